@@ -1,0 +1,1 @@
+"""What learns: networks, optimizers, losses put together, and the ε-greedy policy."""

@@ -1,0 +1,19 @@
+"""The errors a user can meet, each with the exit code its command ends with."""
+
+
+class UserError(ValueError):
+    """The input is wrong: a spec, a path, an option. Says what was found, what was expected, and the remedy."""
+
+    exit_code = 2
+
+
+class HaltedError(RuntimeError):
+    """A failure gate stopped the run."""
+
+    exit_code = 3
+
+
+class DamagedError(RuntimeError):
+    """A run directory or checkpoint on disk is not what its manifest says."""
+
+    exit_code = 4

@@ -1,0 +1,1 @@
+"""What a run reports: declared columns, typed events, and the tables they are written to."""

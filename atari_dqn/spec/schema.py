@@ -1,0 +1,206 @@
+"""The schema of a run: frozen dataclasses, one section each, every key documented on the line below it.
+
+Units are in the names: `_frames` are emulator frames, `_steps` agent steps, `_updates` gradient steps.
+A section has no defaults: a track (`tracks/*.toml`) gives every key, a spec overrides some.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from atari_dqn.spec.constraints import AtLeast, Below, MoreThan, When, Within
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toggles:
+    """Ablations: each chooses one part, and none marks a run as deviating from its track."""
+
+    double: bool
+    """Let the online network choose the bootstrap action, the target network rate it. van Hasselt et al. (2016)."""
+    n_step: Annotated[int, AtLeast(1)]
+    """Rewards summed before bootstrapping. Sutton (1988); 3 in Hessel et al. (2018)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Env:
+    """The game as the agent meets it."""
+
+    kind: Literal["atari", "catch"]
+    """Which environment: the Arcade Learning Environment, or the toy game for tests."""
+    lanes: Annotated[int, AtLeast(1)]
+    """Copies of the game that step together. 1 is the paper; more changes results."""
+    frame_skip: Annotated[int, AtLeast(1)]
+    """Emulator frames an action is held for. 4 in Mnih et al. (2015)."""
+    screen_size_pixels: Annotated[int, AtLeast(36)]
+    """Height and width of a preprocessed frame. 84 in Mnih et al. (2015); under 36 the convolutions do not fit."""
+    resize: Literal["area", "bilinear"]
+    """How 210×160 becomes square: area as Dopamine and Gymnasium, bilinear as DeepMind's Lua code."""
+    stack_frames: Annotated[int, AtLeast(1)]
+    """Frames an agent sees at once. 4 in Mnih et al. (2015)."""
+    sticky_probability: Annotated[float, AtLeast(0.0), Below(1.0)]
+    """Chance, on each emulator frame, that the frame before's action is repeated. 0.25 in Machado et al. (2018)."""
+    noop_max_frames: Annotated[int, AtLeast(0)]
+    """An episode begins with 1 to this many no-op frames; 0 for none. 30 in Mnih et al. (2015)."""
+    max_episode_frames: Annotated[int, AtLeast(1)]
+    """A training episode is truncated here. 18,000 is five minutes."""
+    terminal_on_life_loss: bool
+    """While training, do not bootstrap over a lost life; the game goes on."""
+    full_action_set: bool
+    """All 18 actions instead of those the game uses."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exploration:
+    """ε-greedy: ε is 1 during the prefill, then falls in a straight line."""
+
+    epsilon_start: Annotated[float, Within(0.0, 1.0)]
+    """ε at the first learning step."""
+    epsilon_end: Annotated[float, Within(0.0, 1.0)]
+    """ε from `epsilon_decay_frames` on."""
+    epsilon_decay_frames: Annotated[int, AtLeast(1)]
+    """Frames over which ε falls, counted from the end of the prefill."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """The pool of past transitions."""
+
+    capacity_steps: Annotated[int, AtLeast(1)]
+    """Agent steps kept, over all lanes; one frame is stored for each."""
+    prefill_steps: Annotated[int, AtLeast(1)]
+    """Random steps before learning starts. 50,000 in Mnih et al. (2015)."""
+    device: Literal["auto", "cpu", "cuda"]
+    """Where the pool lives; `auto` is the learner's device if it fits there, else RAM."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """The function from stacked frames to action values."""
+
+    kind: Literal["nature"]
+    """`nature`: three convolutions and 512 units, Mnih et al. (2015)."""
+    init: Literal["fan_in_uniform", "he_uniform", "orthogonal"]
+    """Hidden layers' initial weights: U(±1/√fan_in) as DeepMind's Lua code, or with the gain of a ReLU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learner:
+    """One gradient step, and how often."""
+
+    discount: Annotated[float, Within(0.0, 1.0)]
+    """γ, per agent step."""
+    batch_size: Annotated[int, AtLeast(1)]
+    """Transitions in a minibatch."""
+    update_period_steps: Annotated[int, AtLeast(1)]
+    """Agent steps between updates, summed over lanes. 4 in Mnih et al. (2015)."""
+    target_period_updates: Annotated[int, AtLeast(1)]
+    """Updates between copies of the online network to the target network."""
+    max_abs_reward: Annotated[float, MoreThan(0.0)]
+    """Rewards are clipped to ± this before they are stored; `inf` leaves them alone."""
+    loss: Literal["huber", "mse"]
+    """Huber with δ = 1 is the paper's TD error clipped to ±1."""
+    reduction: Literal["sum", "mean"]
+    """Over a minibatch. The Lua code sums; see docs/deviations.md."""
+    max_grad_norm: Annotated[float, MoreThan(0.0)]
+    """Gradients are scaled down to this global norm; `inf` leaves them alone."""
+    precision: Literal["fp32", "bf16"]
+    """Arithmetic of the torso; the head and the loss are always fp32."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimizer:
+    """The rule that turns gradients into weights."""
+
+    kind: Literal["deepmind_rmsprop", "adam"]
+    """`deepmind_rmsprop`: centred, ε inside the root, no momentum term, as the Lua code."""
+    learning_rate: Annotated[float, MoreThan(0.0)]
+    """Step size."""
+    epsilon: Annotated[float, MoreThan(0.0)]
+    """Added under the root by `deepmind_rmsprop` (0.01), beside it by `adam`."""
+    gradient_decay: Annotated[float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")]
+    """Decay of the running mean of gradients; the paper's table calls it momentum."""
+    squared_gradient_decay: Annotated[float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")]
+    """Decay of the running mean of squared gradients."""
+    beta1: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
+    """Decay of the first moment. Kingma & Ba (2015)."""
+    beta2: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
+    """Decay of the second moment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How long."""
+
+    total_frames: Annotated[int, AtLeast(1)]
+    """The budget, in emulator frames, the prefill included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Scores by frozen weights on environments of their own: full games, unclipped, no life-loss endings."""
+
+    epsilon: Annotated[float, Within(0.0, 1.0)]
+    """Chance of a random action. 0.05 in Mnih et al. (2015)."""
+    max_episode_frames: Annotated[int, AtLeast(1)]
+    """An evaluation episode is truncated here."""
+    light_period_frames: Annotated[int, AtLeast(1)]
+    """Frames between light evaluations."""
+    light_episodes: Annotated[int, AtLeast(1)]
+    """Episodes of a light evaluation."""
+    full_period_frames: Annotated[int, AtLeast(1)]
+    """Frames between full evaluations, each with a checkpoint."""
+    full_episodes: Annotated[int, AtLeast(1)]
+    """Episodes of a full evaluation and of the final one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """What is kept on disk."""
+
+    keep_last: Annotated[int, AtLeast(1)]
+    """Newest checkpoints kept, besides the best one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logging:
+    """What is written down, and how often."""
+
+    update_period_steps: Annotated[int, AtLeast(1)]
+    """Agent steps between rows of update_log.csv."""
+    rolling_episodes: Annotated[int, AtLeast(1)]
+    """Training episodes in a rolling mean."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """Keys that cannot change results; the spec's digest leaves them out."""
+
+    workers: Annotated[int, AtLeast(0)]
+    """Processes that emulate; 0 emulates in the learner's own."""
+    evaluation_lanes: Annotated[int, AtLeast(1)]
+    """Evaluation episodes that run side by side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """One run, complete. Later tracks share these sections."""
+
+    track: Literal["A"]
+    """A: Mnih et al. (2015), faithful."""
+    game: str
+    """A single-player ROM of ale-py, in snake case."""
+    seed: Annotated[int, AtLeast(0)]
+    """Every random stream of the run derives from it."""
+    toggles: Toggles
+    env: Env
+    exploration: Exploration
+    replay: Replay
+    network: Network
+    learner: Learner
+    optimizer: Optimizer
+    training: Training
+    evaluation: Evaluation
+    checkpoint: Checkpoint
+    logging: Logging
+    system: System

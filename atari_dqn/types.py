@@ -1,0 +1,121 @@
+"""Arrays and protocols that cross module boundaries.
+
+Letters in shapes: E lanes, B minibatch, S stacked frames, H×W one frame, A actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64, UInt8
+
+StateDict = dict[str, Any]
+"""State as plain data: nested dicts and lists of numbers, strings, booleans, None, NumPy arrays and tensors."""
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """Anything whose state is part of a checkpoint: out and in symmetrically."""
+
+    def state_dict(self) -> StateDict:
+        """Return the whole state as plain data."""
+        ...
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over a state that `state_dict` returned."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepBatch:
+    """What E lanes show after one step. Rows with `first` set ignored their action: they are new episodes."""
+
+    frame: UInt8[np.ndarray, "E H W"]
+    """Newest preprocessed frame."""
+    reward: Float64[np.ndarray, "E"]
+    """The game's own reward, summed over the step's frames, unclipped."""
+    terminated: Bool[np.ndarray, "E"]
+    """The game is over."""
+    truncated: Bool[np.ndarray, "E"]
+    """The episode reached its frame cap; the game was not over."""
+    life_lost: Bool[np.ndarray, "E"]
+    """A life was lost in this step, the last one included."""
+    first: Bool[np.ndarray, "E"]
+    """The frame is a new episode's first; reward is 0 and no flag is set."""
+
+    @property
+    def ended(self) -> Bool[np.ndarray, "E"]:
+        """The episode ended, for either reason; the lane's next step is its reset."""
+        return self.terminated | self.truncated
+
+    def discount(self, *, terminal_on_life_loss: bool) -> Float64[np.ndarray, "E"]:
+        """Return what the learner multiplies γ by: 0 at an end it must not bootstrap over, else 1."""
+        dead = self.terminated | self.life_lost if terminal_on_life_loss else self.terminated
+        return np.where(dead, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameInfo:
+    """What is known of a game before it is played."""
+
+    game: str
+    action_names: tuple[str, ...]
+    """Names of the actions by index, as the emulator's own enumeration gives them, lower case."""
+    frame_shape: tuple[int, int]
+    rom_md5: str
+    """MD5 of the ROM, empty for a game that has none."""
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions an agent may choose from."""
+        return len(self.action_names)
+
+
+class Lanes(Protocol):
+    """E copies of one game that step together, wherever they run.
+
+    Autoreset takes a step of its own: after a row with `terminated` or `truncated` the lane's next step
+    ignores its action and returns the new episode's first frame, with `first` set.
+    The arrays of a returned `StepBatch` may be reused by the next `send`: copy what must last.
+    """
+
+    @property
+    def info(self) -> GameInfo:
+        """The game all lanes play."""
+        ...
+
+    @property
+    def num_lanes(self) -> int:
+        """E."""
+        ...
+
+    def reset(self) -> StepBatch:
+        """Begin a new episode on every lane."""
+        ...
+
+    def send(self, actions: Int64[np.ndarray, "E"]) -> None:
+        """Begin one step on every lane; returns at once where lanes run elsewhere."""
+        ...
+
+    def recv(self) -> StepBatch:
+        """Wait for the step that `send` began."""
+        ...
+
+    def state_dict(self) -> StateDict:
+        """Return every lane's state; not allowed between `send` and `recv`."""
+        ...
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over a state of as many lanes, however they were spread over processes."""
+        ...
+
+    def close(self) -> None:
+        """End worker processes and free shared memory; safe to call twice."""
+        ...
+
+
+Metrics = Mapping[str, float]
+"""Metric values by their declared names (see `metrics.names`)."""
