@@ -2,7 +2,7 @@
 
 
 class UserError(ValueError):
-    """The input is wrong: a spec, a path, an option. Says what was found, what was expected, and the remedy."""
+    """The input is wrong: a spec, a path, an option. Says what was found, what was expected, the remedy."""
 
     exit_code = 2
 

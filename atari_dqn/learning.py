@@ -13,7 +13,7 @@ from torch import Tensor
 def q_target(
     r_t: Float[Tensor, "B"], discount_t: Float[Tensor, "B"], q_t: Float[Tensor, "B A"]
 ) -> Float[Tensor, "B"]:
-    """Return r + γ max q, the value the target network gives the best action. Mnih et al. (2015), Algorithm 1."""
+    """Return r + γ max q: the target network chooses and rates. Mnih et al. (2015), Algorithm 1."""
     return r_t + discount_t * q_t.amax(dim=1)
 
 
@@ -23,7 +23,7 @@ def double_q_target(
     q_t: Float[Tensor, "B A"],
     q_t_selector: Float[Tensor, "B A"],
 ) -> Float[Tensor, "B"]:
-    """Return r + γ q[argmax selector]: one network chooses, the other rates. van Hasselt et al. (2016), eq. 4."""
+    """Return r + γ q[argmax selector]: one chooses, the other rates. van Hasselt et al. (2016), eq. 4."""
     return r_t + discount_t * taken(q_t, q_t_selector.argmax(dim=1))
 
 
@@ -33,7 +33,7 @@ def taken(q: Float[Tensor, "B A"], a: Int64[Tensor, "B"]) -> Float[Tensor, "B"]:
 
 
 def huber(td_error: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
-    """Return ½δ² where |δ| ≤ 1, else |δ| − ½: its gradient is the TD error clipped to ±1 of Mnih et al. (2015)."""
+    """Return ½δ² where |δ| ≤ 1, else |δ| − ½; its gradient is δ clipped to ±1. Mnih et al. (2015)."""
     magnitude = td_error.abs()
     quadratic = magnitude.clamp(max=1.0)
     return quadratic * (magnitude - 0.5 * quadratic)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
 StateDict = dict[str, Any]
-"""State as plain data: nested dicts and lists of numbers, strings, booleans, None, NumPy arrays and tensors."""
+"""State as plain data: dicts and lists of numbers, strings, booleans, None, arrays and tensors."""
 
 
 @runtime_checkable
@@ -49,7 +49,7 @@ class StepBatch:
     @property
     def ended(self) -> Bool[np.ndarray, "E"]:
         """The episode ended, for either reason; the lane's next step is its reset."""
-        return self.terminated | self.truncated
+        return np.logical_or(self.terminated, self.truncated)
 
     def discount(self, *, terminal_on_life_loss: bool) -> Float64[np.ndarray, "E"]:
         """Return what the learner multiplies γ by: 0 at an end it must not bootstrap over, else 1."""

@@ -1,0 +1,53 @@
+"""Initial weights, explicit for every layer: hidden layers by key, output layers with a linear gain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+RELU_GAIN = math.sqrt(2.0)
+
+
+def _uniform(layer: nn.Module, bound: float, generator: torch.Generator) -> None:
+    for parameter in layer.parameters():
+        with torch.no_grad():
+            parameter.uniform_(-bound, bound, generator=generator)
+
+
+def _fan_in(weight: Tensor) -> int:
+    return weight[0].numel()
+
+
+def fan_in_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
+    """Draw weights and biases from U(±1/√fan_in), whatever the gain, as DeepMind's Lua code does."""
+    del gain
+    _uniform(layer, 1 / math.sqrt(_fan_in(layer.weight)), generator)
+
+
+def he_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
+    """Draw weights from U(±gain·√(3/fan_in)), which keeps the variance; biases are 0. He et al. (2015)."""
+    _uniform(layer, gain * math.sqrt(3 / _fan_in(layer.weight)), generator)
+    _zero_bias(layer)
+
+
+def orthogonal(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
+    """Draw an orthogonal matrix times the gain; biases are 0. Saxe et al. (2014)."""
+    nn.init.orthogonal_(layer.weight, gain, generator=generator)
+    _zero_bias(layer)
+
+
+def _zero_bias(layer: nn.Conv2d | nn.Linear) -> None:
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+
+
+Initializer = Callable[[nn.Conv2d | nn.Linear, float, torch.Generator], None]
+
+INITIALIZERS: dict[str, Initializer] = {
+    "fan_in_uniform": fan_in_uniform,
+    "he_uniform": he_uniform,
+    "orthogonal": orthogonal,
+}

@@ -1,0 +1,111 @@
+"""The learner: one minibatch in, one gradient step, metrics out as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from atari_dqn import learning
+from atari_dqn.agents.networks import QNetwork
+from atari_dqn.minibatch import Minibatch
+from atari_dqn.types import StateDict
+
+UpdateMetrics = Mapping[str, Tensor]
+"""Scalars of one update, still on the device: loss, mean_q, max_q, mean_abs_td_error, grad_norm."""
+
+
+class TargetRule(Protocol):
+    """How a transition's target value comes from the networks."""
+
+    def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork) -> Float[Tensor, "B"]:
+        """Return the target of each transition's taken action."""
+        ...
+
+
+def dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork) -> Float[Tensor, "B"]:
+    """Let the target network choose and rate. Mnih et al. (2015)."""
+    del online
+    return learning.q_target(batch.r_t, batch.discount_t, target(batch.s_t))
+
+
+def double_dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork) -> Float[Tensor, "B"]:
+    """Let the online network choose, the target network rate. van Hasselt et al. (2016)."""
+    return learning.double_q_target(batch.r_t, batch.discount_t, target(batch.s_t), online(batch.s_t))
+
+
+LOSSES: dict[str, Callable[[Tensor], Tensor]] = {"huber": learning.huber, "mse": learning.mse}
+REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": torch.mean}
+
+
+class Learner:
+    """Holds the online and the target network and moves the one toward the other's targets."""
+
+    def __init__(
+        self, *, online: QNetwork, target: QNetwork, optimizer: Optimizer, target_rule: TargetRule,
+        loss: str, reduction: str, max_grad_norm: float, target_period_updates: int,
+    ) -> None:  # fmt: skip
+        self.online, self.target, self.optimizer = online, target, optimizer
+        self._target_rule, self._loss, self._reduce = target_rule, LOSSES[loss], REDUCTIONS[reduction]
+        self._max_grad_norm = max_grad_norm
+        self._target_period_updates = target_period_updates
+        self.updates = 0
+        target.requires_grad_(False)
+        self.sync_target()
+
+    def sync_target(self) -> None:
+        """Copy the online network to the target network."""
+        self.target.load_state_dict(self.online.state_dict())
+
+    def update(self, batch: Minibatch) -> UpdateMetrics:
+        """Take one gradient step, and copy the networks when the target's period is over."""
+        with torch.no_grad():
+            target_value = self._target_rule(batch, self.online, self.target)
+        q_tm1 = self.online(batch.s_tm1)
+        td_error = target_value - learning.taken(q_tm1, batch.a_tm1)
+        losses = self._loss(td_error) * batch.weight
+        self._reduce(losses).backward()  # type: ignore[no-untyped-call]
+        grad_norm = self._clip_gradients()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.updates += 1
+        if self.updates % self._target_period_updates == 0:
+            self.sync_target()
+        return _update_metrics(losses.detach(), q_tm1.detach(), td_error.detach(), batch, grad_norm)
+
+    def _clip_gradients(self) -> Float[Tensor, ""]:
+        """Scale the gradients to the largest norm allowed; return the norm they had."""
+        return nn.utils.clip_grad_norm_(self.online.parameters(), self._max_grad_norm, foreach=True)
+
+    def state_dict(self) -> StateDict:
+        """Return both networks, the optimizer and the count of updates."""
+        return {
+            "online": dict(self.online.state_dict()),
+            "target": dict(self.target.state_dict()),
+            "optimizer": self.optimizer.state_dict(),
+            "updates": self.updates,
+        }
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over networks and optimizer, strictly; a mismatch names the keys."""
+        self.online.load_state_dict(state["online"])
+        self.target.load_state_dict(state["target"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.updates = state["updates"]
+
+
+def _update_metrics(
+    losses: Float[Tensor, "B"], q_tm1: Float[Tensor, "B A"], td_error: Float[Tensor, "B"],
+    batch: Minibatch, grad_norm: Float[Tensor, ""],
+) -> UpdateMetrics:  # fmt: skip
+    return {
+        "loss": losses.mean(),
+        "mean_q": learning.taken(q_tm1, batch.a_tm1).mean(),
+        "max_q": q_tm1.max(),
+        "mean_abs_td_error": td_error.abs().mean(),
+        "grad_norm": grad_norm,
+    }

@@ -1,0 +1,90 @@
+"""Networks from stacked frames to action values: a torso that sees, a head that rates.
+
+B batch, S stacked frames, H×W one frame, D features, A actions.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
+
+CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+"""Channels, kernel and stride of each layer. Mnih et al. (2015), Methods."""
+HIDDEN_UNITS = 512
+
+
+class NatureTorso(nn.Module):
+    """Three convolutions and one fully connected layer, each behind a ReLU. Mnih et al. (2015)."""
+
+    def __init__(self, *, stack: int, frame_shape: tuple[int, int]) -> None:
+        super().__init__()
+        channels = (stack, *(out for out, _, _ in CONVOLUTIONS))
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(before, out, kernel, stride)
+            for before, (out, kernel, stride) in zip(channels, CONVOLUTIONS, strict=False)
+        )
+        self.hidden = nn.Linear(_flat_features(frame_shape), HIDDEN_UNITS)
+        self.num_features = HIDDEN_UNITS
+
+    def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
+        """Return the features of frames scaled to [0, 1]."""
+        for convolution in self.convolutions:
+            x = F.relu(convolution(x))
+        return F.relu(self.hidden(x.flatten(1)))
+
+
+def _flat_features(frame_shape: tuple[int, int]) -> int:
+    """Return what the last convolution puts out: 64 × 7 × 7 = 3,136 for 84 × 84 frames."""
+    height, width = frame_shape
+    for _, kernel, stride in CONVOLUTIONS:
+        height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
+    return CONVOLUTIONS[-1][0] * height * width
+
+
+class LinearHead(nn.Module):
+    """One value per action, by one linear layer."""
+
+    def __init__(self, num_features: int, num_actions: int) -> None:
+        super().__init__()
+        self.output = nn.Linear(num_features, num_actions)
+
+    def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A"]:
+        """Return the action values."""
+        values: Tensor = self.output(features)
+        return values
+
+
+class QNetwork(nn.Module):
+    """Frames in, action values out. Frames become floats here and nowhere else.
+
+    The torso runs in `precision`; the head always in fp32, because gaps between actions are often under one
+    percent, less than bf16 resolves. Convolutions of fp32 run fastest channels-last, those of bf16 do not.
+    """
+
+    def __init__(self, torso: NatureTorso, head: nn.Module, *, precision: str) -> None:
+        super().__init__()
+        self.torso, self.head = torso, head
+        self.bf16 = precision == "bf16"
+        self.layout = torch.contiguous_format if self.bf16 else torch.channels_last
+        self.to(memory_format=self.layout)  # type: ignore[call-overload]
+
+    def forward(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "B A"]:
+        """Return the action values of stacked frames."""
+        x = frames.to(torch.float32, memory_format=self.layout) / 255.0
+        with torch.autocast(frames.device.type, torch.bfloat16, enabled=self.bf16):
+            features = self.torso(x)
+        values: Tensor = self.head(features.float())
+        return values
+
+
+def initialize(network: QNetwork, *, init: str, generator: torch.Generator) -> None:
+    """Draw every weight of a network from `generator`, in the order its layers are listed."""
+    fill = INITIALIZERS[init]
+    for part, gain in ((network.torso, RELU_GAIN), (network.head, 1.0)):
+        for layer in part.modules():
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                fill(layer, gain, generator)

@@ -1,0 +1,69 @@
+"""Optimizers that PyTorch does not have, and those it has, made from plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
+
+
+class DeepMindRMSProp(Optimizer):
+    """RMSProp as DeepMind's Lua code has it: centred, ε inside the root, no heavy-ball term.
+
+        g ← ρ₁ g + (1 − ρ₁) d      n ← ρ₂ n + (1 − ρ₂) d²      w ← w − η d / √(n − g² + ε)
+
+    d is the gradient. `torch.optim.RMSprop(centered=True)` adds ε outside the root. `deepmind/dqn`,
+    NeuralQLearner.lua, qLearnMinibatch.
+    """
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], *, lr: float, eps: float, gradient_decay: float,
+        squared_gradient_decay: float,
+    ) -> None:  # fmt: skip
+        defaults = {
+            "lr": lr, "eps": eps, "gradient_decay": gradient_decay,
+            "squared_gradient_decay": squared_gradient_decay,
+        }  # fmt: skip
+        super().__init__(parameters, defaults)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter] = {
+                    "mean": torch.zeros_like(parameter, memory_format=torch.preserve_format),
+                    "mean_square": torch.zeros_like(parameter, memory_format=torch.preserve_format),
+                }
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        assert closure is None, "one gradient, one step"
+        for group in self.param_groups:
+            pairs = [(weight, weight.grad) for weight in group["params"] if weight.grad is not None]
+            self._move([weight for weight, _ in pairs], [gradient for _, gradient in pairs], group)
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> None:
+        means = [self.state[parameter]["mean"] for parameter in parameters]
+        mean_squares = [self.state[parameter]["mean_square"] for parameter in parameters]
+        torch._foreach_lerp_(means, gradients, 1 - group["gradient_decay"])
+        torch._foreach_mul_(mean_squares, group["squared_gradient_decay"])
+        torch._foreach_addcmul_(mean_squares, gradients, gradients, 1 - group["squared_gradient_decay"])
+        roots = torch._foreach_addcmul(mean_squares, means, means, -1.0)
+        torch._foreach_add_(roots, group["eps"])
+        torch._foreach_sqrt_(roots)
+        torch._foreach_addcdiv_(parameters, gradients, roots, -group["lr"])
+
+
+def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
+    """Make the Lua code's RMSProp. `epsilon` lies inside the root."""
+    return DeepMindRMSProp(
+        parameters, lr=values["learning_rate"], eps=values["epsilon"],
+        gradient_decay=values["gradient_decay"], squared_gradient_decay=values["squared_gradient_decay"],
+    )  # fmt: skip
+
+
+def adam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
+    """Make Adam, in one fused kernel. Kingma & Ba (2015)."""
+    betas = (values["beta1"], values["beta2"])
+    return Adam(parameters, lr=values["learning_rate"], betas=betas, eps=values["epsilon"], fused=True)

@@ -1,0 +1,52 @@
+"""The ε-greedy policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from jaxtyping import Int64, UInt8
+from torch import Tensor
+
+from atari_dqn.agents.networks import QNetwork
+from atari_dqn.rng import generator_state, set_generator_state
+from atari_dqn.types import StateDict
+
+Stacks = Callable[[], UInt8[Tensor, "E S H W"]]
+
+
+@torch.inference_mode()
+def greedy_actions(network: QNetwork, stacks: UInt8[Tensor, "E S H W"]) -> Int64[np.ndarray, "E"]:
+    """Return the action each lane's network values most; the first of several that are equal."""
+    actions: np.ndarray = network(stacks).argmax(dim=1).cpu().numpy()
+    return actions
+
+
+class EpsilonGreedy:
+    """Explores each lane with probability ε, else takes the action of the highest value.
+
+    Both draws of a lane are made whatever ε is, so that the stream's place depends on the number of choices
+    alone. Where every lane explores, the network is not asked.
+    """
+
+    def __init__(
+        self, network: QNetwork, *, lanes: int, num_actions: int, stream: np.random.Generator
+    ) -> None:
+        self.network, self.lanes, self.num_actions, self.stream = network, lanes, num_actions, stream
+
+    def choose(self, stacks: Stacks, epsilon: float) -> Int64[np.ndarray, "E"]:
+        """Return one action per lane; `stacks` is called only if some lane needs it."""
+        explores = self.stream.random(self.lanes) < epsilon
+        random_actions = self.stream.integers(self.num_actions, size=self.lanes)
+        if explores.all():
+            return random_actions
+        return np.where(explores, random_actions, greedy_actions(self.network, stacks()))
+
+    def state_dict(self) -> StateDict:
+        """Return the stream's state."""
+        return generator_state(self.stream)
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Put the stream where it was."""
+        set_generator_state(self.stream, state)

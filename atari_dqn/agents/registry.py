@@ -1,0 +1,24 @@
+"""The parts a spec can choose by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from atari_dqn.registry import Registry
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+
+NETWORKS: Registry[Callable[..., nn.Module]] = Registry(
+    "network", [("nature", "atari_dqn.agents.networks:NatureTorso")]
+)
+
+OPTIMIZERS: Registry[Callable[..., Optimizer]] = Registry(
+    "optimizer",
+    [
+        ("adam", "atari_dqn.agents.optimizers:adam"),
+        ("deepmind_rmsprop", "atari_dqn.agents.optimizers:deepmind_rmsprop"),
+    ],
+)

@@ -1,0 +1,28 @@
+"""The minibatch: what a replay hands to a learner. B minibatch, S stacked frames, H×W one frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int64, UInt8
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minibatch:
+    """Transitions over n steps, or fewer where an episode ended inside the window."""
+
+    s_tm1: UInt8[Tensor, "B S H W"]
+    """Stacked frames the action was chosen on."""
+    a_tm1: Int64[Tensor, "B"]
+    """The action."""
+    r_t: Float[Tensor, "B"]
+    """Σ γⁱ r over the window, of clipped rewards."""
+    discount_t: Float[Tensor, "B"]
+    """γᵐ times the window's step discounts: 0 where there is nothing to bootstrap from."""
+    s_t: UInt8[Tensor, "B S H W"]
+    """Stacked frames m steps later; meaningless where `discount_t` is 0."""
+    weight: Float[Tensor, "B"]
+    """Importance weight of each transition's loss; 1 under uniform sampling."""
+    row: Int64[Tensor, "B"]
+    """Where in the replay each transition begins."""

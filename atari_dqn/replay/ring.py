@@ -1,0 +1,156 @@
+"""Storage: one frame per step per lane, and the windows that are put together when sampling.
+
+Rows are time, lanes are columns; row t of a lane holds
+
+    frame[t]   start[t]   action[t]  reward[t]  discount[t]   is_step[t]
+    what the agent saw    what it did, and what came of it    False on the row an episode's last frame lies in
+
+The newest row has a frame but no action yet. Row numbers count from the run's beginning and never wrap;
+`row % rows` is where a row lies. A *cell* is a row of a lane: `(row % rows) * lanes + lane`.
+
+    frames   A   B   C   D | E   F   G          | = an episode's start
+    stack of F (S = 4):      ·   ·   E   F      · = the zero frame
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64, UInt8
+from torch import Tensor
+
+from atari_dqn.types import StateDict, StepBatch
+
+ROW_BYTES_BESIDE_FRAME = 12
+"""action i16, reward f32, discount f32, start and is_step: what a cell costs beside its frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """n-step windows: the discounted rewards, the bootstrap's discount, and how many steps each spans."""
+
+    r_t: Float[Tensor, "B"]
+    discount_t: Float[Tensor, "B"]
+    span_steps: Int64[Tensor, "B"]
+
+
+class FrameRing:
+    """A ring of `rows` × `lanes` cells. The last cell of the frame table is a zero frame, for padding.
+
+    Invariant: the rows from `oldest` to `newest` are stored; all but `newest` are complete.
+    """
+
+    def __init__(
+        self, *, rows: int, lanes: int, frame_shape: tuple[int, int], stack: int, device: torch.device
+    ) -> None:
+        self.rows, self.lanes, self.stack, self.device = rows, lanes, stack, device
+        self.newest = -1
+        cells = rows * lanes
+        self.zero_cell = cells
+        self.frame = torch.zeros((cells + 1, *frame_shape), dtype=torch.uint8, device=device)
+        self.action = torch.zeros(cells, dtype=torch.int16, device=device)
+        self.reward = torch.zeros(cells, device=device)
+        self.discount = torch.zeros(cells, device=device)
+        self.start = torch.zeros(cells, dtype=torch.bool, device=device)
+        self.is_step = torch.zeros(cells, dtype=torch.bool, device=device)
+        self._back = torch.arange(stack - 1, -1, -1, device=device)
+
+    @property
+    def oldest(self) -> int:
+        """Number of the oldest row stored."""
+        return max(0, self.newest - self.rows + 1)
+
+    def begin(self, step: StepBatch) -> None:
+        """Store the run's first frames as row 0."""
+        assert self.newest == -1, "a ring begins once"
+        self._store_frames(step)
+
+    def append(
+        self, action: Int64[np.ndarray, "E"], reward: Float[np.ndarray, "E"], discount: Float[np.ndarray, "E"],
+        step: StepBatch,
+    ) -> None:  # fmt: skip
+        """Complete the newest row with what was done on it, and store the frames that followed as the next."""
+        cells = self._cells_of(self.newest)
+        self.action[cells] = torch.from_numpy(action.astype(np.int16)).to(self.device)
+        self.reward[cells] = torch.from_numpy(reward.astype(np.float32)).to(self.device)
+        self.discount[cells] = torch.from_numpy(discount.astype(np.float32)).to(self.device)
+        self.is_step[cells] = torch.from_numpy(~step.first).to(self.device)
+        self._store_frames(step)
+
+    def stacks(self, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
+        """Return each cell's frame behind the S − 1 before it, zero before its episode's first frame."""
+        return self.frame[self._stack_cells(cell)]
+
+    def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
+        """Return what the agent sees now on each lane."""
+        return self.stacks(torch.arange(self.lanes, device=self.device) + self._first_cell(self.newest))
+
+    def window(self, cell: Int64[Tensor, "B"], *, n_step: int, gamma: float) -> Window:
+        """Return the window of up to `n_step` steps from each cell, cut where its episode ends.
+
+        An ending is a discount of 0 (nothing follows) or a row without a step (bootstrap from its frame).
+        """
+        steps = self._ahead(cell, n_step)
+        open_before = self._open_before(steps)
+        factor = gamma * self.discount[steps]
+        discounts = torch.where(open_before, factor, 1.0).cumprod(dim=1)
+        before = torch.cat([torch.ones_like(discounts[:, :1]), discounts[:, :-1]], dim=1)
+        rewards = torch.where(open_before, self.reward[steps], 0.0)
+        return Window((before * rewards).sum(dim=1), discounts[:, -1], open_before.sum(dim=1))
+
+    def ahead(self, cell: Int64[Tensor, "B"], steps: Int64[Tensor, "B"]) -> Int64[Tensor, "B"]:
+        """Return the cells `steps` rows later on the same lanes."""
+        return (cell + steps * self.lanes) % self.zero_cell
+
+    def state_dict(self) -> StateDict:
+        """Return every stored row; a ring that never wrapped returns only the rows it has filled."""
+        filled = min(self.newest + 1, self.rows) * self.lanes
+        return {"newest": self.newest, **{name: tensor[:filled] for name, tensor in self._tables().items()}}
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over stored rows; `ValueError` where their shape is not this ring's."""
+        for name, tensor in self._tables().items():
+            stored = torch.as_tensor(state[name])
+            if stored.shape[1:] != tensor.shape[1:] or len(stored) > self.zero_cell:
+                raise ValueError(
+                    f"replay.{name}: found {tuple(stored.shape)}, expected ≤ {tuple(tensor.shape)}"
+                )
+            tensor[: len(stored)] = stored
+        self.newest = state["newest"]
+
+    def _tables(self) -> dict[str, Tensor]:
+        return {
+            "frame": self.frame, "action": self.action, "reward": self.reward,
+            "discount": self.discount, "start": self.start, "is_step": self.is_step,
+        }  # fmt: skip
+
+    def _store_frames(self, step: StepBatch) -> None:
+        self.newest += 1
+        cells = self._cells_of(self.newest)
+        self.frame[cells] = torch.from_numpy(step.frame).to(self.device)
+        self.start[cells] = torch.from_numpy(step.first).to(self.device)
+
+    def _first_cell(self, row: int) -> int:
+        return row % self.rows * self.lanes
+
+    def _cells_of(self, row: int) -> slice:
+        first = self._first_cell(row)
+        return slice(first, first + self.lanes)
+
+    def _stack_cells(self, cell: Int64[Tensor, "B"]) -> Int64[Tensor, "B S"]:
+        cells = (cell[:, None] - self._back * self.lanes) % self.zero_cell
+        starts_after = self.start[cells[:, 1:]].flip(1).cumsum(dim=1).flip(1)
+        cells[:, :-1] = torch.where(starts_after > 0, self.zero_cell, cells[:, :-1])
+        return cells
+
+    def _ahead(self, cell: Int64[Tensor, "B"], count: int) -> Int64[Tensor, "B n"]:
+        steps = torch.arange(count, device=self.device)
+        return (cell[:, None] + steps * self.lanes) % self.zero_cell
+
+    def _open_before(self, steps: Int64[Tensor, "B n"]) -> Bool[Tensor, "B n"]:
+        """Return which steps of a window happen: there is one, and nothing ended before it."""
+        goes_on = self.discount[steps] != 0
+        nothing_ended = torch.cat([torch.ones_like(goes_on[:, :1]), goes_on[:, :-1]], dim=1)
+        return (self.is_step[steps] & nothing_ended).cumprod(dim=1).bool()

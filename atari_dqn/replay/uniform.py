@@ -1,0 +1,62 @@
+"""Uniform sampling: a first-in, first-out list of the cells that hold a transition."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from atari_dqn.types import StateDict
+
+
+class UniformSampler:
+    """Draws cells uniformly, **with replacement**, as Mnih et al. (2015).
+
+    A row without a transition never enters the list, so no draw is ever rejected or redirected, and one
+    vectorised draw is exact. Cells enter and leave in the order they were played.
+    """
+
+    def __init__(self, *, capacity: int, batch_size: int, seed: int, device: torch.device) -> None:
+        self.batch_size = batch_size
+        self.cells = torch.zeros(capacity, dtype=torch.int64, device=device)
+        self.first = 0
+        self.count = 0
+        self.generator = torch.Generator(device=device).manual_seed(seed)
+        self._weight = torch.ones(batch_size, device=device)
+
+    def add(self, cells: Int64[Tensor, "n"]) -> None:
+        """Append cells that now hold a transition."""
+        assert self.count + len(cells) <= len(self.cells), "the list holds as many cells as the ring"
+        places = torch.arange(self.first + self.count, self.first + self.count + len(cells))
+        self.cells[places.to(self.cells.device) % len(self.cells)] = cells.to(self.cells.device)
+        self.count += len(cells)
+
+    def drop_oldest(self, number: int) -> None:
+        """Forget the oldest `number` cells: their rows are about to be overwritten."""
+        assert number <= self.count
+        self.first = (self.first + number) % len(self.cells)
+        self.count -= number
+
+    def draw(self, *, held_back: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
+        """Return cells and their importance weights (all 1), leaving out the newest `held_back`."""
+        available = self.count - held_back
+        assert available > 0, "nothing to draw from"
+        device = self.cells.device
+        unit = torch.rand(self.batch_size, generator=self.generator, dtype=torch.float64, device=device)
+        places = (self.first + (unit * available).long()) % len(self.cells)
+        return self.cells[places], self._weight
+
+    def state_dict(self) -> StateDict:
+        """Return the list and the random stream."""
+        return {
+            "cells": self.cells,
+            "first": self.first,
+            "count": self.count,
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over the list and the random stream."""
+        self.cells.copy_(torch.as_tensor(state["cells"]))
+        self.first, self.count = state["first"], state["count"]
+        self.generator.set_state(torch.as_tensor(state["generator"]))
