@@ -1,0 +1,166 @@
+"""Files that are whole or absent: atomic writes, and the errors of a disk put into words."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.errors import UserError
+
+_REMEDIES = {
+    errno.ENOSPC: "free space on that disk, or choose another place",
+    errno.EDQUOT: "free space within your quota, or choose another place",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f), or choose another place",
+    errno.EACCES: "choose a place you may write to",
+    errno.EPERM: "choose a place you may write to",
+    errno.EROFS: "choose a place you may write to",
+    errno.ENOTDIR: "part of this path is a file; choose another place",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+
+
+def write_failure(path: Path, error: OSError) -> UserError:
+    """Return the error a user meets when `path` cannot be written: the file, the cause, the remedy."""
+    remedy = _REMEDIES.get(error.errno or 0, "make it writable, or choose another place")
+    return UserError(f"cannot write {path}: {_cause(error)}; {remedy}")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn an `OSError` of the block into the `UserError` that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {_cause(error)}; make it readable, or name another") from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an `OSError` of the block into the `UserError` that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise write_failure(path, error) from error
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write `data` to `path`, durable once this returns; a crash or failure leaves what was there before.
+
+    `UserError` if the file cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    with writing(path):
+        try:
+            write_durably(partial, data)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        fsync_directory(path.parent)
+
+
+def write_json_atomically(path: Path, data: Any) -> None:
+    """Write `data` as JSON, atomically. `UserError` if the file cannot be written."""
+    write_atomically(path, json_document(data))
+
+
+def json_document(data: Any) -> bytes:
+    """Return `data` as an indented JSON file, whatever `plain` can make of it."""
+    return (json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def plain(value: Any) -> Any:
+    """Return a value JSON can hold: NaN and infinities become words, NumPy scalars numbers, the rest text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(float(value))
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return plain(value.item()) if hasattr(value, "item") else str(value)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file and wait until the disk holds it."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def fsync_directory(path: Path) -> None:
+    """Wait until the disk holds the names in a directory."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256_of_file(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class AppendFile:
+    """A file that only grows at its end. What `append` is given is there whole or not at all.
+
+    One write to the operating system each, unbuffered: a killed process loses nothing. `UserError` if the
+    file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with writing(path):
+            self._file = path.open("ab+", buffering=0)
+
+    def append(self, data: bytes) -> None:
+        """Write `data` after what is there; a disk that fills up in the middle leaves the file as it was."""
+        start = self.length()
+        with writing(self.path):
+            try:
+                if self._file.write(data) != len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                with suppress(OSError):  # no file at all, such as a device, cannot be cut
+                    self._file.truncate(start)
+                raise
+
+    def length(self) -> int:
+        """Return the file's length in bytes."""
+        return self._file.seek(0, os.SEEK_END)
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return up to `length` bytes from `start`."""
+        self._file.seek(start)
+        return self._file.read(length)
+
+    def truncate(self, length: int) -> None:
+        """Cut the file to `length` bytes, durably."""
+        with writing(self.path):
+            self._file.truncate(length)
+        self.sync()
+
+    def sync(self) -> None:
+        """Wait until the disk holds every byte."""
+        with writing(self.path):
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Let go of the file; safe to call twice."""
+        self._file.close()
+
+
+def _cause(error: OSError) -> str:
+    return (os.strerror(error.errno) if error.errno else str(error)).lower()

@@ -1,0 +1,109 @@
+"""Where events go: the tables, the log of notices, and several sinks as one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.files import AppendFile, plain
+from atari_dqn.metrics.columns import TABLES, column_names
+from atari_dqn.metrics.csv_table import CsvTable
+from atari_dqn.metrics.events import Event, Notice, Row, Sink
+from atari_dqn.types import StateDict
+
+
+class TableSink:
+    """Writes every row to the CSV file of its table. All declared tables exist from the start."""
+
+    def __init__(self, directory: Path) -> None:
+        self._tables = {name: CsvTable(directory / f"{name}.csv", column_names(name)) for name in TABLES}
+
+    def handle(self, event: Event) -> None:
+        """Append a row; other events belong to other sinks. `ValueError` for an undeclared table."""
+        if not isinstance(event, Row):
+            return
+        if event.table not in self._tables:
+            raise ValueError(f"undeclared table {event.table!r} (declared: {', '.join(self._tables)})")
+        self._tables[event.table].append(event.values)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for table in self._tables.values():
+            table.close()
+
+    def state_dict(self) -> StateDict:
+        """Return each file's length in bytes, once the disk holds that much of it."""
+        for table in self._tables.values():
+            table.sync()
+        return {name: table.offset() for name, table in self._tables.items()}
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Cut the rows written after the state was taken, so that a resumed run writes none twice."""
+        if state.keys() != self._tables.keys():
+            raise DamagedError(
+                f"the checkpoint knows the tables {sorted(state)}, expected {sorted(self._tables)}"
+            )
+        for name, table in self._tables.items():
+            table.truncate(state[name])
+
+
+def utc_now() -> datetime:
+    """Return the present time, in UTC."""
+    return datetime.now(UTC)
+
+
+class EventLog:
+    """Appends each notice to a file of JSON lines, across resumes too: it tells what happened to a run."""
+
+    def __init__(self, path: Path, now: Callable[[], datetime] = utc_now) -> None:
+        self._now = now
+        self._file = AppendFile(path)
+        if self._ends_inside_a_line():  # a crash of the machine tore the last one
+            self._file.append(b"\n")
+
+    def handle(self, event: Event) -> None:
+        """Append a notice; other events belong to other sinks."""
+        if isinstance(event, Notice):
+            line = json.dumps(self._record(event), ensure_ascii=False, allow_nan=False)
+            self._file.append(line.encode() + b"\n")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _record(self, notice: Notice) -> dict[str, Any]:
+        return {
+            "timestamp": self._now().isoformat(timespec="milliseconds"),
+            "kind": notice.kind,
+            "step": notice.step,
+            "env_frames": notice.env_frames,
+            "message": notice.message,
+            "data": plain(notice.data),
+        }
+
+    def _ends_inside_a_line(self) -> bool:
+        length = self._file.length()
+        return length > 0 and self._file.read(length - 1, 1) != b"\n"
+
+
+class Sinks:
+    """Several sinks as one: each gets every event, in order."""
+
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self._sinks = tuple(sinks)
+
+    def handle(self, event: Event) -> None:
+        """Give the event to every sink."""
+        for sink in self._sinks:
+            sink.handle(event)
+
+    def close(self) -> None:
+        """Close every sink, the last one first, even if one of them fails."""
+        with ExitStack() as stack:
+            for sink in self._sinks:
+                stack.callback(sink.close)

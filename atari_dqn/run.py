@@ -1,0 +1,167 @@
+"""The run directory: what lies where, how it comes to be, and how one is told from another folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files import (
+    fsync_directory,
+    json_document,
+    reading,
+    sha256_of_file,
+    write_durably,
+    write_failure,
+)
+
+_SPEC = "spec.toml"
+_PROVENANCE = "provenance.json"
+_CHECKPOINTS = "checkpoints"
+
+
+def default_run_dir(name: str, seed: int, root: Path = Path("outputs")) -> Path:
+    """Return where a run is kept unless its user says otherwise."""
+    return root / f"{name}_seed{seed}"
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """A run on disk. Made by `create` or `open`, so that its specification is there and whole."""
+
+    path: Path
+
+    @classmethod
+    def create(
+        cls, path: Path, spec_toml: str, spec_digest: str, provenance: Mapping[str, Any]
+    ) -> RunDirectory:
+        """Make the directory of a new run: all of it, or nothing.
+
+        `spec_digest` is the digest of what can change results; the digest of the file's bytes is kept beside
+        it. `UserError` if the path exists, which is then left alone, or cannot be written.
+        """
+        _refuse_existing(path)
+        files = _new_files(spec_toml.encode(), spec_digest, provenance)
+        made_parents = [parent for parent in path.parents if not parent.exists()]
+        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+        try:
+            partial.mkdir(parents=True)
+            _fill(partial, files)
+            partial.rename(path)
+            fsync_directory(path.parent)
+        except OSError as error:
+            _remove(partial, made_parents)
+            raise write_failure(path, error) from error
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """Open the directory of an existing run.
+
+        `UserError` if it is no run's; `DamagedError` if a file is missing or the spec was changed.
+        """
+        run = cls(path)
+        with reading(path):
+            _refuse_other_folder(path)
+            recorded = run.read_provenance().get("spec", {}).get("toml_sha256")
+            found = sha256_of_file(run.spec)
+        if found != recorded:
+            raise DamagedError(
+                f"{run.spec}: was changed after the run began: its SHA-256 is {found}, "
+                f"{_PROVENANCE} recorded {recorded}; restore the file, or start a new run from it"
+            )
+        return run
+
+    @property
+    def spec(self) -> Path:
+        """The resolved specification, never changed."""
+        return self.path / _SPEC
+
+    @property
+    def provenance(self) -> Path:
+        """What the run came from, never changed."""
+        return self.path / _PROVENANCE
+
+    @property
+    def tables(self) -> Path:
+        """The folder of the CSV tables."""
+        return self.path
+
+    @property
+    def events(self) -> Path:
+        """The log of notices."""
+        return self.path / "events.jsonl"
+
+    @property
+    def summary(self) -> Path:
+        """The result of a finished run."""
+        return self.path / "summary.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
+        return self.path / _CHECKPOINTS
+
+    def read_provenance(self) -> dict[str, Any]:
+        """Return what the run came from; `DamagedError` if the file holds no such thing."""
+        try:
+            data = json.loads(self.provenance.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise DamagedError(f"{self.provenance}: is not JSON ({error})") from error
+        if not isinstance(data, dict) or not isinstance(data.get("spec", {}), dict):
+            raise DamagedError(f"{self.provenance}: is not a record of provenance")
+        return data
+
+
+def _refuse_existing(path: Path) -> None:
+    if "\0" in str(path):
+        raise UserError(
+            f"run directory {str(path)!r}: a path holds no NUL; choose another name with --run-dir"
+        )
+    if os.path.lexists(path):  # a broken link too is something of the user's
+        raise UserError(
+            f"run directory {path} exists and is never overwritten; "
+            f"continue that run with `dqn resume {path}`, or name another directory with --run-dir"
+        )
+
+
+def _new_files(spec: bytes, spec_digest: str, provenance: Mapping[str, Any]) -> dict[str, bytes]:
+    digests = {"digest": spec_digest, "toml_sha256": hashlib.sha256(spec).hexdigest()}
+    record = {**provenance, "spec": digests}
+    return {_SPEC: spec, _PROVENANCE: json_document(record)}
+
+
+def _fill(directory: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        write_durably(directory / name, data)
+    (directory / _CHECKPOINTS).mkdir()
+    fsync_directory(directory)
+
+
+def _remove(partial: Path, made_parents: list[Path]) -> None:
+    """Remove what a failed start has made, and no folder that someone else has put something into."""
+    shutil.rmtree(partial, ignore_errors=True)
+    for parent in made_parents:
+        try:
+            parent.rmdir()
+        except OSError:
+            return
+
+
+def _refuse_other_folder(path: Path) -> None:
+    expected = "expected a directory that `dqn train` made"
+    if "\0" in str(path) or not path.exists():
+        raise UserError(f"run directory {str(path)!r}: not found; {expected}")
+    present = {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if (path / name).exists()}
+    if not present:
+        raise UserError(f"{path} is no run directory: it holds no {_SPEC}; {expected}")
+    missing = sorted({_SPEC, _PROVENANCE} - present)
+    if missing:
+        raise DamagedError(f"run directory {path}: {' and '.join(missing)} missing")

@@ -1,0 +1,12 @@
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def kept() -> Iterator[Callable[[Any], Any]]:
+    """Closes at a test's end whatever it is given."""
+    with ExitStack() as stack:
+        yield lambda thing: stack.enter_context(closing(thing))

@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.errors import UserError
+from atari_dqn.files import plain, sha256_of_file, write_atomically, write_json_atomically
+
+
+def test_atomic_write_replaces_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    write_atomically(tmp_path / "f", b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("f", b"new")]
+
+
+def test_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def torn(path: Path, data: bytes) -> None:
+        path.write_bytes(data[:1])
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "f").write_bytes(b"old")
+    monkeypatch.setattr("atari_dqn.files.write_durably", torn)
+    with pytest.raises(UserError, match=r"f: no space left on device; free space"):
+        write_atomically(tmp_path / "f", b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("f", b"old")]
+
+
+def test_json_document_ends_with_a_line_end(tmp_path: Path) -> None:
+    write_json_atomically(tmp_path / "f.json", {"mean_return": 20.5})
+    assert (tmp_path / "f.json").read_text() == '{\n  "mean_return": 20.5\n}\n'
+
+
+def test_values_json_does_not_know_become_words() -> None:
+    assert plain({"a": float("nan"), "b": (float("-inf"), True, None)}) == {
+        "a": "nan",
+        "b": ["-inf", True, None],
+    }
+
+
+def test_sha256_is_of_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"abc")
+    assert (
+        sha256_of_file(tmp_path / "f") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
