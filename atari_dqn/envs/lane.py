@@ -1,0 +1,139 @@
+"""One lane: an emulator played in steps and episodes.
+
+    emulator frames   r | n n n | a a a a | b b b b | c c †
+    rows                      S |     max |     max | max     (the last two frames of the row's own step)
+
+r is the reset, n are no-ops, † the game's end; S is the grey screen the episode begins with.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from jaxtyping import UInt8
+
+from atari_dqn.envs.emulator import NOOP, Emulator
+from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
+from atari_dqn.rng import generator_state, set_generator_state
+from atari_dqn.types import StateDict
+
+
+class Lane:
+    """Plays one emulator; after `step` or `reset` its public attributes describe the new row.
+
+    An episode's frames are counted from the emulator's reset, no-op frames included, as the Arcade
+    Learning Environment counts them. A step stops in the middle of its skip at the game's end and exactly
+    at the cap.
+    """
+
+    def __init__(self, emulator: Emulator, rules: EpisodeRules, streams: EpisodeStreams) -> None:
+        self._emulator, self._rules, self._streams = emulator, rules, streams
+        self._screens = [np.zeros(emulator.screen_shape, np.uint8) for _ in range(2)]
+        self._pooled = np.zeros(emulator.screen_shape, np.uint8)
+        self._episode = -1
+        self._episode_frames = 0
+        self._lives = 0
+        self._executed = NOOP
+        self._sticky = streams.generator(0, "sticky")
+        self._reset_due = True
+        self.screen: UInt8[np.ndarray, "H W"] = self._pooled
+        self.reward = 0.0
+        self.terminated = self.truncated = self.life_lost = self.first = False
+
+    def reset(self) -> None:
+        """Begin the next episode."""
+        self._episode += 1
+        self._sticky = self._streams.generator(self._episode, "sticky")
+        self._episode_frames = self._start()
+        self._executed = NOOP
+        self._lives = self._emulator.lives()
+        self._reset_due = False
+        self.screen = self._screens[0]
+        self._emulator.grey(self.screen)
+        self.reward = 0.0
+        self.terminated = self.truncated = self.life_lost = False
+        self.first = True
+
+    def step(self, action: int) -> None:
+        """Hold `action` for a step; after an ending, begin the next episode instead."""
+        if self._reset_due:
+            self.reset()
+            return
+        self.first = False
+        self._play(action)
+        lives = self._emulator.lives()
+        self.life_lost = lives < self._lives
+        self._lives = lives
+        self.truncated = not self.terminated and self._episode_frames >= self._rules.max_episode_frames
+        self._reset_due = self.terminated or self.truncated
+
+    def _play(self, action: int) -> None:
+        emulator, rules, screens = self._emulator, self._rules, self._screens
+        sticky_probability = rules.sticky_probability
+        reward, over, frame = 0.0, False, 0
+        frames = min(rules.frame_skip, rules.max_episode_frames - self._episode_frames)
+        while frame < frames and not over:
+            # the same draw as the emulator's own: the action held before stays with this probability
+            if not sticky_probability or self._sticky.random() >= sticky_probability:
+                self._executed = action
+            reward += emulator.act(self._executed)
+            over = emulator.game_over()
+            frame += 1
+            # every frame, for any may turn out to be the last but one
+            emulator.grey(screens[frame % 2])
+        self._episode_frames += frame
+        self.reward, self.terminated = reward, over
+        self.screen = self._pool(frame)
+
+    def _pool(self, frames: int) -> UInt8[np.ndarray, "H W"]:
+        """Return the maximum of the last two of a step's frames; of one frame, that one."""
+        if frames == 1:
+            return self._screens[1]
+        return cv2.max(self._screens[0], self._screens[1], dst=self._pooled)
+
+    def _start(self) -> int:
+        """Reset the emulator, play the no-op frames and return how many they were."""
+        game_seed = self._streams.game_seed(self._episode)
+        self._emulator.reset(game_seed)
+        if not self._rules.noop_max_frames:
+            return 0
+        draws = self._streams.generator(self._episode, "noop")
+        while True:
+            noops = self._draw_noops(draws)
+            if self._survives(noops):
+                return noops
+            self._emulator.reset(game_seed)
+
+    def _draw_noops(self, draws: np.random.Generator) -> int:
+        """Return a number of no-op frames that leaves the episode at least one of its own."""
+        noops = int(draws.integers(1, self._rules.noop_max_frames, endpoint=True))
+        return min(noops, self._rules.max_episode_frames - 1)
+
+    def _survives(self, noops: int) -> bool:
+        for _ in range(noops):
+            self._emulator.act(NOOP)
+            if self._emulator.game_over():
+                return False
+        return True
+
+    def state_dict(self) -> StateDict:
+        """Return all that the next rows depend on."""
+        return {
+            "emulator": self._emulator.state_dict(),
+            "episode": self._episode,
+            "episode_frames": self._episode_frames,
+            "lives": self._lives,
+            "executed_action": self._executed,
+            "reset_due": self._reset_due,
+            "sticky": generator_state(self._sticky),
+        }
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over a state of the same game, whichever lane object it came from."""
+        self._emulator.load_state_dict(state["emulator"])
+        self._episode = state["episode"]
+        self._episode_frames = state["episode_frames"]
+        self._lives = state["lives"]
+        self._executed = state["executed_action"]
+        self._reset_due = state["reset_due"]
+        set_generator_state(self._sticky, state["sticky"])

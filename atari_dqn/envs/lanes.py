@@ -1,0 +1,66 @@
+"""Lanes in this process."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from jaxtyping import Int64
+
+from atari_dqn.envs.buffers import new_batch
+from atari_dqn.envs.shard import Shard
+from atari_dqn.types import GameInfo, StateDict, StepBatch
+
+BuildShard = partial[Shard]
+"""Builds a shard when called with `lanes`, the range of those it holds."""
+
+
+class InlineLanes:
+    """All lanes as one shard: `send` plays the step, `recv` hands it over. Implements `types.Lanes`."""
+
+    def __init__(self, build_shard: BuildShard, *, num_lanes: int) -> None:
+        self._shard = build_shard(lanes=range(num_lanes))
+        self._num_lanes = num_lanes
+        self._batch = new_batch(num_lanes, self._shard.info.frame_shape)
+        self._sent = False
+
+    @property
+    def info(self) -> GameInfo:
+        """The game all lanes play."""
+        return self._shard.info
+
+    @property
+    def num_lanes(self) -> int:
+        """E."""
+        return self._num_lanes
+
+    def reset(self) -> StepBatch:
+        """Begin a new episode on every lane."""
+        assert not self._sent, "reset between send and recv"
+        self._shard.reset(self._batch)
+        return self._batch
+
+    def send(self, actions: Int64[np.ndarray, "E"]) -> None:
+        """Play one step on every lane."""
+        assert not self._sent, "send twice without recv"
+        self._shard.step(actions, self._batch)
+        self._sent = True
+
+    def recv(self) -> StepBatch:
+        """Return the step that `send` played."""
+        assert self._sent, "recv without send"
+        self._sent = False
+        return self._batch
+
+    def state_dict(self) -> StateDict:
+        """Return every lane's state."""
+        assert not self._sent, "state_dict between send and recv"
+        return {"lanes": self._shard.state_dicts()}
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over a state of as many lanes."""
+        assert not self._sent, "load_state_dict between send and recv"
+        self._shard.load_state_dicts(state["lanes"])
+
+    def close(self) -> None:
+        """Do nothing: the emulators go with this object."""

@@ -1,0 +1,204 @@
+"""Lanes in worker processes over shared memory.
+
+The memory is anonymous: its file is unlinked before a worker starts, so a crash leaves nothing behind.
+Workers are spawned, not forked: they hold no copy of the parent's threads, locks or accelerator.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+from atari_dqn.envs.buffers import batch_bytes, batch_over
+from atari_dqn.envs.lanes import BuildShard
+from atari_dqn.envs.worker import Command, Outcome, work
+from atari_dqn.errors import UserError
+from atari_dqn.types import GameInfo, StateDict, StepBatch
+
+_GOODBYE_SECONDS = 2.0
+"""How long a worker has to leave once its pipe is closed."""
+
+
+class WorkerDiedError(RuntimeError):
+    """A worker process ended: says which, the lanes it held, and why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Worker:
+    index: int
+    lanes: range
+    process: SpawnProcess
+    pipe: Connection
+
+    def died(self, reason: str) -> WorkerDiedError:
+        return WorkerDiedError(
+            f"environment worker {self.index} (lanes {self.lanes.start} to {self.lanes.stop - 1}) {reason}"
+        )
+
+    def how_it_ended(self) -> str:
+        self.process.join(_GOODBYE_SECONDS)
+        code = self.process.exitcode
+        if code is None:
+            return "hung up without ending"
+        if code < 0:
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
+
+
+def split_lanes(num_lanes: int, workers: int) -> list[range]:
+    """Return consecutive ranges of lanes, one a worker, their lengths as even as can be and none empty."""
+    workers = min(workers, num_lanes)
+    edges = [num_lanes * index // workers for index in range(workers + 1)]
+    return [range(begin, end) for begin, end in pairwise(edges)]
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Hold SIGINT back, so that a process started here is born deaf to it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class WorkerPool:
+    """Lanes spread over worker processes; use `close` or `with`. Implements `types.Lanes`.
+
+    A worker that dies makes the call that waits for it raise `WorkerDiedError`; after that only `close` may
+    be called.
+    """
+
+    def __init__(
+        self, build_shard: BuildShard, *, num_lanes: int, workers: int, frame_shape: tuple[int, int]
+    ) -> None:
+        context = multiprocessing.get_context("spawn")
+        shared_frames = context.RawArray("B", batch_bytes(num_lanes, frame_shape))
+        shared_actions = context.RawArray("q", num_lanes)
+        self._batch = batch_over(np.frombuffer(shared_frames, np.uint8), num_lanes, frame_shape)
+        self._actions = np.frombuffer(shared_actions, np.int64)
+        self._num_lanes = num_lanes
+        self._workers: list[_Worker] = []
+        self._busy = False
+        atexit.register(self.close)
+        try:
+            for index, lanes in enumerate(split_lanes(num_lanes, workers)):
+                ours, theirs = context.Pipe()
+                arguments = (theirs, build_shard, lanes, num_lanes, shared_frames, shared_actions)
+                process = context.Process(target=work, args=arguments, name=f"lanes-{index}", daemon=True)
+                with _interrupts_blocked():
+                    process.start()
+                theirs.close()
+                self._workers.append(_Worker(index=index, lanes=lanes, process=process, pipe=ours))
+            self._busy = True
+            self._info: GameInfo = self._gather()[0]
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def info(self) -> GameInfo:
+        """The game all lanes play."""
+        return self._info
+
+    @property
+    def num_lanes(self) -> int:
+        """E."""
+        return self._num_lanes
+
+    def reset(self) -> StepBatch:
+        """Begin a new episode on every lane."""
+        self._call(Command.RESET)
+        return self._batch
+
+    def send(self, actions: Int64[np.ndarray, "E"]) -> None:
+        """Begin one step on every lane and return at once."""
+        assert actions.shape == self._actions.shape, f"expected {self._actions.shape}, got {actions.shape}"
+        self._actions[:] = actions
+        self._tell(Command.STEP)
+
+    def recv(self) -> StepBatch:
+        """Wait for the step that `send` began; `WorkerDiedError` if a worker is gone."""
+        self._gather()
+        return self._batch
+
+    def state_dict(self) -> StateDict:
+        """Return every lane's state."""
+        return {"lanes": [state for states in self._call(Command.GET_STATES) for state in states]}
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over a state of as many lanes, however they were spread."""
+        states = state["lanes"]
+        assert len(states) == self._num_lanes, f"expected {self._num_lanes} states, got {len(states)}"
+        self._call(Command.SET_STATES, lambda worker: states[worker.lanes.start : worker.lanes.stop])
+
+    def _call(self, command: Command, payload: Callable[[_Worker], Any] = lambda _: None) -> Sequence[Any]:
+        self._tell(command, payload)
+        return self._gather()
+
+    def _tell(self, command: Command, payload: Callable[[_Worker], Any] = lambda _: None) -> None:
+        assert self._workers, "the pool is closed"
+        assert not self._busy, f"{command.name} while a step is under way"
+        self._busy = True
+        for worker in self._workers:
+            try:
+                worker.pipe.send((command, payload(worker)))
+            except OSError:
+                raise worker.died(worker.how_it_ended()) from None
+
+    def _gather(self) -> list[Any]:
+        """Return each worker's answer, in order."""
+        assert self._workers, "the pool is closed"
+        assert self._busy, "recv without send"
+        answers: dict[int, Any] = {}
+        while len(answers) < len(self._workers):
+            waiting = [worker for worker in self._workers if worker.index not in answers]
+            ready = wait([handle for worker in waiting for handle in (worker.pipe, worker.process.sentinel)])
+            for worker in waiting:
+                if worker.pipe in ready or worker.process.sentinel in ready:
+                    answers[worker.index] = self._answer(worker)
+        self._busy = False
+        return [answers[worker.index] for worker in self._workers]
+
+    @staticmethod
+    def _answer(worker: _Worker) -> Any:
+        """Return what the worker sent; a dead one may have said why before it went."""
+        try:
+            outcome, result = worker.pipe.recv()
+        except (EOFError, OSError):
+            raise worker.died(worker.how_it_ended()) from None
+        if outcome is Outcome.USER_ERROR:
+            raise UserError(result)
+        if outcome is Outcome.FAILED:
+            raise worker.died(f"failed:\n{result}")
+        return result
+
+    def close(self) -> None:
+        """End the workers; safe to call twice."""
+        atexit.unregister(self.close)
+        workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.pipe.close()
+        for worker in workers:
+            worker.process.join(_GOODBYE_SECONDS)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+            worker.process.close()
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

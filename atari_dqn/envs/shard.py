@@ -1,0 +1,83 @@
+"""Lanes that share a process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Int64
+
+from atari_dqn.envs.emulator import Emulator
+from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
+from atari_dqn.envs.lane import Lane
+from atari_dqn.envs.preprocess import Resizer
+from atari_dqn.spec.schema import Env
+from atari_dqn.types import GameInfo, StateDict, StepBatch
+
+
+class Shard:
+    """Steps its lanes in turn and writes their rows into given arrays."""
+
+    def __init__(
+        self, emulators: Sequence[Emulator], streams: Sequence[EpisodeStreams], env: Env, info: GameInfo
+    ) -> None:
+        rules = EpisodeRules.of(env)
+        self._lanes = [
+            Lane(emulator, rules, of_lane) for emulator, of_lane in zip(emulators, streams, strict=True)
+        ]
+        self._resizer = Resizer(env.screen_size_pixels, env.resize)
+        self.info = info
+
+    def reset(self, out: StepBatch) -> None:
+        """Begin a new episode on every lane and write its first row."""
+        for lane in self._lanes:
+            lane.reset()
+        self._write(out)
+
+    def step(self, actions: Int64[np.ndarray, "E"], out: StepBatch) -> None:
+        """Step every lane and write its row."""
+        for lane, action in zip(self._lanes, actions.tolist(), strict=True):
+            lane.step(action)
+        self._write(out)
+
+    def _write(self, out: StepBatch) -> None:
+        lanes = self._lanes
+        out.reward[:] = [lane.reward for lane in lanes]
+        out.terminated[:] = [lane.terminated for lane in lanes]
+        out.truncated[:] = [lane.truncated for lane in lanes]
+        out.life_lost[:] = [lane.life_lost for lane in lanes]
+        out.first[:] = [lane.first for lane in lanes]
+        self._resizer.resize([lane.screen for lane in lanes], out.frame)
+
+    def state_dicts(self) -> list[StateDict]:
+        """Return one state a lane."""
+        return [lane.state_dict() for lane in self._lanes]
+
+    def load_state_dicts(self, states: Sequence[StateDict]) -> None:
+        """Take over one state a lane."""
+        for lane, state in zip(self._lanes, states, strict=True):
+            lane.load_state_dict(state)
+
+
+class ShardType(Protocol):
+    """What the registry of environments holds: builds a shard of lanes `lanes` out of `num_lanes`."""
+
+    def __call__(
+        self,
+        *,
+        game: str,
+        env: Env,
+        lanes: range,
+        num_lanes: int,
+        seed: int,
+        stream: str,
+        power_on_reset: bool,
+    ) -> Shard:
+        """Return the shard; `UserError` for a game that is not there."""
+        ...
+
+
+def lane_streams(*, lanes: range, num_lanes: int, seed: int, stream: str) -> list[EpisodeStreams]:
+    """Return the random streams of consecutive lanes."""
+    return [EpisodeStreams(seed=seed, stream=stream, lane=lane, num_lanes=num_lanes) for lane in lanes]
