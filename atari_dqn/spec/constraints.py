@@ -73,7 +73,7 @@ class Within:
 
 @dataclass(frozen=True)
 class When:
-    """The key is required where the key at the dotted path `key` has `value`, and an error elsewhere (then None)."""
+    """Required where the key at the dotted path `key` has `value`; elsewhere None, and an error to write."""
 
     key: str
     value: object

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from atari_dqn.spec.suggest import did_you_mean
+
 SINGLE_PLAYER_GAMES: tuple[str, ...] = tuple(
     """
     adventure air_raid alien amidar assault asterix asteroids atlantis atlantis2 backgammon bank_heist
@@ -24,3 +28,31 @@ MULTI_PLAYER_GAMES: tuple[str, ...] = ("combat", "joust", "maze_craze", "warlord
 
 TOY_GAME = "catch"
 """The game of `env.kind = "catch"`."""
+
+_AROUND_A_GAME = re.compile(r"^ale/|(no_?frameskip|deterministic)?-?v\d+$")
+"""What other systems write around a game's name, as in `ALE/Pong-v5` and `PongNoFrameskip-v4`."""
+
+
+def game_problem(game: str, *, kind: str | None) -> str | None:
+    """Return why `env.kind = kind` cannot play `game`, or None; a `kind` of None is one that is not known."""
+    if game == TOY_GAME or kind == TOY_GAME:
+        return _toy_problem(game, kind)
+    if game in SINGLE_PLAYER_GAMES:
+        return None
+    if game in MULTI_PLAYER_GAMES:
+        return f'found "{game}", which needs more than one player; expected a single-player game'
+    return f'found "{game}", expected a ROM id of ale-py, as "pong" or "ms_pacman"' + _nearest(game)
+
+
+def _toy_problem(game: str, kind: str | None) -> str | None:
+    if kind is None or game == kind:
+        return None
+    if game == TOY_GAME:
+        return f'"{TOY_GAME}" is the toy game, but env.kind is "{kind}"; set env.kind = "{TOY_GAME}"'
+    return f'found "{game}", but env.kind is "{TOY_GAME}"; set game = "{TOY_GAME}", or env.kind = "atari"'
+
+
+def _nearest(game: str) -> str:
+    squeezed = {name.replace("_", ""): name for name in SINGLE_PLAYER_GAMES}
+    word = re.sub("[^a-z0-9]", "", _AROUND_A_GAME.sub("", game.lower()))
+    return did_you_mean(squeezed.get(word, game), SINGLE_PLAYER_GAMES)

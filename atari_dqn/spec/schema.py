@@ -6,6 +6,7 @@ A section has no defaults: a track (`tracks/*.toml`) gives every key, a spec ove
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -17,7 +18,7 @@ class Toggles:
     """Ablations: each chooses one part, and none marks a run as deviating from its track."""
 
     double: bool
-    """Let the online network choose the bootstrap action, the target network rate it. van Hasselt et al. (2016)."""
+    """The online network chooses the next action, the target network rates it. van Hasselt et al. (2016)."""
     n_step: Annotated[int, AtLeast(1)]
     """Rewards summed before bootstrapping. Sutton (1988); 3 in Hessel et al. (2018)."""
 
@@ -33,13 +34,13 @@ class Env:
     frame_skip: Annotated[int, AtLeast(1)]
     """Emulator frames an action is held for. 4 in Mnih et al. (2015)."""
     screen_size_pixels: Annotated[int, AtLeast(36)]
-    """Height and width of a preprocessed frame. 84 in Mnih et al. (2015); under 36 the convolutions do not fit."""
+    """Height and width of a preprocessed frame. 84 in Mnih et al. (2015); the convolutions need 36."""
     resize: Literal["area", "bilinear"]
     """How 210×160 becomes square: area as Dopamine and Gymnasium, bilinear as DeepMind's Lua code."""
     stack_frames: Annotated[int, AtLeast(1)]
     """Frames an agent sees at once. 4 in Mnih et al. (2015)."""
     sticky_probability: Annotated[float, AtLeast(0.0), Below(1.0)]
-    """Chance, on each emulator frame, that the frame before's action is repeated. 0.25 in Machado et al. (2018)."""
+    """Chance, on each emulator frame, of repeating the last frame's action. 0.25 in Machado et al. (2018)."""
     noop_max_frames: Annotated[int, AtLeast(0)]
     """An episode begins with 1 to this many no-op frames; 0 for none. 30 in Mnih et al. (2015)."""
     max_episode_frames: Annotated[int, AtLeast(1)]
@@ -114,13 +115,15 @@ class Optimizer:
 
     kind: Literal["deepmind_rmsprop", "adam"]
     """`deepmind_rmsprop`: centred, ε inside the root, no momentum term, as the Lua code."""
-    learning_rate: Annotated[float, MoreThan(0.0)]
+    learning_rate: Annotated[float, MoreThan(0.0), Below(math.inf)]
     """Step size."""
-    epsilon: Annotated[float, MoreThan(0.0)]
+    epsilon: Annotated[float, MoreThan(0.0), Below(math.inf)]
     """Added under the root by `deepmind_rmsprop` (0.01), beside it by `adam`."""
     gradient_decay: Annotated[float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")]
     """Decay of the running mean of gradients; the paper's table calls it momentum."""
-    squared_gradient_decay: Annotated[float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")]
+    squared_gradient_decay: Annotated[
+        float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")
+    ]
     """Decay of the running mean of squared gradients."""
     beta1: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
     """Decay of the first moment. Kingma & Ba (2015)."""

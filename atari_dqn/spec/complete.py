@@ -1,0 +1,39 @@
+"""Whether a spec has exactly the keys that apply to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from atari_dqn.spec.check import Checked, expectation, show
+from atari_dqn.spec.errors import Fault
+from atari_dqn.spec.keys import KEYS, Key, Values
+
+
+def key_faults(
+    checked: Checked, values: Values, *, where: str, absent: Collection[str] = ()
+) -> Iterator[Fault]:
+    """Yield a fault for each written key that does not apply to `values`, and each missing one that does.
+
+    Keys that were written wrong are neither, nor are those that hang on a choice that was written wrong.
+    Keys in `absent` need not be there.
+    """
+    for name, key in KEYS.items():
+        if name in checked.spoiled or (key.when is not None and key.when.key in checked.spoiled):
+            continue
+        applies = key.applies(values)
+        if name in checked.values and not applies:
+            yield Fault(checked.where[name], name, _out_of_place(key, values))
+        elif name not in values and applies and name not in absent:
+            yield Fault(where, name, _missing(key))
+
+
+def _out_of_place(key: Key, values: Values) -> str:
+    assert key.when is not None, "only a key with a condition can be out of place"
+    needed = f"{key.when.key} = {show(key.when.value)}"
+    found = f"{key.when.key} is {show(values[key.when.key])}" if key.when.key in values else "that is not set"
+    return f"belongs to {needed}, but {found}; remove it, or set {needed}"
+
+
+def _missing(key: Key) -> str:
+    reason = f" (needed by {key.when.key} = {show(key.when.value)})" if key.when else ""
+    return f"missing{reason}; expected {expectation(key)}"

@@ -1,0 +1,118 @@
+"""Values that are each allowed and cannot go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from atari_dqn.clock import steps_to_frames
+from atari_dqn.spec.check import show
+from atari_dqn.spec.games import game_problem
+from atari_dqn.spec.keys import Values
+
+_SPARE_ROWS = 2
+"""Rows of a lane's pool that cannot start a transition besides its window: the one being written, a reset."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What must hold between a few keys, and what to do where it does not."""
+
+    keys: tuple[str, ...]
+    holds: Callable[..., bool]
+    """Takes the keys' values in their order."""
+    remedy: str
+
+    def problem(self, values: Values) -> str | None:
+        """Return what is wrong with the first key, or None; None too if one of the keys has no value."""
+        if any(key not in values for key in self.keys):
+            return None
+        found = [values[key] for key in self.keys]
+        if self.holds(*found):
+            return None
+        others = [f"{key} = {show(value)}" for key, value in zip(self.keys[1:], found[1:], strict=True)]
+        return f"found {show(found[0])} with {' and '.join(others)}; {self.remedy}"
+
+
+def _prefill_is_over_in_time(prefill_steps: int, frame_skip: int, total_frames: int) -> bool:
+    return steps_to_frames(prefill_steps, frame_skip=frame_skip) < total_frames
+
+
+def _holds_a_window(capacity_steps: int, lanes: int, stack_frames: int, n_step: int) -> bool:
+    return capacity_steps // lanes >= stack_frames + n_step + _SPARE_ROWS
+
+
+def _holds_a_transition(prefill_steps: int, lanes: int, n_step: int) -> bool:
+    return prefill_steps // lanes >= n_step + _SPARE_ROWS
+
+
+RULES = (
+    Rule(
+        ("replay.prefill_steps", "replay.capacity_steps"),
+        lambda prefill, capacity: prefill <= capacity,
+        "the prefill must fit in the pool: lower the first or raise the second",
+    ),
+    Rule(
+        ("replay.prefill_steps", "learner.batch_size"),
+        lambda prefill, batch: prefill >= batch,
+        "the prefill must hold a minibatch: raise the first or lower the second",
+    ),
+    Rule(
+        ("replay.prefill_steps", "env.frame_skip", "training.total_frames"),
+        _prefill_is_over_in_time,
+        "the prefill, in frames, must end before the budget does: lower the first or raise the last",
+    ),
+    Rule(
+        ("replay.prefill_steps", "env.lanes", "toggles.n_step"),
+        _holds_a_transition,
+        "the prefill must leave a whole n-step transition on each lane: raise the first",
+    ),
+    Rule(
+        ("replay.capacity_steps", "env.lanes", "env.stack_frames", "toggles.n_step"),
+        _holds_a_window,
+        "each lane's share of the pool must hold a stack and its n steps: raise the first",
+    ),
+    Rule(
+        ("exploration.epsilon_start", "exploration.epsilon_end"),
+        lambda start, end: start >= end,
+        "exploration falls: raise the first or lower the second",
+    ),
+    Rule(
+        ("evaluation.light_episodes", "evaluation.full_episodes"),
+        lambda light, full: light <= full,
+        "a light evaluation plays the first episodes of a full one: lower the first or raise the second",
+    ),
+    Rule(
+        ("env.noop_max_frames", "env.max_episode_frames"),
+        lambda noop, cap: noop < cap,
+        "no-op frames must leave some of the episode: lower the first or raise the second",
+    ),
+    Rule(
+        ("env.noop_max_frames", "evaluation.max_episode_frames"),
+        lambda noop, cap: noop < cap,
+        "no-op frames must leave some of the episode: lower the first or raise the second",
+    ),
+    Rule(
+        ("env.frame_skip", "env.max_episode_frames"),
+        lambda skip, cap: skip <= cap,
+        "an episode must hold a step: lower the first or raise the second",
+    ),
+    Rule(
+        ("env.frame_skip", "evaluation.max_episode_frames"),
+        lambda skip, cap: skip <= cap,
+        "an episode must hold a step: lower the first or raise the second",
+    ),
+)
+
+
+def contradictions(values: Values) -> Iterator[tuple[str, str]]:
+    """Yield each contradiction's first key and what is wrong; rules on keys without a value are left out."""
+    if "game" in values:
+        kind = values.get("env.kind")
+        problem = game_problem(str(values["game"]), kind=None if kind is None else str(kind))
+        if problem is not None:
+            yield "game", problem
+    for rule in RULES:
+        problem = rule.problem(values)
+        if problem is not None:
+            yield rule.keys[0], problem

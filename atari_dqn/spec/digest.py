@@ -1,0 +1,30 @@
+"""What identifies a spec: a digest of every value that can change results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+
+from atari_dqn.spec.keys import KEYS, Scalar, flatten
+from atari_dqn.spec.schema import Spec
+
+
+def spec_digest(spec: Spec) -> str:
+    """Return the SHA-256, in hex, of a spec's canonical JSON without its `system` section.
+
+    A key that does not apply is left out, so that adding a part to the schema moves no digest.
+    """
+    values = {key: value for key, value in flatten(spec).items() if KEYS[key].section != "system"}
+    return hashlib.sha256(canonical_json(values).encode()).hexdigest()
+
+
+def canonical_json(values: Mapping[str, Scalar]) -> str:
+    """Return the one JSON text of these values: keys sorted, no blanks, infinities as strings."""
+    plain = {key: _finite(value) for key, value in values.items()}
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Scalar) -> Scalar:
+    return str(value) if isinstance(value, float) and math.isinf(value) else value

@@ -1,0 +1,32 @@
+"""What is wrong with a spec, all of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from atari_dqn.errors import UserError
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with a spec."""
+
+    where: str
+    """The file as the user named it, or `--set`."""
+    key: str
+    """The dotted key; empty for a fault of the whole file."""
+    problem: str
+    """What was found, what was expected, and how to mend it where that is not plain."""
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.where, self.key, self.problem) if part)
+
+
+class SpecError(UserError):
+    """A spec that cannot be used. Its message has one line for each fault."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        assert faults, "an error needs a fault"
+        self.faults = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
