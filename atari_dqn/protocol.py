@@ -50,6 +50,7 @@ class Protocol:
 
     def short(self) -> str:
         """Return the protocol on one line, for people."""
+        life_loss = "terminal" if self.training_terminal_on_life_loss else "ignored"
         parts = [
             f"ε {self.epsilon:g}",
             f"sticky {self.sticky_probability:g}",
@@ -60,8 +61,7 @@ class Protocol:
             f"{self.screen_size_pixels}×{self.screen_size_pixels} {self.resize}",
             f"{self.episodes} episodes",
             f"{self.checkpoint} weights",
-            f"trained with life loss {'terminal' if self.training_terminal_on_life_loss else 'ignored'}",
-            f"and rewards within ±{self.training_max_abs_reward:g}",
+            f"trained with life loss {life_loss} and rewards within ±{self.training_max_abs_reward:g}",
             f"ale-py {self.ale_version or '–'}",
             f"ROM {self.rom_md5[:_SHORT_DIGITS] or '–'}",
         ]

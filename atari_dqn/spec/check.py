@@ -58,7 +58,8 @@ def entry_problem(entry: Entry) -> str | None:
     if entry.key in KEYS:
         return value_problem(KEYS[entry.key], entry.value)
     if entry.key in SECTIONS:
-        return None if entry.value == {} else f"found {show(entry.value)}, expected a section, whose keys are set one by one"
+        is_empty = entry.value == {}
+        return None if is_empty else f"found {show(entry.value)}, expected a section, its keys set one by one"
     return _unknown(entry)
 
 

@@ -1,0 +1,115 @@
+"""What is said of a file that is no spec, and of a `--set` that is no override."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.spec.errors import SpecError
+from atari_dqn.spec.loader import load_spec
+
+BAD_FILES = {
+    "empty": (b"", "is empty; expected at least track, game and seed"),
+    "blank": (b" \n\t\n", "is empty"),
+    "NUL byte": (b'track = "A"\x00\n', "holds a NUL byte at offset 11"),
+    "binary": (bytes(range(1, 256)), "is not UTF-8 text (byte 0x80 at offset 127)"),
+    "Latin-1": ('# für\ntrack = "A"\n'.encode("latin-1"), "byte 0xfc at offset 3"),
+    "broken line": (b'track = "A"\nseed =\n', "is not TOML: Invalid value (at line 2"),
+    "key twice": (b"seed = 1\nseed = 2\n", "is not TOML: Cannot overwrite a value (at line 2"),
+    "endless number": (b"seed = " + b"9" * 5000, "4300 digits"),
+    "too deep": (b"seed = " + b"[" * 10_000, "nested too deeply"),
+    "too large": (b"#" * 1_000_001, "is larger than 1,000,000 bytes"),
+}
+
+
+def fault_of(path: Path, *overrides: str) -> str:
+    with pytest.raises(SpecError) as caught:
+        load_spec(path, overrides)
+    assert len(caught.value.faults) == 1, str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("content", "phrase"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_file_that_is_no_toml_text_gives_one_clear_line(tmp_path: Path, content: bytes, phrase: str):
+    path = tmp_path / "run.toml"
+    path.write_bytes(content)
+    message = fault_of(path)
+    assert message.startswith(f"{path}: ")
+    assert phrase in message
+    assert "\n" not in message
+
+
+def test_a_missing_file_is_named_with_its_nearest_neighbour(tmp_path: Path):
+    (tmp_path / "pong_trackA.toml").write_text("")
+    message = fault_of(tmp_path / "pong_trakA.toml")
+    assert message.endswith('no such file; expected a TOML spec; did you mean "pong_trackA.toml"?')
+
+
+def test_a_directory_is_not_a_spec(tmp_path: Path):
+    assert fault_of(tmp_path) == f"{tmp_path}: is a directory; expected a TOML spec"
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    assert "is not a regular file" in fault_of(tmp_path / "pipe")
+
+
+def test_a_path_the_system_refuses_is_said_not_raised(tmp_path: Path):
+    assert "cannot be read: File name too long" in fault_of(tmp_path / ("x" * 300))
+
+
+def test_a_byte_order_mark_is_allowed(tmp_path: Path):
+    path = tmp_path / "run.toml"
+    path.write_bytes(b'\xef\xbb\xbftrack = "A"\ngame = "pong"\nseed = 1\n')
+    assert load_spec(path).spec.game == "pong"
+
+
+BAD_OVERRIDES = {
+    "no equals sign": ("learner.batch_size", "expected KEY=VALUE, for example --set learner.batch_size=64"),
+    "no key": ("=5", "expected KEY=VALUE"),
+    "no value": ("game=", "expected KEY=VALUE"),
+    "two values": (
+        "learner.discount=1 2",
+        "learner.discount: expected a TOML value or a bare word, found '1 2'",
+    ),
+    "two lines": ("seed=1\ntrack='A'", "seed: expected a TOML value or a bare word"),
+    "open string": ('game="pong', "game: expected a TOML value or a bare word"),
+    "unknown key": (
+        "learner.bach_size=5",
+        'learner.bach_size: unknown key; did you mean "learner.batch_size"?',
+    ),
+    "three parts": ("env.x.y=5", "env.x.y: unknown section [env.x]"),
+    "whole section": ("env={lanes=2}", "env: found a table, expected a section, its keys set one by one"),
+    "wrong type": ("learner.batch_size=3.7", "learner.batch_size: found 3.7, expected an integer at least 1"),
+}
+
+
+@pytest.mark.parametrize(("override", "phrase"), BAD_OVERRIDES.values(), ids=BAD_OVERRIDES.keys())
+def test_an_override_that_is_none_gives_one_clear_line(write_spec, override: str, phrase: str):
+    message = fault_of(write_spec(), override)
+    assert message.startswith("--set: ")
+    assert phrase in message
+
+
+def test_overrides_take_toml_values_and_bare_words(write_spec):
+    overrides = [
+        "game=breakout",
+        'env.resize="bilinear"',
+        "replay.device=cpu",
+        "learner.max_abs_reward=inf",
+        "training.total_frames = 1_000_000",
+        "toggles.double=true",
+    ]
+    spec = load_spec(write_spec(), overrides).spec
+    assert (spec.game, spec.env.resize, spec.replay.device) == ("breakout", "bilinear", "cpu")
+    assert spec.learner.max_abs_reward == float("inf")
+    assert spec.training.total_frames == 1_000_000
+    assert spec.toggles.double is True
+
+
+def test_of_an_override_given_twice_the_last_counts(write_spec):
+    assert load_spec(write_spec(), ["seed=2", "seed=3"]).spec.seed == 3
+
+
+def test_an_override_can_give_what_the_file_leaves_out(write_spec):
+    assert load_spec(write_spec(base='track = "A"\nseed = 1\n'), ["game=qbert"]).spec.game == "qbert"

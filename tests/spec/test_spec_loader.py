@@ -1,0 +1,238 @@
+"""Strict loading: each fault by its line, and all of them at once."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.errors import UserError
+from atari_dqn.spec.errors import SpecError
+from atari_dqn.spec.loader import load_spec
+
+FAULTS = {
+    # strict types
+    "true is not 1": ("[env]\nlanes = true", "env.lanes: found true, expected an integer at least 1"),
+    "1 is not true": ("[toggles]\ndouble = 1", "toggles.double: found 1, expected true or false"),
+    "3.7 is not 3": ("[env]\nframe_skip = 3.7", "env.frame_skip: found 3.7, expected an integer at least 1"),
+    "3.0 is not 3": ("[env]\nframe_skip = 3.0", "env.frame_skip: found 3.0, expected an integer at least 1"),
+    '"5" is not 5': (
+        '[learner]\nbatch_size = "5"',
+        'learner.batch_size: found "5", expected an integer at least 1',
+    ),
+    '"0.5" is not 0.5': ('[learner]\ndiscount = "0.5"', 'found "0.5", expected a number from 0.0 to 1.0'),
+    "true is not 1.0": ("[learner]\ndiscount = true", "found true, expected a number from 0.0 to 1.0"),
+    "a date": ("[env]\nlanes = 2020-01-01", "env.lanes: found 2020-01-01, expected an integer"),
+    "an array": ("[env]\nlanes = [1]", "env.lanes: found an array, expected an integer"),
+    "a table": ("[env.lanes]\na = 1", "env.lanes: found a table, expected an integer"),
+    "beyond 64 bits": (f"[env]\nlanes = {2**63}", f"env.lanes: found {2**63}, expected an integer"),
+    "too large for a float": (f"[learner]\nmax_abs_reward = {10**400}", "expected a number more than 0.0"),
+    # ranges
+    "below the range": ("[env]\nlanes = 0", "env.lanes: found 0, expected an integer at least 1"),
+    "above the range": ("[learner]\ndiscount = 1.01", "found 1.01, expected a number from 0.0 to 1.0"),
+    "open end": (
+        "[env]\nsticky_probability = 1.0",
+        "found 1.0, expected a number at least 0.0 and below 1.0",
+    ),
+    "NaN": (
+        "[learner]\nmax_grad_norm = nan",
+        "learner.max_grad_norm: found nan, expected a number more than 0.0",
+    ),
+    "NaN within": ("[learner]\ndiscount = nan", "learner.discount: found nan"),
+    "infinity within": ("[learner]\ndiscount = inf", "learner.discount: found inf"),
+    "infinite step": (
+        "[optimizer]\nlearning_rate = inf",
+        "found inf, expected a number more than 0.0 and below inf",
+    ),
+    "minus infinity": ("[learner]\nmax_grad_norm = -inf", "learner.max_grad_norm: found -inf"),
+    # choices
+    "mistyped choice": (
+        '[env]\nresize = "aera"',
+        'env.resize: found "aera", expected one of "area", "bilinear"; did you mean "area"?',
+    ),
+    "unknown choice": ('[learner]\nloss = "x"', 'learner.loss: found "x", expected one of "huber", "mse"'),
+    # names
+    "mistyped key": (
+        "[learner]\nbach_size = 1",
+        'learner.bach_size: unknown key; did you mean "learner.batch_size"?',
+    ),
+    "key of another section": ("[learner]\nframe_skip = 4", 'unknown key; did you mean "env.frame_skip"?'),
+    "mistyped section": ("[lerner]\nbatch_size = 1", 'unknown section [lerner]; did you mean "learner"?'),
+    "empty unknown section": ("[lerner]", 'lerner: unknown section [lerner]; did you mean "learner"?'),
+    "unknown everything": ("[zzz]\nqqqqq = 1", "zzz.qqqqq: unknown section [zzz]"),
+    "section too deep": ("[env.more]\na = 1", "env.more: unknown section [env.more]"),
+    # parts
+    "adam's key under rmsprop": (
+        "[optimizer]\nbeta1 = 0.9",
+        'optimizer.beta1: belongs to optimizer.kind = "adam", but optimizer.kind is "deepmind_rmsprop"; '
+        'remove it, or set optimizer.kind = "adam"',
+    ),
+    "rmsprop's key under adam": (
+        '[optimizer]\nkind = "adam"\ngradient_decay = 0.9',
+        'belongs to optimizer.kind = "deepmind_rmsprop", but optimizer.kind is "adam"; remove it, or set',
+    ),
+    # contradictions
+    "prefill over capacity": (
+        "[replay]\ncapacity_steps = 1000\nprefill_steps = 1001",
+        "prefill_steps: found 1001 with replay.capacity_steps = 1000; the prefill must fit in the pool",
+    ),
+    "prefill under a minibatch": (
+        "[replay]\nprefill_steps = 31",
+        "replay.prefill_steps: found 31 with learner.batch_size = 32; the prefill must hold a minibatch",
+    ),
+    "prefill over budget": (
+        "[training]\ntotal_frames = 200_000",
+        "replay.prefill_steps: found 50000 with env.frame_skip = 4 and training.total_frames = 200000; ",
+    ),
+    "prefill under lanes": (
+        "[env]\nlanes = 100\n[replay]\nprefill_steps = 299",
+        "replay.prefill_steps: found 299 with env.lanes = 100 and toggles.n_step = 1; ",
+    ),
+    "lanes over capacity": (
+        "[env]\nlanes = 10\n[replay]\ncapacity_steps = 69\nprefill_steps = 50",
+        "capacity_steps: found 69 with env.lanes = 10 and env.stack_frames = 4 and toggles.n_step = 1; ",
+    ),
+    "rising exploration": (
+        "[exploration]\nepsilon_start = 0.05",
+        "exploration.epsilon_start: found 0.05 with exploration.epsilon_end = 0.1; ",
+    ),
+    "light over full": (
+        "[evaluation]\nlight_episodes = 31",
+        "evaluation.light_episodes: found 31 with evaluation.full_episodes = 30; ",
+    ),
+    "no-ops over the cap": (
+        "[env]\nmax_episode_frames = 30",
+        "env.noop_max_frames: found 30 with env.max_episode_frames = 30; ",
+    ),
+    "no-ops over the evaluation's cap": (
+        "[evaluation]\nmax_episode_frames = 30",
+        "env.noop_max_frames: found 30 with evaluation.max_episode_frames = 30; ",
+    ),
+    "a step over the cap": (
+        "[env]\nnoop_max_frames = 0\nmax_episode_frames = 3",
+        "env.frame_skip: found 4 with env.max_episode_frames = 3; an episode must hold a step",
+    ),
+    "a step over the evaluation's cap": (
+        "[env]\nnoop_max_frames = 0\n[evaluation]\nmax_episode_frames = 3",
+        "env.frame_skip: found 4 with evaluation.max_episode_frames = 3; an episode must hold a step",
+    ),
+    "the toy without its game": (
+        '[env]\nkind = "catch"',
+        'game: found "pong", but env.kind is "catch"; set game = "catch", or env.kind = "atari"',
+    ),
+}
+
+
+def error_of(path: Path, *overrides: str) -> SpecError:
+    with pytest.raises(SpecError) as caught:
+        load_spec(path, overrides)
+    return caught.value
+
+
+@pytest.mark.parametrize(("more", "phrase"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_fault_gives_one_line_with_file_key_found_and_expected(write_spec, more: str, phrase: str):
+    path = write_spec(more)
+    error = error_of(path)
+    assert len(error.faults) == 1, str(error)
+    assert str(error).startswith(f"{path}: ")
+    assert phrase in str(error)
+
+
+GAMES = {
+    "near miss": ("breakuot", 'did you mean "breakout"?'),
+    "other systems' name": ("PongNoFrameskip-v4", 'did you mean "pong"?'),
+    "namespaced name": ("ALE/MsPacman-v5", 'did you mean "ms_pacman"?'),
+    "capitals": ("SpaceInvaders", 'did you mean "space_invaders"?'),
+    "nothing like it": ("zzzzz", 'found "zzzzz", expected a ROM id of ale-py, as "pong" or "ms_pacman"'),
+    "two players": (
+        "joust",
+        'found "joust", which needs more than one player; expected a single-player game',
+    ),
+    "toy game on the emulator": (
+        "catch",
+        '"catch" is the toy game, but env.kind is "atari"; set env.kind = "catch"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("game", "phrase"), GAMES.values(), ids=GAMES.keys())
+def test_a_game_that_cannot_be_played_is_refused_with_the_reason(write_spec, game: str, phrase: str):
+    message = str(error_of(write_spec(base=f'track = "A"\ngame = "{game}"\nseed = 1\n')))
+    assert f": game: {phrase}" in message or message.endswith(phrase)
+
+
+@pytest.mark.parametrize("game", ["combat", "joust", "maze_craze", "warlords"])
+def test_each_game_for_several_players_is_refused(write_spec, game: str):
+    assert "needs more than one player" in str(error_of(write_spec(), f"game={game}"))
+
+
+def test_five_faults_give_five_lines(write_spec):
+    path = write_spec(
+        base='track = "A"\ngame = "pogn"\n',  # 1: the game, 2: no seed
+        more='[env]\nlanes = "2"\n[learner]\nbach_size = 1\n[optimizer]\nbeta1 = 0.9\n',  # 3, 4, 5
+    )
+    error = error_of(path)
+    keys = [fault.key for fault in error.faults]
+    assert sorted(keys) == ["env.lanes", "game", "learner.bach_size", "optimizer.beta1", "seed"]
+    assert len(str(error).splitlines()) == 5
+
+
+def test_faults_of_the_file_and_of_overrides_come_together(write_spec):
+    error = error_of(write_spec("[env]\nlanes = 0\n"), "learner", "learner.batch_size=0", "game=pogn")
+    assert [fault.where.rpartition("/")[2] for fault in error.faults].count("--set") == 3
+    assert len(error.faults) == 4
+
+
+def test_a_contradiction_is_told_along_with_other_faults(write_spec):
+    error = error_of(write_spec("[env]\nlanes = 0\n[evaluation]\nlight_episodes = 31\n"))
+    assert [fault.key for fault in error.faults] == ["env.lanes", "evaluation.light_episodes"]
+
+
+def test_a_mistyped_choice_of_part_is_not_followed_by_faults_that_hang_on_it(write_spec):
+    error = error_of(write_spec('[optimizer]\nkind = "adm"\nbeta1 = 0.9\n'))
+    assert [fault.key for fault in error.faults] == ["optimizer.kind"]
+
+
+@pytest.mark.parametrize("key", ["track", "game", "seed"])
+def test_each_of_the_three_keys_of_every_run_is_required_and_named(write_spec, key: str):
+    lines = {"track": 'track = "A"\n', "game": 'game = "pong"\n', "seed": "seed = 1\n"}
+    del lines[key]
+    error = error_of(write_spec(base="".join(lines.values())))
+    assert [fault.key for fault in error.faults] == [key]
+    assert error.faults[0].problem.startswith("missing; expected ")
+
+
+def test_an_unknown_track_does_not_hide_the_other_faults(write_spec):
+    error = error_of(write_spec(base='track = "Z"\ngame = "pong"\n', more="[env]\nlanes = 0\n"))
+    assert [fault.key for fault in error.faults] == ["track", "env.lanes", "seed"]
+
+
+def test_a_spec_error_ends_a_command_as_a_users_mistake(write_spec):
+    error = error_of(write_spec("[env]\nlanes = 0"))
+    assert isinstance(error, UserError)
+    assert error.exit_code == 2
+
+
+def test_an_integer_is_taken_where_a_number_is_expected_and_becomes_a_float(write_spec):
+    discount = load_spec(write_spec("[learner]\ndiscount = 1")).spec.learner.discount
+    assert discount == 1.0
+    assert type(discount) is float
+
+
+def test_infinity_is_taken_where_it_means_no_limit(write_spec):
+    assert load_spec(write_spec("[learner]\nmax_abs_reward = inf")).spec.learner.max_abs_reward == float(
+        "inf"
+    )
+
+
+def test_an_empty_section_changes_nothing(write_spec):
+    assert load_spec(write_spec("[env]\n")) == load_spec(write_spec())
+
+
+def test_a_spec_is_named_after_its_file(write_spec):
+    assert load_spec(write_spec(name="pong_trackA.toml")).name == "pong_trackA"
+
+
+def test_a_spec_is_frozen(write_spec):
+    resolved = load_spec(write_spec())
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        resolved.spec.seed = 2  # type: ignore[misc]

@@ -1,0 +1,189 @@
+"""Out as text and in again, digests and differences."""
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from atari_dqn.spec.constraints import AtLeast, Below, MoreThan, Within
+from atari_dqn.spec.diff import Difference, diff_specs
+from atari_dqn.spec.digest import canonical_json, spec_digest
+from atari_dqn.spec.docs import key_docs
+from atari_dqn.spec.errors import SpecError
+from atari_dqn.spec.keys import KEYS, Key, Scalar, build, flatten
+from atari_dqn.spec.loader import ResolvedSpec, load_resolved, load_spec
+from atari_dqn.spec.render import resolved_toml
+from atari_dqn.spec.tracks import load_track
+
+RUNS_FOLDER = Path(__file__).parents[2] / "runs"
+MINIMAL = RUNS_FOLDER / "pong_trackA.toml"
+RUNS = sorted(RUNS_FOLDER.glob("*.toml"))
+
+
+def reload(resolved: ResolvedSpec, folder: Path) -> ResolvedSpec:
+    path = folder / f"{resolved.name}.toml"
+    path.write_text(resolved_toml(resolved), encoding="utf-8")
+    assert load_spec(path) == load_resolved(path)
+    return load_resolved(path)
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+def test_every_spec_of_the_repository_loads_and_comes_back_from_its_text(path: Path, tmp_path: Path):
+    resolved = load_spec(path)
+    assert reload(resolved, tmp_path) == resolved
+    assert resolved_toml(reload(resolved, tmp_path)) == resolved_toml(resolved)
+
+
+TRACK_A_RUNS = ("pong", "breakout", "space_invaders", "seaquest", "qbert")
+
+
+@pytest.mark.parametrize("game", TRACK_A_RUNS)
+def test_a_track_a_run_is_its_track_and_nothing_else(game: str):
+    resolved = load_spec(RUNS_FOLDER / f"{game}_trackA.toml")
+    assert (resolved.spec.game, resolved.track_label) == (game, "A")
+
+
+def test_the_lua_units_differ_in_the_four_keys_its_file_names():
+    resolved = load_spec(RUNS_FOLDER / "pong_trackA_lua.toml")
+    assert diff_specs(load_spec(MINIMAL).spec, resolved.spec) == (
+        Difference("env.resize", "area", "bilinear"),
+        Difference("exploration.epsilon_decay_frames", 1_000_000, 4_000_000),
+        Difference("learner.target_period_updates", 10_000, 2_500),
+        Difference("training.total_frames", 50_000_000, 200_000_000),
+    )
+
+
+def smallest(key: Key) -> float:
+    return max([bound.low for bound in key.bounds if isinstance(bound, AtLeast | MoreThan | Within)])
+
+
+def values_of(key: Key) -> st.SearchStrategy[Any]:
+    """Draw from a key's whole range where that is narrow, from around the track's value where it is not."""
+    if key.choices:
+        return st.sampled_from(key.choices)
+    if key.kind is bool:
+        return st.booleans()
+    if key.kind is int:
+        usual = int(load_track("A").get(key.name, 1))
+        return st.integers(int(smallest(key)), max(2 * usual, usual + 2))
+    high = 1.0 if any(isinstance(bound, Within | Below) for bound in key.bounds) else None
+    drawn = st.floats(smallest(key), high, allow_nan=False)
+    return drawn.filter(lambda value: all(bound.holds(value) for bound in key.bounds))
+
+
+FREE = [name for name in KEYS if name not in ("track", "game", "env.kind")]
+OVERRIDES = st.lists(st.sampled_from(FREE), max_size=4, unique=True).flatmap(
+    lambda names: st.fixed_dictionaries({name: values_of(KEYS[name]) for name in names})
+)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(OVERRIDES)
+def test_any_valid_spec_comes_back_from_its_text(tmp_path_factory, overrides: dict[str, Scalar]):
+    written = [f"{key}={str(value).lower()}" for key, value in overrides.items()]
+    try:
+        resolved = load_spec(MINIMAL, written)
+    except SpecError as error:
+        # Each value is in its key's range, so only its company can be wrong.
+        others = [fault for fault in error.faults if not re.search(" with |belongs to", fault.problem)]
+        assert others == []
+        assume(False)
+    values = flatten(resolved.spec)
+    assert {key: values[key] for key in overrides} == overrides
+    assert reload(resolved, tmp_path_factory.mktemp("spec")) == resolved
+
+
+def test_the_resolved_text_holds_every_key_that_applies():
+    text = resolved_toml(load_spec(MINIMAL))
+    table = load_track("A")
+    assert sum(" = " in line for line in text.splitlines() if not line.startswith("#")) == len(table) + 2
+
+
+def test_the_resolved_text_names_the_track_and_the_deviating_keys():
+    text = resolved_toml(load_spec(MINIMAL, ["learner.batch_size=64", "env.lanes=2"]))
+    assert "# Track A*; keys that deviate: env.lanes, learner.batch_size.\n" in text
+    assert "# Track A; keys that deviate: none.\n" in resolved_toml(load_spec(MINIMAL))
+
+
+def test_the_documented_text_loads_to_the_same_spec(tmp_path: Path):
+    resolved = load_spec(MINIMAL)
+    path = tmp_path / MINIMAL.name
+    path.write_text(resolved_toml(resolved, documented=True), encoding="utf-8")
+    assert load_resolved(path) == resolved
+    assert "# Transitions in a minibatch.\nbatch_size = 32\n" in path.read_text(encoding="utf-8")
+
+
+def test_a_resolved_file_without_a_key_is_refused_though_its_track_has_one(tmp_path: Path):
+    path = tmp_path / "spec.toml"
+    text = resolved_toml(load_spec(MINIMAL)).replace("batch_size = 32\n", "")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError, match=r"learner\.batch_size: missing; expected an integer at least 1"):
+        load_resolved(path)
+
+
+def test_a_short_spec_is_no_resolved_one():
+    with pytest.raises(SpecError, match=r"env\.lanes: missing"):
+        load_resolved(MINIMAL)
+
+
+def changed(name: str, value: Scalar) -> Scalar:
+    if isinstance(value, bool):
+        return not value
+    return value + "x" if isinstance(value, str) else value + 1
+
+
+def with_changed(values: dict[str, Scalar], name: str) -> str:
+    return spec_digest(build({**values, name: changed(name, values[name])}))
+
+
+@pytest.mark.parametrize("kind", ["deepmind_rmsprop", "adam"])
+def test_the_digest_changes_with_every_key_but_those_of_the_system(kind: str):
+    spec = load_spec(MINIMAL, [f"optimizer.kind={kind}", "learner.max_grad_norm=10"]).spec
+    values = flatten(spec)
+    same = {name for name in values if with_changed(values, name) == spec_digest(spec)}
+    assert same == {"system.workers", "system.evaluation_lanes"}
+
+
+def test_the_two_kinds_of_optimizer_reach_every_key_between_them():
+    rmsprop, adam = (load_spec(MINIMAL, [f"optimizer.kind={k}"]).spec for k in ("deepmind_rmsprop", "adam"))
+    assert set(flatten(rmsprop)) | set(flatten(adam)) == set(KEYS)
+
+
+def test_what_is_digested_has_one_form():
+    values: dict[str, Scalar] = {"b": float("inf"), "a.z": 1.0, "a.b": True, "c": "ε", "d": 6.25e-5}
+    assert canonical_json(values) == '{"a.b":true,"a.z":1.0,"b":"inf","c":"ε","d":6.25e-05}'
+
+
+def test_a_number_written_in_another_way_does_not_move_the_digest():
+    a = load_spec(MINIMAL, ["learner.max_grad_norm=10", "env.sticky_probability=-0.0"]).spec
+    b = load_spec(MINIMAL, ["learner.max_grad_norm=1e1", "env.sticky_probability=0"]).spec
+    assert spec_digest(a) == spec_digest(b)
+
+
+def test_specs_that_do_not_differ_have_no_differences():
+    spec = load_spec(MINIMAL).spec
+    assert diff_specs(spec, dataclasses.replace(spec)) == ()
+
+
+def test_a_key_that_only_one_spec_has_is_a_difference():
+    a, b = load_spec(MINIMAL).spec, load_spec(MINIMAL, ["optimizer.kind=adam"]).spec
+    assert Difference("optimizer.beta1", None, 0.9) in diff_specs(a, b)
+    assert Difference("optimizer.gradient_decay", 0.95, None) in diff_specs(a, b)
+    assert {difference.key for difference in diff_specs(a, b)} == {
+        "optimizer.kind",
+        "optimizer.learning_rate",
+        "optimizer.epsilon",
+        "optimizer.gradient_decay",
+        "optimizer.squared_gradient_decay",
+        "optimizer.beta1",
+        "optimizer.beta2",
+    }
+
+
+def test_every_key_is_documented_and_every_document_has_its_key():
+    assert set(key_docs()) == set(KEYS)
+    assert all(len(doc) > 5 for doc in key_docs().values())

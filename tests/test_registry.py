@@ -1,0 +1,51 @@
+import sys
+
+import pytest
+
+from atari_dqn.errors import UserError
+from atari_dqn.registry import Registry
+
+ENTRIES = [("linear", "atari_dqn.schedule:LinearSchedule"), ("every", "atari_dqn.clock:Every")]
+
+
+def test_an_entry_is_loaded_by_its_name():
+    registry: Registry[type] = Registry("schedule", ENTRIES)
+    assert registry.load("linear").__name__ == "LinearSchedule"
+
+
+def test_nothing_is_imported_before_it_is_asked_for():
+    registry: Registry[object] = Registry("game", [("antigravity", "no_such_module:thing")])
+    assert list(registry) == ["antigravity"]
+    assert "no_such_module" not in sys.modules
+
+
+def test_a_name_registered_twice_raises_and_names_both():
+    with pytest.raises(ValueError, match=r"schedule 'linear' is registered twice: .*LinearSchedule and a:b"):
+        Registry[type]("schedule", [*ENTRIES, ("linear", "a:b")])
+
+
+def test_the_entry_that_was_first_stays_after_a_duplicate():
+    registry: Registry[type] = Registry("schedule", ENTRIES)
+    with pytest.raises(ValueError, match="twice"):
+        registry.add("linear", "atari_dqn.clock:Every")
+    assert registry.load("linear").__name__ == "LinearSchedule"
+
+
+@pytest.mark.parametrize("target", ["atari_dqn.clock", "a:b:c", ""])
+def test_a_target_without_module_and_attribute_raises(target: str):
+    with pytest.raises(ValueError, match="expected 'module:attribute'"):
+        Registry[type]("schedule", [("x", target)])
+
+
+def test_an_unknown_name_says_what_is_known_and_what_was_probably_meant():
+    registry: Registry[type] = Registry("schedule", ENTRIES)
+    with pytest.raises(UserError) as caught:
+        registry.load("liner")
+    assert str(caught.value) == "unknown schedule 'liner'; did you mean 'linear'? (known: every, linear)"
+
+
+def test_a_name_like_no_other_gets_no_suggestion():
+    registry: Registry[type] = Registry("schedule", ENTRIES)
+    with pytest.raises(UserError) as caught:
+        registry.load("zzz")
+    assert str(caught.value) == "unknown schedule 'zzz' (known: every, linear)"
