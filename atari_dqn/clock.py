@@ -23,13 +23,12 @@ def steps_to_frames(steps: int, *, frame_skip: int) -> int:
 
 @dataclass(kw_only=True)
 class Clock:
-    """Counts agent steps, updates and episodes of a run."""
+    """Counts a run's agent steps and updates."""
 
     frame_skip: int
     prefill_steps: int
     steps: int = 0
     updates: int = 0
-    episodes: int = 0
 
     @property
     def env_frames(self) -> int:
@@ -50,13 +49,18 @@ class Clock:
         """Return the updates owed: one per `period_steps` agent steps since the prefill ended."""
         return max(0, self.steps - self.prefill_steps) // period_steps - self.updates
 
+    def advance(self, *, steps: int, updates: int) -> None:
+        """Count what one tick did."""
+        self.steps += steps
+        self.updates += updates
+
     def state_dict(self) -> StateDict:
         """Return the counters."""
-        return {"steps": self.steps, "updates": self.updates, "episodes": self.episodes}
+        return {"steps": self.steps, "updates": self.updates}
 
     def load_state_dict(self, state: StateDict) -> None:
         """Take over the counters."""
-        self.steps, self.updates, self.episodes = state["steps"], state["updates"], state["episodes"]
+        self.steps, self.updates = state["steps"], state["updates"]
 
 
 @dataclass(kw_only=True)
@@ -66,11 +70,18 @@ class Every:
     period: int
     passed: int = 0
 
+    def is_due(self, count: int) -> bool:
+        """Return whether `count` has passed a multiple of the period that was not marked yet."""
+        return count // self.period > self.passed
+
+    def mark(self, count: int) -> None:
+        """Take every multiple up to `count` as dealt with."""
+        self.passed = max(self.passed, count // self.period)
+
     def due(self, count: int) -> bool:
-        """Return whether `count` has passed a multiple of the period that was not reported yet."""
-        multiples = count // self.period
-        is_due = multiples > self.passed
-        self.passed = max(self.passed, multiples)
+        """Return whether `count` is due, and mark it."""
+        is_due = self.is_due(count)
+        self.mark(count)
         return is_due
 
     def state_dict(self) -> StateDict:

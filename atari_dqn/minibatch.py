@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+import torch
 from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 
@@ -24,5 +25,12 @@ class Minibatch:
     """Stacked frames m steps later; meaningless where `discount_t` is 0."""
     weight: Float[Tensor, "B"]
     """Importance weight of each transition's loss; 1 under uniform sampling."""
-    row: Int64[Tensor, "B"]
+    cell: Int64[Tensor, "B"]
     """Where in the replay each transition begins."""
+
+    def to(self, device: torch.device) -> Minibatch:
+        """Return the minibatch on `device`; itself if it is there."""
+        if self.s_tm1.device == device:
+            return self
+        moved = {field.name: getattr(self, field.name).to(device) for field in fields(self)}
+        return Minibatch(**moved)

@@ -49,7 +49,8 @@ class StepBatch:
     @property
     def ended(self) -> Bool[np.ndarray, "E"]:
         """The episode ended, for either reason; the lane's next step is its reset."""
-        return np.logical_or(self.terminated, self.truncated)
+        ended: np.ndarray = self.terminated | self.truncated
+        return ended
 
     def discount(self, *, terminal_on_life_loss: bool) -> Float64[np.ndarray, "E"]:
         """Return what the learner multiplies γ by: 0 at an end it must not bootstrap over, else 1."""

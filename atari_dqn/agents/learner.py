@@ -16,7 +16,7 @@ from atari_dqn.minibatch import Minibatch
 from atari_dqn.types import StateDict
 
 UpdateMetrics = Mapping[str, Tensor]
-"""Scalars of one update, still on the device: loss, mean_q, max_q, mean_abs_td_error, grad_norm."""
+"""Scalars of one update, still on their device: loss, mean_q, max_q, mean_abs_td_error, grad_norm."""
 
 
 class TargetRule(Protocol):

@@ -17,7 +17,13 @@ CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 HIDDEN_UNITS = 512
 
 
-class NatureTorso(nn.Module):
+class Torso(nn.Module):
+    """What sees: stacked frames scaled to [0, 1] in, `num_features` features out."""
+
+    num_features: int
+
+
+class NatureTorso(Torso):
     """Three convolutions and one fully connected layer, each behind a ReLU. Mnih et al. (2015)."""
 
     def __init__(self, *, stack: int, frame_shape: tuple[int, int]) -> None:
@@ -65,7 +71,7 @@ class QNetwork(nn.Module):
     percent, less than bf16 resolves. Convolutions of fp32 run fastest channels-last, those of bf16 do not.
     """
 
-    def __init__(self, torso: NatureTorso, head: nn.Module, *, precision: str) -> None:
+    def __init__(self, torso: Torso, head: nn.Module, *, precision: str) -> None:
         super().__init__()
         self.torso, self.head = torso, head
         self.bf16 = precision == "bf16"

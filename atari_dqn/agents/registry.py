@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from atari_dqn.registry import Registry
 
 if TYPE_CHECKING:
-    from torch import nn
     from torch.optim import Optimizer
 
-NETWORKS: Registry[Callable[..., nn.Module]] = Registry(
+    from atari_dqn.agents.networks import Torso
+
+NETWORKS: Registry[Callable[..., Torso]] = Registry(
     "network", [("nature", "atari_dqn.agents.networks:NatureTorso")]
 )
 

@@ -1,0 +1,73 @@
+"""One checkpoint's files: weights for `torch.load`, arrays as `.npy`, everything else as JSON.
+
+`agent.pt` holds both networks and the optimizer: all that an evaluation or another program needs.
+`arrays/<dotted.path>.npy` are the other arrays of the state, `state.json` its other values; where an array
+was, it names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from atari_dqn.checkpoint.tree import as_array, is_array, map_leaves
+from atari_dqn.errors import DamagedError
+from atari_dqn.types import StateDict
+
+AGENT = "agent.pt"
+STATE = "state.json"
+ARRAYS = "arrays"
+_ARRAY_KEY = "$array"
+
+
+def write_state(directory: Path, agent: StateDict, rest: StateDict) -> None:
+    """Write a state's files into an existing directory. `OSError` if the disk refuses."""
+    (directory / ARRAYS).mkdir()
+    torch.save(agent, directory / AGENT)
+    plain = map_leaves(rest, lambda path, leaf: _put_array(directory, path, leaf) if is_array(leaf) else leaf)
+    (directory / STATE).write_text(json.dumps(plain, allow_nan=True))
+
+
+def read_agent(directory: Path, device: torch.device) -> StateDict:
+    """Return networks and optimizer, on `device`. Runs no code of the file.
+
+    `DamagedError` if it is not what `write_state` wrote.
+    """
+    path = directory / AGENT
+    try:
+        state: StateDict = torch.load(path, map_location=device, weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+        raise DamagedError(f"{path}: cannot be read as weights: {str(error).splitlines()[0]}") from error
+    return state
+
+
+def read_rest(directory: Path) -> StateDict:
+    """Return everything but networks and optimizer. Arrays are read as plain arrays, never unpickled."""
+    path = directory / STATE
+    try:
+        plain = json.loads(path.read_text())
+        state: StateDict = _take_arrays(directory, plain)
+    except (OSError, ValueError, EOFError) as error:
+        raise DamagedError(f"{path}: cannot be read: {error}") from error
+    return state
+
+
+def _put_array(directory: Path, path: str, leaf: Any) -> dict[str, str]:
+    name = f"{ARRAYS}/{path}.npy"
+    np.save(directory / name, as_array(leaf), allow_pickle=False)
+    return {_ARRAY_KEY: name}
+
+
+def _take_arrays(directory: Path, tree: Any) -> Any:
+    if isinstance(tree, dict):
+        if tree.keys() == {_ARRAY_KEY}:
+            return np.load(directory / tree[_ARRAY_KEY], allow_pickle=False)
+        return {key: _take_arrays(directory, value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_take_arrays(directory, value) for value in tree]
+    return tree

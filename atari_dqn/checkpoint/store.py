@@ -1,0 +1,203 @@
+"""The checkpoints of a run: saved beside their place and renamed into it, so one is whole or absent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from atari_dqn.checkpoint.files import read_agent, read_rest, write_state
+from atari_dqn.checkpoint.tree import tree_digest
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files import (
+    fsync_directory,
+    sha256_of_file,
+    write_failure,
+    write_json_atomically,
+)
+from atari_dqn.types import StateDict
+
+SCHEMA_VERSION = 1
+MANIFEST = "manifest.json"
+CATALOG = "catalog.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogEntry:
+    """One line of catalog.json."""
+
+    step: int
+    path: str
+    eval_score: float | None
+    """Mean return of the full evaluation at this step; None where there was none."""
+    timestamp: str
+    """UTC, ISO 8601."""
+
+
+class CheckpointStore:
+    """The folder `checkpoints/` of a run directory."""
+
+    def __init__(self, folder: Path, *, keep_last: int = 1) -> None:
+        self.folder, self.keep_last = folder, keep_last
+
+    def save(
+        self, *, step: int, training: StateDict, bookkeeping: StateDict, eval_score: float | None
+    ) -> str:
+        """Save a state and return its digest. `UserError` if the disk refuses; what was there stays whole.
+
+        The digest is of `training` alone: `bookkeeping` holds what may differ between equal runs, such as
+        elapsed time. A step that is saved already is left as it is.
+        """
+        digest = tree_digest(training)
+        name = f"step_{step:09d}"
+        final = self.folder / name
+        if not final.exists():
+            self._write(final, step, digest, training, bookkeeping)
+        self._enter(CatalogEntry(step=step, path=name, eval_score=eval_score, timestamp=_now()))
+        self._point("latest", name)
+        self._point_to_best()
+        self._prune()
+        return digest
+
+    def catalog(self) -> list[CatalogEntry]:
+        """Return what is kept, oldest first."""
+        path = self.folder / CATALOG
+        if not path.exists():
+            return []
+        try:
+            return [CatalogEntry(**entry) for entry in json.loads(path.read_text())]
+        except (ValueError, TypeError) as error:
+            raise DamagedError(f"{path}: is no catalog of checkpoints ({error})") from error
+
+    def latest(self) -> Path:
+        """Return the newest checkpoint. `DamagedError` if the run has none."""
+        path = self.folder / "latest"
+        if not path.exists():
+            raise DamagedError(f"{self.folder}: no checkpoint was saved; start the run again")
+        return path.resolve()
+
+    def best(self) -> Path | None:
+        """Return the checkpoint of the best full evaluation, if there was one."""
+        path = self.folder / "best"
+        return path.resolve() if path.exists() else None
+
+    def _write(
+        self, final: Path, step: int, digest: str, training: StateDict, bookkeeping: StateDict
+    ) -> None:
+        partial = final.with_name(f".{final.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)  # of a process that died while it wrote
+        try:
+            partial.mkdir(parents=True)
+            rest = {key: part for key, part in training.items() if key != "learner"}
+            write_state(partial, training["learner"], {"training": rest, "bookkeeping": bookkeeping})
+            write_json_atomically(partial / MANIFEST, _manifest(partial, step, digest))
+            _flush(partial)
+            partial.rename(final)
+            fsync_directory(self.folder)
+        except OSError as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise write_failure(final, error) from error
+
+    def _enter(self, entry: CatalogEntry) -> None:
+        others = [known for known in self.catalog() if known.step != entry.step]
+        entries = sorted([*others, entry], key=lambda known: known.step)
+        write_json_atomically(self.folder / CATALOG, [asdict(known) for known in entries])
+
+    def _point(self, link: str, name: str) -> None:
+        """Switch a symlink in one step."""
+        fresh = self.folder / f".{link}.partial"
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(name)
+        fresh.replace(self.folder / link)
+
+    def _point_to_best(self) -> None:
+        scored = [entry for entry in self.catalog() if entry.eval_score is not None]
+        if scored:
+            # Of several that are equal, the earliest: a later one has proved nothing more.
+            self._point("best", max(scored, key=lambda entry: (entry.eval_score, -entry.step)).path)
+
+    def _prune(self) -> None:
+        """Remove all but the newest checkpoints and the best one."""
+        entries = self.catalog()
+        best = self.best()
+        kept = [
+            entry
+            for place, entry in enumerate(entries, start=1)
+            if place > len(entries) - self.keep_last or (best is not None and entry.path == best.name)
+        ]
+        write_json_atomically(self.folder / CATALOG, [asdict(entry) for entry in kept])
+        for entry in entries:
+            if entry not in kept:
+                shutil.rmtree(self.folder / entry.path)
+
+
+def load_checkpoint(directory: Path, device: torch.device) -> tuple[StateDict, StateDict]:
+    """Return the training state and the bookkeeping of a checkpoint, every file verified first."""
+    verify(directory)
+    rest = read_rest(directory)
+    training = {**rest["training"], "learner": read_agent(directory, device)}
+    return training, rest["bookkeeping"]
+
+
+def verify(directory: Path) -> dict[str, Any]:
+    """Return the manifest once every file matches it; `DamagedError` names the first that does not."""
+    manifest = read_manifest(directory)
+    for name, expected in manifest["files"].items():
+        path = directory / name
+        if not path.is_file():
+            raise DamagedError(f"{path}: missing")
+        if path.stat().st_size != expected["bytes"] or sha256_of_file(path) != expected["sha256"]:
+            raise DamagedError(f"{path}: is not what {MANIFEST} says; the file is damaged")
+    return manifest
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """Return a checkpoint's manifest. `UserError` if there is none, `DamagedError` if it cannot be used."""
+    path = directory / MANIFEST
+    if not path.is_file():
+        raise UserError(f"{directory} is no checkpoint: it holds no {MANIFEST}")
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text())
+        version = manifest["schema_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedError(f"{path}: is no manifest of a checkpoint ({error})") from error
+    if version != SCHEMA_VERSION:
+        raise DamagedError(f"{path}: schema version {version}; this program reads {SCHEMA_VERSION}")
+    return manifest
+
+
+def _manifest(directory: Path, step: int, digest: str) -> dict[str, Any]:
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "step": step,
+        "state_digest": digest,
+        "timestamp": _now(),
+        "files": {
+            path.relative_to(directory).as_posix(): {
+                "sha256": sha256_of_file(path),
+                "bytes": path.stat().st_size,
+            }
+            for path in files
+        },
+    }
+
+
+def _flush(directory: Path) -> None:
+    """Wait until the disk holds every file and name below a directory."""
+    for path in [*directory.rglob("*"), directory]:
+        if path.is_dir():
+            fsync_directory(path)
+        else:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

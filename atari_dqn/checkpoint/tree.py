@@ -1,0 +1,76 @@
+"""State as a tree: taken apart into leaves with dotted paths, digested, put together again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from atari_dqn.types import StateDict
+
+Leaf = Any
+"""A number, a string, a boolean, None, a NumPy array or a tensor."""
+
+
+def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Leaf]]:
+    """Yield every leaf with its dotted path, in the tree's order; an empty dict or list is a leaf."""
+    if isinstance(tree, dict | list | tuple) and tree:
+        items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+        for key, value in items:
+            yield from leaves(value, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, tree
+
+
+def map_leaves(tree: Any, function: Callable[[str, Leaf], Any], path: str = "") -> Any:
+    """Return the same tree with `function(path, leaf)` in place of each leaf; tuples become lists."""
+    if isinstance(tree, dict) and tree:
+        return {
+            key: map_leaves(value, function, f"{path}.{key}" if path else str(key))
+            for key, value in tree.items()
+        }
+    if isinstance(tree, list | tuple) and tree:
+        return [map_leaves(value, function, f"{path}.{index}") for index, value in enumerate(tree)]
+    return function(path, tree)
+
+
+def is_array(leaf: Leaf) -> bool:
+    """Return whether a leaf is a NumPy array or a tensor."""
+    return isinstance(leaf, np.ndarray | Tensor)
+
+
+def as_array(leaf: Leaf) -> np.ndarray:
+    """Return an array leaf in main memory, C-contiguous, without a copy where it lies so already."""
+    array = leaf.detach().cpu().numpy() if isinstance(leaf, Tensor) else leaf
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def leaf_digest(leaf: Leaf) -> str:
+    """Return the SHA-256 of a leaf: of dtype, shape and bytes of an array, of the JSON of a plain value."""
+    digest = hashlib.sha256()
+    if is_array(leaf):
+        array = as_array(leaf)
+        digest.update(f"{array.dtype.str} {array.shape} ".encode())
+        digest.update(array.data.cast("B") if array.size else b"")
+    else:
+        digest.update(json.dumps(leaf, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def tree_digest(tree: StateDict) -> str:
+    """Return the SHA-256 of a whole tree: of the lines `path digest` of its leaves, sorted by path.
+
+    A digest of digests, so that a part whose digest is known need not be read again.
+    """
+    lines = sorted(f"{path} {leaf_digest(leaf)}" for path, leaf in leaves(tree))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def tensors_of(arrays: StateDict) -> StateDict:
+    """Return the tree with a tensor in place of each array."""
+    return dict(map_leaves(arrays, lambda _, leaf: torch.from_numpy(leaf) if is_array(leaf) else leaf))

@@ -1,0 +1,35 @@
+"""Which device a run computes on."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from atari_dqn.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+
+def resolve_device(name: str) -> torch.device:
+    """Return the device called `auto`, `cpu`, `cuda` or `cuda:N`; `UserError` where it is not there."""
+    import torch
+
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
+        raise UserError(f"unknown device {name!r}; expected auto, cpu, cuda or cuda:N")
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name == "cpu" or (name == "auto" and not found):
+        return torch.device("cpu")
+    index = int(name.partition(":")[2] or 0)
+    if index >= found:
+        raise UserError(f"device {name!r} is not there: found {found} CUDA devices; --device cpu works")
+    return torch.device("cuda", index)
+
+
+def replay_device(choice: str, *, learner: torch.device) -> torch.device:
+    """Return where the replay lives; `UserError` for `cuda` where the learner has no GPU."""
+    import torch
+
+    if choice == "cuda" and learner.type != "cuda":
+        raise UserError(f"replay.device is 'cuda', but the run is on {learner}; set it to 'auto' or 'cpu'")
+    return torch.device("cpu") if choice == "cpu" else learner

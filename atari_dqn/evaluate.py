@@ -1,0 +1,211 @@
+"""Scores of frozen weights: own environments, own random streams, nothing of training touched.
+
+Episode i of an evaluation is the same game whatever runs beside it: its no-ops, sticky draws and explorations
+come from streams named by i, its emulator begins from power-on, and the network sees it at slot i mod 8 of
+batches of 8, because batches of another shape may round differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Int64, UInt8
+
+from atari_dqn.agents.networks import QNetwork
+from atari_dqn.envs.registry import make_lanes
+from atari_dqn.envs.stacking import FrameStacker
+from atari_dqn.rng import numpy_stream
+from atari_dqn.spec.schema import Env, Spec
+from atari_dqn.types import Lanes, StepBatch
+
+FORWARD_BATCH = 8
+STREAM = "evaluation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationEpisode:
+    """One game, start to end."""
+
+    episode_return: float
+    length_frames: int
+    end_reason: str
+    """`game_over` or `frame_cap`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationScore:
+    """What an evaluation's episodes add up to."""
+
+    returns: tuple[float, ...]
+    lengths_frames: tuple[int, ...]
+    end_reasons: tuple[str, ...]
+
+    @classmethod
+    def of(cls, episodes: Sequence[EvaluationEpisode]) -> EvaluationScore:
+        """Take the episodes of one evaluation, in order."""
+        return cls(
+            returns=tuple(episode.episode_return for episode in episodes),
+            lengths_frames=tuple(episode.length_frames for episode in episodes),
+            end_reasons=tuple(episode.end_reason for episode in episodes),
+        )
+
+    @property
+    def episodes(self) -> int:
+        """How many were played."""
+        return len(self.returns)
+
+    @property
+    def mean_return(self) -> float:
+        """Mean of the unclipped returns."""
+        return float(np.mean(self.returns))
+
+    @property
+    def std_return(self) -> float:
+        """Standard deviation over episodes, with n − 1; NaN for a single one."""
+        return float(np.std(self.returns, ddof=1)) if self.episodes > 1 else float("nan")
+
+    def row(self) -> dict[str, float | int | str]:
+        """Return the columns of eval_log that the episodes decide."""
+        return {
+            "episodes": self.episodes,
+            "mean_return": self.mean_return,
+            "std_return": self.std_return,
+            "median_return": float(np.median(self.returns)),
+            "min_return": min(self.returns),
+            "max_return": max(self.returns),
+            "mean_length_frames": float(np.mean(self.lengths_frames)),
+            "min_length_frames": min(self.lengths_frames),
+            "max_length_frames": max(self.lengths_frames),
+            "game_overs": self.end_reasons.count("game_over"),
+            "frame_caps": self.end_reasons.count("frame_cap"),
+        }
+
+
+class StoppedError(Exception):
+    """The evaluation was asked to stop; nothing of it counts."""
+
+
+def evaluation_env(spec: Spec) -> Env:
+    """Return the environment an evaluation plays on: the training's, with the evaluation's cap."""
+    return replace(spec.env, max_episode_frames=spec.evaluation.max_episode_frames)
+
+
+def evaluate(
+    network: QNetwork,
+    spec: Spec,
+    *,
+    episodes: int,
+    on_progress: Callable[[int, int], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[EvaluationEpisode, ...]:
+    """Play `episodes` games with ε-greedy actions and return them in order.
+
+    `on_progress` is told the episodes done and their number; `StoppedError` once `stop()` says so.
+    """
+    lanes = make_lanes(
+        game=spec.game,
+        env=evaluation_env(spec),
+        num_lanes=min(spec.system.evaluation_lanes, episodes),
+        seed=spec.seed,
+        stream=STREAM,
+        power_on_reset=True,
+    )
+    try:
+        return _Evaluation(network, spec, lanes, episodes).play(on_progress, stop)
+    finally:
+        lanes.close()
+
+
+class _Evaluation:
+    """Lane e plays the episodes e, e + E, e + 2E, …; a lane whose next episode is not wanted idles."""
+
+    def __init__(self, network: QNetwork, spec: Spec, lanes: Lanes, episodes: int) -> None:
+        self.network, self.spec, self.lanes, self.episodes = network, spec, lanes, episodes
+        self.device = next(network.parameters()).device
+        self.playing = np.arange(lanes.num_lanes)
+        self.streams = [self._stream(int(episode)) for episode in self.playing]
+        self.returns = np.zeros(lanes.num_lanes)
+        self.steps = np.zeros(lanes.num_lanes, dtype=np.int64)
+        self.finished: dict[int, EvaluationEpisode] = {}
+        self.stacker = FrameStacker(
+            lanes=lanes.num_lanes, stack=spec.env.stack_frames, frame_shape=lanes.info.frame_shape
+        )
+
+    def play(
+        self, on_progress: Callable[[int, int], None] | None, stop: Callable[[], bool]
+    ) -> tuple[EvaluationEpisode, ...]:
+        stacks = self.stacker.push(self.lanes.reset())
+        while len(self.finished) < self.episodes:
+            if stop():
+                raise StoppedError
+            self.lanes.send(self._actions(stacks))
+            step = self.lanes.recv()
+            stacks = self.stacker.push(step)
+            if self._count(step) and on_progress:
+                on_progress(len(self.finished), self.episodes)
+        return tuple(self.finished[episode] for episode in range(self.episodes))
+
+    def _actions(self, stacks: UInt8[np.ndarray, "E S H W"]) -> Int64[np.ndarray, "E"]:
+        wanted = np.flatnonzero(self.playing < self.episodes)
+        actions = np.zeros(self.lanes.num_lanes, dtype=np.int64)
+        asks = []
+        for lane in wanted:
+            stream = self.streams[lane]
+            explores = stream.random() < self.spec.evaluation.epsilon
+            actions[lane] = stream.integers(self.lanes.info.num_actions)
+            if not explores:
+                asks.append(int(lane))
+        for batch in _slots(asks, self.playing):
+            lanes = list(batch.values())
+            actions[lanes] = self._greedy(stacks, batch)
+        return actions
+
+    @torch.inference_mode()
+    def _greedy(self, stacks: UInt8[np.ndarray, "E S H W"], batch: dict[int, int]) -> Int64[np.ndarray, "n"]:
+        frames = np.zeros((FORWARD_BATCH, *stacks.shape[1:]), dtype=np.uint8)
+        slots = list(batch)
+        frames[slots] = stacks[list(batch.values())]
+        values = self.network(torch.from_numpy(frames).to(self.device))
+        best: np.ndarray = values.argmax(dim=1).cpu().numpy()
+        return best[slots]
+
+    def _count(self, step: StepBatch) -> bool:
+        """Add one step of every lane; return whether a wanted episode ended."""
+        self.returns += step.reward
+        self.steps += ~step.first
+        before = len(self.finished)
+        for lane in np.flatnonzero(step.ended):
+            self._finish(int(lane), bool(step.terminated[lane]))
+        return len(self.finished) > before
+
+    def _finish(self, lane: int, game_over: bool) -> None:
+        episode = int(self.playing[lane])
+        if episode < self.episodes:
+            self.finished[episode] = EvaluationEpisode(
+                episode_return=float(self.returns[lane]),
+                length_frames=int(self.steps[lane]) * self.spec.env.frame_skip,
+                end_reason="game_over" if game_over else "frame_cap",
+            )
+        self.returns[lane] = 0.0
+        self.steps[lane] = 0
+        self.playing[lane] += self.lanes.num_lanes
+        self.streams[lane] = self._stream(int(self.playing[lane]))
+
+    def _stream(self, episode: int) -> np.random.Generator:
+        return numpy_stream(self.spec.seed, STREAM, "episode", int(episode), "actions")
+
+
+def _slots(lanes: Iterable[int], playing: Int64[np.ndarray, "E"]) -> list[dict[int, int]]:
+    """Return batches, each a map from slot to lane; an episode's slot never depends on its neighbours."""
+    batches: list[dict[int, int]] = []
+    for lane in lanes:
+        slot = int(playing[lane]) % FORWARD_BATCH
+        batch = next((batch for batch in batches if slot not in batch), None)
+        if batch is None:
+            batch = {}
+            batches.append(batch)
+        batch[slot] = lane
+    return batches

@@ -1,0 +1,54 @@
+"""What the lanes' episodes add up to: returns and lengths, unclipped, per game."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from atari_dqn.types import StateDict, StepBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """A finished game."""
+
+    lane: int
+    episode_return: float
+    length_steps: int
+    end_reason: str
+    """`game_over`, or `frame_cap` where the episode was truncated."""
+
+
+class EpisodeTracker:
+    """Adds up each lane's rewards and steps until its episode ends."""
+
+    def __init__(self, lanes: int) -> None:
+        self.returns = np.zeros(lanes)
+        self.length_steps = np.zeros(lanes, dtype=np.int64)
+
+    def finished(self, step: StepBatch) -> list[Episode]:
+        """Take one step of every lane; return the episodes that it ended."""
+        self.returns += step.reward
+        self.length_steps += ~step.first
+        episodes = [self._episode(int(lane), step) for lane in np.flatnonzero(step.ended)]
+        self.returns[step.ended] = 0.0
+        self.length_steps[step.ended] = 0
+        return episodes
+
+    def _episode(self, lane: int, step: StepBatch) -> Episode:
+        return Episode(
+            lane=lane,
+            episode_return=float(self.returns[lane]),
+            length_steps=int(self.length_steps[lane]),
+            end_reason="game_over" if step.terminated[lane] else "frame_cap",
+        )
+
+    def state_dict(self) -> StateDict:
+        """Return the sums of the episodes that are under way."""
+        return {"returns": self.returns.copy(), "length_steps": self.length_steps.copy()}
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over the sums."""
+        self.returns[:] = state["returns"]
+        self.length_steps[:] = state["length_steps"]

@@ -1,0 +1,168 @@
+"""Starting and continuing runs: from a spec or a run directory to a session that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest
+from atari_dqn.envs.pool import WorkerDiedError
+from atari_dqn.errors import HaltedError, UserError
+from atari_dqn.files import write_json_atomically
+from atari_dqn.hardware import Hardware
+from atari_dqn.metrics.events import Sink
+from atari_dqn.metrics.sinks import EventLog, Sinks, TableSink
+from atari_dqn.protocol import Protocol, evaluation_protocol
+from atari_dqn.provenance import provenance, versions
+from atari_dqn.run import RunDirectory
+from atari_dqn.spec.digest import spec_digest
+from atari_dqn.spec.loader import ResolvedSpec, load_resolved
+from atari_dqn.spec.render import resolved_toml
+from atari_dqn.spec.schema import Spec
+from atari_dqn.train.assembly import assemble
+from atari_dqn.train.session import Session
+from atari_dqn.train.training import Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """What a new run's provenance tells of its start."""
+
+    command_line: Sequence[str]
+    hardware: Hardware
+
+
+def start(
+    resolved: ResolvedSpec, path: Path, *, device: torch.device, views: Sequence[Sink], origin: Origin
+) -> dict[str, Any]:
+    """Train a new run to its end and return its summary. Nothing is written before all parts stand."""
+    with closing(assemble(resolved.spec, device)) as training:
+        run = RunDirectory.create(
+            path,
+            resolved_toml(resolved),
+            spec_digest(resolved.spec),
+            _provenance(resolved, training, origin),
+        )
+        training.begin()
+        with closing(RunSinks(run, views)) as sinks:
+            session = _session(training, resolved.spec, run, sinks)
+            session.notice("started", f"training {resolved.name} on {device}")
+            return _run(session, resolved, run)
+
+
+def resume(
+    path: Path, *, device: torch.device, views: Sequence[Sink], total_frames: int | None
+) -> dict[str, Any]:
+    """Continue a run from its latest checkpoint to its end and return its summary.
+
+    `total_frames` raises the budget. `UserError` for a run that is complete and is not extended.
+    """
+    run = RunDirectory.open(path)
+    resolved = load_resolved(run.spec)
+    checkpoint = CheckpointStore(run.checkpoints).latest()
+    _refuse_finished(run, read_manifest(checkpoint)["step"] * resolved.spec.env.frame_skip, total_frames)
+    torch.set_num_threads(run.read_provenance()["torch_threads"])
+    with closing(assemble(resolved.spec, device)) as training:
+        training_state, bookkeeping = load_checkpoint(checkpoint, device)
+        training.load_state_dict(training_state)
+        with closing(RunSinks(run, views)) as sinks:
+            session = _session(training, resolved.spec, run, sinks)
+            session.load_state_dict(bookkeeping)
+            session.notice("resumed", f"continuing from {checkpoint.name} on {device}")
+            if total_frames is not None:
+                session.extend(total_frames)
+                session.notice("extended", f"the budget is {total_frames:,} frames now")
+            return _run(session, resolved, run)
+
+
+def _refuse_finished(run: RunDirectory, env_frames: int, total_frames: int | None) -> None:
+    if total_frames is None and run.summary.exists():
+        raise UserError(
+            f"{run.path} is complete at {env_frames:,} frames; "
+            f"`dqn resume {run.path} --frames N` goes on to frame N"
+        )
+    if total_frames is not None and total_frames <= env_frames:
+        raise UserError(f"--frames {total_frames:,}: the run is at {env_frames:,} frames; expected more")
+
+
+class RunSinks(Sinks):
+    """The sinks of a run: its tables and event log first, the views after them."""
+
+    def __init__(self, run: RunDirectory, views: Sequence[Sink]) -> None:
+        self.tables = TableSink(run.tables)
+        super().__init__([self.tables, EventLog(run.events), *views])
+
+
+def _session(training: Training, spec: Spec, run: RunDirectory, sinks: RunSinks) -> Session:
+    return Session(
+        training,
+        spec,
+        tables=sinks.tables,
+        sinks=sinks,
+        checkpoints=CheckpointStore(run.checkpoints, keep_last=spec.checkpoint.keep_last),
+        protocol=lambda episodes: run_protocol(spec, training.lanes.info.rom_md5, episodes),
+    )
+
+
+def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:
+    try:
+        digest = session.run()
+    except WorkerDiedError as error:
+        session.notice("worker died", str(error))
+        raise HaltedError(f"{error}\nThe last checkpoint is whole: `dqn resume {run.path}`") from error
+    summary = _summary(session, resolved, digest)
+    write_json_atomically(run.summary, summary)
+    session.notice("finished", f"finished at {summary['env_frames']:,} frames")
+    return summary
+
+
+def run_protocol(spec: Spec, rom_md5: str, episodes: int) -> Protocol:
+    """Return the protocol of a run's own evaluations: of its last weights, at that moment."""
+    ale_version = versions()["ale-py"] or "none"
+    return evaluation_protocol(
+        spec, episodes=episodes, checkpoint="last", ale_version=ale_version, rom_md5=rom_md5
+    )
+
+
+def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> dict[str, Any]:
+    spec, info = resolved.spec, training.lanes.info
+    episodes = {spec.evaluation.light_episodes, spec.evaluation.full_episodes}
+    protocols = [run_protocol(spec, info.rom_md5, count) for count in sorted(episodes)]
+    return provenance(
+        command_line=origin.command_line,
+        track=resolved.track_label,
+        deviations=resolved.deviations,
+        game=spec.game,
+        rom_md5=info.rom_md5,
+        protocols={protocol.digest(): asdict(protocol) for protocol in protocols},
+        device=str(training.device),
+        torch_threads=torch.get_num_threads(),
+        hardware=origin.hardware,
+    )
+
+
+def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:
+    """Return what a finished run came to: the last score, and the best, which is a maximum and says so."""
+    clock = session.training.clock
+    last_step, last = session.scores[-1]
+    best_step, best = max(session.scores, key=lambda scored: scored[1].mean_return)
+    return {
+        "name": resolved.name,
+        "track": resolved.track_label,
+        "game": resolved.spec.game,
+        "seed": resolved.spec.seed,
+        "step": clock.steps,
+        "env_frames": clock.env_frames,
+        "updates": clock.updates,
+        "elapsed_seconds": session.elapsed_seconds,
+        "last": {"step": last_step, **last.row()},
+        "best": {"step": best_step, "of_evaluations": len(session.scores), **best.row()},
+        "protocol": asdict(session.protocol(last.episodes)),
+        "protocol_digest": session.protocol(last.episodes).digest(),
+        "state_digest": digest,
+    }

@@ -1,0 +1,181 @@
+"""A training inside a run directory: what is done between ticks, and none of it reaches the loop.
+
+Evaluations, checkpoints and interruptions happen at tick boundaries, where the state is whole. Whether and
+how often they happen changes nothing that is learned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+
+from atari_dqn.checkpoint.store import CheckpointStore
+from atari_dqn.clock import Every, frames_to_steps
+from atari_dqn.evaluate import EvaluationScore, StoppedError, evaluate
+from atari_dqn.metrics.events import Notice, Progress, Row, Value
+from atari_dqn.metrics.sinks import Sinks, TableSink
+from atari_dqn.protocol import Protocol
+from atari_dqn.spec.schema import Spec
+from atari_dqn.train.interrupt import InterruptedRunError, SignalGuard
+from atari_dqn.train.loop import q_learning
+from atari_dqn.train.throughput import Throughput
+from atari_dqn.train.training import Training
+from atari_dqn.types import StateDict
+
+
+class Session:
+    """Runs a training to the end of its budget, or until it is interrupted."""
+
+    def __init__(
+        self,
+        training: Training,
+        spec: Spec,
+        *,
+        tables: TableSink,
+        sinks: Sinks,
+        checkpoints: CheckpointStore,
+        protocol: Callable[[int], Protocol],
+    ) -> None:
+        self.training, self.spec = training, spec
+        self.tables, self.sinks, self.checkpoints = tables, sinks, checkpoints
+        self.protocol = protocol
+        self._light = Every(period=spec.evaluation.light_period_frames)
+        self._full = Every(period=spec.evaluation.full_period_frames)
+        self._throughput = Throughput(training.stopwatch)
+        self._elapsed_before_seconds = 0.0
+        self._began = time.monotonic()
+        self.total_frames = spec.training.total_frames
+        self.scores: list[tuple[int, EvaluationScore]] = []
+        """Step and score of each full and final evaluation."""
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Time spent on the run, over all resumes."""
+        return self._elapsed_before_seconds + time.monotonic() - self._began
+
+    def extend(self, total_frames: int) -> None:
+        """Raise the budget."""
+        self.total_frames = total_frames
+        self.training.total_steps = frames_to_steps(total_frames, frame_skip=self.spec.env.frame_skip)
+
+    def run(self) -> str:
+        """Train to the end and return the final state's digest.
+
+        `InterruptedRunError` after SIGINT or SIGTERM, once a checkpoint is saved.
+        """
+        clock = self.training.clock
+        with SignalGuard() as guard:
+            self._throughput.begin(env_frames=clock.env_frames, updates=clock.updates)
+            self._between_ticks(guard)
+            for tick in q_learning(self.training):
+                transitions = self.training.replay.num_transitions
+                for row in self.training.reporter.rows(tick, replay_transitions=transitions):
+                    self._report(row)
+                self._between_ticks(guard)
+            return self._finish(guard)
+
+    def notice(self, kind: str, message: str, **data: object) -> None:
+        """Tell every sink of something that happened once."""
+        clock = self.training.clock
+        self.sinks.handle(
+            Notice(kind=kind, step=clock.steps, env_frames=clock.env_frames, message=message, data=data)
+        )
+
+    def state_dict(self) -> StateDict:
+        """Return what a resume needs beside the training's own state; none of it is in the digest."""
+        return {
+            "light": self._light.state_dict(),
+            "full": self._full.state_dict(),
+            "elapsed_seconds": self.elapsed_seconds,
+            "total_frames": self.total_frames,
+            "tables": self.tables.state_dict(),
+            "scores": [[step, asdict(score)] for step, score in self.scores],
+        }
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over what a checkpoint recorded; rows written after it are cut off."""
+        self._light.load_state_dict(state["light"])
+        self._full.load_state_dict(state["full"])
+        self._elapsed_before_seconds = state["elapsed_seconds"]
+        self._began = time.monotonic()
+        self.extend(state["total_frames"])
+        self.tables.load_state_dict(state["tables"])
+        self.scores = [(step, EvaluationScore(**values)) for step, values in state["scores"]]
+
+    def _between_ticks(self, guard: SignalGuard) -> None:
+        clock = self.training.clock
+        if clock.steps >= self.training.total_steps:
+            return
+        with self.training.stopwatch.paused():
+            if self._full.is_due(clock.env_frames):
+                score = self._evaluate("full", self.spec.evaluation.full_episodes, guard)
+                self._mark_evaluated()
+                self._save(score)
+            elif self._light.is_due(clock.env_frames):
+                self._evaluate("light", self.spec.evaluation.light_episodes, guard)
+                self._mark_evaluated()
+            self._leave_if_asked(guard)
+
+    def _mark_evaluated(self) -> None:
+        for every in (self._light, self._full):
+            every.mark(self.training.clock.env_frames)
+
+    def _finish(self, guard: SignalGuard) -> str:
+        self._leave_if_asked(guard)
+        score = self._evaluate("final", self.spec.evaluation.full_episodes, guard)
+        return self._save(score)
+
+    def _evaluate(self, kind: str, episodes: int, guard: SignalGuard) -> EvaluationScore:
+        """Play an evaluation and log it; one that is interrupted leaves no trace and is played again."""
+        try:
+            played = evaluate(
+                self.training.learner.online,
+                self.spec,
+                episodes=episodes,
+                on_progress=lambda done, total: self.sinks.handle(
+                    Progress(activity=f"{kind} evaluation", done=done, total=total)
+                ),
+                stop=lambda: guard.received is not None,
+            )
+        except StoppedError:
+            self._leave_if_asked(guard)
+            raise
+        score = EvaluationScore.of(played)
+        self._log(kind, score)
+        return score
+
+    def _log(self, kind: str, score: EvaluationScore) -> None:
+        clock = self.training.clock
+        if kind != "light":
+            self.scores.append((clock.steps, score))
+        protocol = self.protocol(score.episodes)
+        where: dict[str, Value] = {"step": clock.steps, "env_frames": clock.env_frames, "eval_type": kind}
+        self.sinks.handle(Row(table="eval_log", values=where | score.row() | {"protocol": protocol.digest()}))
+        message = f"{kind} evaluation: {score.mean_return:.2f} ± {score.std_return:.2f} over {score.episodes}"
+        self.notice("evaluation", message, returns=score.returns, lengths_frames=score.lengths_frames)
+
+    def _save(self, score: EvaluationScore | None = None) -> str:
+        """Save a checkpoint and return its digest."""
+        training = self.training
+        digest = self.checkpoints.save(
+            step=training.clock.steps,
+            training=training.state_dict(),
+            bookkeeping=self.state_dict(),
+            eval_score=score.mean_return if score else None,
+        )
+        self.notice("checkpoint", f"saved step {training.clock.steps:,}", state_digest=digest)
+        return digest
+
+    def _leave_if_asked(self, guard: SignalGuard) -> None:
+        if guard.received is None:
+            return
+        self._save()
+        error = InterruptedRunError(guard.received)
+        self.notice("interrupted", str(error))
+        raise error
+
+    def _report(self, row: Row) -> None:
+        self.sinks.handle(row)
+        if row.table == "update_log":
+            self.sinks.handle(self._throughput.row(row, elapsed_seconds=self.elapsed_seconds))

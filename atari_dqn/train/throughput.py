@@ -1,0 +1,39 @@
+"""The period's speed and where its time went, as a row of a table of its own."""
+
+from __future__ import annotations
+
+from atari_dqn.metrics.events import Row, Value
+from atari_dqn.train.stopwatch import Stopwatch
+
+
+class Throughput:
+    """Turns the stopwatch's laps into rows of throughput_log, one for each row of update_log."""
+
+    def __init__(self, stopwatch: Stopwatch) -> None:
+        self._stopwatch = stopwatch
+        self._env_frames: int | None = None
+        self._updates = 0
+
+    def begin(self, *, env_frames: int, updates: int) -> None:
+        """Begin the first lap, at the counts a run starts or resumes from."""
+        self._env_frames, self._updates = env_frames, updates
+        self._stopwatch.lap()
+
+    def row(self, update_row: Row, *, elapsed_seconds: float) -> Row:
+        """Return the row of the period that `update_row` closes."""
+        values = update_row.values
+        env_frames, updates = int(values["env_frames"]), int(values["updates"])
+        assert self._env_frames is not None, "begin comes first"
+        seconds, parts = self._stopwatch.lap()
+        shares: dict[str, Value] = {f"{part}_share": spent / seconds for part, spent in parts.items()}
+        row: dict[str, Value] = {
+            "step": values["step"],
+            "env_frames": env_frames,
+            "elapsed_seconds": elapsed_seconds,
+            "frames_per_second": (env_frames - self._env_frames) / seconds,
+            "updates_per_second": (updates - self._updates) / seconds,
+            **shares,
+            "other_share": 1 - sum(parts.values()) / seconds,
+        }
+        self._env_frames, self._updates = env_frames, updates
+        return Row(table="throughput_log", values=row)

@@ -1,0 +1,81 @@
+"""Everything that learns and plays, as one object: the parts of Algorithm 1 and their whole state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+
+from atari_dqn.agents.learner import Learner, UpdateMetrics
+from atari_dqn.agents.policy import EpsilonGreedy
+from atari_dqn.clock import Clock
+from atari_dqn.replay.buffer import ReplayBuffer
+from atari_dqn.schedule import LinearSchedule
+from atari_dqn.train.reporter import Reporter
+from atari_dqn.train.stopwatch import Stopwatch
+from atari_dqn.types import Lanes, StateDict, Stateful, StepBatch
+
+
+@dataclass(kw_only=True)
+class Training:
+    """The parts of Algorithm 1 (`train.loop.Parts`), each timed, and the state they share."""
+
+    clock: Clock
+    exploration: LinearSchedule
+    total_steps: int
+    update_period_steps: int
+    terminal_on_life_loss: bool
+    device: torch.device
+    lanes: Lanes
+    replay: ReplayBuffer
+    policy: EpsilonGreedy
+    learner: Learner
+    reporter: Reporter
+    stopwatch: Stopwatch
+
+    def __post_init__(self) -> None:
+        timed = self.stopwatch.timed
+        self.choose = timed("act", self._choose)
+        self.send = timed("emulate", self.lanes.send)
+        self.recv = timed("emulate", self.lanes.recv)
+        self.store = timed("store", self._store)
+        self.update = timed("learn", self._update)
+
+    def begin(self) -> None:
+        """Start the games of a new run; a resumed one is under way."""
+        self.replay.begin(self.lanes.reset())
+
+    def state_dict(self) -> StateDict:
+        """Return all that decides how the run goes on; its digest is the checkpoint's `state_digest`."""
+        return {name: part.state_dict() for name, part in self._stateful().items()}
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over a state, in place of `begin`."""
+        for name, part in self._stateful().items():
+            part.load_state_dict(state[name])
+
+    def close(self) -> None:
+        """End worker processes."""
+        self.lanes.close()
+
+    def _stateful(self) -> dict[str, Stateful]:
+        return {
+            "clock": self.clock,
+            "lanes": self.lanes,
+            "replay": self.replay,
+            "policy": self.policy,
+            "learner": self.learner,
+            "reporter": self.reporter,
+        }
+
+    def _choose(self, epsilon: float) -> Int64[np.ndarray, "E"]:
+        return self.policy.choose(self.replay.newest_stacks, epsilon)
+
+    def _store(self, actions: Int64[np.ndarray, "E"], step: StepBatch) -> None:
+        discount = step.discount(terminal_on_life_loss=self.terminal_on_life_loss)
+        self.replay.append(actions, discount, step)
+
+    def _update(self) -> UpdateMetrics:
+        return self.learner.update(self.replay.sample().to(self.device))
