@@ -1,0 +1,99 @@
+"""Helpers of the environment tests: specs, a scripted game, and ways to play lanes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
+from atari_dqn.envs.lane import Lane
+from atari_dqn.spec.schema import Env
+from atari_dqn.types import Lanes, StateDict, StepBatch
+
+PLAIN = Env(
+    kind="atari",
+    lanes=1,
+    frame_skip=4,
+    screen_size_pixels=84,
+    resize="area",
+    stack_frames=4,
+    sticky_probability=0.0,
+    noop_max_frames=0,
+    max_episode_frames=108_000,
+    terminal_on_life_loss=False,
+    full_action_set=False,
+)
+CATCH = replace(PLAIN, kind="catch")
+STREAMS = EpisodeStreams(seed=1, stream="train", lane=0, num_lanes=1)
+
+
+@dataclass
+class ScriptedGame:
+    """Frame n lights pixel n and is worth 10**n (n mod 16); the reset screen is frame 0."""
+
+    last_frame: int = 1_000
+    lives_by_frame: tuple[int, ...] = ()
+    screen_shape: tuple[int, int] = (1, 64)
+    frame: int = 0
+    resets: int = 0
+
+    def __post_init__(self) -> None:
+        self.played: list[int] = []
+
+    def reset(self, episode_seed: int) -> None:
+        self.frame = 0
+        self.resets += 1
+
+    def act(self, action: int) -> float:
+        assert not self.game_over()
+        self.frame += 1
+        self.played.append(action)
+        return 10.0 ** (self.frame % 16)
+
+    def game_over(self) -> bool:
+        return self.frame >= self.last_frame
+
+    def lives(self) -> int:
+        return (
+            self.lives_by_frame[min(self.frame, len(self.lives_by_frame) - 1)] if self.lives_by_frame else 0
+        )
+
+    def grey(self, screen: np.ndarray) -> None:
+        screen.fill(0)
+        screen[0, self.frame % screen.shape[1]] = 200
+
+    def state_dict(self) -> StateDict:
+        return {"frame": self.frame}
+
+    def load_state_dict(self, state: StateDict) -> None:
+        self.frame = state["frame"]
+
+
+def scripted_lane(game: ScriptedGame, streams: EpisodeStreams = STREAMS, **rules) -> Lane:
+    plain = EpisodeRules.of(PLAIN)
+    return Lane(game, replace(plain, **rules), streams)
+
+
+def frames_shown(lane: Lane) -> list[int]:
+    """Return the numbers of the frames that a scripted lane's screen shows."""
+    return np.flatnonzero(lane.screen).tolist()
+
+
+def copied(batch: StepBatch) -> StepBatch:
+    return StepBatch(**{field.name: getattr(batch, field.name).copy() for field in fields(batch)})
+
+
+def play(lanes: Lanes, actions: Iterable[np.ndarray]) -> list[StepBatch]:
+    rows = []
+    for action in actions:
+        lanes.send(action)
+        rows.append(copied(lanes.recv()))
+    return rows
+
+
+def random_actions(lanes: Lanes, steps: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, lanes.info.num_actions, (steps, lanes.num_lanes))
+
+
+def as_bytes(rows: Iterable[StepBatch]) -> bytes:
+    return b"".join(getattr(row, field.name).tobytes() for row in rows for field in fields(row))

@@ -1,0 +1,85 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from playing import CATCH, PLAIN
+
+from atari_dqn.envs.gym_vector import LaneEnv, LanesVectorEnv
+from atari_dqn.envs.registry import make_lanes
+
+
+def builder(num_lanes, env=CATCH, game="catch"):
+    return lambda seed: make_lanes(game=game, env=env, num_lanes=num_lanes, seed=seed, stream="gym")
+
+
+@pytest.mark.parametrize(("game", "env"), [("catch", CATCH), ("pong", replace(PLAIN, noop_max_frames=30))])
+def test_gymnasiums_checker_passes(game, env):
+    lane = LaneEnv(builder(1, env, game), stack_frames=4)
+    check_env(lane, skip_render_check=True)
+    lane.close()
+
+
+@pytest.fixture
+def vector():
+    env = LanesVectorEnv(builder(2, replace(CATCH, max_episode_frames=24)), stack_frames=4)
+    yield env
+    env.close()
+
+
+def test_spaces_hold_what_reset_and_step_return(vector):
+    observation, _ = vector.reset(seed=1)
+    assert observation in vector.observation_space
+    assert observation[0] in vector.single_observation_space
+    observation, reward, terminated, truncated, info = vector.step(vector.action_space.sample())
+    assert observation in vector.observation_space
+    assert reward.shape == terminated.shape == truncated.shape == info["life_lost"].shape == (2,)
+
+
+def test_autoreset_is_declared_as_a_step_of_its_own(vector):
+    assert vector.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+    vector.reset(seed=1)
+    endings = [vector.step(np.zeros(2, int))[3].tolist() for _ in range(7)]
+    assert endings == [[False, False]] * 5 + [[True, True], [False, False]]
+
+
+def test_stack_is_zero_before_an_episodes_first_frame(vector):
+    observation, _ = vector.reset(seed=1)
+    assert [frame.any() for frame in observation[0]] == [False, False, False, True]
+    observations = [vector.step(np.zeros(2, int))[0] for _ in range(7)]
+    assert [frame.any() for frame in observations[1][0]] == [False, True, True, True]
+    assert [frame.any() for frame in observations[6][0]] == [False, False, False, True]
+
+
+def test_stack_moves_by_one_frame(vector):
+    before, _ = vector.reset(seed=1)
+    after = vector.step(np.zeros(2, int))[0]
+    assert np.array_equal(after[:, :-1], before[:, 1:])
+
+
+def test_reset_with_a_seed_repeats_itself(vector):
+    runs = []
+    for seed in (5, 5, 6):
+        observation, _ = vector.reset(seed=seed)
+        runs.append(np.array([observation] + [vector.step(np.ones(2, int))[0] for _ in range(20)]).tobytes())
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_gymnasiums_statistics_wrapper_counts_whole_episodes(vector):
+    counted = RecordEpisodeStatistics(vector)
+    counted.reset(seed=1)
+    infos = [counted.step(np.zeros(2, int))[4] for _ in range(13)]
+    lengths = [info["episode"]["l"].tolist() for info in infos if "episode" in info]
+    assert lengths == [[6, 6], [6, 6]]
+
+
+def test_unknown_options_are_refused(vector):
+    with pytest.raises(ValueError, match="reset_mask"):
+        vector.reset(options={"reset_mask": np.ones(2, bool)})
+
+
+def test_a_single_env_of_two_lanes_is_refused():
+    with pytest.raises(ValueError, match="expected one lane, got 2"):
+        LaneEnv(builder(2), stack_frames=4)

@@ -1,0 +1,204 @@
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from playing import STREAMS, ScriptedGame, frames_shown, scripted_lane
+
+from atari_dqn.envs.lane import Lane
+
+
+def begun(game: ScriptedGame, **rules) -> Lane:
+    lane = scripted_lane(game, **rules)
+    lane.step(0)
+    return lane
+
+
+def test_first_row_is_the_reset_screen_alone():
+    lane = begun(ScriptedGame())
+    assert (frames_shown(lane), lane.reward, lane.first) == ([0], 0.0, True)
+
+
+def test_step_pools_its_last_two_frames():
+    lane = begun(ScriptedGame())
+    lane.step(0)
+    assert frames_shown(lane) == [3, 4]
+    lane.step(0)
+    assert frames_shown(lane) == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("last_frame", "shown", "reward"),
+    [(5, [5], 1e5), (6, [5, 6], 1.1e6), (7, [6, 7], 1.11e7), (8, [7, 8], 1.111e8)],
+)
+def test_game_over_within_a_skip_pools_frames_of_this_step_only(last_frame, shown, reward):
+    lane = begun(ScriptedGame(last_frame=last_frame))
+    lane.step(0)
+    lane.step(0)
+    assert (frames_shown(lane), lane.reward, lane.terminated, lane.truncated) == (shown, reward, True, False)
+
+
+def test_skip_of_one_frame_shows_that_frame():
+    lane = begun(ScriptedGame(), frame_skip=1)
+    lane.step(0)
+    assert frames_shown(lane) == [1]
+
+
+def test_skip_of_three_plays_three_frames_a_step():
+    lane = begun(ScriptedGame(), frame_skip=3)
+    lane.step(0)
+    lane.step(0)
+    assert (frames_shown(lane), lane.reward) == ([5, 6], 1.11e6)
+
+
+@pytest.mark.parametrize(
+    ("frame_skip", "cap", "steps", "shown"), [(4, 8, 2, [7, 8]), (4, 9, 3, [9]), (3, 8, 3, [7, 8])]
+)
+def test_cap_cuts_the_episode_at_exactly_its_frame(frame_skip, cap, steps, shown):
+    lane = begun(ScriptedGame(), frame_skip=frame_skip, max_episode_frames=cap)
+    endings = []
+    for _ in range(steps):
+        lane.step(0)
+        endings.append(lane.truncated)
+    assert endings == [False] * (steps - 1) + [True]
+    assert (frames_shown(lane), lane.terminated) == (shown, False)
+
+
+def test_game_over_on_the_capped_frame_is_termination():
+    lane = begun(ScriptedGame(last_frame=8), max_episode_frames=8)
+    lane.step(0)
+    lane.step(0)
+    assert (lane.terminated, lane.truncated) == (True, False)
+
+
+def test_noop_frames_count_towards_the_cap():
+    game = ScriptedGame()
+    lane = begun(game, noop_max_frames=1, max_episode_frames=9)
+    lane.step(0)
+    lane.step(0)
+    assert (game.frame, lane.truncated) == (9, True)
+
+
+def test_noops_leave_the_episode_a_frame_of_its_own():
+    lane = begun(ScriptedGame(), noop_max_frames=30, max_episode_frames=1)
+    assert (frames_shown(lane), lane.first) == ([0], True)
+    lane.step(0)
+    assert (frames_shown(lane), lane.truncated) == ([1], True)
+
+
+def test_row_after_an_ending_is_the_next_episodes_first_and_plays_no_action():
+    game = ScriptedGame(last_frame=2)
+    lane = begun(game)
+    lane.step(5)
+    lane.step(5)
+    assert (frames_shown(lane), lane.first, lane.reward, lane.terminated) == ([0], True, 0.0, False)
+    assert (game.played, game.resets) == ([5, 5], 2)
+
+
+def test_lost_life_is_told_and_the_game_goes_on():
+    lane = begun(ScriptedGame(lives_by_frame=(3, 3, 2, 2, 2, 2, 2, 2, 2)))
+    lane.step(0)
+    assert (lane.life_lost, lane.terminated) == (True, False)
+    lane.step(0)
+    assert (lane.life_lost, lane.first) == (False, False)
+
+
+def test_last_life_is_a_lost_life_too():
+    lane = begun(ScriptedGame(last_frame=2, lives_by_frame=(1, 1, 0)))
+    lane.step(0)
+    assert (lane.life_lost, lane.terminated) == (True, True)
+
+
+def test_new_episodes_lives_are_no_loss():
+    lane = begun(ScriptedGame(last_frame=2, lives_by_frame=(3, 4, 4)))
+    lane.step(0)
+    lane.step(0)
+    lane.step(0)
+    assert (lane.first, lane.life_lost) == (False, False)
+
+
+def noops_of(lane: Lane, episodes: int) -> list[int]:
+    shown = []
+    for _ in range(episodes):
+        lane.reset()
+        shown += frames_shown(lane)
+    return shown
+
+
+def test_noop_starts_are_uniform_from_one_to_the_maximum():
+    counts = Counter(noops_of(scripted_lane(ScriptedGame(), noop_max_frames=5), 1_000))
+    # 200 each expected; 5 standard deviations of a binomial(1000, 1/5) are 63
+    assert sorted(counts) == [1, 2, 3, 4, 5]
+    assert all(137 <= count <= 263 for count in counts.values())
+
+
+def test_no_noops_where_their_maximum_is_zero():
+    assert set(noops_of(scripted_lane(ScriptedGame(), noop_max_frames=0), 20)) == {0}
+
+
+def test_noop_frames_play_only_the_noop():
+    game = ScriptedGame()
+    noops_of(scripted_lane(game, noop_max_frames=5), 20)
+    assert set(game.played) == {0}
+
+
+def test_game_over_during_noops_resets_again_and_draws_again():
+    shown = noops_of(scripted_lane(ScriptedGame(last_frame=3), noop_max_frames=5), 200)
+    assert set(shown) == {1, 2}
+
+
+def test_stickiness_repeats_the_executed_action_at_its_rate():
+    game = ScriptedGame(last_frame=100_000)
+    lane = begun(game, sticky_probability=0.25)
+    for step in range(10_000):
+        lane.step(step % 2)
+    played = np.array(game.played).reshape(10_000, 4)
+    wanted = np.arange(10_000) % 2
+    # the first frame of a step repeats the step before's last executed action with probability 1/4, and that
+    # is the new action again with probability 4**-4; 5 standard deviations of the count are 217
+    repeated = int((played[:, 0] != wanted).sum())
+    assert abs(repeated - 2_500 * (1 - 4**-4)) < 217
+    # executed differs on all four frames with probability 1/256 (39 of 10,000; 5 standard deviations are 31)
+    stuck = int((played != wanted[:, None]).all(axis=1).sum())
+    assert 8 <= stuck <= 70
+
+
+def test_first_frame_of_an_episode_may_repeat_the_noop_only():
+    game = ScriptedGame(last_frame=1)
+    lane = scripted_lane(game, sticky_probability=0.5)
+    for _ in range(200):
+        lane.step(7)
+        lane.step(7)
+    assert set(game.played) == {0, 7}
+
+
+def test_without_stickiness_nothing_is_drawn():
+    lane = begun(ScriptedGame())
+    before = lane.state_dict()["sticky"]
+    lane.step(1)
+    assert lane.state_dict()["sticky"] == before
+
+
+def test_sticky_lane_restored_elsewhere_executes_the_same_actions():
+    game, other_game = ScriptedGame(), ScriptedGame()
+    lane, other = (begun(each, sticky_probability=0.5) for each in (game, other_game))
+    for step in range(7):
+        lane.step(1 + step % 3)
+    other.load_state_dict(lane.state_dict())
+    game.played.clear()
+    other_game.played.clear()
+    for step in range(100):
+        lane.step(1 + step % 3)
+        other.step(1 + step % 3)
+    assert game.played == other_game.played
+
+
+def test_episode_draws_do_not_depend_on_the_number_of_lanes():
+    alone = scripted_lane(ScriptedGame(), noop_max_frames=30)
+    of_three = [
+        scripted_lane(ScriptedGame(), replace(STREAMS, lane=lane, num_lanes=3), noop_max_frames=30)
+        for lane in range(3)
+    ]
+    # a lane of one plays episodes 0, 1, 2, 3, …; three lanes play 0, 3, … and 1, 4, … and 2, 5, …
+    by_rounds = [noops for _ in range(4) for lane in of_three for noops in noops_of(lane, 1)]
+    assert by_rounds == noops_of(alone, 12)

@@ -1,0 +1,154 @@
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playing import CATCH, PLAIN, play, random_actions
+
+from atari_dqn.envs.pool import WorkerDiedError, WorkerPool, split_lanes
+from atari_dqn.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("num_lanes", "workers", "lengths"),
+    [(16, 2, [8, 8]), (5, 2, [2, 3]), (7, 3, [2, 2, 3]), (2, 5, [1, 1]), (1, 1, [1])],
+)
+def test_lanes_are_split_evenly_and_none_left_out(num_lanes, workers, lengths):
+    ranges = split_lanes(num_lanes, workers)
+    assert [len(lanes) for lanes in ranges] == lengths
+    assert [lane for lanes in ranges for lane in lanes] == list(range(num_lanes))
+
+
+def test_more_workers_than_lanes_start_one_a_lane(lanes_of):
+    lanes = lanes_of(game="catch", env=CATCH, num_lanes=2, workers=3)
+    assert lanes.reset().first.tolist() == [True, True]
+    assert len(multiprocessing.active_children()) == 2
+
+
+@pytest.fixture
+def pool(lanes_of) -> WorkerPool:
+    lanes = lanes_of(game="catch", env=CATCH, num_lanes=5, workers=2)
+    lanes.reset()
+    return lanes
+
+
+def workers_of(pool: WorkerPool) -> list[multiprocessing.Process]:
+    return sorted(multiprocessing.active_children(), key=lambda process: process.name)
+
+
+def kill(process: multiprocessing.Process) -> None:
+    os.kill(process.pid, signal.SIGKILL)
+
+
+def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(pool):
+    shared_before = set(Path("/dev/shm").iterdir())
+    workers = workers_of(pool)
+    kill(workers[1])
+    started = time.monotonic()
+    with pytest.raises(WorkerDiedError, match=r"worker 1 \(lanes 2 to 4\) was killed by SIGKILL"):
+        play(pool, random_actions(pool, 10))
+    assert time.monotonic() - started < 2
+    pool.close()
+    assert multiprocessing.active_children() == []
+    assert set(Path("/dev/shm").iterdir()) <= shared_before
+
+
+def test_worker_killed_while_it_plays_is_reported(lanes_of):
+    lanes = lanes_of(game="pong", env=PLAIN, num_lanes=2, workers=1)
+    lanes.reset()
+    (worker,) = workers_of(lanes)
+    os.kill(worker.pid, signal.SIGSTOP)
+    lanes.send(np.zeros(2, np.int64))
+    kill(worker)
+    with pytest.raises(WorkerDiedError, match="worker 0"):
+        lanes.recv()
+
+
+def test_error_in_a_worker_comes_back_with_its_traceback(pool):
+    pool.send(np.array([0, 0, 0, 0, 99]))
+    with pytest.raises(WorkerDiedError, match=r"(?s)worker 1 .* failed:.*act.*IndexError"):
+        pool.recv()
+
+
+def test_users_mistake_in_a_worker_comes_back_as_one(lanes_of):
+    with pytest.raises(UserError, match='did you mean "pong"'):
+        lanes_of(game="pnog", env=PLAIN, num_lanes=2, workers=2)
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_to_the_whole_group_leave_the_workers_at_work(pool, number):
+    for worker in workers_of(pool):
+        os.kill(worker.pid, number)
+    assert len(play(pool, random_actions(pool, 10))) == 10
+
+
+def test_sharing_memory_leaves_no_file(pool):
+    assert [path for path in Path("/dev/shm").iterdir() if path.name.startswith("pym-")] == []
+
+
+def test_asking_twice_is_our_own_bug(pool):
+    pool.send(np.zeros(5, np.int64))
+    with pytest.raises(AssertionError, match="STEP while a step is under way"):
+        pool.send(np.zeros(5, np.int64))
+    pool.recv()
+    with pytest.raises(AssertionError, match="recv without send"):
+        pool.recv()
+
+
+def run_python(code: str, **options) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+PROGRAM = """
+import multiprocessing, os, signal, sys
+sys.path.insert(0, {here!r})
+from playing import CATCH
+from atari_dqn.envs.registry import make_lanes
+lanes = make_lanes(game="catch", env=CATCH, num_lanes=2, seed=1, stream="train", workers=2)
+lanes.reset()
+print(*(process.pid for process in multiprocessing.active_children()), flush=True)
+{then}
+"""
+
+
+def program(then: str) -> str:
+    return PROGRAM.format(here=str(Path(__file__).parent), then=then)
+
+
+def gone(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_workers_end_with_a_killed_parent():
+    with run_python(program("os.kill(os.getpid(), signal.SIGKILL)")) as parent:
+        pids = [int(pid) for pid in parent.communicate(timeout=30)[0].split()]
+    deadline = time.monotonic() + 5
+    while not all(map(gone, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(pids) == 2
+    assert all(map(gone, pids))
+
+
+def test_program_that_forgets_to_close_its_pool_still_ends():
+    with run_python(program("")) as parent:
+        _, errors = parent.communicate(timeout=30)
+    assert (parent.returncode, errors) == (0, "")
+
+
+def test_environments_import_neither_torch_nor_rich():
+    modules = ", ".join(
+        f"atari_dqn.envs.{name}" for name in ("registry", "atari", "catch", "gym_vector", "worker")
+    )
+    with run_python(
+        f"import sys, {modules}; print(sorted({{'torch', 'rich'}} & set(sys.modules)))"
+    ) as process:
+        assert process.communicate(timeout=30)[0].strip() == "[]"
