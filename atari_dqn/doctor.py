@@ -1,0 +1,211 @@
+"""What this machine has, what is missing, and which settings suit it."""
+
+from __future__ import annotations
+
+import importlib
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from atari_dqn.hardware import Hardware, find_hardware
+from atari_dqn.human import size
+from atari_dqn.provenance import versions
+
+Status = Literal["ok", "warn", "fail"]
+"""`fail`: training cannot start. `warn`: it can, and something is slower or smaller than it should be."""
+
+_COLUMNS = 80
+_MIN_SHARED_MEMORY_BYTES = 64 * 10**6
+"""What Docker gives a container unless it is asked for more."""
+_TRACK_REPLAY_BYTES = 7.6e9
+"""RAM of a run with the paper's replay of a million transitions."""
+_TRACK_DISK_BYTES = 21.4e9
+"""Disk of such a run: the newest checkpoint, the best one, and one being written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One finding."""
+
+    name: str
+    status: Status
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One key, the value that suits this machine, and why."""
+
+    key: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """All that `dqn doctor` has to say."""
+
+    checks: tuple[Check, ...]
+    settings: tuple[Setting, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Training can start here."""
+        return all(check.status != "fail" for check in self.checks)
+
+
+def examine(path: Path) -> Diagnosis:
+    """Return what was found on this machine: what is missing is a finding. `path`: where runs are kept."""
+    hardware = find_hardware(path)
+    return Diagnosis(checks=tuple(_checks(hardware)), settings=recommend(hardware))
+
+
+def recommend(hardware: Hardware) -> tuple[Setting, ...]:
+    """Return the settings that suit a machine."""
+    return (_device_setting(hardware), _workers_setting(hardware), _precision_setting(hardware))
+
+
+def diagnosis_text(diagnosis: Diagnosis) -> str:
+    """Return a diagnosis as plain lines."""
+    width = max(len(check.name) for check in diagnosis.checks)
+    lines = [line for check in diagnosis.checks for line in _check_lines(check, width)]
+    lines += ["", "settings that suit this machine"]
+    lines += [f"  {setting.key} = {setting.value}   {setting.reason}" for setting in diagnosis.settings]
+    return "\n".join(lines)
+
+
+def _check_lines(check: Check, name_width: int) -> list[str]:
+    head = f"{check.status:<5} {check.name:<{name_width}}  "
+    indent = " " * len(head)
+    lines = textwrap.wrap(check.text, _COLUMNS, initial_indent=head, subsequent_indent=indent)
+    if check.remedy:
+        lines += textwrap.wrap(
+            check.remedy, _COLUMNS, initial_indent=indent + "→ ", subsequent_indent=indent + "  "
+        )
+    return lines or [head]
+
+
+def _checks(hardware: Hardware) -> Iterator[Check]:
+    yield _cpu_check(hardware)
+    yield _memory_check(hardware)
+    yield _disk_check(hardware)
+    yield _shared_memory_check(hardware)
+    yield _version_check()
+    yield from (_guarded(name, probe) for name, probe in _PROBES)
+    yield from _gpu_checks(hardware)
+
+
+def _guarded(name: str, probe: Callable[[], Check]) -> Check:
+    """Run a probe of a package; a package that is missing or broken is a finding, not a failure of ours."""
+    try:
+        return probe()
+    except Exception as error:
+        remedy = "install the package again with its dependencies: pip install -e ."
+        return Check(name=name, status="fail", text=f"{type(error).__name__}: {error}", remedy=remedy)
+
+
+def _cpu_check(hardware: Hardware) -> Check:
+    flags = ", ".join(hardware.cpu_flags) or "no wide vectors known"
+    cores = f"{hardware.cores_usable} of {hardware.cores_logical} cores usable"
+    return Check(name="CPU", status="ok", text=f"{hardware.cpu_model}; {cores}; {flags}")
+
+
+def _memory_check(hardware: Hardware) -> Check:
+    text = f"{size(hardware.memory_available_bytes)} of {size(hardware.memory_bytes)} free"
+    if hardware.memory_available_bytes >= _TRACK_REPLAY_BYTES:
+        return Check(name="RAM", status="ok", text=text)
+    remedy = f"the paper's replay needs {size(_TRACK_REPLAY_BYTES)} in all: lower replay.capacity_steps"
+    return Check(name="RAM", status="warn", text=text, remedy=remedy)
+
+
+def _disk_check(hardware: Hardware) -> Check:
+    text = f"{size(hardware.disk_free_bytes)} free"
+    if hardware.disk_free_bytes >= _TRACK_DISK_BYTES:
+        return Check(name="disk", status="ok", text=text)
+    remedy = f"checkpoints of the paper's run need {size(_TRACK_DISK_BYTES)}: lower replay.capacity_steps"
+    return Check(name="disk", status="warn", text=text, remedy=remedy)
+
+
+def _shared_memory_check(hardware: Hardware) -> Check:
+    free = hardware.shared_memory_free_bytes
+    if free is None:
+        return Check(
+            name="shared memory", status="ok", text="no folder to measure; the system grows it as needed"
+        )
+    if free > _MIN_SHARED_MEMORY_BYTES:
+        return Check(name="shared memory", status="ok", text=f"{size(free)} free")
+    remedy = "give a container more (docker run --shm-size=1g), or set system.workers = 0"
+    return Check(name="shared memory", status="warn", text=f"{size(free)} free", remedy=remedy)
+
+
+def _version_check() -> Check:
+    found = versions()
+    missing = [name for name, number in found.items() if number is None]
+    text = ", ".join(f"{name} {number}" for name, number in found.items() if number is not None)
+    remedy = f"install {', '.join(missing)}: pip install -e ." if missing else ""
+    return Check(name="versions", status="warn" if missing else "ok", text=text, remedy=remedy)
+
+
+def _torch_probe() -> Check:
+    torch = importlib.import_module("torch")
+    threads = torch.get_num_threads()
+    cuda = torch.version.cuda or "none"
+    return Check(
+        name="torch", status="ok", text=f"{torch.__version__}; {threads} threads; built for CUDA: {cuda}"
+    )
+
+
+def _opencv_probe() -> Check:
+    cv2 = importlib.import_module("cv2")
+    return Check(name="OpenCV", status="ok", text=f"loads, {cv2.__version__}")
+
+
+def _roms_probe() -> Check:
+    roms = importlib.import_module("ale_py.roms")
+    known = roms.get_all_rom_ids()
+    found = sum(1 for name in known if _has_rom(roms.get_rom_path(name)))
+    text = f"{found} of {len(known)} found"
+    remedy = "" if found else "install ale-py from its wheel, which brings the ROMs"
+    return Check(name="ROMs", status="ok" if found else "fail", text=text, remedy=remedy)
+
+
+def _has_rom(path: str | Path | None) -> bool:
+    return path is not None and Path(path).is_file()
+
+
+_PROBES = (("torch", _torch_probe), ("OpenCV", _opencv_probe), ("ROMs", _roms_probe))
+
+
+def _gpu_checks(hardware: Hardware) -> Iterator[Check]:
+    if not hardware.gpus:
+        yield Check(name="GPU", status="ok", text="none that torch can use; runs go to the CPU")
+    for index, gpu in enumerate(hardware.gpus):
+        free = f"{size(gpu.memory_free_bytes)} of {size(gpu.memory_bytes)} free"
+        yield Check(name=f"GPU {index}", status="ok", text=f"{gpu.name}; {free}")
+
+
+def _device_setting(hardware: Hardware) -> Setting:
+    if hardware.gpus:
+        return Setting(key="--device", value="cuda", reason=f"{hardware.gpus[0].name}")
+    return Setting(key="--device", value="cpu", reason="no GPU that torch can use")
+
+
+def _workers_setting(hardware: Hardware) -> Setting:
+    if hardware.gpus and hardware.cores_usable > 1:
+        reason = "for runs of many lanes: a core learns, the others emulate"
+        return Setting(key="system.workers", value=str(hardware.cores_usable - 1), reason=reason)
+    return Setting(
+        key="system.workers", value="0", reason="emulation takes a few percent; learning needs the cores"
+    )
+
+
+def _precision_setting(hardware: Hardware) -> Setting:
+    key = "learner.precision"
+    if hardware.gpus and hardware.gpus[0].capability >= (8, 0):
+        return Setting(key=key, value='"bf16"', reason="native here; a track that says fp32 keeps it")
+    if not hardware.gpus and hardware.fast_bf16:
+        return Setting(key=key, value='"bf16"', reason="native here; a track that says fp32 keeps it")
+    return Setting(key=key, value='"fp32"', reason="bf16 would be emulated here")

@@ -1,0 +1,47 @@
+"""Numbers as people read them, in few characters."""
+
+from __future__ import annotations
+
+import math
+
+
+def size(count_bytes: float) -> str:
+    """Return a size in MB or GB (10⁶, 10⁹ bytes): `34.2 MB`, `7.08 GB`."""
+    return f"{count_bytes / 1e9:,.2f} GB" if count_bytes >= 1e9 else f"{count_bytes / 1e6:,.1f} MB"
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in its two largest units: `42s`, `9m 05s`, `13h 20m`, `5d 03h`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60:02}s"
+    if whole < 86_400:
+        return f"{whole // 3600}h {whole % 3600 // 60:02}m"
+    return f"{whole // 86_400}d {whole % 86_400 // 3600:02}h"
+
+
+def count(number: float) -> str:
+    """Return a large count shortly, at most 6 characters: `950`, `12.3k`, `1.25M`, `50M`."""
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= unit:
+            text = f"{number / unit:.3g}" if number < 999.5 * unit else f"{number / unit:.0f}"
+            return text + name
+    return f"{number:.0f}"
+
+
+def measure(number: float) -> str:
+    """Return a measured value with three digits that count, at most 8 characters; `-` for NaN."""
+    if math.isnan(number):
+        return "-"
+    magnitude = abs(number)
+    if magnitude and not 1e-3 <= magnitude < 1e5:
+        return f"{number:.1e}"
+    digits = 0 if magnitude >= 1000 else 1 if magnitude >= 100 else 2 if magnitude >= 10 else 3
+    return f"{number:.{digits}f}"
+
+
+def score(value: float) -> str:
+    """Return a game's score: one decimal, thousands apart; `-` for NaN."""
+    return "-" if math.isnan(value) else f"{value:,.1f}"

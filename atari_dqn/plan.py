@@ -1,0 +1,185 @@
+"""What a run will need: memory, disk, time. Predicted before it starts, and refused if it cannot fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from atari_dqn.errors import UserError
+from atari_dqn.hardware import Hardware
+from atari_dqn.human import size
+from atari_dqn.sizes import (
+    CUDA_CONTEXT_BYTES,
+    CUDA_PROCESS_BYTES,
+    LANE_BYTES,
+    LOG_BYTES_PER_STEP,
+    PROCESS_BYTES,
+    WORKER_BYTES,
+    minibatch_bytes,
+    network_bytes,
+    replay_bytes,
+)
+from atari_dqn.spec.schema import Spec
+
+Place = Literal["ram", "vram", "disk"]
+PLACES: dict[Place, str] = {"ram": "RAM", "vram": "GPU memory", "disk": "disk"}
+"""Places by the names people know."""
+_NETWORKS = 2
+"""The online network and the target network."""
+_OPTIMIZER_BUFFERS = 2
+"""Both optimizers keep two numbers for each weight."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One thing a run needs room for, and the key that makes it smaller (empty where none does)."""
+
+    place: Place
+    name: str
+    bytes: int
+    key: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run will need."""
+
+    device: str
+    items: tuple[Item, ...]
+    total_frames: int
+    frames_per_second: float | None
+    """Emulator frames per second, evaluations left out; None where nothing was measured."""
+    rate_basis: str
+    """What the rate rests on."""
+
+    def bytes(self, place: Place) -> int:
+        """Return what the run needs of a place."""
+        return sum(item.bytes for item in self.items if item.place == place)
+
+    @property
+    def seconds(self) -> float | None:
+        """Training time at the assumed rate."""
+        return self.total_frames / self.frames_per_second if self.frames_per_second else None
+
+
+def replay_place(choice: str, device: str, needed_bytes: int, hardware: Hardware) -> str:
+    """Return the device the replay lives on. `auto` is the learner's if it fits there, else RAM."""
+    if choice == "cpu" or device == "cpu":
+        return "cpu"
+    free = hardware.gpus[cuda_index(device)].memory_free_bytes
+    return device if choice == "cuda" or needed_bytes + CUDA_CONTEXT_BYTES <= free else "cpu"
+
+
+def cuda_index(device: str) -> int:
+    """Return N of `cuda:N`, 0 of `cuda`."""
+    return int(device.partition(":")[2] or 0)
+
+
+def make_plan(
+    spec: Spec,
+    *,
+    num_actions: int,
+    device: str,
+    hardware: Hardware,
+    frames_per_second: float | None = None,
+    rate_basis: str = "",
+) -> Plan:
+    """Return what a run of `spec` on `device` (`cpu`, `cuda` or `cuda:N`) will need."""
+    learner: Place = "ram" if device == "cpu" else "vram"
+    replay_on = replay_place(spec.replay.device, device, _replay_bytes(spec), hardware)
+    replay: Place = "ram" if replay_on == "cpu" else "vram"
+    weights = _network_bytes(spec, num_actions)
+    items = (
+        Item(place=replay, name="replay", bytes=_replay_bytes(spec), key="replay.capacity_steps"),
+        Item(
+            place=learner,
+            name="networks and optimizer",
+            bytes=weights * (_NETWORKS + 1 + _OPTIMIZER_BUFFERS),
+        ),
+        Item(place=learner, name="minibatch", bytes=_minibatch_bytes(spec), key="learner.batch_size"),
+        *_process_items(spec, device),
+        *_disk_items(spec, weights),
+    )
+    return Plan(
+        device=device,
+        items=items,
+        total_frames=spec.training.total_frames,
+        frames_per_second=frames_per_second,
+        rate_basis=rate_basis,
+    )
+
+
+def free_bytes(plan: Plan, hardware: Hardware) -> dict[Place, int]:
+    """Return the room there is, in each place that the plan needs something of."""
+    room: dict[Place, int] = {"ram": hardware.memory_available_bytes, "disk": hardware.disk_free_bytes}
+    if plan.device != "cpu":
+        room["vram"] = hardware.gpus[cuda_index(plan.device)].memory_free_bytes
+    return room
+
+
+def check_fits(plan: Plan, hardware: Hardware) -> None:
+    """Refuse what this machine cannot hold: `UserError` with the need, the room, and the key to lower."""
+    room = free_bytes(plan, hardware)
+    problems = [_problem(plan, place, free) for place, free in room.items() if plan.bytes(place) > free]
+    if problems:
+        raise UserError("\n".join(problems))
+
+
+def _problem(plan: Plan, place: Place, free: int) -> str:
+    items = [item for item in plan.items if item.place == place and item.key]
+    largest = max(items, key=lambda item: item.bytes)
+    return (
+        f"the run needs {size(plan.bytes(place))} of {PLACES[place]}, "
+        f"{size(free)} are free; lower {largest.key} ({largest.name}: {size(largest.bytes)})"
+    )
+
+
+def _replay_bytes(spec: Spec) -> int:
+    return replay_bytes(
+        capacity_steps=spec.replay.capacity_steps, screen_size_pixels=spec.env.screen_size_pixels
+    )
+
+
+def _network_bytes(spec: Spec, num_actions: int) -> int:
+    return network_bytes(
+        spec.network.kind,
+        screen_size_pixels=spec.env.screen_size_pixels,
+        stack_frames=spec.env.stack_frames,
+        num_actions=num_actions,
+    )
+
+
+def _minibatch_bytes(spec: Spec) -> int:
+    return minibatch_bytes(
+        batch_size=spec.learner.batch_size,
+        screen_size_pixels=spec.env.screen_size_pixels,
+        stack_frames=spec.env.stack_frames,
+    )
+
+
+def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
+    emulators = spec.env.lanes * LANE_BYTES
+    evaluation = spec.system.evaluation_lanes * LANE_BYTES
+    workers = spec.system.workers * WORKER_BYTES
+    base = PROCESS_BYTES if device == "cpu" else CUDA_PROCESS_BYTES
+    items = (
+        Item(place="ram", name="emulators", bytes=emulators, key="env.lanes"),
+        Item(place="ram", name="evaluation", bytes=evaluation, key="system.evaluation_lanes"),
+        Item(place="ram", name="worker processes", bytes=workers, key="system.workers"),
+        Item(place="ram", name="Python and torch", bytes=base),
+    )
+    context = Item(place="vram", name="CUDA itself", bytes=0 if device == "cpu" else CUDA_CONTEXT_BYTES)
+    return tuple(item for item in (*items, context) if item.bytes)
+
+
+def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
+    """Return what a run writes. A checkpoint holds the replay; while one is written the older ones stay."""
+    checkpoint = _replay_bytes(spec) + weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)
+    kept = spec.checkpoint.keep_last + 1  # the newest, and the best
+    key = "checkpoint.keep_last" if spec.checkpoint.keep_last > 1 else "replay.capacity_steps"
+    steps = spec.training.total_frames // spec.env.frame_skip
+    return (
+        Item(place="disk", name=f"{kept} checkpoints kept", bytes=kept * checkpoint, key=key),
+        Item(place="disk", name="checkpoint being written", bytes=checkpoint, key="replay.capacity_steps"),
+        Item(place="disk", name="logs", bytes=round(steps * LOG_BYTES_PER_STEP), key="training.total_frames"),
+    )

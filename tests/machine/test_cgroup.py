@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.cgroup import ControlGroups
+from atari_dqn.hardware import usable_cores
+
+
+def groups(root: Path, membership: str, files: dict[str, str]) -> ControlGroups:
+    for name, text in files.items():
+        (root / "fs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "fs" / name).write_text(text + "\n")
+    (root / "membership").write_text(membership + "\n")
+    return ControlGroups(mount=root / "fs", membership=root / "membership")
+
+
+def test_version_2_quota_is_in_cores(tmp_path: Path) -> None:
+    assert groups(tmp_path, "0::/job", {"job/cpu.max": "150000 100000"}).cores() == 1.5
+
+
+def test_version_1_quota_is_in_cores(tmp_path: Path) -> None:
+    files = {"cpu/job/cpu.cfs_quota_us": "300000", "cpu/job/cpu.cfs_period_us": "100000"}
+    assert groups(tmp_path, "2:cpu:/job", files).cores() == 3.0
+
+
+@pytest.mark.parametrize(("name", "text"), [("cpu.max", "max 100000"), ("cpu.cfs_quota_us", "-1")])
+def test_no_quota_is_no_limit(tmp_path: Path, name: str, text: str) -> None:
+    assert groups(tmp_path, "0::/", {name: text, "cpu.cfs_period_us": "100000"}).cores() is None
+
+
+def test_tightest_limit_on_the_way_up_counts(tmp_path: Path) -> None:
+    files = {"memory.max": "max", "a/memory.max": "4000", "a/b/memory.max": "9000"}
+    assert groups(tmp_path, "0::/a/b", files).memory_bytes() == 4000
+
+
+def test_limit_is_found_where_a_container_sees_its_group_as_the_root(tmp_path: Path) -> None:
+    files = {"memory/memory.limit_in_bytes": "5000"}
+    assert groups(tmp_path, "4:memory:/docker/0123", files).memory_bytes() == 5000
+
+
+def test_version_1_writes_no_limit_as_a_huge_number(tmp_path: Path) -> None:
+    files = {"memory/memory.limit_in_bytes": "9223372036854771712"}
+    assert groups(tmp_path, "4:memory:/", files).memory_bytes() is None
+
+
+def test_memory_left_counts_cached_files_as_free(tmp_path: Path) -> None:
+    files = {"memory.max": "1000", "memory.current": "700", "memory.stat": "anon 400\ninactive_file 300"}
+    assert groups(tmp_path, "0::/", files).memory_left_bytes() == 600
+
+
+def test_without_control_groups_nothing_is_limited(tmp_path: Path) -> None:
+    absent = ControlGroups(mount=tmp_path / "fs", membership=tmp_path / "membership")
+    assert (absent.cores(), absent.memory_bytes(), absent.memory_left_bytes()) == (None, None, None)
+
+
+def test_usable_cores_are_cut_to_the_quota_and_never_under_one(tmp_path: Path) -> None:
+    assert usable_cores(groups(tmp_path, "0::/", {"cpu.max": "10000 100000"})) == 1

@@ -1,0 +1,30 @@
+from pathlib import Path
+
+from atari_dqn.hardware import cpu_flags, cpu_model, disk_free_bytes, find_hardware, shared_memory_free_bytes
+
+CPUINFO = "processor\t: 0\nmodel name\t: AMD EPYC 9354\nflags\t\t: fpu avx2 avx512_bf16 sse\n"
+
+
+def test_processor_and_its_instruction_sets_are_read(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text(CPUINFO)
+    assert cpu_model(tmp_path / "cpuinfo") == "AMD EPYC 9354"
+    assert cpu_flags(tmp_path / "cpuinfo") == ("avx2", "avx512_bf16")
+
+
+def test_system_without_cpuinfo_still_has_a_processor(tmp_path: Path) -> None:
+    assert cpu_model(tmp_path / "absent")
+    assert cpu_flags(tmp_path / "absent") == ()
+
+
+def test_system_without_a_shared_memory_folder_has_no_figure(tmp_path: Path) -> None:
+    assert shared_memory_free_bytes(tmp_path / "absent") is None
+
+
+def test_disk_of_a_run_to_come_is_that_of_its_nearest_parent(tmp_path: Path) -> None:
+    assert disk_free_bytes(tmp_path / "outputs" / "run") > 0
+
+
+def test_this_machine_is_described(tmp_path: Path) -> None:
+    hardware = find_hardware(tmp_path)
+    assert 1 <= hardware.cores_usable <= hardware.cores_logical
+    assert 0 < hardware.memory_available_bytes <= hardware.memory_bytes

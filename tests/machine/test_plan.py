@@ -1,0 +1,140 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from atari_dqn.errors import UserError
+from atari_dqn.hardware import Gpu, Hardware
+from atari_dqn.plan import check_fits, make_plan, replay_place
+from atari_dqn.plan_text import plan_text
+from atari_dqn.replay.buffer import ring_rows
+from atari_dqn.replay.ring import FrameRing
+from atari_dqn.replay.uniform import UniformSampler
+from atari_dqn.sizes import nature_parameters, replay_bytes
+from atari_dqn.spec.loader import load_spec
+from atari_dqn.spec.schema import Spec
+
+GB = 10**9
+MakeSpec = Callable[..., Spec]
+
+
+@pytest.fixture
+def make_spec(tmp_path: Path) -> MakeSpec:
+    """Track A on Pong, with overrides."""
+    (tmp_path / "pong.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
+    return lambda *overrides: load_spec(tmp_path / "pong.toml", overrides).spec
+
+
+def test_replay_of_a_million_is_predicted_within_5_percent_of_the_memory_design_names() -> None:
+    assert replay_bytes(capacity_steps=1_000_000, screen_size_pixels=84) == pytest.approx(7.06e9, rel=0.05)
+
+
+def test_replay_prediction_is_within_5_percent_of_what_is_allocated() -> None:
+    rows = ring_rows(capacity_steps=2000, lanes=1, stack=4, n_step=1)
+    device = torch.device("cpu")
+    ring = FrameRing(rows=rows, lanes=1, frame_shape=(84, 84), stack=4, device=device)
+    sampler = UniformSampler(capacity=rows, batch_size=32, seed=1, device=device)
+    tensors = [value for part in (ring, sampler) for value in vars(part).values() if torch.is_tensor(value)]
+    allocated = sum(tensor.nbytes for tensor in tensors)
+    assert replay_bytes(capacity_steps=2000, screen_size_pixels=84) == pytest.approx(allocated, rel=0.05)
+
+
+def test_nature_network_has_1686180_parameters_for_4_actions() -> None:
+    assert nature_parameters(screen_size_pixels=84, stack_frames=4, num_actions=4) == 1_686_180
+
+
+def test_plan_of_the_paper_counts_the_replay_in_ram(make_spec: MakeSpec, laptop: Hardware) -> None:
+    plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop)
+    assert 7.5 * GB < plan.bytes("ram") < 7.8 * GB
+
+
+def test_disk_holds_the_checkpoints_kept_and_one_being_written(make_spec: MakeSpec, laptop: Hardware) -> None:
+    plan = make_plan(make_spec("checkpoint.keep_last=3"), num_actions=6, device="cpu", hardware=laptop)
+    assert plan.bytes("disk") == pytest.approx(5 * (1_000_000 * 7084 + 4 * 6_748_824), rel=0.01)
+
+
+def test_plan_that_fits_is_accepted(make_spec: MakeSpec, laptop: Hardware) -> None:
+    check_fits(make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop), laptop)
+
+
+def test_too_little_memory_is_refused_naming_need_room_and_key(make_spec: MakeSpec, laptop: Hardware) -> None:
+    small = replace(laptop, memory_available_bytes=4 * GB)
+    plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
+    with pytest.raises(
+        UserError, match=r"needs 7\.60 GB of RAM, 4\.00 GB are free; lower replay\.capacity_steps"
+    ):
+        check_fits(plan, small)
+
+
+def test_too_little_disk_names_the_number_of_checkpoints(make_spec: MakeSpec, laptop: Hardware) -> None:
+    small = replace(laptop, disk_free_bytes=10 * GB)
+    plan = make_plan(make_spec("checkpoint.keep_last=2"), num_actions=6, device="cpu", hardware=small)
+    with pytest.raises(UserError, match=r"of disk, 10\.00 GB are free; lower checkpoint\.keep_last"):
+        check_fits(plan, small)
+
+
+def test_number_of_checkpoints_is_not_named_where_it_cannot_be_lower(
+    make_spec: MakeSpec, laptop: Hardware
+) -> None:
+    small = replace(laptop, disk_free_bytes=10 * GB)
+    plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
+    with pytest.raises(UserError, match=r"lower replay\.capacity_steps"):
+        check_fits(plan, small)
+
+
+def test_too_many_lanes_are_named(make_spec: MakeSpec, laptop: Hardware) -> None:
+    spec = make_spec("env.lanes=20000", "replay.capacity_steps=200000", "replay.prefill_steps=100000")
+    plan = make_plan(spec, num_actions=6, device="cpu", hardware=laptop)
+    with pytest.raises(UserError, match=r"lower env\.lanes"):
+        check_fits(plan, laptop)
+
+
+@pytest.mark.parametrize(
+    ("choice", "device", "needed", "place"),
+    [
+        ("auto", "cpu", 7 * GB, "cpu"),
+        ("auto", "cuda:0", 7 * GB, "cuda:0"),
+        ("auto", "cuda:0", 30 * GB, "cpu"),
+        ("cuda", "cuda:0", 30 * GB, "cuda:0"),
+        ("cpu", "cuda:0", 7 * GB, "cpu"),
+    ],
+)
+def test_replay_goes_where_it_is_sent_or_where_it_fits(
+    laptop: Hardware, gpu: Gpu, choice: str, device: str, needed: int, place: str
+) -> None:
+    assert replay_place(choice, device, needed, replace(laptop, gpus=(gpu,))) == place
+
+
+def test_gpu_memory_is_checked_too(make_spec: MakeSpec, laptop: Hardware, gpu: Gpu) -> None:
+    small = replace(laptop, gpus=(replace(gpu, memory_free_bytes=2 * GB),))
+    plan = make_plan(make_spec('replay.device="cuda"'), num_actions=6, device="cuda:0", hardware=small)
+    with pytest.raises(UserError, match="GPU memory"):
+        check_fits(plan, small)
+
+
+def test_time_is_frames_over_rate(make_spec: MakeSpec, laptop: Hardware) -> None:
+    plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop, frames_per_second=1000.0)
+    assert plan.seconds == 50_000.0
+
+
+def test_text_gives_estimate_and_its_basis(make_spec: MakeSpec, laptop: Hardware) -> None:
+    plan = make_plan(
+        make_spec(), num_actions=6, device="cpu", hardware=laptop,
+        frames_per_second=1000.0, rate_basis="measured here over 2 s",
+    )  # fmt: skip
+    assert "13h 53m" in plan_text(plan, laptop)
+    assert "measured here over 2 s" in plan_text(plan, laptop)
+
+
+def test_text_without_a_rate_claims_no_time(make_spec: MakeSpec, laptop: Hardware) -> None:
+    plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop)
+    assert "no rate was measured" in plan_text(plan, laptop)
+
+
+def test_text_stays_within_80_columns(make_spec: MakeSpec, laptop: Hardware, gpu: Gpu) -> None:
+    small = replace(laptop, memory_available_bytes=GB, gpus=(gpu,))
+    spec = make_spec("system.workers=16", "checkpoint.keep_last=20")
+    text = plan_text(make_plan(spec, num_actions=18, device="cuda:0", hardware=small), small)
+    assert max(len(line) for line in text.splitlines()) <= 80
