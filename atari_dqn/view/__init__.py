@@ -1,0 +1,1 @@
+"""What a person sees while a run goes on: a line a period, or a live view of the terminal."""

@@ -1,0 +1,239 @@
+"""The parts of the live view. Each keeps what it shows of the events, and draws it when asked.
+
+A panel draws into what room it is given; `LiveView` says where each lies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from rich.console import JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from atari_dqn.human import count, measure, score
+from atari_dqn.metrics.events import Event, Notice, Row
+
+_HISTORY_PERIODS = 60
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+
+class Part(Protocol):
+    """A part of the live view."""
+
+    def handle(self, event: Event) -> None:
+        """Take what the part shows of an event; cheap, for it is called on the training's own thread."""
+        ...
+
+    def period(self, record: Mapping[str, float]) -> None:
+        """Take a period's joined record."""
+        ...
+
+    def draw(self) -> RenderableType:
+        """Return what the part shows now."""
+        ...
+
+
+class Panel(Part, Protocol):
+    """A part in a box with a title."""
+
+    title: str
+
+
+class LearningPanel:
+    """Loss, values and gradients of the latest period, and their course."""
+
+    title = "learning"
+    _rows = (
+        ("loss", "loss"),
+        ("mean Q", "mean_q"),
+        ("TD error", "mean_abs_td_error"),
+        ("grad norm", "grad_norm"),
+        ("epsilon", "epsilon"),
+    )
+
+    def __init__(self) -> None:
+        self._history = {name: deque[float](maxlen=_HISTORY_PERIODS) for _, name in self._rows}
+
+    def handle(self, event: Event) -> None:
+        """Take nothing: periods tell all."""
+
+    def period(self, record: Mapping[str, float]) -> None:
+        """Take a period's values."""
+        for name, values in self._history.items():
+            values.append(record[name])
+
+    def draw(self) -> RenderableType:
+        """Return a row for each value."""
+        table = _grid("left", "right", "left")
+        for label, name in self._rows:
+            values = self._history[name]
+            table.add_row(
+                label, measure(values[-1]) if values else "-", _cropped(sparkline(values, width=15))
+            )
+        return table
+
+
+class ReturnsPanel:
+    """What training episodes scored."""
+
+    title = "training returns"
+
+    def __init__(self) -> None:
+        self._returns: deque[float] = deque(maxlen=12)
+        self._rolling: deque[float] = deque(maxlen=_HISTORY_PERIODS)
+        self._episodes = 0
+        self._best = -math.inf
+
+    def handle(self, event: Event) -> None:
+        """Take an episode that ended."""
+        if isinstance(event, Row) and event.table == "train_log":
+            self._returns.append(float(event.values["episode_return"]))
+            self._episodes = int(event.values["episode_number"])
+            self._best = max(self._best, self._returns[-1])
+
+    def period(self, record: Mapping[str, float]) -> None:
+        """Take the rolling mean."""
+        self._rolling.append(record["rolling_return"])
+
+    def draw(self) -> RenderableType:
+        """Return the rolling mean and its course, then the latest episodes."""
+        table = _grid("left", "left")
+        table.add_row("rolling mean", score(self._rolling[-1]) if self._rolling else "-")
+        table.add_row("", _cropped(sparkline(self._rolling, width=22)))
+        table.add_row("best", score(self._best) if self._returns else "-")
+        table.add_row("latest", _cropped(fitting(reversed(self._returns), width=22)))
+        table.add_row("episodes", f"{self._episodes:,}")
+        return table
+
+
+class EvaluationsPanel:
+    """The latest evaluations, newest first."""
+
+    title = "evaluations"
+
+    def __init__(self) -> None:
+        self._rows: deque[tuple[str, ...]] = deque(maxlen=5)
+
+    def handle(self, event: Event) -> None:
+        """Take an evaluation."""
+        if isinstance(event, Row) and event.table == "eval_log":
+            values = event.values
+            scores = [score(float(values[f"{name}_return"])) for name in ("mean", "std", "max")]
+            self._rows.appendleft((count(float(values["env_frames"])), str(values["eval_type"]), *scores))
+
+    def period(self, record: Mapping[str, float]) -> None:
+        """Take nothing."""
+
+    def draw(self) -> RenderableType:
+        """Return a row for each evaluation."""
+        if not self._rows:
+            return Text("none yet", style="dim")
+        table = _grid("right", "left", "right", "right", "right")
+        table.add_row("frames", "kind", "mean", "std", "max", style="dim")
+        for row in self._rows:
+            table.add_row(*row)
+        return table
+
+
+class ThroughputPanel:
+    """How fast the run is, and where its time goes."""
+
+    title = "throughput"
+    _parts = ("learn", "emulate", "act", "store", "other")
+
+    def __init__(self) -> None:
+        self._record: Mapping[str, float] = {}
+
+    def handle(self, event: Event) -> None:
+        """Take nothing."""
+
+    def period(self, record: Mapping[str, float]) -> None:
+        """Take a period's split."""
+        self._record = record
+
+    def draw(self) -> RenderableType:
+        """Return the rate of updates, then a bar for each part of the training time."""
+        if not self._record:
+            return Text("none yet", style="dim")
+        table = _grid("left", "right", "left")
+        table.add_row("updates/s", f"{self._record['updates_per_second']:,.0f}", "")
+        for part in self._parts:
+            share = self._record[f"{part}_share"]
+            table.add_row(
+                part, f"{share:.0%}" if math.isfinite(share) else "-", _cropped(bar(share, width=18))
+            )
+        return table
+
+
+class NoticesPanel:
+    """What happened once, newest first."""
+
+    title = "notices"
+
+    def __init__(self) -> None:
+        self._notices: deque[Notice] = deque(maxlen=20)
+
+    def handle(self, event: Event) -> None:
+        """Take a notice."""
+        if isinstance(event, Notice):
+            self._notices.appendleft(event)
+
+    def period(self, record: Mapping[str, float]) -> None:
+        """Take nothing."""
+
+    def draw(self) -> RenderableType:
+        """Return a paragraph for each notice."""
+        table = _grid("right", "left", "left")
+        for notice in self._notices:
+            table.add_row(Text(count(notice.env_frames), style="dim"), notice.kind, notice.message)
+        return table
+
+
+def sparkline(values: Iterable[float], *, width: int) -> str:
+    """Return the course of the latest `width` values; NaN is a gap, a constant a line at the bottom."""
+    latest = list(values)[-width:]
+    finite = [value for value in latest if math.isfinite(value)]
+    if not finite:
+        return ""
+    low, high = min(finite), max(finite)
+    return "".join(_level(value, low, high) for value in latest)
+
+
+def bar(share: float, *, width: int) -> str:
+    """Return a bar of that share of `width`; nothing for NaN."""
+    return "█" * round(width * min(1.0, share)) if math.isfinite(share) else ""
+
+
+def _level(value: float, low: float, high: float) -> str:
+    if not math.isfinite(value):
+        return " "
+    place = (value - low) / (high - low) if high > low else 0.0
+    return _LEVELS[min(len(_LEVELS) - 1, int(place * len(_LEVELS)))]
+
+
+def fitting(scores: Iterable[float], *, width: int) -> str:
+    """Return as many whole scores, from the first, as fit into `width`."""
+    text = ""
+    for value in scores:
+        longer = f"{text} {value:,.0f}".lstrip()
+        if len(longer) > width:
+            break
+        text = longer
+    return text
+
+
+def _grid(*justify: JustifyMethod) -> Table:
+    """Return a table without lines. Where room is short, the last column gives way."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for place, side in enumerate(justify, start=1):
+        table.add_column(justify=side, no_wrap=place < len(justify))
+    return table
+
+
+def _cropped(text: str) -> Text:
+    """Return a cell that is cut where room is short, not wrapped."""
+    return Text(text, no_wrap=True, overflow="crop")

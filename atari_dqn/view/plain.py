@@ -1,0 +1,93 @@
+"""A line a period, for logs, pipes and terminals without a screen."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import TextIO
+
+from atari_dqn.human import count, duration, measure, score
+from atari_dqn.metrics.events import Event, Notice, Progress, Row
+from atari_dqn.view.periods import Periods, RemainingTime
+
+COLUMNS = 100
+
+
+class PlainView:
+    """Writes lines of at most 100 columns to a text stream. A stream whose reader has left is let go of."""
+
+    def __init__(self, *, title: str, total_frames: int, stream: TextIO) -> None:
+        self._stream: TextIO | None = stream
+        self._total_frames = total_frames
+        self._periods = Periods()
+        self._remaining = RemainingTime(total_frames)
+        self._activity = ""
+        self._write(f"{title}: {total_frames:,} frames")
+
+    def handle(self, event: Event) -> None:
+        """Write what an event has to say."""
+        if isinstance(event, Notice):
+            self._write(f"{count(event.env_frames):>6}  {event.kind}: {event.message}")
+        elif isinstance(event, Progress):
+            self._begin_activity(event)
+        else:
+            self._handle_row(event)
+
+    def close(self) -> None:
+        """Leave the stream, which is the caller's, open."""
+        self._stream = None
+
+    def _begin_activity(self, progress: Progress) -> None:
+        """Write one line when an activity begins, not one for each of its steps."""
+        if progress.activity != self._activity:
+            self._write(f"{'':>6}  {progress.activity}: {progress.total} to do")
+        self._activity = "" if progress.done >= progress.total else progress.activity
+
+    def _handle_row(self, row: Row) -> None:
+        if row.table == "eval_log":
+            self._write(evaluation_line(row))
+        record = self._periods.add(row)
+        if record is not None:
+            self._remaining.add(record)
+            self._write(period_line(record, self._total_frames, self._remaining.seconds()))
+
+    def _write(self, text: str) -> None:
+        if self._stream is None:
+            return
+        encoding = self._stream.encoding or "utf-8"
+        lines = textwrap.wrap(text, COLUMNS, subsequent_indent=" " * 8, drop_whitespace=True) or [""]
+        if text.startswith(" "):
+            lines[0] = text[: len(text) - len(text.lstrip())] + lines[0].lstrip()
+        try:
+            self._stream.write("\n".join(lines).encode(encoding, "replace").decode(encoding) + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):  # the reader of a pipe has gone, or the stream was closed: train on
+            self._stream = None
+
+
+def period_line(record: Mapping[str, float], total_frames: int, seconds_left: float | None) -> str:
+    """Return a period's figures; labels stay with their numbers, so that one line can be read by itself."""
+    share = 100 * record["env_frames"] / total_frames
+    left = "-" if seconds_left is None else duration(seconds_left)
+    return "  ".join(
+        (
+            f"{count(record['env_frames']):>6} {share:5.1f}%",
+            f"return {score(record['rolling_return']):>8}",
+            f"loss {measure(record['loss']):>7}",
+            f"Q {measure(record['mean_q']):>7}",
+            f"grad {measure(record['grad_norm']):>7}",
+            f"{record['frames_per_second']:>7,.0f} f/s",
+            f"{left:>7} left",
+        )
+    )
+
+
+def evaluation_line(row: Row) -> str:
+    """Return an evaluation's scores."""
+    value = {name: cell for name, cell in row.values.items() if not isinstance(cell, str)}
+    mean, std, median = (score(value[f"{name}_return"]) for name in ("mean", "std", "median"))
+    low, high = score(value["min_return"]), score(value["max_return"])
+    return (
+        f"{count(value['env_frames']):>6}  {row.values['eval_type']} evaluation: {mean} ± {std}, "
+        f"median {median}, range {low} to {high}, {value['episodes']:.0f} episodes"
+    )
