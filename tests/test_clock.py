@@ -85,3 +85,18 @@ def test_every_does_not_report_again_after_a_resume():
     again.load_state_dict(every.state_dict())
     assert not again.due(29)
     assert again.due(30)
+
+
+def test_asking_whether_every_is_due_does_not_mark_it():
+    every = Every(period=10)
+    assert every.is_due(10)
+    assert every.is_due(10)
+    every.mark(10)
+    assert not every.is_due(19)
+
+
+def test_a_mark_does_not_move_back():
+    every = Every(period=10)
+    every.mark(30)
+    every.mark(10)
+    assert not every.is_due(39)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +29,7 @@ class Checked:
     values: dict[str, Scalar] = field(default_factory=dict)
     where: dict[str, str] = field(default_factory=dict)
     spoiled: set[str] = field(default_factory=set)
-    """Known keys that were written with a value that cannot be used: neither given nor missing."""
+    """Known keys that were once written with a value that cannot be used: neither given nor missing."""
     faults: list[Fault] = field(default_factory=list)
 
 
@@ -48,8 +47,6 @@ def check_entries(entries: Iterable[Entry]) -> Checked:
             continue
         checked.values[entry.key] = canonical(KEYS[entry.key], entry.value)
         checked.where[entry.key] = entry.where
-    for key in checked.spoiled:
-        checked.values.pop(key, None)
     return checked
 
 
@@ -87,8 +84,6 @@ def _has_kind(key: Key, value: Any) -> bool:
 
 
 def _in_range(key: Key, value: Any) -> bool:
-    if isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and not key.bounds)):
-        return False
     return all(bound.holds(value) for bound in key.bounds)
 
 

@@ -48,7 +48,7 @@ def _toy_problem(game: str, kind: str | None) -> str | None:
     if kind is None or game == kind:
         return None
     if game == TOY_GAME:
-        return f'"{TOY_GAME}" is the toy game, but env.kind is "{kind}"; set env.kind = "{TOY_GAME}"'
+        return f'found "{game}", the toy game, but env.kind is "{kind}"; set env.kind = "{TOY_GAME}"'
     return f'found "{game}", but env.kind is "{TOY_GAME}"; set game = "{TOY_GAME}", or env.kind = "atari"'
 
 

@@ -57,12 +57,14 @@ def _key(name: str, hint: Any) -> Key:
     choices = get_args(inner) if get_origin(inner) is Literal else ()
     kinds = [type(choices[0])] if choices else [k for k in get_args(inner) or (inner,) if k is not NoneType]
     assert len(kinds) == 1, f"{name}: one type, or one type and None, got {kinds}"
+    bounds = tuple(constraint for constraint in constraints if not isinstance(constraint, When))
+    assert kinds != [float] or bounds, f"{name}: a number needs a range, which keeps NaN out"
     whens = [constraint for constraint in constraints if isinstance(constraint, When)]
     return Key(
         name=name,
         kind=kinds[0],
         choices=choices,
-        bounds=tuple(constraint for constraint in constraints if not isinstance(constraint, When)),
+        bounds=bounds,
         when=whens[0] if whens else None,
     )
 

@@ -66,12 +66,10 @@ def _part(table: Mapping[str, Any]) -> Part:
 def layered(track: Values, parts: tuple[Part, ...], written: Values) -> dict[str, Scalar]:
     """Return a track's values, over them those of parts chosen instead of the track's, over them the written.
 
-    The track's and the parts' keys that do not apply are left out; written ones stay, to be complained of.
+    Keys that do not apply are left out.
     """
     values = {**track, **written}
     for part in parts:
         if values.get(part.key) == part.value and track.get(part.key) != part.value:
             values.update({key: value for key, value in part.values.items() if key not in written})
-    return {
-        key: values[key] for key in KEYS if key in values and (key in written or KEYS[key].applies(values))
-    }
+    return {key: values[key] for key in KEYS if key in values and KEYS[key].applies(values)}

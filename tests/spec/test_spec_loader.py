@@ -56,6 +56,11 @@ FAULTS = {
         'learner.bach_size: unknown key; did you mean "learner.batch_size"?',
     ),
     "key of another section": ("[learner]\nframe_skip = 4", 'unknown key; did you mean "env.frame_skip"?'),
+    "key of a section far away": ("[env]\ninit = 1", 'env.init: unknown key; did you mean "network.init"?'),
+    "quoted path": (
+        '["learner.x"]\nbatch_size = 1',
+        '"learner.x".batch_size: unknown key; did you mean "learner.ba',
+    ),
     "mistyped section": ("[lerner]\nbatch_size = 1", 'unknown section [lerner]; did you mean "learner"?'),
     "empty unknown section": ("[lerner]", 'lerner: unknown section [lerner]; did you mean "learner"?'),
     "unknown everything": ("[zzz]\nqqqqq = 1", "zzz.qqqqq: unknown section [zzz]"),
@@ -149,7 +154,7 @@ GAMES = {
     ),
     "toy game on the emulator": (
         "catch",
-        '"catch" is the toy game, but env.kind is "atari"; set env.kind = "catch"',
+        'found "catch", the toy game, but env.kind is "atari"; set env.kind = "catch"',
     ),
 }
 
@@ -185,6 +190,21 @@ def test_faults_of_the_file_and_of_overrides_come_together(write_spec):
 def test_a_contradiction_is_told_along_with_other_faults(write_spec):
     error = error_of(write_spec("[env]\nlanes = 0\n[evaluation]\nlight_episodes = 31\n"))
     assert [fault.key for fault in error.faults] == ["env.lanes", "evaluation.light_episodes"]
+
+
+def test_a_dotted_key_in_quotes_is_not_the_key_it_looks_like(write_spec):
+    error = error_of(write_spec('"learner.batch_size" = 64\n'))
+    assert str(error).endswith('"learner.batch_size": unknown key; did you mean "learner.batch_size"?')
+
+
+def test_a_wrong_value_is_not_replaced_by_the_tracks_to_find_a_contradiction(write_spec):
+    error = error_of(write_spec('[replay]\ncapacity_steps = "5M"\nprefill_steps = 2_000_000\n'))
+    assert [fault.key for fault in error.faults] == ["replay.capacity_steps"]
+
+
+def test_an_override_does_not_hide_a_fault_of_the_file(write_spec):
+    error = error_of(write_spec("[env]\nlanes = 0\n"), "env.lanes=2")
+    assert [fault.key for fault in error.faults] == ["env.lanes"]
 
 
 def test_a_mistyped_choice_of_part_is_not_followed_by_faults_that_hang_on_it(write_spec):
