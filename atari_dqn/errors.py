@@ -1,5 +1,7 @@
 """The errors a user can meet, each with the exit code its command ends with."""
 
+import signal
+
 
 class UserError(ValueError):
     """The input is wrong: a spec, a path, an option. Says what was found, what was expected, the remedy."""
@@ -17,3 +19,11 @@ class DamagedError(RuntimeError):
     """A run directory or checkpoint on disk is not what its manifest says."""
 
     exit_code = 4
+
+
+class InterruptedRunError(Exception):
+    """A run was asked to end by a signal, and has been saved."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(f"interrupted by {signal.Signals(signal_number).name}")
+        self.exit_code = 128 + signal_number

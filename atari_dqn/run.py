@@ -47,7 +47,7 @@ class RunDirectory:
         `spec_digest` is the digest of what can change results; the digest of the file's bytes is kept beside
         it. `UserError` if the path exists, which is then left alone, or cannot be written.
         """
-        _refuse_existing(path)
+        refuse_existing(path)
         files = _new_files(spec_toml.encode(), spec_digest, provenance)
         made_parents = [parent for parent in path.parents if not parent.exists()]
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
@@ -120,7 +120,8 @@ class RunDirectory:
         return data
 
 
-def _refuse_existing(path: Path) -> None:
+def refuse_existing(path: Path) -> None:
+    """Raise the `UserError` that says how to resume a run that is there, or to name another directory."""
     if "\0" in str(path):
         raise UserError(
             f"run directory {str(path)!r}: a path holds no NUL; choose another name with --run-dir"

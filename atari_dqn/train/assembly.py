@@ -1,82 +1,19 @@
-"""Assembly: the one place that reads the whole spec and puts the parts together."""
+"""Assembly: the one place that reads the whole spec and puts a training together."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import torch
 
-from atari_dqn.agents.learner import Learner, double_dqn_target, dqn_target
-from atari_dqn.agents.networks import LinearHead, QNetwork, initialize
 from atari_dqn.agents.policy import EpsilonGreedy
-from atari_dqn.agents.registry import NETWORKS, OPTIMIZERS
+from atari_dqn.assembly import build_learner, build_replay
 from atari_dqn.clock import Clock, frames_to_steps
-from atari_dqn.devices import replay_device
 from atari_dqn.envs.registry import make_lanes
-from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
-from atari_dqn.replay.ring import FrameRing
-from atari_dqn.replay.uniform import UniformSampler
-from atari_dqn.rng import numpy_stream, torch_seed
+from atari_dqn.rng import numpy_stream
 from atari_dqn.schedule import LinearSchedule
-from atari_dqn.spec.schema import Optimizer, Spec
+from atari_dqn.spec.schema import Spec
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.train.training import Training
-from atari_dqn.types import GameInfo
-
-
-def build_network(spec: Spec, info: GameInfo, device: torch.device) -> QNetwork:
-    """Make a network of the spec's kind, its weights drawn from the run's own stream."""
-    torso = NETWORKS.load(spec.network.kind)(stack=spec.env.stack_frames, frame_shape=info.frame_shape)
-    head = LinearHead(torso.num_features, info.num_actions)
-    network = QNetwork(torso, head, precision=spec.learner.precision)
-    # Drawn on the CPU, so that a run begins with the same weights on every device.
-    generator = torch.Generator().manual_seed(torch_seed(spec.seed, "network"))
-    initialize(network, init=spec.network.init, generator=generator)
-    return network.to(device)
-
-
-def build_optimizer(network: QNetwork, optimizer: Optimizer) -> torch.optim.Optimizer:
-    """Make the chosen optimizer of the values its kind uses."""
-    values = {key: value for key, value in asdict(optimizer).items() if key != "kind" and value is not None}
-    return OPTIMIZERS.load(optimizer.kind)(network.parameters(), **values)
-
-
-def build_learner(spec: Spec, info: GameInfo, device: torch.device) -> Learner:
-    """Make online and target network, optimizer and rules."""
-    online = build_network(spec, info, device)
-    return Learner(
-        online=online,
-        target=build_network(spec, info, device),
-        optimizer=build_optimizer(online, spec.optimizer),
-        target_rule=double_dqn_target if spec.toggles.double else dqn_target,
-        loss=spec.learner.loss,
-        reduction=spec.learner.reduction,
-        max_grad_norm=spec.learner.max_grad_norm,
-        target_period_updates=spec.learner.target_period_updates,
-    )
-
-
-def build_replay(spec: Spec, info: GameInfo, device: torch.device) -> ReplayBuffer:
-    """Make the replay where the spec wants it."""
-    place = replay_device(spec.replay.device, learner=device)
-    lanes, stack = spec.env.lanes, spec.env.stack_frames
-    rows = ring_rows(
-        capacity_steps=spec.replay.capacity_steps, lanes=lanes, stack=stack, n_step=spec.toggles.n_step
-    )
-    sampler = UniformSampler(
-        capacity=rows * lanes,
-        batch_size=spec.learner.batch_size,
-        seed=torch_seed(spec.seed, "replay"),
-        device=place,
-    )
-    return ReplayBuffer(
-        FrameRing(rows=rows, lanes=lanes, frame_shape=info.frame_shape, stack=stack, device=place),
-        sampler,
-        n_step=spec.toggles.n_step,
-        gamma=spec.learner.discount,
-        max_abs_reward=spec.learner.max_abs_reward,
-    )
 
 
 def assemble(spec: Spec, device: torch.device) -> Training:

@@ -9,14 +9,6 @@ from typing import Any
 HELD = (signal.SIGINT, signal.SIGTERM)
 
 
-class InterruptedRunError(Exception):
-    """The run was asked to end, and has been saved."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(f"interrupted by {signal.Signals(signal_number).name}")
-        self.exit_code = 128 + signal_number
-
-
 class SignalGuard:
     """Notes the first SIGINT or SIGTERM inside a `with` block; a second acts as if there were no guard."""
 

@@ -12,20 +12,19 @@ import torch
 
 from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest
 from atari_dqn.envs.pool import WorkerDiedError
-from atari_dqn.errors import HaltedError, UserError
+from atari_dqn.errors import HaltedError, InterruptedRunError, UserError
 from atari_dqn.files import write_json_atomically
 from atari_dqn.hardware import Hardware
 from atari_dqn.metrics.events import Sink
 from atari_dqn.metrics.sinks import EventLog, Sinks, TableSink
-from atari_dqn.protocol import Protocol, evaluation_protocol
-from atari_dqn.provenance import provenance, versions
+from atari_dqn.provenance import provenance
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble
-from atari_dqn.train.session import Session
+from atari_dqn.train.session import Session, session_protocol
 from atari_dqn.train.training import Training
 
 
@@ -105,13 +104,17 @@ def _session(training: Training, spec: Spec, run: RunDirectory, sinks: RunSinks)
         tables=sinks.tables,
         sinks=sinks,
         checkpoints=CheckpointStore(run.checkpoints, keep_last=spec.checkpoint.keep_last),
-        protocol=lambda episodes: run_protocol(spec, training.lanes.info.rom_md5, episodes),
     )
 
 
 def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:
     try:
         digest = session.run()
+    except InterruptedRunError as error:
+        error.add_note(
+            f"saved at {session.training.clock.env_frames:,} frames; `dqn resume {run.path}` goes on"
+        )
+        raise
     except WorkerDiedError as error:
         session.notice("worker died", str(error))
         raise HaltedError(f"{error}\nThe last checkpoint is whole: `dqn resume {run.path}`") from error
@@ -121,18 +124,9 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
     return summary
 
 
-def run_protocol(spec: Spec, rom_md5: str, episodes: int) -> Protocol:
-    """Return the protocol of a run's own evaluations: of its last weights, at that moment."""
-    ale_version = versions()["ale-py"] or "none"
-    return evaluation_protocol(
-        spec, episodes=episodes, checkpoint="last", ale_version=ale_version, rom_md5=rom_md5
-    )
-
-
 def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> dict[str, Any]:
     spec, info = resolved.spec, training.lanes.info
-    episodes = {spec.evaluation.light_episodes, spec.evaluation.full_episodes}
-    protocols = [run_protocol(spec, info.rom_md5, count) for count in sorted(episodes)]
+    protocols = [session_protocol(spec, kind, info.rom_md5) for kind in ("light", "full", "final")]
     return provenance(
         command_line=origin.command_line,
         track=resolved.track_label,
@@ -150,6 +144,7 @@ def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str,
     """Return what a finished run came to: the last score, and the best, which is a maximum and says so."""
     clock = session.training.clock
     last_step, last = session.scores[-1]
+    protocol = session_protocol(resolved.spec, "final", session.training.lanes.info.rom_md5)
     best_step, best = max(session.scores, key=lambda scored: scored[1].mean_return)
     return {
         "name": resolved.name,
@@ -162,7 +157,7 @@ def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str,
         "elapsed_seconds": session.elapsed_seconds,
         "last": {"step": last_step, **last.row()},
         "best": {"step": best_step, "of_evaluations": len(session.scores), **best.row()},
-        "protocol": asdict(session.protocol(last.episodes)),
-        "protocol_digest": session.protocol(last.episodes).digest(),
+        "protocol": asdict(protocol),
+        "protocol_digest": protocol.digest(),
         "state_digest": digest,
     }

@@ -7,21 +7,33 @@ how often they happen changes nothing that is learned.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 
 from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.clock import Every, frames_to_steps
-from atari_dqn.evaluate import EvaluationScore, StoppedError, evaluate
+from atari_dqn.errors import InterruptedRunError
+from atari_dqn.evaluate import StoppedError, evaluate
 from atari_dqn.metrics.events import Notice, Progress, Row, Value
 from atari_dqn.metrics.sinks import Sinks, TableSink
 from atari_dqn.protocol import Protocol
+from atari_dqn.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.interrupt import InterruptedRunError, SignalGuard
+from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.throughput import Throughput
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
+
+
+def session_protocol(spec: Spec, kind: str, rom_md5: str) -> Protocol:
+    """Return the protocol of a run's own `light`, `full` or `final` evaluation."""
+    evaluation = spec.evaluation
+    return score_protocol(
+        spec,
+        episodes=evaluation.light_episodes if kind == "light" else evaluation.full_episodes,
+        checkpoint="last" if kind == "final" else "current",
+        rom_md5=rom_md5,
+    )
 
 
 class Session:
@@ -35,11 +47,9 @@ class Session:
         tables: TableSink,
         sinks: Sinks,
         checkpoints: CheckpointStore,
-        protocol: Callable[[int], Protocol],
     ) -> None:
         self.training, self.spec = training, spec
         self.tables, self.sinks, self.checkpoints = tables, sinks, checkpoints
-        self.protocol = protocol
         self._light = Every(period=spec.evaluation.light_period_frames)
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._throughput = Throughput(training.stopwatch)
@@ -149,7 +159,7 @@ class Session:
         clock = self.training.clock
         if kind != "light":
             self.scores.append((clock.steps, score))
-        protocol = self.protocol(score.episodes)
+        protocol = session_protocol(self.spec, kind, self.training.lanes.info.rom_md5)
         where: dict[str, Value] = {"step": clock.steps, "env_frames": clock.env_frames, "eval_type": kind}
         self.sinks.handle(Row(table="eval_log", values=where | score.row() | {"protocol": protocol.digest()}))
         message = f"{kind} evaluation: {score.mean_return:.2f} ± {score.std_return:.2f} over {score.episodes}"

@@ -1,0 +1,120 @@
+"""The program `dqn`: its commands, and how their errors reach a user.
+
+Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 130/143 interrupted, after a checkpoint.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from atari_dqn import __version__
+from atari_dqn.cli import spec as spec_commands
+
+app = typer.Typer(
+    name="dqn",
+    help="Train, resume, evaluate, record and compare DQN-family agents on Atari.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(spec_commands.app, name="spec")
+
+SpecPath = Annotated[Path, typer.Argument(metavar="SPEC.toml", help="The run's spec.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A directory that `dqn train` made.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key: --set learner.batch_size=64."),
+]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+PlainOption = Annotated[bool, typer.Option("--plain", help="One line a period instead of the live view.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"atari_dqn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Train, resume, evaluate, record and compare DQN-family agents on Atari."""
+
+
+@app.command()
+def train(
+    spec: SpecPath,
+    overrides: SetOption = None,
+    run_dir: Annotated[
+        Path | None, typer.Option(help="Where the run is kept. Default: outputs/<spec>_seed<seed>.")
+    ] = None,
+    device: DeviceOption = "auto",
+    plan: Annotated[bool, typer.Option("--plan", help="Print memory, disk and time; start nothing.")] = False,
+    plain: PlainOption = False,
+) -> None:
+    """Train an agent as a spec says, into a new run directory."""
+    from atari_dqn.cli.train import train as run
+
+    run(spec, overrides or [], run_dir=run_dir, device=device, plan_only=plan, plain=plain)
+
+
+@app.command()
+def resume(
+    run_dir: RunPath,
+    frames: Annotated[int | None, typer.Option(help="Raise the budget to this many frames.")] = None,
+    device: DeviceOption = "auto",
+    plain: PlainOption = False,
+) -> None:
+    """Continue a run from its latest checkpoint."""
+    from atari_dqn.cli.train import resume as run
+
+    run(run_dir, frames=frames, device=device, plain=plain)
+
+
+@app.command(name="eval")
+def evaluate(
+    path: Annotated[Path, typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="What to evaluate.")],
+    episodes: Annotated[
+        int | None, typer.Option(min=1, help="Games to play. Default: as the run's full evaluations.")
+    ] = None,
+    device: DeviceOption = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Score a checkpoint under its run's own protocol."""
+    from atari_dqn.cli.evaluate import evaluate as run
+
+    run(path, episodes=episodes, device=device, as_json=json)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine has, and which settings suit it."""
+    from atari_dqn.cli.doctor import doctor as run
+
+    run()
+
+
+def main() -> None:
+    """Run the program; end with the exit code its errors carry, and never with a traceback for a user's."""
+    from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
+
+    try:
+        app()
+    except (UserError, HaltedError, DamagedError) as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the program's own output
+        sys.exit(error.exit_code)
+    except InterruptedRunError as interruption:
+        print("\n".join([str(interruption), *interruption.__notes__]), file=sys.stderr)  # noqa: T201
+        sys.exit(interruption.exit_code)
+    except BrokenPipeError:
+        # The reader of a pipe has gone: nobody is left to tell.
+        sys.stderr.close()
+        sys.exit(1)

@@ -1,0 +1,64 @@
+"""`dqn spec`: show, check and compare specs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Show, check and compare specs.", no_args_is_help=True, rich_markup_mode=None)
+
+SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A spec, or a run directory.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key.")]
+
+
+@app.command()
+def show(
+    spec: SpecArgument,
+    overrides: SetOption = None,
+    docs: Annotated[bool, typer.Option("--docs", help="Say what each key means.")] = False,
+) -> None:
+    """Print the complete spec: the track's keys, with what the spec changes."""
+    from atari_dqn.spec.render import resolved_toml
+
+    typer.echo(resolved_toml(_load(spec, overrides), documented=docs), nl=False)
+
+
+@app.command()
+def check(spec: SpecArgument, overrides: SetOption = None) -> None:
+    """Report every error of a spec at once; exit code 2 if there is one."""
+    resolved = _load(spec, overrides)
+    marks = f"; deviates in {', '.join(resolved.deviations)}" if resolved.deviations else ""
+    typer.echo(f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}")
+
+
+@app.command()
+def diff(left: SpecArgument, right: SpecArgument) -> None:
+    """Print the keys in which two complete specs differ, with both values."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from atari_dqn.spec.diff import diff_specs
+
+    differences = diff_specs(_load(left, None).spec, _load(right, None).spec)
+    if not differences:
+        typer.echo("no difference")
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title, style in (("key", "bold"), (str(left), "red"), (str(right), "green")):
+        table.add_column(title, style=style, no_wrap=title == "key", overflow="fold")
+    for difference in differences:
+        table.add_row(difference.key, _shown(difference.left), _shown(difference.right))
+    Console().print(table)
+
+
+def _load(path: Path, overrides: list[str] | None):  # type: ignore[no-untyped-def]
+    from atari_dqn.spec.loader import load_spec
+
+    return load_spec(path / "spec.toml" if (path / "spec.toml").is_file() else path, overrides or [])
+
+
+def _shown(value: object) -> str:
+    return "—" if value is None else str(value)

@@ -1,0 +1,101 @@
+"""`dqn train` and `dqn resume`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+from rich.console import Console
+
+from atari_dqn.devices import resolve_device
+from atari_dqn.evaluate_checkpoint import game_info
+from atari_dqn.hardware import find_hardware
+from atari_dqn.metrics.events import Sink
+from atari_dqn.plan import check_fits, make_plan
+from atari_dqn.plan_text import plan_text
+from atari_dqn.run import RunDirectory, default_run_dir, refuse_existing
+from atari_dqn.spec.loader import ResolvedSpec, load_resolved, load_spec
+from atari_dqn.train import launch
+from atari_dqn.train.rate import measure_frames_per_second
+from atari_dqn.view.live import LiveView, suits_live_view
+from atari_dqn.view.plain import PlainView
+
+
+def train(
+    spec_path: Path,
+    overrides: Sequence[str],
+    *,
+    run_dir: Path | None,
+    device: str,
+    plan_only: bool,
+    plain: bool,
+) -> None:
+    """Train a new run, or print its plan."""
+    resolved = load_spec(spec_path, overrides)
+    path = run_dir or default_run_dir(resolved.name, resolved.spec.seed)
+    chosen = resolve_device(device)
+    if plan_only:
+        print_plan(resolved, path, chosen)
+        return
+    refuse_existing(path)
+    hardware = find_hardware(path)
+    actions = game_info(resolved.spec).num_actions
+    check_fits(make_plan(resolved.spec, num_actions=actions, device=str(chosen), hardware=hardware), hardware)
+    origin = launch.Origin(command_line=sys.argv, hardware=hardware)
+    with _view(resolved, resolved.spec.training.total_frames, plain=plain) as view:
+        summary = launch.start(resolved, path, device=chosen, views=[view], origin=origin)
+    typer.echo(result_text(path, summary))
+
+
+def resume(run_dir: Path, *, frames: int | None, device: str, plain: bool) -> None:
+    """Continue a run."""
+    resolved = load_resolved(RunDirectory.open(run_dir).spec)
+    chosen = resolve_device(device)
+    with _view(resolved, frames or resolved.spec.training.total_frames, plain=plain) as view:
+        summary = launch.resume(run_dir, device=chosen, views=[view], total_frames=frames)
+    typer.echo(result_text(run_dir, summary))
+
+
+def print_plan(resolved: ResolvedSpec, path: Path, device: torch.device) -> None:
+    """Print what a run would need, its speed measured here for a moment; exit as the start would."""
+    hardware = find_hardware(path)
+    plan = make_plan(
+        resolved.spec,
+        num_actions=game_info(resolved.spec).num_actions,
+        device=str(device),
+        hardware=hardware,
+        frames_per_second=measure_frames_per_second(resolved.spec, device),
+        rate_basis="measured here just now",
+    )
+    typer.echo(plan_text(plan, hardware))
+    check_fits(plan, hardware)
+
+
+def result_text(path: Path, summary: dict[str, Any]) -> str:
+    """Return what a finished run came to, in a few lines."""
+    last = summary["last"]
+    return (
+        f"{summary['env_frames']:,} frames, track {summary['track']}, {path}\n"
+        f"final evaluation: {last['mean_return']:.2f} ± {last['std_return']:.2f}"
+        f" over {last['episodes']} episodes, protocol {summary['protocol_digest']}\n"
+        f"play it again:    dqn eval {path}"
+    )
+
+
+@contextmanager
+def _view(resolved: ResolvedSpec, total_frames: int, *, plain: bool) -> Iterator[Sink]:
+    """Show the run on the terminal, or as lines where there is none, until the block ends."""
+    console = Console()
+    title = f"{resolved.name}  track {resolved.track_label}  seed {resolved.spec.seed}"
+    view: LiveView | PlainView = (
+        LiveView(title=title, total_frames=total_frames, console=console)
+        if suits_live_view(console) and not plain
+        else PlainView(title=title, total_frames=total_frames, stream=sys.stdout)
+    )
+    with closing(view):
+        yield view
