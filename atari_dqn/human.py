@@ -43,7 +43,7 @@ def measure(number: float) -> str:
 
 
 def score(value: float) -> str:
-    """Return a game's score: thousands apart, one decimal below 10,000; `-` for NaN."""
+    """Return a game's score: thousands apart, one decimal below 1,000; `-` for NaN."""
     if math.isnan(value):
         return "-"
-    return f"{value:,.1f}" if abs(value) < 10_000 else f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) < 1_000 else f"{value:,.0f}"

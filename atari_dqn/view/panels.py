@@ -189,7 +189,9 @@ class NoticesPanel:
         """Return a paragraph for each notice."""
         table = _grid("right", "left", "left")
         for notice in self._notices:
-            table.add_row(Text(count(notice.env_frames), style="dim"), notice.kind, notice.message)
+            # Text, not str: a message may hold brackets, which rich would take for its markup.
+            frames = Text(count(notice.env_frames), style="dim")
+            table.add_row(frames, Text(notice.kind), Text(notice.message))
         return table
 
 

@@ -1,0 +1,186 @@
+import io
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from rich.console import Console
+
+from atari_dqn.metrics.columns import TABLES
+from atari_dqn.metrics.events import Event, Notice, Progress, Row
+from atari_dqn.view.live import LiveView, suits_live_view
+from atari_dqn.view.panels import bar, fitting, sparkline
+
+MakeRow = Callable[..., Row]
+MakePeriod = Callable[..., list[Row]]
+Screen = Callable[..., str]
+
+
+def console(width: int = 80, height: int = 24) -> Console:
+    return Console(file=io.StringIO(), width=width, height=height, force_terminal=False)
+
+
+@pytest.fixture
+def view() -> Iterator[LiveView]:
+    with closing(LiveView(title="pong, seed 1", total_frames=50_000_000, console=console())) as view:
+        yield view
+
+
+@pytest.fixture
+def screen(view: LiveView) -> Screen:
+    """Shows events, and returns what stands on a screen of that size."""
+
+    def show(*events: Event, width: int = 80, height: int = 24) -> str:
+        for event in events:
+            view.handle(event)
+        page = console(width, height)
+        page.print(view.draw(), height=height)
+        assert isinstance(page.file, io.StringIO)
+        return page.file.getvalue()
+
+    return show
+
+
+def test_screen_before_the_first_event_is_whole(screen: Screen) -> None:
+    text = screen()
+    assert "pong, seed 1" in text
+    assert "starting" in text
+
+
+def test_period_shows_its_figures(screen: Screen, period: MakePeriod) -> None:
+    text = screen(
+        *period(312_500, elapsed_seconds=900.0, loss=0.0123, mean_q=0.5, grad_norm=12.345, epsilon=0.1)
+    )
+    for figure in ("1.25M/50M", "2.5%", "1,012 frames/s", "0.012", "0.500", "12.35", "0.100", "75%", "253"):
+        assert figure in text
+
+
+def test_time_left_is_shown(screen: Screen, period: MakePeriod) -> None:
+    text = screen(*period(1000, elapsed_seconds=4.0), *period(2000, elapsed_seconds=8.0))
+    assert "13h 53m left" in text
+
+
+def test_prefill_is_named(screen: Screen, row: MakeRow) -> None:
+    place = {"step": 1000, "env_frames": 4000}
+    assert "filling the replay" in screen(row("update_log", **place), row("throughput_log", **place))
+
+
+def test_latest_returns_are_shown_newest_first(screen: Screen, row: MakeRow) -> None:
+    episodes = [row("train_log", episode_number=n, episode_return=-21.0 + n) for n in (1, 2, 3)]
+    assert "-18 -19 -20" in screen(*episodes)
+
+
+def test_evaluation_is_shown(screen: Screen, row: MakeRow) -> None:
+    text = screen(row("eval_log", env_frames=500_000, mean_return=-17.5, std_return=1.25, max_return=-13.0))
+    for figure in ("500k", "light", "-17.5", "1.2", "-13.0"):
+        assert figure in text
+
+
+def test_evaluation_under_way_is_shown_until_its_last_episode(screen: Screen) -> None:
+    assert "light evaluation 4/10" in screen(Progress(activity="light evaluation", done=4, total=10))
+    assert "light evaluation" not in screen(Progress(activity="light evaluation", done=10, total=10))
+
+
+def test_notice_is_shown_whole(screen: Screen) -> None:
+    text = screen(
+        Notice(kind="resumed", step=1, env_frames=4_000_000, message="continuing from step_001000000")
+    )
+    assert "4M  resumed  continuing from step_001000000" in text
+
+
+def test_brackets_in_a_notice_are_shown_as_they_are(screen: Screen) -> None:
+    assert "see [env] lanes" in screen(Notice(kind="note", step=0, env_frames=0, message="see [env] lanes"))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_declared_table_is_understood(screen: Screen, row: MakeRow, table: str) -> None:
+    numbers = {name: math.nan for name, value in row(table).values.items() if not isinstance(value, str)}
+    counts = {"step": 1, "env_frames": 4} | ({"episode_number": 1} if table == "train_log" else {})
+    assert screen(row(table), row(table, **numbers | counts))
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (40, 10)])
+def test_screen_has_exactly_the_size_of_the_terminal(
+    screen: Screen, row: MakeRow, period: MakePeriod, width: int, height: int
+) -> None:
+    large = period(
+        9_000_000, elapsed_seconds=9e5, fps=212_345.0, loss=1e-9, mean_q=-123.4, rolling_return=-2e4
+    )
+    scores = row("eval_log", env_frames=5e7, mean_return=20_182.4, std_return=1234.5, max_return=42_054.7)
+    notice = Notice(kind="warning", step=1, env_frames=4, message="word " * 60)
+    lines = screen(*large, scores, notice, width=width, height=height).splitlines()
+    assert len(lines) == height
+    assert max(len(line) for line in lines) <= width
+
+
+def test_nothing_is_cut_at_80_columns(screen: Screen, row: MakeRow, period: MakePeriod) -> None:
+    large = period(
+        9_000_000, elapsed_seconds=9e5, fps=212_345.0, loss=1e-9, mean_q=-123.4, rolling_return=-2e4
+    )
+    episodes = [row("train_log", episode_number=n, episode_return=20_182.0) for n in range(1, 13)]
+    scores = row("eval_log", env_frames=5e7, mean_return=20_182.4, std_return=1234.5, max_return=42_054.7)
+    assert "…" not in screen(*large, *episodes, scores)
+
+
+def test_events_may_come_while_the_screen_is_drawn(view: LiveView, row: MakeRow) -> None:
+    failures: list[BaseException] = []
+
+    def draw() -> None:
+        try:
+            for _ in range(20):
+                console().print(view.draw())
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    number = 0
+    while thread.is_alive():
+        number += 1
+        view.handle(row("train_log", episode_number=number))
+    thread.join()
+    assert failures == []
+
+
+def test_last_picture_stays_when_the_view_closes() -> None:
+    terminal = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
+    view = LiveView(title="pong, seed 1", total_frames=100, console=terminal)
+    view.handle(Notice(kind="finished", step=1, env_frames=4, message="the budget is spent"))
+    view.close()
+    view.close()
+    assert isinstance(terminal.file, io.StringIO)
+    left_on_screen = terminal.file.getvalue().split("\x1b[?1049l")[-1]
+    assert left_on_screen.count("the budget is spent") == 1
+
+
+@pytest.mark.parametrize(
+    ("terminal", "encoding", "suits"),
+    [(True, "utf-8", True), (False, "utf-8", False), (True, "ascii", False)],
+)
+def test_live_view_is_for_terminals_that_know_more_than_ascii(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, encoding: str, suits: bool
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    assert suits_live_view(Console(file=stream, force_terminal=terminal)) is suits
+
+
+def test_sparkline_spans_lowest_to_highest_and_leaves_gaps() -> None:
+    assert sparkline([0.0, 1.0, math.nan, 2.0], width=4) == "▁▅ █"
+
+
+def test_sparkline_shows_the_latest_values() -> None:
+    assert sparkline([9.0, 0.0, 1.0], width=2) == "▁█"
+
+
+def test_sparkline_of_a_constant_is_flat() -> None:
+    assert sparkline([3.0, 3.0], width=4) == "▁▁"
+
+
+def test_bar_is_as_long_as_its_share() -> None:
+    assert [len(bar(share, width=10)) for share in (0.0, 0.5, 1.0, math.nan)] == [0, 5, 10, 0]
+
+
+def test_scores_are_never_cut_in_the_middle() -> None:
+    assert fitting([20_182.0, -5.0, 1234.0], width=10) == "20,182 -5"

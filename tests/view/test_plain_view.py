@@ -1,0 +1,103 @@
+import io
+import math
+from collections.abc import Callable
+
+import pytest
+
+from atari_dqn.metrics.columns import TABLES
+from atari_dqn.metrics.events import Notice, Progress, Row
+from atari_dqn.view.plain import PlainView
+
+MakeRow = Callable[..., Row]
+MakePeriod = Callable[..., list[Row]]
+
+
+def view_on(stream: io.TextIOBase) -> PlainView:
+    return PlainView(title="pong", total_frames=50_000_000, stream=stream)  # type: ignore[arg-type]
+
+
+def lines_after(*events: Row | Notice | Progress) -> list[str]:
+    stream = io.StringIO()
+    view = view_on(stream)
+    for event in events:
+        view.handle(event)
+    return stream.getvalue().splitlines()[1:]
+
+
+def test_first_line_names_the_run_and_its_budget() -> None:
+    stream = io.StringIO()
+    view_on(stream)
+    assert stream.getvalue() == "pong: 50,000,000 frames\n"
+
+
+def test_period_is_one_line_with_its_figures(period: MakePeriod) -> None:
+    rows = period(
+        312_500, elapsed_seconds=900.0, rolling_return=-20.25, loss=0.0123, mean_q=0.5, grad_norm=12.345
+    )
+    assert lines_after(*rows) == [
+        " 1.25M   2.5%  return    -20.2  loss   0.012  Q   0.500  grad   12.35    1,012 f/s        - left"
+    ]
+
+
+def test_time_left_follows_from_the_rate(period: MakePeriod) -> None:
+    rows = [*period(1000, elapsed_seconds=4.0), *period(2000, elapsed_seconds=8.0)]
+    assert lines_after(*rows)[1].endswith("13h 53m left")
+
+
+def test_values_before_learning_are_dashes(period: MakePeriod) -> None:
+    rows = period(1000, elapsed_seconds=1.0, loss=math.nan, mean_q=math.nan, grad_norm=math.nan)
+    assert "loss       -  Q       -  grad       -" in lines_after(*rows)[0]
+
+
+def test_period_lines_are_aligned(period: MakePeriod) -> None:
+    small = period(1000, elapsed_seconds=1.0, loss=math.nan)
+    large = period(
+        9_000_000, elapsed_seconds=9e5, fps=212_345.0, loss=1e-9, mean_q=-123.4, rolling_return=-20_182
+    )
+    lines = lines_after(*small, *large)
+    assert [line.index("grad") for line in lines] == [lines[0].index("grad")] * 2
+
+
+def test_evaluation_is_one_line_with_its_scores(row: MakeRow) -> None:
+    evaluation = row(
+        "eval_log", env_frames=500_000, episodes=10, mean_return=-20.1, std_return=0.32, median_return=-20.0,
+        min_return=-21.0, max_return=-19.0,
+    )  # fmt: skip
+    assert lines_after(evaluation) == [
+        "  500k  light evaluation: -20.1 ± 0.3, median -20.0, range -21.0 to -19.0, 10 episodes"
+    ]
+
+
+def test_notice_is_wrapped_at_words_within_100_columns() -> None:
+    lines = lines_after(Notice(kind="warning", step=1, env_frames=4, message="word " * 60))
+    assert max(len(line) for line in lines) <= 100
+    assert " ".join(lines).split().count("word") == 60
+
+
+def test_activity_is_announced_once_not_at_each_of_its_steps() -> None:
+    twice = [Progress(activity="light evaluation", done=done, total=3) for done in (1, 2, 3)] * 2
+    assert lines_after(*twice) == ["        light evaluation: 3 to do"] * 2
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_declared_table_is_understood(row: MakeRow, table: str) -> None:
+    numbers = {name: math.nan for name, value in row(table).values.items() if not isinstance(value, str)}
+    lines = lines_after(row(table), row(table, **numbers | {"step": 1, "env_frames": 4}))
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_character_a_terminal_cannot_show_is_replaced() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    view_on(stream).handle(Notice(kind="note", step=0, env_frames=0, message="ε is 1"))
+    assert raw.getvalue().splitlines()[1] == b"     0  note: ? is 1"
+
+
+def test_reader_that_leaves_a_pipe_does_not_stop_the_run() -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    view = view_on(Gone())
+    view.handle(Notice(kind="note", step=0, env_frames=0, message="still training"))
+    view.close()
