@@ -1,9 +1,11 @@
 """One lane: an emulator played in steps and episodes.
 
     emulator frames   r | n n n | a a a a | b b b b | c c †
-    rows                      S |     max |     max | max     (the last two frames of the row's own step)
+    rows                      S |     max |     max |     S    (max: of the last two frames of the row's step)
 
-r is the reset, n are no-ops, † the game's end; S is the grey screen the episode begins with.
+r is the reset, n are no-ops, † the game's end; S is one screen in grey: the one an episode begins with, and
+the one at which a game ends within a skip. That end is not known a frame ahead, and greying every frame on
+suspicion would cost a seventh of the speed for a frame that no value is ever estimated from.
 """
 
 from __future__ import annotations
@@ -68,9 +70,9 @@ class Lane:
         self._reset_due = self.terminated or self.truncated
 
     def _play(self, action: int) -> None:
-        emulator, rules, screens = self._emulator, self._rules, self._screens
+        emulator, rules = self._emulator, self._rules
         sticky_probability = rules.sticky_probability
-        reward, over, frame = 0.0, False, 0
+        reward, over, frame, seen = 0.0, False, 0, 0
         frames = min(rules.frame_skip, rules.max_episode_frames - self._episode_frames)
         while frame < frames and not over:
             # the same draw as the emulator's own: the action held before stays with this probability
@@ -79,16 +81,14 @@ class Lane:
             reward += emulator.act(self._executed)
             over = emulator.game_over()
             frame += 1
-            # every frame, for any may turn out to be the last but one
-            emulator.grey(screens[frame % 2])
+            if over or frame >= frames - 1:
+                emulator.grey(self._screens[seen])
+                seen += 1
         self._episode_frames += frame
         self.reward, self.terminated = reward, over
-        self.screen = self._pool(frame)
+        self.screen = self._pool() if seen > 1 else self._screens[0]
 
-    def _pool(self, frames: int) -> UInt8[np.ndarray, "H W"]:
-        """Return the maximum of the last two of a step's frames; of one frame, that one."""
-        if frames == 1:
-            return self._screens[1]
+    def _pool(self) -> UInt8[np.ndarray, "H W"]:
         return cv2.max(self._screens[0], self._screens[1], dst=self._pooled)
 
     def _start(self) -> int:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import atexit
 import multiprocessing
+import select
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,27 @@ class _Worker:
             return f"was killed by {signal.Signals(-code).name}"
         return f"ended with exit code {code}"
 
+    def tell(self, command: Command, *contents: object) -> None:
+        try:
+            self.pipe.send_bytes(command)
+            for content in contents:
+                self.pipe.send(content)
+        except OSError:
+            raise self.died(self.how_it_ended()) from None
+
+    def answer(self) -> Any:
+        """Return what the worker says; a dead one may have said why before it went."""
+        try:
+            outcome = self.pipe.recv_bytes()
+            content = None if outcome == Outcome.DONE else self.pipe.recv()
+        except (EOFError, OSError):
+            raise self.died(self.how_it_ended()) from None
+        if outcome == Outcome.USER_ERROR:
+            raise UserError(content)
+        if outcome == Outcome.FAILED:
+            raise self.died(f"failed:\n{content}")
+        return content
+
 
 def split_lanes(num_lanes: int, workers: int) -> list[range]:
     """Return consecutive ranges of lanes, one a worker, their lengths as even as can be and none empty."""
@@ -71,6 +93,15 @@ def _interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start(context: SpawnContext, index: int, lanes: range, arguments: tuple[Any, ...]) -> _Worker:
+    ours, theirs = context.Pipe()
+    process = context.Process(target=work, args=(theirs, *arguments), name=f"lanes-{index}", daemon=True)
+    with _interrupts_blocked():
+        process.start()
+    theirs.close()
+    return _Worker(index=index, lanes=lanes, process=process, pipe=ours)
 
 
 class WorkerPool:
@@ -91,21 +122,26 @@ class WorkerPool:
         self._num_lanes = num_lanes
         self._workers: list[_Worker] = []
         self._busy = False
+        self._by_handle: dict[int, _Worker] = {}
+        self._poll = select.poll()
+        # at exit, the interpreter waits for children; these would wait for it
         atexit.register(self.close)
         try:
             for index, lanes in enumerate(split_lanes(num_lanes, workers)):
-                ours, theirs = context.Pipe()
-                arguments = (theirs, build_shard, lanes, num_lanes, shared_frames, shared_actions)
-                process = context.Process(target=work, args=arguments, name=f"lanes-{index}", daemon=True)
-                with _interrupts_blocked():
-                    process.start()
-                theirs.close()
-                self._workers.append(_Worker(index=index, lanes=lanes, process=process, pipe=ours))
+                arguments = (build_shard, lanes, num_lanes, shared_frames, shared_actions)
+                self._watch(_start(context, index, lanes, arguments))
             self._busy = True
             self._info: GameInfo = self._gather()[0]
         except BaseException:
             self.close()
             raise
+
+    def _watch(self, worker: _Worker) -> None:
+        """Take a worker in; its pipe wakes `_gather` when it answers, its sentinel when it dies."""
+        self._workers.append(worker)
+        for handle in (worker.pipe.fileno(), worker.process.sentinel):
+            self._by_handle[handle] = worker
+            self._poll.register(handle, select.POLLIN)
 
     @property
     def info(self) -> GameInfo:
@@ -119,7 +155,8 @@ class WorkerPool:
 
     def reset(self) -> StepBatch:
         """Begin a new episode on every lane."""
-        self._call(Command.RESET)
+        self._tell(Command.RESET)
+        self._gather()
         return self._batch
 
     def send(self, actions: Int64[np.ndarray, "E"]) -> None:
@@ -135,27 +172,27 @@ class WorkerPool:
 
     def state_dict(self) -> StateDict:
         """Return every lane's state."""
-        return {"lanes": [state for states in self._call(Command.GET_STATES) for state in states]}
+        self._tell(Command.GET_STATES)
+        return {"lanes": [state for states in self._gather() for state in states]}
 
     def load_state_dict(self, state: StateDict) -> None:
         """Take over a state of as many lanes, however they were spread."""
         states = state["lanes"]
         assert len(states) == self._num_lanes, f"expected {self._num_lanes} states, got {len(states)}"
-        self._call(Command.SET_STATES, lambda worker: states[worker.lanes.start : worker.lanes.stop])
+        self._begin(Command.SET_STATES)
+        for worker in self._workers:
+            worker.tell(Command.SET_STATES, states[worker.lanes.start : worker.lanes.stop])
+        self._gather()
 
-    def _call(self, command: Command, payload: Callable[[_Worker], Any] = lambda _: None) -> Sequence[Any]:
-        self._tell(command, payload)
-        return self._gather()
-
-    def _tell(self, command: Command, payload: Callable[[_Worker], Any] = lambda _: None) -> None:
+    def _begin(self, command: Command) -> None:
         assert self._workers, "the pool is closed"
         assert not self._busy, f"{command.name} while a step is under way"
         self._busy = True
+
+    def _tell(self, command: Command) -> None:
+        self._begin(command)
         for worker in self._workers:
-            try:
-                worker.pipe.send((command, payload(worker)))
-            except OSError:
-                raise worker.died(worker.how_it_ended()) from None
+            worker.tell(command)
 
     def _gather(self) -> list[Any]:
         """Return each worker's answer, in order."""
@@ -163,26 +200,12 @@ class WorkerPool:
         assert self._busy, "recv without send"
         answers: dict[int, Any] = {}
         while len(answers) < len(self._workers):
-            waiting = [worker for worker in self._workers if worker.index not in answers]
-            ready = wait([handle for worker in waiting for handle in (worker.pipe, worker.process.sentinel)])
-            for worker in waiting:
-                if worker.pipe in ready or worker.process.sentinel in ready:
-                    answers[worker.index] = self._answer(worker)
+            for handle, _ in self._poll.poll():
+                worker = self._by_handle[handle]
+                if worker.index not in answers:
+                    answers[worker.index] = worker.answer()
         self._busy = False
         return [answers[worker.index] for worker in self._workers]
-
-    @staticmethod
-    def _answer(worker: _Worker) -> Any:
-        """Return what the worker sent; a dead one may have said why before it went."""
-        try:
-            outcome, result = worker.pipe.recv()
-        except (EOFError, OSError):
-            raise worker.died(worker.how_it_ended()) from None
-        if outcome is Outcome.USER_ERROR:
-            raise UserError(result)
-        if outcome is Outcome.FAILED:
-            raise worker.died(f"failed:\n{result}")
-        return result
 
     def close(self) -> None:
         """End the workers; safe to call twice."""

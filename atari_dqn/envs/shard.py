@@ -26,7 +26,7 @@ class Shard:
         self._lanes = [
             Lane(emulator, rules, of_lane) for emulator, of_lane in zip(emulators, streams, strict=True)
         ]
-        self._resizer = Resizer(env.screen_size_pixels, env.resize)
+        self._resizer = Resizer(env.screen_size_pixels, env.resize, emulators[0].screen_shape)
         self.info = info
 
     def reset(self, out: StepBatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import traceback
-from enum import Enum, auto
+from enum import Enum
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -19,21 +19,22 @@ SharedMemory = Any
 """A `RawArray` of bytes; ctypes has no static type for it."""
 
 
-class Command(Enum):
-    """What a worker is told."""
+class Command(bytes, Enum):
+    """What a worker is told; as bytes, for a step is told too often to be pickled."""
 
-    RESET = auto()
-    STEP = auto()
-    GET_STATES = auto()
-    SET_STATES = auto()
+    RESET = b"reset"
+    STEP = b"step"
+    GET_STATES = b"get states"
+    SET_STATES = b"set states"  # the states follow, pickled
 
 
-class Outcome(Enum):
-    """How it went; the answer's second half is the result, or the text of the error."""
+class Outcome(bytes, Enum):
+    """How it went."""
 
-    DONE = auto()
-    USER_ERROR = auto()
-    FAILED = auto()
+    DONE = b"done"
+    RESULT = b"result"  # follows, pickled
+    USER_ERROR = b"user error"  # its text follows, pickled
+    FAILED = b"failed"  # the traceback follows, pickled
 
 
 def work(
@@ -51,9 +52,14 @@ def work(
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent hung up, or is dead
     except UserError as error:
-        pipe.send((Outcome.USER_ERROR, str(error)))
+        _answer(pipe, Outcome.USER_ERROR, str(error))
     except Exception:
-        pipe.send((Outcome.FAILED, traceback.format_exc()))
+        _answer(pipe, Outcome.FAILED, traceback.format_exc())
+
+
+def _answer(pipe: Connection, outcome: Outcome, content: object) -> None:
+    pipe.send_bytes(outcome)
+    pipe.send(content)
 
 
 def _leave_signals_to_the_parent() -> None:
@@ -75,16 +81,17 @@ def _serve(
     memory = np.frombuffer(frames, np.uint8)
     rows = rows_of(batch_over(memory, num_lanes, shard.info.frame_shape), lanes)
     mine = np.frombuffer(actions, np.int64)[lanes.start : lanes.stop]
-    pipe.send((Outcome.DONE, shard.info))
+    _answer(pipe, Outcome.RESULT, shard.info)
     while True:
-        result = None
-        match pipe.recv():
-            case (Command.STEP, _):
+        match pipe.recv_bytes():
+            case Command.STEP:
                 shard.step(mine, rows)
-            case (Command.RESET, _):
+                pipe.send_bytes(Outcome.DONE)
+            case Command.RESET:
                 shard.reset(rows)
-            case (Command.GET_STATES, _):
-                result = shard.state_dicts()
-            case (Command.SET_STATES, states):
-                shard.load_state_dicts(states)
-        pipe.send((Outcome.DONE, result))
+                pipe.send_bytes(Outcome.DONE)
+            case Command.GET_STATES:
+                _answer(pipe, Outcome.RESULT, shard.state_dicts())
+            case Command.SET_STATES:
+                shard.load_state_dicts(pipe.recv())
+                pipe.send_bytes(Outcome.DONE)

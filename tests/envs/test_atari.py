@@ -158,7 +158,7 @@ def test_frame_skip_of_three_is_truncated_at_its_cap(pong):
 
 
 def episodes_of(lanes: Lanes, count: int) -> dict[int, bytes]:
-    """Return the rows of the first `count` episodes; an episode's actions depend on its number and step only."""
+    """Return the rows of the first `count` episodes; an episode's actions depend on its number and step."""
     rows: dict[int, list[StepBatch]] = {}
     current = list(range(lanes.num_lanes))
     batch = copied(lanes.reset())

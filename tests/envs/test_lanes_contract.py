@@ -26,7 +26,7 @@ def test_every_environment_has_a_game_here():
 def make(request, lanes_of):
     kind = request.param
 
-    def make_one(num_lanes=3, workers=0, **env):
+    def make_one(num_lanes=2, workers=0, **env):
         spec = replace(LIVELY, kind=kind, **env)
         return lanes_of(game=GAMES[kind], env=spec, num_lanes=num_lanes, workers=workers)
 
@@ -41,7 +41,7 @@ def test_rows_have_the_declared_shapes_and_types(make):
         array = getattr(row, field.name)
         assert (array.dtype, array.shape) == (
             DTYPES[field.name],
-            (3, 44, 44) if field.name == "frame" else (3,),
+            (2, 44, 44) if field.name == "frame" else (2,),
         )
 
 
@@ -53,7 +53,7 @@ def test_reset_row_is_first_and_nothing_else(make):
 
 def test_first_follows_every_ending_and_nothing_else(make):
     lanes = make()
-    rows = [copied(lanes.reset()), *play(lanes, random_actions(lanes, 220))]
+    rows = [copied(lanes.reset()), *play(lanes, random_actions(lanes, 330))]
     ended = np.array([row.ended for row in rows])
     first = np.array([row.first for row in rows])
     assert ended.sum() >= 6
@@ -100,7 +100,7 @@ def test_state_between_an_ending_and_its_reset_restores(make):
 
 def test_state_is_one_plain_entry_a_lane(make):
     state = make().state_dict()
-    assert len(state["lanes"]) == 3
+    assert len(state["lanes"]) == 2
     assert {type(value) for lane in state["lanes"] for value in lane.values()} <= {dict, int, bool}
 
 
