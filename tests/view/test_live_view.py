@@ -123,24 +123,23 @@ def test_nothing_is_cut_at_80_columns(screen: Screen, row: MakeRow, period: Make
     assert "…" not in screen(*large, *episodes, scores)
 
 
-def test_events_may_come_while_the_screen_is_drawn(view: LiveView, row: MakeRow) -> None:
-    failures: list[BaseException] = []
+def test_event_that_comes_while_the_screen_is_drawn_waits(
+    view: LiveView, row: MakeRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episode = row("train_log", episode_number=1, episode_return=-21.0)
+    training = threading.Thread(target=view.handle, args=(episode,))
+    draw_header = view._header.draw
 
-    def draw() -> None:
-        try:
-            for _ in range(20):
-                console().print(view.draw())
-        except BaseException as error:
-            failures.append(error)
+    def draw_while_training_goes_on() -> object:
+        training.start()
+        training.join(timeout=0.2)
+        assert training.is_alive(), "the event changed a panel that was being drawn"
+        return draw_header()
 
-    thread = threading.Thread(target=draw)
-    thread.start()
-    number = 0
-    while thread.is_alive():
-        number += 1
-        view.handle(row("train_log", episode_number=number))
-    thread.join()
-    assert failures == []
+    monkeypatch.setattr(view._header, "draw", draw_while_training_goes_on)
+    view.draw()
+    training.join(timeout=10)
+    assert not training.is_alive()
 
 
 def test_last_picture_stays_when_the_view_closes() -> None:
