@@ -179,21 +179,20 @@ def episodes_of(lanes: Lanes, count: int) -> dict[int, bytes]:
 
 
 def test_evaluation_episodes_do_not_depend_on_the_number_of_lanes(lanes_of):
-    # Seaquest's plain reset depends on what was played before
+    # Assault's plain reset depends on what was played before, as the test below shows
     env = replace(PLAIN, noop_max_frames=30, sticky_probability=0.25, max_episode_frames=600)
     alone, three = (
-        episodes_of(lanes_of(game="seaquest", env=env, num_lanes=lanes, power_on_reset=True), 6)
+        episodes_of(lanes_of(game="assault", env=env, num_lanes=lanes, power_on_reset=True), 6)
         for lanes in (1, 3)
     )
     assert alone == three
 
 
-@pytest.mark.slow
-def test_plain_reset_of_seaquest_depends_on_the_lanes_history(lanes_of):
+def test_plain_reset_of_assault_depends_on_the_lanes_history_and_power_on_does_not(lanes_of):
     env = replace(PLAIN, max_episode_frames=600)
-    lanes = lanes_of(game="seaquest", env=env, num_lanes=1)
+    lanes = lanes_of(game="assault", env=env, num_lanes=1)
     assert len(set(episodes_of_same_actions(lanes))) > 1
-    power_on = lanes_of(game="seaquest", env=env, num_lanes=1, power_on_reset=True)
+    power_on = lanes_of(game="assault", env=env, num_lanes=1, power_on_reset=True)
     assert len(set(episodes_of_same_actions(power_on))) == 1
 
 
