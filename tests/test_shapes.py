@@ -1,0 +1,60 @@
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+
+from atari_dqn import learning
+from atari_dqn.agents.networks import LinearHead, NatureTorso, QNetwork
+from atari_dqn.minibatch import Minibatch
+from atari_dqn.replay.ring import FrameRing
+from atari_dqn.replay.uniform import UniformSampler
+
+CPU = torch.device("cpu")
+
+
+def test_right_shapes_pass():
+    target = learning.q_target(torch.ones(3), torch.zeros(3), torch.zeros(3, 4))
+    assert target.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("r_t", "discount_t", "q_t"),
+    [
+        (torch.zeros(3), torch.zeros(1), torch.zeros(3, 4)),  # would broadcast
+        (torch.zeros(3), torch.zeros(3), torch.zeros(4, 3)),
+        (torch.zeros(3, 1), torch.zeros(3, 1), torch.zeros(3, 4)),
+        (torch.zeros(3, dtype=torch.int64), torch.zeros(3), torch.zeros(3, 4)),
+    ],
+)
+def test_wrong_shape_or_dtype_in_a_learning_rule_is_caught(r_t, discount_t, q_t):
+    with pytest.raises(TypeCheckError):
+        learning.q_target(r_t, discount_t, q_t)
+
+
+def test_wrong_cells_in_the_replay_are_caught():
+    ring = FrameRing(rows=4, lanes=2, frame_shape=(8, 8), stack=2, device=CPU)
+    with pytest.raises(TypeCheckError):
+        ring.stacks(torch.zeros((2, 2), dtype=torch.int64))
+
+
+def test_wrong_shapes_inside_a_returned_tuple_are_caught(monkeypatch):
+    sampler = UniformSampler(capacity=4, batch_size=2, seed=0, device=CPU)
+    sampler.add(torch.arange(3))
+    sampler.draw(held_back=0)
+    monkeypatch.setattr(sampler, "_weight", torch.ones(3))
+    with pytest.raises(TypeCheckError):
+        sampler.draw(held_back=0)
+
+
+def test_floats_where_a_network_expects_bytes_are_caught():
+    network = QNetwork(NatureTorso(stack=4, frame_shape=(36, 36)), LinearHead(512, 3), precision="fp32")
+    with pytest.raises(TypeCheckError):
+        network(torch.zeros(2, 4, 36, 36))
+
+
+def test_minibatch_of_unequal_columns_is_caught():
+    stacks = torch.zeros((2, 4, 8, 8), dtype=torch.uint8)
+    ones, cells = torch.ones(2), torch.zeros(2, dtype=torch.int64)
+    with pytest.raises(TypeCheckError):
+        Minibatch(
+            s_tm1=stacks, a_tm1=cells, r_t=torch.ones(3), discount_t=ones, s_t=stacks, weight=ones, cell=cells
+        )
