@@ -106,18 +106,17 @@ class FrameRing:
 
     def state_dict(self) -> StateDict:
         """Return every stored row; a ring that never wrapped returns only the rows it has filled."""
-        filled = min(self.newest + 1, self.rows) * self.lanes
+        filled = self._filled_cells(self.newest)
         return {"newest": self.newest, **{name: tensor[:filled] for name, tensor in self._tables().items()}}
 
     def load_state_dict(self, state: StateDict) -> None:
         """Take over stored rows; `ValueError` where their shape is not this ring's."""
+        filled = self._filled_cells(state["newest"])
         for name, tensor in self._tables().items():
-            stored = torch.as_tensor(state[name])
-            if stored.shape[1:] != tensor.shape[1:] or len(stored) > self.zero_cell:
-                raise ValueError(
-                    f"replay.{name}: found {tuple(stored.shape)}, expected ≤ {tuple(tensor.shape)}"
-                )
-            tensor[: len(stored)] = stored
+            stored, expected = torch.as_tensor(state[name]), (filled, *tensor.shape[1:])
+            if stored.shape != expected:
+                raise ValueError(f"replay.{name}: found {tuple(stored.shape)}, expected {expected}")
+            tensor[:filled] = stored
         self.newest = state["newest"]
 
     def _tables(self) -> dict[str, Tensor]:
@@ -131,6 +130,9 @@ class FrameRing:
         cells = self._cells_of(self.newest)
         self.frame[cells] = torch.from_numpy(step.frame).to(self.device)
         self.start[cells] = torch.from_numpy(step.first).to(self.device)
+
+    def _filled_cells(self, newest: int) -> int:
+        return min(newest + 1, self.rows) * self.lanes
 
     def _first_cell(self, row: int) -> int:
         return row % self.rows * self.lanes

@@ -1,0 +1,105 @@
+"""Helpers of the replay tests: games written as tapes of letters, and all of a buffer at once."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
+from atari_dqn.replay.ring import FrameRing
+from atari_dqn.replay.uniform import UniformSampler
+from atari_dqn.types import StepBatch
+
+CPU = torch.device("cpu")
+GAME_OVER, CAP, LIFE = "|", "/", "!"
+
+
+class EveryCell(UniformSampler):
+    """Draws every transition exactly once, in the order they were played."""
+
+    def draw(self, *, held_back):
+        places = (self.first + torch.arange(self.count - held_back)) % len(self.cells)
+        return self.cells[places], torch.ones(len(places))
+
+
+def make_buffer(
+    *, lanes=1, capacity=20, stack=4, n_step=1, gamma=0.5, max_abs_reward=float("inf"), frame_shape=(1, 1),
+    sampler=EveryCell, batch_size=32, seed=0,
+) -> ReplayBuffer:  # fmt: skip
+    rows = ring_rows(capacity_steps=capacity, lanes=lanes, stack=stack, n_step=n_step)
+    return ReplayBuffer(
+        FrameRing(rows=rows, lanes=lanes, frame_shape=frame_shape, stack=stack, device=CPU),
+        sampler(capacity=rows * lanes, batch_size=batch_size, seed=seed, device=CPU),
+        n_step=n_step,
+        gamma=gamma,
+        max_abs_reward=max_abs_reward,
+    )
+
+
+def batch(frame: np.ndarray, **rows) -> StepBatch:
+    """Return a step of as many lanes as `frame` has, its other columns 0 and False unless they are given."""
+    columns = {
+        name: np.asarray(rows.get(name, np.zeros(len(frame))), dtype=kind)
+        for name, kind in (
+            ("reward", np.float64), ("terminated", bool), ("truncated", bool), ("life_lost", bool),
+            ("first", bool),
+        )
+    }  # fmt: skip
+    return StepBatch(frame=frame.astype(np.uint8), **columns)
+
+
+def letter(frame: int) -> str:
+    return chr(frame + 64) if frame else "·"
+
+
+def play_tape(buffer: ReplayBuffer, tape: str, rewards: dict[str, float] | None = None) -> ReplayBuffer:
+    """Play a tape on one lane: a letter is a frame, and its number the action chosen on it.
+
+    After a letter, `|` says that the game was over on it, `/` that the episode was cut there, `!` that a life
+    was lost. A reward is named by the letter that comes with it; 1 where nothing is said.
+    """
+    rewards = rewards or {}
+    marks = {name: tape[place + 1 : place + 2] for place, name in enumerate(tape) if name.isalpha()}
+    first, action = True, np.array([0])
+    for place, (name, mark) in enumerate(marks.items()):
+        step = batch(
+            np.full((1, 1, 1), ord(name) - 64),
+            reward=[0.0 if first else rewards.get(name, 1.0)],
+            terminated=[mark == GAME_OVER],
+            truncated=[mark == CAP],
+            life_lost=[mark in (GAME_OVER, LIFE)],
+            first=[first],
+        )
+        if place == 0:
+            buffer.begin(step)
+        else:
+            buffer.append(action, step.discount(terminal_on_life_loss=True), step)
+            buffer.check()
+        first, action = mark in (GAME_OVER, CAP), np.array([ord(name) - 64])
+    return buffer
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One row of a minibatch in letters."""
+
+    s_tm1: str
+    action: int
+    r_t: float
+    discount_t: float
+    s_t: str
+
+
+def transitions(buffer: ReplayBuffer) -> dict[str, Transition]:
+    """Return every transition of a one-lane tape, by the letter it begins at."""
+    found = buffer.sample()
+    stacks = [
+        ["".join(letter(int(frame)) for frame in stack) for stack in side[:, :, 0, 0]]
+        for side in (found.s_tm1, found.s_t)
+    ]
+    return {
+        before[-1]: Transition(before, int(action), float(reward), float(discount), after)
+        for before, action, reward, discount, after in zip(
+            stacks[0], found.a_tm1, found.r_t, found.discount_t, stacks[1], strict=True
+        )
+    }

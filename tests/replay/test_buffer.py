@@ -1,0 +1,133 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+from tapes import CPU, batch, make_buffer, play_tape
+
+from atari_dqn.replay.buffer import ring_rows
+from atari_dqn.replay.ring import FrameRing
+from atari_dqn.replay.uniform import UniformSampler
+
+
+def filled(steps: int, **values):
+    """Return a buffer of one endless episode; the frame's two pixels are its number."""
+    lanes = values.get("lanes", 1)
+    buffer = make_buffer(**{"sampler": UniformSampler, "frame_shape": (1, 2), "stack": 1} | values)
+    buffer.begin(numbered(0, lanes, first=True))
+    extend(buffer, range(1, steps + 1))
+    return buffer
+
+
+def extend(buffer, numbers) -> None:
+    lanes = buffer.ring.lanes
+    for number in numbers:
+        buffer.append(np.full(lanes, number % 18), np.ones(lanes), numbered(number, lanes))
+
+
+def numbered(number: int, lanes: int, *, first: bool = False):
+    return batch(np.tile(np.array(divmod(number, 256)), (lanes, 1, 1)), first=np.full(lanes, first))
+
+
+def numbers_drawn(buffer, draws: int) -> np.ndarray:
+    frames = torch.cat([buffer.sample().s_tm1 for _ in range(draws)])[:, 0, 0].int()
+    return (frames[:, 0] * 256 + frames[:, 1]).numpy()
+
+
+@pytest.mark.parametrize(
+    ("lanes", "n_step", "stack", "expected"), [(1, 1, 4, 100), (1, 5, 4, 100), (4, 3, 4, 100), (3, 1, 1, 102)]
+)
+def test_full_replay_samples_from_capacity_steps_transitions(
+    lanes: int, n_step: int, stack: int, expected: int
+) -> None:
+    buffer = filled(400, capacity=100, lanes=lanes, n_step=n_step, stack=stack)
+    assert buffer.num_transitions == expected  # of 3 lanes each holds 34
+
+
+def test_replay_keeps_the_newest_transitions() -> None:
+    buffer = filled(57, capacity=10)  # the newest transition is 56 → 57
+    assert set(numbers_drawn(buffer, 40)) == set(range(47, 57))
+
+
+@pytest.mark.parametrize("steps", [39, 64, 90])
+def test_D21_draws_are_uniform_over_all_transitions(steps: int) -> None:
+    # 39 steps: not wrapped; 64 and 90: the seam lies inside
+    buffer = filled(steps, capacity=40, batch_size=500)
+    drawn = numbers_drawn(buffer, 40)
+    oldest = max(0, steps - 40)
+    counts = np.bincount(drawn - oldest, minlength=steps - oldest)
+    assert len(drawn) == 20_000
+    assert len(counts) == steps - oldest
+    assert chisquare(counts).pvalue > 0.001
+
+
+def test_draws_are_uniform_over_lanes() -> None:
+    buffer = filled(64, capacity=40, lanes=4, batch_size=500)
+    lanes = np.concatenate([buffer.sample().cell.numpy() % 4 for _ in range(40)])
+    assert chisquare(np.bincount(lanes)).pvalue > 0.001
+
+
+def test_W08_drawing_is_with_replacement() -> None:
+    buffer = filled(3, capacity=40, batch_size=32)
+    assert len(buffer.sample().cell) == 32
+
+
+def test_drawing_from_nothing_is_a_fault_of_the_caller() -> None:
+    buffer = make_buffer(sampler=UniformSampler)
+    play_tape(buffer, "A")
+    with pytest.raises(AssertionError, match="nothing to draw"):
+        buffer.sample()
+
+
+@pytest.mark.parametrize("steps", [12, 70])
+def test_loaded_replay_goes_on_as_the_saved_one_would(steps: int) -> None:
+    saved = filled(steps, capacity=20, n_step=3, stack=4)
+    saved.sample()
+    loaded = make_buffer(sampler=UniformSampler, frame_shape=(1, 2), stack=4, capacity=20, n_step=3, seed=99)
+    loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
+    for buffer in (saved, loaded):
+        extend(buffer, range(steps + 1, steps + 31))
+        buffer.check()
+    for _ in range(5):
+        one, other = saved.sample(), loaded.sample()
+        assert all(
+            torch.equal(getattr(one, name), getattr(other, name))
+            for name in ("s_tm1", "a_tm1", "r_t", "discount_t", "s_t", "weight", "cell")
+        )
+
+
+def test_state_of_a_replay_that_never_wrapped_holds_its_filled_rows_alone() -> None:
+    assert filled(12, capacity=1_000).state_dict()["ring"]["frame"].shape == (13, 1, 2)
+
+
+@pytest.mark.parametrize("changed", [{"frame_shape": (1, 3)}, {"capacity": 30}, {"capacity": 10}])
+def test_P09_state_of_another_shape_is_refused_with_both_shapes(changed) -> None:
+    state = filled(70, capacity=20).state_dict()
+    other = make_buffer(
+        **{"sampler": UniformSampler, "frame_shape": (1, 2), "stack": 1, "capacity": 20} | changed
+    )
+    with pytest.raises(ValueError, match=r"replay\.frame: found \(2[12], 1, 2\), expected \(\d+, 1, \d\)"):
+        other.load_state_dict(state)
+
+
+def test_P01_transition_costs_one_frame_and_twenty_bytes() -> None:
+    rows = ring_rows(capacity_steps=1_000, lanes=1, stack=4, n_step=1)
+    ring = FrameRing(rows=rows, lanes=1, frame_shape=(84, 84), stack=4, device=CPU)
+    sampler = UniformSampler(capacity=rows, batch_size=32, seed=0, device=CPU)
+    tensors = [value for part in (ring, sampler) for value in vars(part).values() if torch.is_tensor(value)]
+    resident = sum(tensor.nbytes for tensor in tensors)
+    # 84·84 + action 2 + reward 4 + discount 4 + start 1 + is_step 1 + place in the list 8, and 5 spare rows
+    assert resident / 1_000 == pytest.approx(7_076, rel=0.01)
+
+
+def test_state_of_a_large_replay_is_handed_out_without_a_copy() -> None:
+    buffer = filled(70, capacity=20)
+    assert buffer.state_dict()["ring"]["frame"].data_ptr() == buffer.ring.frame.data_ptr()
+
+
+def test_check_fails_where_a_listed_cell_is_no_step() -> None:
+    buffer = play_tape(make_buffer(), "ABCDEF")
+    buffer.ring.is_step[2] = False
+    with pytest.raises(AssertionError):
+        buffer.check()

@@ -1,0 +1,126 @@
+"""Every transition a replay can hand out, against one rebuilt step by step from the whole history."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tapes import batch, make_buffer
+
+STACK, GAMMA, BOUND = 3, 0.9, 2.0
+PLAIN, GAME_OVER, CAP, LIFE = "plain", "game over", "cap", "life"
+EVENTS = st.sampled_from([PLAIN, PLAIN, PLAIN, GAME_OVER, CAP, LIFE])
+
+
+@dataclass
+class Row:
+    """What one lane showed at one time, and once it was acted on, what came of it."""
+
+    frame: tuple[int, ...]
+    first: bool
+    action: int = -1
+    reward: float = 0.0
+    discount: float = 1.0
+    is_step: bool = False
+
+
+def encoded(lane: int, row: int) -> tuple[int, int, int]:
+    return lane + 1, row // 256, row % 256
+
+
+class History:
+    """Plays events into a buffer and keeps everything."""
+
+    def __init__(self, buffer, lanes: int) -> None:
+        self.buffer, self.lanes = buffer, [[Row(encoded(lane, 0), True)] for lane in range(lanes)]
+        self.ended = np.zeros(lanes, dtype=bool)
+        buffer.begin(self._batch(np.zeros(lanes), {}, np.ones(lanes, dtype=bool)))
+
+    def play(self, events: tuple[str, ...]) -> None:
+        number, resets = len(self.lanes[0]), self.ended.copy()
+        rewards = np.where(resets, 0.0, [(number * 7 + lane * 3) % 9 - 4 for lane in range(len(self.lanes))])
+        actions = np.array([(number + 5 * lane) % 18 for lane in range(len(self.lanes))])
+        flags = {
+            "terminated": [e == GAME_OVER and not r for e, r in zip(events, resets, strict=True)],
+            "truncated": [e == CAP and not r for e, r in zip(events, resets, strict=True)],
+            "life_lost": [e in (GAME_OVER, LIFE) and not r for e, r in zip(events, resets, strict=True)],
+        }
+        for lane, rows in enumerate(self.lanes):
+            rows[-1] = Row(
+                rows[-1].frame, rows[-1].first, int(actions[lane]), float(rewards[lane]),
+                0.0 if flags["life_lost"][lane] else 1.0, not resets[lane],
+            )  # fmt: skip
+            rows.append(Row(encoded(lane, number), bool(resets[lane])))
+        self.ended = np.array(flags["terminated"]) | np.array(flags["truncated"])
+        step = self._batch(rewards, flags, resets)
+        self.buffer.append(actions, step.discount(terminal_on_life_loss=True), step)
+
+    def _batch(self, rewards, flags, first):
+        frames = np.array([[rows[-1].frame] for rows in self.lanes])
+        return batch(frames, reward=rewards, first=first, **flags)
+
+    def stack(self, lane: int, row: int) -> list[tuple[int, ...]]:
+        rows, frames = self.lanes[lane], []
+        while len(frames) < STACK:
+            frames.append(rows[row].frame)
+            if rows[row].first:
+                break
+            row -= 1
+        return [(0, 0, 0)] * (STACK - len(frames)) + frames[::-1]
+
+    def transition(self, lane: int, row: int, n_step: int):
+        rows, value, factor, end = self.lanes[lane], 0.0, 1.0, row
+        while end < row + n_step and rows[end].is_step and factor:
+            value += factor * min(max(rows[end].reward, -BOUND), BOUND)
+            factor *= GAMMA * rows[end].discount
+            end += 1
+        return self.stack(lane, row), rows[row].action, value, factor, self.stack(lane, end)
+
+    def sampleable(self, capacity: int, n_step: int) -> list[tuple[int, int]]:
+        newest, per_lane = len(self.lanes[0]) - 1, -(-capacity // len(self.lanes))
+        wrapped = newest >= per_lane + STACK - 1 + n_step
+        oldest = newest - n_step - per_lane + 1 if wrapped else 0
+        return [
+            (lane, row)
+            for row in range(oldest, newest - n_step + 1)
+            for lane in range(len(self.lanes))
+            if self.lanes[lane][row].is_step
+        ]
+
+
+def check_all(history: History, capacity: int, n_step: int) -> None:
+    expected = history.sampleable(capacity, n_step)
+    assert history.buffer.num_transitions == len(expected)
+    if not expected:
+        return
+    found = history.buffer.sample()
+    rebuilt = [history.transition(lane, row, n_step) for lane, row in expected]
+    s_tm1, a_tm1, r_t, discount_t, s_t = zip(*rebuilt, strict=True)
+    assert found.s_tm1[:, :, 0].tolist() == [[list(frame) for frame in stack] for stack in s_tm1]
+    assert found.a_tm1.tolist() == list(a_tm1)
+    torch.testing.assert_close(found.r_t, torch.tensor(r_t), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(found.discount_t, torch.tensor(discount_t), atol=1e-6, rtol=1e-6)
+    goes_on = found.discount_t != 0  # where it is 0, s_t is not looked at
+    after = torch.tensor([[list(frame) for frame in stack] for stack in s_t], dtype=torch.uint8)
+    assert torch.equal(found.s_t[goes_on][:, :, 0], after[goes_on])
+
+
+@pytest.mark.parametrize("n_step", [1, 3, 5])
+@pytest.mark.parametrize("lanes", [1, 3])
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_W07_every_transition_equals_the_one_rebuilt_from_history(lanes: int, n_step: int, data) -> None:
+    capacity = 8 * lanes
+    ticks = data.draw(st.lists(st.tuples(*[EVENTS] * lanes), min_size=20, max_size=70))
+    buffer = make_buffer(
+        lanes=lanes, capacity=capacity, stack=STACK, n_step=n_step, gamma=GAMMA, max_abs_reward=BOUND,
+        frame_shape=(1, 3),
+    )  # fmt: skip
+    history = History(buffer, lanes)
+    for tick, events in enumerate(ticks):
+        history.play(events)
+        buffer.check()
+        if tick % 5 == 0:  # more often than a lane forgets its 8 transitions: each is looked at
+            check_all(history, capacity, n_step)

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+from tapes import batch, make_buffer, play_tape, transitions
+
+
+def newest(buffer) -> list[list[int]]:
+    return buffer.newest_stacks()[:, :, 0, 0].tolist()
+
+
+def test_first_frame_of_a_run_lies_behind_three_zero_frames() -> None:
+    assert newest(play_tape(make_buffer(), "A")) == [[0, 0, 0, 1]]
+
+
+def test_stack_holds_the_four_newest_frames_oldest_first() -> None:
+    assert newest(play_tape(make_buffer(), "ABCDEF")) == [[3, 4, 5, 6]]
+
+
+def test_stack_is_zero_before_its_episodes_first_frame_as_the_module_draws_it() -> None:
+    assert transitions(play_tape(make_buffer(), "ABCD|EFGH"))["F"].s_tm1 == "··EF"
+
+
+def test_stack_of_an_episodes_first_frame_shows_nothing_of_the_episode_before() -> None:
+    assert newest(play_tape(make_buffer(), "ABCD/E")) == [[0, 0, 0, 5]]
+
+
+def test_life_lost_does_not_cut_a_stack() -> None:
+    assert newest(play_tape(make_buffer(), "ABC!D")) == [[1, 2, 3, 4]]
+
+
+def test_stack_reaches_over_the_rings_seam() -> None:
+    buffer = make_buffer(capacity=3)  # 3 + 3 + 1 = 7 rows: A…G fill it, H and I lie where A and B were
+    play_tape(buffer, "ABCDEFGHI")
+    assert newest(buffer) == [[6, 7, 8, 9]]
+
+
+def test_stack_size_one_is_the_frame_itself() -> None:
+    assert newest(play_tape(make_buffer(stack=1), "ABC")) == [[3]]
+
+
+def test_lanes_have_stacks_of_their_own() -> None:
+    buffer = make_buffer(lanes=2)
+    buffer.begin(batch(np.array([[[1]], [[11]]]), first=[True, True]))
+    buffer.append(np.array([0, 0]), np.ones(2), batch(np.array([[[2]], [[12]]]), first=[False, True]))
+    assert newest(buffer) == [[0, 0, 1, 2], [0, 0, 0, 12]]
+
+
+def test_W10_no_state_holds_a_frame_later_than_its_step() -> None:
+    found = transitions(play_tape(make_buffer(capacity=6), "ABCD|EFG!HIJKLMNO"))
+    assert all(transition.s_tm1 == "".join(sorted(transition.s_tm1)) for transition in found.values())
+    assert all(max(transition.s_tm1) == name for name, transition in found.items())
+
+
+def test_dok_frames_stay_bytes_until_the_network() -> None:
+    buffer = play_tape(make_buffer(), "ABC")
+    found = buffer.sample()
+    assert {found.s_tm1.dtype, found.s_t.dtype, buffer.newest_stacks().dtype} == {torch.uint8}
+
+
+def test_bytes_255_and_0_come_back_unchanged() -> None:
+    buffer = make_buffer(frame_shape=(1, 2), stack=1)
+    buffer.begin(batch(np.array([[[255, 0]]]), first=[True]))
+    assert buffer.newest_stacks().flatten().tolist() == [255, 0]
+
+
+def test_P09_frames_of_another_size_are_refused() -> None:
+    buffer = make_buffer(frame_shape=(2, 2))
+    with pytest.raises((RuntimeError, TypeCheckError), match=r"size|frame"):
+        buffer.begin(batch(np.zeros((1, 3, 3)), first=[True]))

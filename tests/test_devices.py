@@ -1,0 +1,60 @@
+import pytest
+import torch
+
+from atari_dqn.devices import replay_device, resolve_device
+from atari_dqn.errors import UserError
+
+
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
+def gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+
+
+def test_auto_is_the_cpu_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_gpu(monkeypatch)
+    assert resolve_device("auto") == torch.device("cpu")
+
+
+def test_auto_is_the_first_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(monkeypatch, 2)
+    assert resolve_device("auto") == torch.device("cuda", 0)
+
+
+def test_cpu_is_the_cpu_even_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(monkeypatch, 1)
+    assert resolve_device("cpu") == torch.device("cpu")
+
+
+def test_a_gpu_is_chosen_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(monkeypatch, 2)
+    assert resolve_device("cuda:1") == torch.device("cuda", 1)
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0", "cuda:7"])
+def test_gpu_that_is_not_there_is_a_users_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_gpu(monkeypatch)
+    with pytest.raises(UserError, match=rf"'{name}' is not there: found 0 CUDA devices; --device cpu works"):
+        resolve_device(name)
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "", "CPU", "cpu:0", "cuda:-1"])
+def test_unknown_device_is_a_users_error(name: str) -> None:
+    with pytest.raises(UserError, match=r"expected auto, cpu, cuda or cuda:N"):
+        resolve_device(name)
+
+
+def test_replay_goes_where_the_learner_is_by_default() -> None:
+    assert replay_device("auto", learner=torch.device("cuda", 1)) == torch.device("cuda", 1)
+
+
+def test_replay_stays_in_main_memory_if_told_so() -> None:
+    assert replay_device("cpu", learner=torch.device("cuda", 0)) == torch.device("cpu")
+
+
+def test_replay_on_a_gpu_that_the_learner_does_not_use_is_refused() -> None:
+    with pytest.raises(UserError, match=r"replay.device is 'cuda', but the run is on cpu"):
+        replay_device("cuda", learner=torch.device("cpu"))
