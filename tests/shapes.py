@@ -1,6 +1,6 @@
 """The checker that jaxtyping's import hook puts around functions while tests run.
 
-typeguard's own decorator reads source text and stumbles over shapes in annotations that are strings; jaxtyping
+typeguard's own decorator reads source text and stumbles over shapes in string annotations; jaxtyping
 hands over the evaluated ones, so that what is left to do is to check each value. Shapes only: other
 annotations are mypy's, and a test may pass a stand-in for a part.
 """

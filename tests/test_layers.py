@@ -1,0 +1,143 @@
+"""The architecture, held by the source itself: who may import whom, and how large a piece may grow."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import atari_dqn
+
+PACKAGE = Path(atari_dqn.__file__).parent
+LAYERS = (
+    {"cli"},
+    {"train", "evaluate_checkpoint", "view", "doctor", "plan_text"},
+    {"evaluate", "assembly", "checkpoint", "plan"},
+    {"run", "scores"},
+    {"agents", "envs", "replay", "metrics"},
+    {"protocol", "provenance"},
+    {"spec", "hardware"},
+    {
+        "learning", "minibatch", "clock", "rng", "schedule", "registry",
+        "devices", "files", "human", "sizes", "cgroup",
+    },
+    {"__init__", "types", "errors"},
+)  # fmt: skip
+"""A unit (a folder or a module of the package) imports units of later layers only."""
+DEPTH = {unit: depth for depth, layer in enumerate(LAYERS) for unit in layer}
+RICH_UNITS = {"cli", "view"}
+MAX_MODULE_LINES = 300
+MAX_FUNCTION_LINES = 45
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+def unit_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def imported_modules(source: str) -> Iterator[str]:
+    """Yield every module that a source imports, at its top level or within; `from a import b` yields a.b."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def imported_units(source: str) -> set[str]:
+    parts = [module.split(".") for module in imported_modules(source)]
+    return {_unit(names[1:2]) for names in parts if names[0] == "atari_dqn"}
+
+
+def _unit(names: list[str]) -> str:
+    """Return the unit of a first name below the package; a name that is no module belongs to `__init__`."""
+    candidates = [PACKAGE / f"{name}{suffix}" for name in names for suffix in (".py", "/__init__.py")]
+    return names[0] if any(path.exists() for path in candidates) else "__init__"
+
+
+def breaches(unit: str, source: str) -> list[str]:
+    return sorted(
+        other
+        for other in imported_units(source)
+        if other != unit and (other not in DEPTH or DEPTH[other] <= DEPTH[unit])
+    )
+
+
+def names_of(paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(PACKAGE)) for path in paths]
+
+
+def test_every_unit_has_a_layer():
+    assert {unit_of(path) for path in SOURCES} == set(DEPTH)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=names_of(SOURCES))
+def test_imports_point_down(path):
+    assert breaches(unit_of(path), path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "source", "found"),
+    [
+        ("agents", "from atari_dqn.replay.ring import FrameRing", ["replay"]),
+        ("envs", "def f():\n    import atari_dqn.train.loop", ["train"]),
+        ("rng", "from atari_dqn import clock", ["clock"]),
+        ("spec", "from atari_dqn import __version__\nfrom atari_dqn.types import Lanes", []),
+        ("train", "from atari_dqn.train.loop import Tick", []),
+        ("agents", "from atari_dqn.learning import huber", []),
+    ],
+)
+def test_an_import_that_points_up_or_sideways_is_seen(unit, source, found):
+    assert breaches(unit, source) == found
+
+
+def test_rich_is_imported_by_views_and_commands_only():
+    users = {
+        unit_of(path)
+        for path in SOURCES
+        if any(module.split(".")[0] == "rich" for module in imported_modules(path.read_text()))
+    }
+    assert users == RICH_UNITS
+
+
+def modules_of(unit: str) -> list[str]:
+    paths = [path for path in SOURCES if unit_of(path) == unit]
+    parts = [path.relative_to(PACKAGE.parent).with_suffix("").parts for path in paths]
+    return [".".join(names).removesuffix(".__init__") for names in parts]
+
+
+@pytest.mark.parametrize("unit", ["spec", "protocol", "registry", "metrics", "envs"])
+def test_torch_is_not_imported_by(unit):
+    code = f"import sys, {', '.join(modules_of(unit))}; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_modules_are_short():
+    lines = {
+        name: len(path.read_text().splitlines())
+        for name, path in zip(names_of(SOURCES), SOURCES, strict=True)
+    }
+    assert {name: count for name, count in lines.items() if count >= MAX_MODULE_LINES} == {}
+
+
+def functions_of(source: str) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def test_functions_are_short():
+    lines = {(path.name, name): count for path in SOURCES for name, count in functions_of(path.read_text())}
+    assert {name: count for name, count in lines.items() if count > MAX_FUNCTION_LINES} == {}
+
+
+def test_a_function_is_measured_from_its_def_to_its_last_line():
+    source = "@a\ndef f(\n    x,\n):\n    '''d'''\n    return x\n"
+    assert list(functions_of(source)) == [("f", 5)]
