@@ -18,10 +18,10 @@ LAYERS = (
     {"run", "scores"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
-    {"spec", "hardware"},
+    {"spec", "hardware", "devices"},
     {
         "learning", "minibatch", "clock", "rng", "schedule", "registry",
-        "devices", "files", "human", "sizes", "cgroup",
+        "files", "human", "sizes", "cgroup",
     },
     {"__init__", "types", "errors"},
 )  # fmt: skip

@@ -1,0 +1,40 @@
+# Everyday recipes. The checks are those that .ci/run calls: .ci/step says what each one is.
+
+# list the recipes
+default:
+    @just --list
+
+# install the project and its tools into the active environment, at the pinned versions
+setup:
+    pip install -c constraints.txt -e '.[dev]'
+
+# style and likely mistakes
+lint:
+    .ci/step lint
+
+# mypy, strict
+types:
+    .ci/step types
+
+# the default tests, under four minutes on two cores
+test:
+    .ci/step test
+
+# the tests that take longer and guard promises
+slow:
+    .ci/step slow
+
+# only the tests that compare with stored traces
+golden:
+    .ci/step golden
+
+# emulation and training beside other systems; each prints JSON and writes it to FOLDER
+bench FOLDER:
+    mkdir -p {{FOLDER}}
+    python benchmarks/emulation.py --out {{FOLDER}}/emulation.json
+    python benchmarks/replay_memory.py --out {{FOLDER}}/replay_memory.json
+    python benchmarks/versus_sb3.py --out {{FOLDER}}/versus_sb3.json
+
+# train a spec: just train runs/pong_quick.toml
+train SPEC *OPTIONS:
+    dqn train {{SPEC}} {{OPTIONS}}
