@@ -13,8 +13,13 @@ RELU_GAIN = math.sqrt(2.0)
 
 def _uniform(layer: nn.Module, bound: float, generator: torch.Generator) -> None:
     for parameter in layer.parameters():
-        with torch.no_grad():
-            parameter.uniform_(-bound, bound, generator=generator)
+        _fill(parameter, torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
+
+
+@torch.no_grad()
+def _fill(parameter: nn.Parameter, values: Tensor) -> None:
+    """Copy values that were drawn in the order of their indices, however the parameter lies in memory."""
+    parameter.copy_(values)
 
 
 def _fan_in(weight: Tensor) -> int:
@@ -35,7 +40,8 @@ def he_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Gener
 
 def orthogonal(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
     """Draw an orthogonal matrix times the gain; biases are 0. Saxe et al. (2014)."""
-    nn.init.orthogonal_(layer.weight, gain, generator=generator)
+    weight = torch.empty(layer.weight.shape)
+    _fill(layer.weight, nn.init.orthogonal_(weight, gain, generator=generator))
     _zero_bias(layer)
 
 

@@ -1,0 +1,169 @@
+import copy
+from functools import partial
+
+import pytest
+import torch
+from parts import flat, frames, make_batch, make_learner, movement
+
+from atari_dqn import learning
+from atari_dqn.agents.learner import double_dqn_target, dqn_target
+from atari_dqn.agents.optimizers import deepmind_rmsprop
+
+RMSPROP = partial(
+    deepmind_rmsprop, learning_rate=0.00025, epsilon=0.01, gradient_decay=0.95, squared_gradient_decay=0.95
+)
+
+
+def test_target_network_begins_as_a_copy_of_the_online_one() -> None:
+    learner = make_learner()
+    assert torch.equal(learner.target(frames(2)), learner.online(frames(2)))
+
+
+def test_D10_W09_target_network_never_requires_or_receives_gradients() -> None:
+    learner = make_learner(optimizer=RMSPROP, target_rule=double_dqn_target, target_period_updates=2)
+    for _ in range(5):
+        learner.update(make_batch())
+    assert {(parameter.requires_grad, parameter.grad) for parameter in learner.target.parameters()} == {
+        (False, None)
+    }
+
+
+@pytest.mark.parametrize("rule", [dqn_target, double_dqn_target])
+def test_W09_bootstrapped_value_carries_no_gradient(rule) -> None:
+    learner = make_learner(target_rule=rule)
+    with torch.no_grad():
+        q_tm1 = learner.online(frames(4, seed=1))
+    # where s_t = s_tm1, a leak through the target would change the gradient from −δ to −δ(1 − γ)
+    batch = make_batch(s_t=frames(4, seed=1), discount_t=torch.full((4,), 0.5), r_t=torch.zeros(4))
+    moved = movement(learner, batch)
+    other = make_learner(target_rule=rule)
+    target = 0.5 * q_tm1.amax(dim=1)
+    expected = movement(other, make_batch(r_t=target, discount_t=torch.zeros(4)))
+    torch.testing.assert_close(moved, expected, rtol=1e-4, atol=1e-8)
+
+
+def test_M05_target_network_is_copied_exactly_once_in_a_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = make_learner(target_period_updates=10, lr=0.0)
+    copied_at: list[int] = []
+    monkeypatch.setattr(learner, "sync_target", lambda: copied_at.append(learner.updates))
+    for _ in range(35):
+        learner.update(make_batch(1))
+    assert copied_at == [10, 20, 30]
+
+
+def test_dok_target_network_stands_still_between_copies() -> None:
+    learner = make_learner(target_period_updates=3)
+    seen = []
+    for _ in range(6):
+        learner.update(make_batch())
+        seen.append(learner.target(frames(1))[0, 0].item())
+    assert seen[0] == seen[1] != seen[2] == seen[3] == seen[4] != seen[5]
+
+
+def test_target_network_equals_the_online_one_after_a_copy() -> None:
+    learner = make_learner(target_period_updates=3)
+    for _ in range(3):
+        learner.update(make_batch())
+    assert torch.equal(learner.target(frames(2)), learner.online(frames(2)))
+
+
+def test_W02_sum_is_the_mean_times_the_batch_size() -> None:
+    moved = {name: movement(make_learner(reduction=name), make_batch(8)) for name in ("sum", "mean")}
+    torch.testing.assert_close(moved["sum"], 8 * moved["mean"], rtol=1e-4, atol=1e-6)
+
+
+def test_dok_weights_multiply_each_transitions_loss_before_the_reduction() -> None:
+    moved = movement(make_learner(), make_batch(2, weight=torch.tensor([0.0, 3.0])))
+    only = {name: getattr(make_batch(2), name)[1:] for name in ("s_tm1", "a_tm1", "r_t", "discount_t", "s_t")}
+    alone = movement(make_learner(), make_batch(1, **only))
+    torch.testing.assert_close(moved, 3 * alone, rtol=1e-4, atol=1e-6)
+
+
+def test_loss_reported_is_the_mean_over_transitions_whatever_the_reduction() -> None:
+    found = {make_learner(reduction=name).update(make_batch(8))["loss"].item() for name in ("sum", "mean")}
+    assert len(found) == 1
+
+
+def test_metrics_are_of_the_networks_before_the_step() -> None:
+    learner, batch = make_learner(), make_batch()
+    with torch.no_grad():
+        q_tm1, q_t = learner.online(batch.s_tm1), learner.target(batch.s_t)
+        chosen = q_tm1[torch.arange(4), batch.a_tm1]
+        error = batch.r_t + batch.discount_t * q_t.max(dim=1).values - chosen
+    metrics = learner.update(batch)
+    expected = {
+        "loss": learning.huber(error).mean(),
+        "mean_q": chosen.mean(),
+        "max_q": q_tm1.max(),
+        "mean_abs_td_error": error.abs().mean(),
+    }
+    for name, value in expected.items():
+        torch.testing.assert_close(metrics[name], value, msg=name)
+
+
+def test_P15_gradient_norm_reported_is_the_norm_before_clipping() -> None:
+    unclipped = make_learner().update(make_batch())["grad_norm"]
+    clipped = make_learner(max_grad_norm=0.001).update(make_batch())["grad_norm"]
+    assert clipped == unclipped > 0.001
+
+
+def test_gradients_are_scaled_down_to_the_largest_norm() -> None:
+    moved = movement(make_learner(max_grad_norm=0.01, lr=1.0), make_batch())
+    assert moved.norm().item() == pytest.approx(0.01, rel=1e-3)
+
+
+def test_no_clipping_leaves_gradients_to_the_bit() -> None:
+    learner = make_learner(lr=1.0)
+    before, batch = flat(learner), make_batch()
+    q_tm1 = learner.online(batch.s_tm1)
+    error = (
+        learner.target(batch.s_t).amax(dim=1) * batch.discount_t
+        + batch.r_t
+        - learning.taken(q_tm1, batch.a_tm1)
+    )
+    gradient = torch.autograd.grad(learning.huber(error).sum(), list(learner.online.parameters()))
+    learner.update(batch)
+    assert torch.equal(flat(learner), before - torch.cat([part.flatten() for part in gradient]))
+
+
+def test_double_asks_the_online_network_which_action_and_the_target_network_how_good() -> None:
+    learner, batch = make_learner(), make_batch()
+    with torch.no_grad():
+        learner.online.head.output.bias.copy_(torch.tensor([0.0, 99.0, 0.0]))
+        value = double_dqn_target(batch, learner.online, learner.target)
+        expected = batch.r_t + batch.discount_t * learner.target(batch.s_t)[:, 1]
+    assert torch.equal(value, expected)
+
+
+def test_P02_rewards_of_a_million_leave_finite_weights() -> None:
+    learner = make_learner(optimizer=RMSPROP)
+    for _ in range(3):
+        learner.update(make_batch(r_t=torch.tensor([1e6, -1e6, 1e6, 0.0])))
+    assert torch.isfinite(flat(learner)).all()
+
+
+def test_D21_learning_fits_a_minibatch_shown_again_and_again() -> None:
+    learner, batch = make_learner(optimizer=RMSPROP), make_batch(discount_t=torch.zeros(4))
+    losses = [learner.update(batch)["loss"].item() for _ in range(60)]
+    assert losses[-1] < 0.01 * losses[0]
+
+
+def test_loaded_learner_goes_on_as_the_saved_one_would() -> None:
+    saved = make_learner(optimizer=RMSPROP, target_period_updates=4)
+    for _ in range(6):
+        saved.update(make_batch())
+    loaded = make_learner(optimizer=RMSPROP, target_period_updates=4)
+    loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
+    for learner in (saved, loaded):
+        for _ in range(3):
+            learner.update(make_batch())
+    assert torch.equal(flat(saved), flat(loaded))
+    assert torch.equal(saved.target(frames(2)), loaded.target(frames(2)))
+
+
+def test_P05_state_without_a_layer_is_refused_by_name() -> None:
+    learner = make_learner()
+    state = learner.state_dict()
+    del state["target"]["torso.hidden.bias"]
+    with pytest.raises(RuntimeError, match=r"torso\.hidden\.bias"):
+        learner.load_state_dict(state)

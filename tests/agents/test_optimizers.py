@@ -1,0 +1,95 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from atari_dqn.agents.optimizers import adam, deepmind_rmsprop
+
+RMSPROP = {
+    "learning_rate": 0.00025,
+    "epsilon": 0.01,
+    "gradient_decay": 0.95,
+    "squared_gradient_decay": 0.9,  # not the gradient's, so that neither stands for the other
+}
+ADAM = {"learning_rate": 0.01, "epsilon": 1.5e-4, "beta1": 0.9, "beta2": 0.99}
+
+
+def gradients(steps: int = 50) -> np.ndarray:
+    draws = np.random.default_rng(0).normal(size=(steps, 5))
+    return draws * np.array([1e-4, 0.01, 1.0, 30.0, 0.0])
+
+
+def follow(optimizer_of, values, steps: int = 50, sizes=None) -> np.ndarray:
+    weights = nn.Parameter(torch.ones(5))
+    optimizer = optimizer_of([weights], **values)
+    for gradient in gradients(steps) if sizes is None else sizes:
+        weights.grad = torch.tensor(gradient, dtype=torch.float32)
+        optimizer.step()
+    return weights.detach().double().numpy()
+
+
+def test_rmsprop_follows_the_lua_codes_formula_in_double_precision() -> None:
+    weights, mean, mean_square = np.ones(5), np.zeros(5), np.zeros(5)
+    for gradient in gradients():
+        mean = 0.95 * mean + 0.05 * gradient
+        mean_square = 0.9 * mean_square + 0.1 * gradient**2
+        weights = weights - 0.00025 * gradient / np.sqrt(mean_square - mean**2 + 0.01)
+    np.testing.assert_allclose(follow(deepmind_rmsprop, RMSPROP), weights, rtol=0, atol=2e-6)
+
+
+def test_dok_rmsprops_epsilon_lies_inside_the_root() -> None:
+    # first step: √(0.1·1 − (0.05·1)² + 0.01) = 0.327872, where √(0.0975) + 0.01 = 0.322250
+    moved = 1 - follow(deepmind_rmsprop, RMSPROP | {"learning_rate": 1.0}, sizes=[np.ones(5)])
+    np.testing.assert_allclose(moved, 1 / 0.3278719, rtol=1e-6)
+
+
+def test_rmsprop_of_torch_is_another_rule() -> None:
+    theirs = follow(
+        lambda parameters, **_: torch.optim.RMSprop(parameters, 0.00025, alpha=0.95, eps=0.01, centered=True),
+        {},
+    )
+    assert np.abs(follow(deepmind_rmsprop, RMSPROP | {"squared_gradient_decay": 0.95}) - theirs).max() > 1e-5
+
+
+def test_rmsprop_stands_still_once_the_gradient_is_zero() -> None:
+    pushes = [np.ones(5)] * 10
+    pushed = follow(deepmind_rmsprop, RMSPROP, sizes=pushes)
+    assert np.array_equal(follow(deepmind_rmsprop, RMSPROP, sizes=[*pushes, np.zeros(5)]), pushed)
+
+
+def test_P03_rmsprop_of_one_gradient_repeated_stays_finite() -> None:
+    # the variance under the root cancels to rounding; ε keeps it positive
+    assert np.isfinite(follow(deepmind_rmsprop, RMSPROP, sizes=[np.full(5, 300.0)] * 400)).all()
+
+
+def test_adam_is_torchs_own() -> None:
+    theirs = follow(
+        lambda parameters, **_: torch.optim.Adam(parameters, 0.01, betas=(0.9, 0.99), eps=1.5e-4), {}
+    )
+    np.testing.assert_allclose(follow(adam, ADAM), theirs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("make", "values"), [(deepmind_rmsprop, RMSPROP), (adam, ADAM)])
+def test_loaded_optimizer_goes_on_as_the_saved_one_would(make, values) -> None:
+    weights = [nn.Parameter(torch.ones(5)) for _ in range(2)]
+    optimizers = [make([weight], **values) for weight in weights]
+    for place, gradient in enumerate(gradients(20)):
+        if place == 10:
+            weights[1].data.copy_(weights[0].data)
+            optimizers[1].load_state_dict(copy.deepcopy(optimizers[0].state_dict()))
+        for weight, optimizer in zip(weights, optimizers, strict=True):
+            if optimizer is optimizers[0] or place >= 10:
+                weight.grad = torch.tensor(gradient, dtype=torch.float32)
+                optimizer.step()
+    assert torch.equal(weights[0], weights[1])
+
+
+def test_parameter_without_gradient_stays() -> None:
+    moved, still = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
+    optimizer = deepmind_rmsprop([moved, still], **RMSPROP)
+    moved.grad = torch.ones(2)
+    optimizer.step()
+    assert still.tolist() == [1.0, 1.0]
+    assert moved.tolist() != [1.0, 1.0]
