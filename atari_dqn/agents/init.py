@@ -17,7 +17,7 @@ def _uniform(layer: nn.Module, bound: float, generator: torch.Generator) -> None
 
 
 @torch.no_grad()
-def _fill(parameter: nn.Parameter, values: Tensor) -> None:
+def _fill(parameter: Tensor, values: Tensor) -> None:
     """Copy values that were drawn in the order of their indices, however the parameter lies in memory."""
     parameter.copy_(values)
 

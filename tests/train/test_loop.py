@@ -1,0 +1,126 @@
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from tiny import begun, ticks_of, tiny_spec
+
+from atari_dqn.clock import Clock
+from atari_dqn.schedule import LinearSchedule
+from atari_dqn.train.loop import q_learning
+from atari_dqn.types import StepBatch
+
+
+@dataclass
+class Fakes:
+    """Parts that only note what is asked of them. Lane 0 shows a reset row at each tick in `resets_at`."""
+
+    lanes: int = 1
+    prefill_steps: int = 4
+    update_period_steps: int = 2
+    total_steps: int = 12
+    resets_at: tuple[int, ...] = ()
+    calls: list[str] = field(default_factory=list)
+    ticks: int = 0
+
+    def __post_init__(self) -> None:
+        self.clock = Clock(frame_skip=4, prefill_steps=self.prefill_steps)
+        self.exploration = LinearSchedule(start=1.0, end=0.1, decay_frames=80)
+
+    def choose(self, epsilon: float) -> np.ndarray:
+        self.calls.append("choose")
+        return np.zeros(self.lanes, dtype=np.int64)
+
+    def send(self, actions: np.ndarray) -> None:
+        self.calls.append("send")
+
+    def update(self) -> dict[str, float]:
+        self.calls.append("update")
+        return {}
+
+    def recv(self) -> StepBatch:
+        self.calls.append("recv")
+        first = np.zeros(self.lanes, dtype=bool)
+        first[0] = self.ticks in self.resets_at
+        self.ticks += 1
+        none = np.zeros(self.lanes, dtype=bool)
+        return StepBatch(
+            frame=np.zeros((self.lanes, 1, 1), dtype=np.uint8), reward=np.zeros(self.lanes), terminated=none,
+            truncated=none, life_lost=none, first=first,
+        )  # fmt: skip
+
+    def store(self, actions: np.ndarray, step: StepBatch) -> None:
+        self.calls.append("store")
+
+
+def test_tick_updates_while_the_emulators_run_and_stores_what_they_showed() -> None:
+    parts = Fakes(prefill_steps=1, update_period_steps=1, total_steps=3)
+    list(q_learning(parts))
+    assert parts.calls[:4] == ["choose", "send", "recv", "store"]
+    assert parts.calls[-5:] == ["choose", "send", "update", "recv", "store"]
+
+
+def test_no_update_happens_in_the_prefill() -> None:
+    updates = [len(tick.updates) for tick in q_learning(Fakes(prefill_steps=4, update_period_steps=2))]
+    assert updates == [0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 8])
+def test_updates_keep_their_ratio_to_steps_whatever_the_lanes(lanes: int) -> None:
+    parts = Fakes(lanes=lanes, prefill_steps=20, update_period_steps=4, total_steps=240)
+    for _ in q_learning(parts):
+        steps_before_tick = parts.clock.steps - lanes
+        assert parts.clock.updates == max(0, steps_before_tick - 20) // 4
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 8])
+def test_updates_of_a_real_run_keep_their_ratio(lanes: int) -> None:
+    spec = tiny_spec(f"env.lanes={lanes}")
+    with begun(spec) as training:
+        last = ticks_of(training)[-1]
+        clock = training.clock
+    steps_before_tick = clock.steps - int(np.count_nonzero(~last.step.first))
+    assert clock.updates == (steps_before_tick - 64) // 4
+
+
+def test_many_lanes_take_several_updates_in_a_tick() -> None:
+    parts = Fakes(lanes=8, prefill_steps=8, update_period_steps=4, total_steps=32)
+    assert [len(tick.updates) for tick in q_learning(parts)] == [0, 0, 2, 2]
+
+
+def test_reset_row_counts_no_step() -> None:
+    parts = Fakes(lanes=1, prefill_steps=100, total_steps=3, resets_at=(1,))
+    assert len(list(q_learning(parts))) == 4
+
+
+def test_loop_ends_with_its_budget_of_steps() -> None:
+    parts = Fakes(lanes=5, total_steps=12)
+    list(q_learning(parts))
+    assert parts.clock.steps == 15  # lanes move together: the first tick at or past 12
+
+
+def test_loop_that_has_reached_its_budget_does_nothing() -> None:
+    parts = Fakes(total_steps=0)
+    assert list(q_learning(parts)) == []
+
+
+def test_D06_epsilon_is_one_at_the_first_learning_step_of_a_real_run() -> None:
+    epsilon_at_step: dict[int, float] = {}
+    with begun(tiny_spec()) as training:
+        while training.clock.steps < 67:
+            step = training.clock.steps
+            epsilon_at_step[step] = ticks_of(training, 1)[0].epsilon
+    # the prefill is 64 steps; then 0.9 · 4 frames / 1,000 frames less a step
+    assert (epsilon_at_step[63], epsilon_at_step[64]) == (1.0, 1.0)
+    assert [epsilon_at_step[step] for step in (65, 66)] == pytest.approx([0.9964, 0.9928], abs=1e-12)
+
+
+def test_D06_prefill_does_not_count_toward_epsilons_fall() -> None:
+    epsilons = [tick.epsilon for tick in q_learning(Fakes(prefill_steps=4, total_steps=12))]
+    assert epsilons[:5] == [1.0] * 5
+    assert epsilons[5] == pytest.approx(1 - 0.9 * 4 / 80)
+
+
+def test_prefill_is_random_whatever_epsilon_starts_at() -> None:
+    parts = Fakes(prefill_steps=3, total_steps=5)
+    parts.exploration = LinearSchedule(start=0.2, end=0.1, decay_frames=80)
+    assert [tick.epsilon for tick in q_learning(parts)][:4] == [1.0, 1.0, 1.0, 0.2]

@@ -1,0 +1,279 @@
+import copy
+import math
+import time
+
+import numpy as np
+import pytest
+import torch
+from tiny import CPU, begun, tiny_spec
+
+from atari_dqn.clock import Clock
+from atari_dqn.metrics.columns import column_names
+from atari_dqn.metrics.events import Row
+from atari_dqn.train.episodes import EpisodeTracker
+from atari_dqn.train.loop import Tick, q_learning
+from atari_dqn.train.reporter import Reporter, UpdateMeter
+from atari_dqn.train.stopwatch import Stopwatch
+from atari_dqn.train.throughput import Throughput
+from atari_dqn.types import StepBatch
+
+
+def step(lanes: int = 1, *, reward: float = 0.0, over=(), capped=(), lost=(), first=()) -> StepBatch:
+    def flags(of) -> np.ndarray:
+        return np.isin(np.arange(lanes), of)
+
+    return StepBatch(
+        frame=np.zeros((lanes, 1, 1), dtype=np.uint8), reward=np.full(lanes, reward), terminated=flags(over),
+        truncated=flags(capped), life_lost=flags(lost), first=flags(first),
+    )  # fmt: skip
+
+
+def measured(**values: float) -> dict[str, torch.Tensor]:
+    plain = dict.fromkeys(("loss", "mean_q", "max_q", "mean_abs_td_error", "grad_norm"), 0.0)
+    return {name: torch.tensor(value) for name, value in (plain | values).items()}
+
+
+def make_reporter(clock: Clock, *, lanes: int = 1, period: int = 10, rolling: int = 3) -> Reporter:
+    return Reporter(clock, lanes=lanes, update_period_steps=period, rolling_episodes=rolling, device=CPU)
+
+
+def report(reporter: Reporter, clock: Clock, steps: StepBatch, updates=()) -> list[Row]:
+    clock.advance(steps=int(np.count_nonzero(~steps.first)), updates=len(updates))
+    return list(reporter.rows(Tick(0.5, steps, list(updates)), replay_transitions=7))
+
+
+def test_return_is_the_sum_of_unclipped_rewards() -> None:
+    tracker = EpisodeTracker(1)
+    tracker.finished(step(reward=200.0))
+    (episode,) = tracker.finished(step(reward=-7.5, over=[0]))
+    assert (episode.episode_return, episode.length_steps) == (192.5, 2)
+
+
+def test_episode_goes_on_over_a_lost_life() -> None:
+    tracker = EpisodeTracker(1)
+    assert tracker.finished(step(reward=1.0, lost=[0])) == []
+    (episode,) = tracker.finished(step(reward=1.0, over=[0], lost=[0]))
+    assert episode.episode_return == 2.0
+
+
+def test_reset_row_lengthens_no_episode() -> None:
+    tracker = EpisodeTracker(1)
+    tracker.finished(step(over=[0]))
+    tracker.finished(step(first=[0]))
+    tracker.finished(step(reward=1.0))
+    (episode,) = tracker.finished(step(reward=1.0, over=[0]))
+    assert (episode.length_steps, episode.episode_return) == (2, 2.0)
+
+
+def test_lanes_keep_episodes_of_their_own() -> None:
+    tracker = EpisodeTracker(3)
+    tracker.finished(step(3, reward=1.0, over=[1]))
+    ended = tracker.finished(step(3, reward=1.0, over=[0], capped=[2]))
+    assert [(episode.lane, episode.episode_return) for episode in ended] == [(0, 2.0), (2, 2.0)]
+
+
+def test_end_reason_tells_a_finished_game_from_one_that_was_cut() -> None:
+    ended = EpisodeTracker(2).finished(step(2, over=[0], capped=[1]))
+    assert [episode.end_reason for episode in ended] == ["game_over", "frame_cap"]
+
+
+def test_D02_rows_of_a_real_run_hold_exactly_the_declared_columns() -> None:
+    with begun(tiny_spec()) as training:
+        rows = [
+            row
+            for tick in q_learning(training)
+            for row in training.reporter.rows(tick, replay_transitions=training.replay.num_transitions)
+        ]
+    assert {(row.table, tuple(row.values)) for row in rows if row.table == "train_log"} == {
+        ("train_log", column_names("train_log"))
+    }
+    assert {tuple(sorted(row.values)) for row in rows if row.table == "update_log"} == {
+        tuple(sorted(column_names("update_log")))
+    }
+
+
+def test_D02_every_metric_of_a_learning_period_is_a_number() -> None:
+    with begun(tiny_spec()) as training:
+        rows = [
+            row
+            for tick in q_learning(training)
+            for row in training.reporter.rows(tick, replay_transitions=training.replay.num_transitions)
+            if row.table == "update_log"
+        ]
+    assert all(math.isfinite(value) for value in rows[-1].values.values())
+
+
+def test_rows_of_a_period_come_at_its_multiples() -> None:
+    clock = Clock(frame_skip=4, prefill_steps=0)
+    reporter = make_reporter(clock, period=10)
+    rows = [row for _ in range(35) for row in report(reporter, clock, step())]
+    assert [(row.values["step"], row.values["env_frames"]) for row in rows] == [(10, 40), (20, 80), (30, 120)]
+
+
+def test_lanes_that_jump_over_a_multiple_give_one_row_for_it() -> None:
+    clock = Clock(frame_skip=4, prefill_steps=0)
+    reporter = make_reporter(clock, lanes=8, period=10)
+    rows = [row for _ in range(5) for row in report(reporter, clock, step(8))]
+    assert [row.values["step"] for row in rows] == [16, 24, 32, 40]
+
+
+def test_rolling_mean_is_over_the_last_episodes() -> None:
+    clock = Clock(frame_skip=4, prefill_steps=0)
+    reporter = make_reporter(clock, period=5, rolling=3)
+    rows = [report(reporter, clock, step(reward=reward, over=[0])) for reward in (1.0, 2.0, 3.0, 4.0, 8.0)]
+    assert rows[-1][-1].values["rolling_return"] == 5.0
+
+
+def test_rolling_mean_is_empty_before_the_first_episode_ends() -> None:
+    clock = Clock(frame_skip=4, prefill_steps=0)
+    (row,) = report(make_reporter(clock, period=1), clock, step())
+    assert math.isnan(row.values["rolling_return"])
+
+
+def test_episode_row_counts_frames_by_the_frame_skip() -> None:
+    clock = Clock(frame_skip=3, prefill_steps=0)
+    reporter = make_reporter(clock)
+    report(reporter, clock, step())
+    (row,) = report(reporter, clock, step(over=[0]))
+    assert (row.values["episode_length_steps"], row.values["episode_length_frames"]) == (2, 6)
+
+
+def test_period_reports_means_and_the_largest_value() -> None:
+    meter = UpdateMeter(CPU)
+    meter.add(measured(loss=1.0, max_q=-5.0, grad_norm=2.0))
+    meter.add(measured(loss=2.0, max_q=-3.0, grad_norm=4.0))
+    taken = meter.take()
+    assert (taken["loss"], taken["max_q"], taken["grad_norm"], taken["max_grad_norm"]) == (
+        1.5,
+        -3.0,
+        3.0,
+        4.0,
+    )
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_D03_nan_in_any_update_reaches_the_periods_row(place: int) -> None:
+    meter = UpdateMeter(CPU)
+    for update in range(3):
+        meter.add(measured(loss=math.nan, max_q=math.nan) if update == place else measured())
+    taken = meter.take()
+    assert math.isnan(taken["loss"])
+    assert math.isnan(taken["max_q"])
+
+
+def test_period_forgets_the_one_before() -> None:
+    meter = UpdateMeter(CPU)
+    meter.add(measured(loss=math.nan, max_q=100.0))
+    meter.take()
+    meter.add(measured(loss=2.0, max_q=1.0))
+    taken = meter.take()
+    assert (taken["loss"], taken["max_q"]) == (2.0, 1.0)
+
+
+def test_period_without_an_update_reports_nothing() -> None:
+    assert all(math.isnan(value) for value in UpdateMeter(CPU).take().values())
+
+
+def test_P11_sums_are_kept_in_double_precision() -> None:
+    meter = UpdateMeter(CPU)
+    meter.add(measured(loss=2.0**25))
+    for _ in range(7):
+        meter.add(measured(loss=1.0))
+    assert meter.take()["loss"] == (2**25 + 7) / 8
+
+
+def test_loaded_reporter_goes_on_as_the_saved_one_would() -> None:
+    clock = Clock(frame_skip=4, prefill_steps=0)
+    saved = make_reporter(clock, lanes=2)
+    for number in range(7):
+        report(saved, clock, step(2, reward=1.0, over=[number % 3]), [measured(loss=float(number))])
+    other_clock = Clock(frame_skip=4, prefill_steps=0, steps=clock.steps, updates=clock.updates)
+    loaded = make_reporter(other_clock, lanes=2)
+    loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
+    rows = [
+        [report(reporter, of_it, step(2, reward=1.0, over=[number % 3])) for number in range(9)]
+        for reporter, of_it in ((saved, clock), (loaded, other_clock))
+    ]
+    assert repr(rows[0]) == repr(rows[1])  # as text, in which NaN equals NaN
+
+
+class Hands:
+    """A clock that is set by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
+    return Hands(monkeypatch)
+
+
+def test_stopwatch_adds_up_each_part(hands: Hands) -> None:
+    watch = Stopwatch()
+    act, learn = (watch.timed(part, hands.pass_seconds) for part in ("act", "learn"))
+    act(1.0)
+    learn(2.0)
+    act(4.0)
+    hands.pass_seconds(1.0)
+    assert watch.lap() == (8.0, {"act": 5.0, "learn": 2.0})
+
+
+def test_stopwatch_begins_each_lap_at_nothing(hands: Hands) -> None:
+    watch = Stopwatch()
+    watch.timed("act", hands.pass_seconds)(3.0)
+    watch.lap()
+    hands.pass_seconds(1.0)
+    assert watch.lap() == (1.0, {"act": 0.0})
+
+
+def test_stopwatch_leaves_out_what_is_paused(hands: Hands) -> None:
+    watch = Stopwatch()
+    hands.pass_seconds(2.0)
+    with watch.paused():
+        hands.pass_seconds(100.0)
+    hands.pass_seconds(1.0)
+    assert watch.lap()[0] == 3.0
+
+
+def test_stopwatch_counts_a_part_that_fails(hands: Hands) -> None:
+    watch = Stopwatch()
+
+    def fail() -> None:
+        hands.pass_seconds(2.0)
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011 — the error is our own
+        watch.timed("act", fail)()
+    assert watch.lap()[1] == {"act": 2.0}
+
+
+def throughput_row(hands: Hands) -> Row:
+    watch = Stopwatch()
+    parts = {part: watch.timed(part, hands.pass_seconds) for part in ("act", "emulate", "learn", "store")}
+    throughput = Throughput(watch)
+    throughput.begin(env_frames=400, updates=25)
+    for part, seconds in zip(parts, (1.0, 2.0, 4.0, 0.5), strict=True):
+        parts[part](seconds)
+    hands.pass_seconds(0.5)
+    values = {"step": 300, "env_frames": 1_200, "updates": 75}
+    return throughput.row(Row(table="update_log", values=values), elapsed_seconds=99.0)
+
+
+def test_P06_shares_of_training_time_sum_to_one(hands: Hands) -> None:
+    values = throughput_row(hands).values
+    shares = [values[f"{part}_share"] for part in ("act", "emulate", "learn", "store", "other")]
+    assert shares == [0.125, 0.25, 0.5, 0.0625, 0.0625]
+
+
+def test_speed_is_of_the_period_alone(hands: Hands) -> None:
+    values = throughput_row(hands).values
+    assert (values["frames_per_second"], values["updates_per_second"]) == (100.0, 6.25)
+
+
+def test_throughput_row_holds_exactly_the_declared_columns(hands: Hands) -> None:
+    assert tuple(throughput_row(hands).values) == column_names("throughput_log")
