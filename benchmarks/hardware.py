@@ -1,0 +1,19 @@
+"""What every benchmark's JSON says about where and when it was measured."""
+
+import platform
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from atari_dqn.hardware import find_hardware
+from atari_dqn.provenance import versions
+
+
+def circumstances() -> dict[str, object]:
+    """Return date, host, hardware and versions as plain data."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "system": platform.system(),
+        "hardware": asdict(find_hardware(Path.cwd())),
+        "versions": versions(),
+    }
