@@ -14,6 +14,7 @@ from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.rng import torch_seed
+from atari_dqn.sizes import replay_bytes
 from atari_dqn.spec.schema import Optimizer, Spec
 from atari_dqn.types import GameInfo
 
@@ -52,11 +53,10 @@ def build_learner(spec: Spec, info: GameInfo, device: torch.device) -> Learner:
 
 def build_replay(spec: Spec, info: GameInfo, device: torch.device) -> ReplayBuffer:
     """Make the replay where the spec wants it."""
-    place = replay_device(spec.replay.device, learner=device)
-    lanes, stack = spec.env.lanes, spec.env.stack_frames
-    rows = ring_rows(
-        capacity_steps=spec.replay.capacity_steps, lanes=lanes, stack=stack, n_step=spec.toggles.n_step
-    )
+    lanes, stack, capacity = spec.env.lanes, spec.env.stack_frames, spec.replay.capacity_steps
+    needed = replay_bytes(capacity_steps=capacity, screen_size_pixels=spec.env.screen_size_pixels)
+    place = replay_device(spec.replay.device, learner=device, needed_bytes=needed)
+    rows = ring_rows(capacity_steps=capacity, lanes=lanes, stack=stack, n_step=spec.toggles.n_step)
     sampler = UniformSampler(
         capacity=rows * lanes,
         batch_size=spec.learner.batch_size,

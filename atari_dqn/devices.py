@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from atari_dqn.errors import UserError
+from atari_dqn.sizes import CUDA_CONTEXT_BYTES
 
 if TYPE_CHECKING:
     import torch
@@ -26,10 +27,16 @@ def resolve_device(name: str) -> torch.device:
     return torch.device("cuda", index)
 
 
-def replay_device(choice: str, *, learner: torch.device) -> torch.device:
-    """Return where the replay lives; `UserError` for `cuda` where the learner has no GPU."""
+def replay_device(choice: str, *, learner: torch.device, needed_bytes: int) -> torch.device:
+    """Return where the replay lives: `auto` is the learner's device if it fits there, else RAM.
+
+    `UserError` for `cuda` where the learner has no GPU.
+    """
     import torch
 
     if choice == "cuda" and learner.type != "cuda":
         raise UserError(f"replay.device is 'cuda', but the run is on {learner}; set it to 'auto' or 'cpu'")
-    return torch.device("cpu") if choice == "cpu" else learner
+    if choice == "cpu" or learner.type == "cpu":
+        return torch.device("cpu")
+    free, _ = torch.cuda.mem_get_info(learner)
+    return learner if choice == "cuda" or needed_bytes + CUDA_CONTEXT_BYTES <= free else torch.device("cpu")

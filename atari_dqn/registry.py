@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Maps a name to an object given as `"module:attribute"`. A name is used once; an unknown one says more."""
+    """Maps a name to an object given as `"module:attribute"`. A name is used once."""
 
     def __init__(self, kind: str, entries: Iterable[tuple[str, str]]) -> None:
         self.kind = kind

@@ -54,6 +54,10 @@ class EvaluationScore:
         """Standard deviation over episodes, with n − 1; NaN for a single one."""
         return float(np.std(self.returns, ddof=1)) if self.episodes > 1 else float("nan")
 
+    def __str__(self) -> str:
+        spread = f" ± {self.std_return:.2f}" if self.episodes > 1 else ""
+        return f"{self.mean_return:.2f}{spread} over {self.episodes} episode{'s' * (self.episodes > 1)}"
+
     def row(self) -> dict[str, float | int | str]:
         """Return the columns of eval_log that the episodes decide."""
         return {

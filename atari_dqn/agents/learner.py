@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -46,9 +47,17 @@ class Learner:
     """Holds the online and the target network and moves the one toward the other's targets."""
 
     def __init__(
-        self, *, online: QNetwork, target: QNetwork, optimizer: Optimizer, target_rule: TargetRule,
-        loss: str, reduction: str, max_grad_norm: float, target_period_updates: int,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        online: QNetwork,
+        target: QNetwork,
+        optimizer: Optimizer,
+        target_rule: TargetRule,
+        loss: str,
+        reduction: str,
+        max_grad_norm: float,
+        target_period_updates: int,
+    ) -> None:
         self.online, self.target, self.optimizer = online, target, optimizer
         self._target_rule, self._loss, self._reduce = target_rule, LOSSES[loss], REDUCTIONS[reduction]
         self._max_grad_norm = max_grad_norm
@@ -79,7 +88,11 @@ class Learner:
 
     def _clip_gradients(self) -> Float[Tensor, ""]:
         """Scale the gradients to the largest norm allowed; return the norm they had."""
-        return nn.utils.clip_grad_norm_(self.online.parameters(), self._max_grad_norm, foreach=True)
+        gradients = [weight.grad for weight in self.online.parameters() if weight.grad is not None]
+        norm = nn.utils.get_total_norm(gradients, foreach=True)
+        if math.isfinite(self._max_grad_norm):
+            nn.utils.clip_grads_with_norm_(self.online.parameters(), self._max_grad_norm, norm, foreach=True)
+        return norm
 
     def state_dict(self) -> StateDict:
         """Return both networks, the optimizer and the count of updates."""
@@ -99,9 +112,12 @@ class Learner:
 
 
 def _update_metrics(
-    losses: Float[Tensor, "B"], q_tm1: Float[Tensor, "B A"], td_error: Float[Tensor, "B"],
-    batch: Minibatch, grad_norm: Float[Tensor, ""],
-) -> UpdateMetrics:  # fmt: skip
+    losses: Float[Tensor, "B"],
+    q_tm1: Float[Tensor, "B A"],
+    td_error: Float[Tensor, "B"],
+    batch: Minibatch,
+    grad_norm: Float[Tensor, ""],
+) -> UpdateMetrics:
     return {
         "loss": losses.mean(),
         "mean_q": learning.taken(q_tm1, batch.a_tm1).mean(),

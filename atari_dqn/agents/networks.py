@@ -18,9 +18,21 @@ HIDDEN_UNITS = 512
 
 
 class Torso(nn.Module):
-    """What sees: stacked frames scaled to [0, 1] in, `num_features` features out."""
+    """What sees: stacked frames in, as floats from 0 to 255, `num_features` features out."""
 
     num_features: int
+
+
+class PixelConv2d(nn.Conv2d):
+    """A convolution of pixels scaled to [0, 1] that takes them as they are: it scales its weights instead.
+
+    The same function, without a pass over the frames; and 0 to 255 are exact in bf16, 0 to 1 are not.
+    """
+
+    def forward(self, pixels: Float[Tensor, "B S H W"]) -> Float[Tensor, "B C H2 W2"]:
+        """Return the convolution of `pixels / 255`."""
+        convolved: Tensor = self._conv_forward(pixels, self.weight / 255.0, self.bias)
+        return convolved
 
 
 class NatureTorso(Torso):
@@ -30,14 +42,14 @@ class NatureTorso(Torso):
         super().__init__()
         channels = (stack, *(out for out, _, _ in CONVOLUTIONS))
         self.convolutions = nn.ModuleList(
-            nn.Conv2d(before, out, kernel, stride)
-            for before, (out, kernel, stride) in zip(channels, CONVOLUTIONS, strict=False)
+            (nn.Conv2d if place else PixelConv2d)(channels[place], out, kernel, stride)
+            for place, (out, kernel, stride) in enumerate(CONVOLUTIONS)
         )
         self.hidden = nn.Linear(_flat_features(frame_shape), HIDDEN_UNITS)
         self.num_features = HIDDEN_UNITS
 
     def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
-        """Return the features of frames scaled to [0, 1]."""
+        """Return the features of pixels from 0 to 255."""
         for convolution in self.convolutions:
             x = F.relu(convolution(x))
         return F.relu(self.hidden(x.flatten(1)))
@@ -75,14 +87,15 @@ class QNetwork(nn.Module):
         super().__init__()
         self.torso, self.head = torso, head
         self.bf16 = precision == "bf16"
+        self.dtype = torch.bfloat16 if self.bf16 else torch.float32
         self.layout = torch.contiguous_format if self.bf16 else torch.channels_last
         self.to(memory_format=self.layout)  # type: ignore[call-overload]
 
     def forward(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "B A"]:
         """Return the action values of stacked frames."""
-        x = frames.to(torch.float32, memory_format=self.layout) / 255.0
+        pixels = frames.to(self.dtype, memory_format=self.layout)
         with torch.autocast(frames.device.type, torch.bfloat16, enabled=self.bf16):
-            features = self.torso(x)
+            features = self.torso(pixels)
         values: Tensor = self.head(features.float())
         return values
 

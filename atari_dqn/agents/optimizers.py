@@ -20,13 +20,20 @@ class DeepMindRMSProp(Optimizer):
     """
 
     def __init__(
-        self, parameters: Iterable[nn.Parameter], *, lr: float, eps: float, gradient_decay: float,
+        self,
+        parameters: Iterable[nn.Parameter],
+        *,
+        lr: float,
+        eps: float,
+        gradient_decay: float,
         squared_gradient_decay: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         defaults = {
-            "lr": lr, "eps": eps, "gradient_decay": gradient_decay,
+            "lr": lr,
+            "eps": eps,
+            "gradient_decay": gradient_decay,
             "squared_gradient_decay": squared_gradient_decay,
-        }  # fmt: skip
+        }
         super().__init__(parameters, defaults)
         for group in self.param_groups:
             for parameter in group["params"]:
@@ -58,9 +65,12 @@ class DeepMindRMSProp(Optimizer):
 def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
     """Make the Lua code's RMSProp. `epsilon` lies inside the root."""
     return DeepMindRMSProp(
-        parameters, lr=values["learning_rate"], eps=values["epsilon"],
-        gradient_decay=values["gradient_decay"], squared_gradient_decay=values["squared_gradient_decay"],
-    )  # fmt: skip
+        parameters,
+        lr=values["learning_rate"],
+        eps=values["epsilon"],
+        gradient_decay=values["gradient_decay"],
+        squared_gradient_decay=values["squared_gradient_decay"],
+    )
 
 
 def adam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:

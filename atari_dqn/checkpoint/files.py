@@ -7,6 +7,7 @@ was, it names the file.
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 from pathlib import Path
@@ -28,7 +29,7 @@ _ARRAY_KEY = "$array"
 def write_state(directory: Path, agent: StateDict, rest: StateDict) -> None:
     """Write a state's files into an existing directory. `OSError` if the disk refuses."""
     (directory / ARRAYS).mkdir()
-    torch.save(agent, directory / AGENT)
+    (directory / AGENT).write_bytes(_as_bytes(agent))
     plain = map_leaves(rest, lambda path, leaf: _put_array(directory, path, leaf) if is_array(leaf) else leaf)
     (directory / STATE).write_text(json.dumps(plain, allow_nan=True))
 
@@ -57,10 +58,24 @@ def read_rest(directory: Path) -> StateDict:
     return state
 
 
+def _as_bytes(agent: StateDict) -> memoryview:
+    """Return what `torch.save` writes; by itself it tells of a full disk with an error that names no cause."""
+    buffer = io.BytesIO()
+    torch.save(agent, buffer)
+    return buffer.getbuffer()
+
+
 def _put_array(directory: Path, path: str, leaf: Any) -> dict[str, str]:
     name = f"{ARRAYS}/{path}.npy"
-    np.save(directory / name, as_array(leaf), allow_pickle=False)
+    _write_array(directory / name, as_array(leaf))
     return {_ARRAY_KEY: name}
+
+
+def _write_array(path: Path, array: np.ndarray) -> None:
+    """Write an `.npy` file; `np.save` would hide the cause of a write that fails, such as a full disk."""
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(array.reshape(-1).view(np.uint8))
 
 
 def _take_arrays(directory: Path, tree: Any) -> Any:

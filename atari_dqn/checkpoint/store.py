@@ -17,6 +17,7 @@ from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import (
     fsync_directory,
+    json_document,
     sha256_of_file,
     write_failure,
     write_json_atomically,
@@ -26,6 +27,7 @@ from atari_dqn.types import StateDict
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 CATALOG = "catalog.json"
+_MANIFEST_KEYS = ("step", "state_digest", "timestamp", "files")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +54,15 @@ class CheckpointStore:
         """Save a state and return its digest. `UserError` if the disk refuses; what was there stays whole.
 
         The digest is of `training` alone: `bookkeeping` holds what may differ between equal runs, such as
-        elapsed time. A step that is saved already is left as it is.
+        elapsed time. A step that is saved already is left as it is, and so is its score if none is given.
         """
         digest = tree_digest(training)
         name = f"step_{step:09d}"
-        final = self.folder / name
-        if not final.exists():
-            self._write(final, step, digest, training, bookkeeping)
-        self._enter(CatalogEntry(step=step, path=name, eval_score=eval_score, timestamp=_now()))
+        saved = next((entry for entry in self.catalog() if entry.step == step), None)
+        if saved is None:
+            self._write(self.folder / name, step, digest, training, bookkeeping)
+        if saved is None or eval_score is not None:
+            self._enter(CatalogEntry(step=step, path=name, eval_score=eval_score, timestamp=_now()))
         self._point("latest", name)
         self._point_to_best()
         self._prune()
@@ -91,12 +94,13 @@ class CheckpointStore:
         self, final: Path, step: int, digest: str, training: StateDict, bookkeeping: StateDict
     ) -> None:
         partial = final.with_name(f".{final.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)  # of a process that died while it wrote
+        for left_over in (partial, final):  # by a process that died before the catalog listed it
+            shutil.rmtree(left_over, ignore_errors=True)
         try:
             partial.mkdir(parents=True)
             rest = {key: part for key, part in training.items() if key != "learner"}
             write_state(partial, training["learner"], {"training": rest, "bookkeeping": bookkeeping})
-            write_json_atomically(partial / MANIFEST, _manifest(partial, step, digest))
+            (partial / MANIFEST).write_bytes(json_document(_manifest(partial, step, digest)))
             _flush(partial)
             partial.rename(final)
             fsync_directory(self.folder)
@@ -105,9 +109,9 @@ class CheckpointStore:
             raise write_failure(final, error) from error
 
     def _enter(self, entry: CatalogEntry) -> None:
-        others = [known for known in self.catalog() if known.step != entry.step]
-        entries = sorted([*others, entry], key=lambda known: known.step)
-        write_json_atomically(self.folder / CATALOG, [asdict(known) for known in entries])
+        # A later step than the newest is of a past that a crash cut off from `latest`: it is played again.
+        earlier = [known for known in self.catalog() if known.step < entry.step]
+        write_json_atomically(self.folder / CATALOG, [asdict(known) for known in [*earlier, entry]])
 
     def _point(self, link: str, name: str) -> None:
         """Switch a symlink in one step."""
@@ -169,6 +173,9 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise DamagedError(f"{path}: is no manifest of a checkpoint ({error})") from error
     if version != SCHEMA_VERSION:
         raise DamagedError(f"{path}: schema version {version}; this program reads {SCHEMA_VERSION}")
+    missing = [key for key in _MANIFEST_KEYS if key not in manifest]
+    if missing:
+        raise DamagedError(f"{path}: is no manifest of a checkpoint (it lacks {', '.join(missing)})")
     return manifest
 
 

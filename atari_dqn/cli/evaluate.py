@@ -53,8 +53,7 @@ def _text(result: CheckpointScore) -> str:
     return "\n".join(
         [
             f"{result.checkpoint} ({result.env_frames:,} frames)",
-            f"  return  {score.mean_return:.2f} ± {score.std_return:.2f} over {score.episodes} episodes,"
-            f" from {min(score.returns):g} to {max(score.returns):g}",
+            f"  return  {score}, from {min(score.returns):g} to {max(score.returns):g}",
             f"  length  {sum(score.lengths_frames) / score.episodes:,.0f} frames;"
             f" {score.end_reasons.count('game_over')} ended by the game,"
             f" {score.end_reasons.count('frame_cap')} by the cap",

@@ -47,7 +47,7 @@ def train(
     actions = game_info(resolved.spec).num_actions
     check_fits(make_plan(resolved.spec, num_actions=actions, device=str(chosen), hardware=hardware), hardware)
     origin = launch.Origin(command_line=sys.argv, hardware=hardware)
-    with _view(resolved, resolved.spec.training.total_frames, plain=plain) as view:
+    with _view(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as view:
         summary = launch.start(resolved, path, device=chosen, views=[view], origin=origin)
     typer.echo(result_text(path, summary))
 
@@ -56,7 +56,9 @@ def resume(run_dir: Path, *, frames: int | None, device: str, plain: bool) -> No
     """Continue a run."""
     resolved = load_resolved(RunDirectory.open(run_dir).spec)
     chosen = resolve_device(device)
-    with _view(resolved, frames or resolved.spec.training.total_frames, plain=plain) as view:
+    with _view(
+        run_dir.resolve().name, resolved, frames or resolved.spec.training.total_frames, plain=plain
+    ) as view:
         summary = launch.resume(run_dir, device=chosen, views=[view], total_frames=frames)
     typer.echo(result_text(run_dir, summary))
 
@@ -88,10 +90,10 @@ def result_text(path: Path, summary: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _view(resolved: ResolvedSpec, total_frames: int, *, plain: bool) -> Iterator[Sink]:
+def _view(name: str, resolved: ResolvedSpec, total_frames: int, *, plain: bool) -> Iterator[Sink]:
     """Show the run on the terminal, or as lines where there is none, until the block ends."""
     console = Console()
-    title = f"{resolved.name}  track {resolved.track_label}  seed {resolved.spec.seed}"
+    title = f"{name}  track {resolved.track_label}  seed {resolved.spec.seed}"
     view: LiveView | PlainView = (
         LiveView(title=title, total_frames=total_frames, console=console)
         if suits_live_view(console) and not plain

@@ -20,7 +20,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """Something that happened once: a line of events.jsonl. `kind` is a word, `message` a sentence for people."""
+    """What happened once: a line of events.jsonl. `kind` is a word, `message` a sentence for people."""
 
     kind: str
     step: int

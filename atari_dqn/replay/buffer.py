@@ -63,9 +63,14 @@ class ReplayBuffer:
         later = self.ring.ahead(cell, window.span_steps)
         s_tm1, s_t = self.ring.stacks(torch.cat([cell, later])).chunk(2)
         return Minibatch(
-            s_tm1=s_tm1, a_tm1=self.ring.action[cell].long(), r_t=window.r_t,
-            discount_t=window.discount_t, s_t=s_t, weight=weight, cell=cell,
-        )  # fmt: skip
+            s_tm1=s_tm1,
+            a_tm1=self.ring.action[cell].long(),
+            r_t=window.r_t,
+            discount_t=window.discount_t,
+            s_t=s_t,
+            weight=weight,
+            cell=cell,
+        )
 
     @property
     def num_transitions(self) -> int:

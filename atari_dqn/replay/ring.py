@@ -23,9 +23,6 @@ from torch import Tensor
 
 from atari_dqn.types import StateDict, StepBatch
 
-ROW_BYTES_BESIDE_FRAME = 12
-"""action i16, reward f32, discount f32, start and is_step: what a cell costs beside its frame."""
-
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -68,10 +65,13 @@ class FrameRing:
         self._store_frames(step)
 
     def append(
-        self, action: Int64[np.ndarray, "E"], reward: Float[np.ndarray, "E"], discount: Float[np.ndarray, "E"],
+        self,
+        action: Int64[np.ndarray, "E"],
+        reward: Float[np.ndarray, "E"],
+        discount: Float[np.ndarray, "E"],
         step: StepBatch,
-    ) -> None:  # fmt: skip
-        """Complete the newest row with what was done on it, and store the frames that followed as the next."""
+    ) -> None:
+        """Complete the newest row with what was done on it; store the frames that followed as the next."""
         cells = self._cells_of(self.newest)
         self.action[cells] = torch.from_numpy(action.astype(np.int16)).to(self.device)
         self.reward[cells] = torch.from_numpy(reward.astype(np.float32)).to(self.device)
@@ -121,9 +121,13 @@ class FrameRing:
 
     def _tables(self) -> dict[str, Tensor]:
         return {
-            "frame": self.frame, "action": self.action, "reward": self.reward,
-            "discount": self.discount, "start": self.start, "is_step": self.is_step,
-        }  # fmt: skip
+            "frame": self.frame,
+            "action": self.action,
+            "reward": self.reward,
+            "discount": self.discount,
+            "start": self.start,
+            "is_step": self.is_step,
+        }
 
     def _store_frames(self, step: StepBatch) -> None:
         self.newest += 1

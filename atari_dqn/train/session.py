@@ -162,7 +162,7 @@ class Session:
         protocol = session_protocol(self.spec, kind, self.training.lanes.info.rom_md5)
         where: dict[str, Value] = {"step": clock.steps, "env_frames": clock.env_frames, "eval_type": kind}
         self.sinks.handle(Row(table="eval_log", values=where | score.row() | {"protocol": protocol.digest()}))
-        message = f"{kind} evaluation: {score.mean_return:.2f} ± {score.std_return:.2f} over {score.episodes}"
+        message = f"{kind} evaluation: {score}"
         self.notice("evaluation", message, returns=score.returns, lengths_frames=score.lengths_frames)
 
     def _save(self, score: EvaluationScore | None = None) -> str:

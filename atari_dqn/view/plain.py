@@ -27,6 +27,8 @@ class PlainView:
     def handle(self, event: Event) -> None:
         """Write what an event has to say."""
         if isinstance(event, Notice):
+            if event.kind == "evaluation":  # its row of eval_log says it
+                return
             self._write(f"{count(event.env_frames):>6}  {event.kind}: {event.message}")
         elif isinstance(event, Progress):
             self._begin_activity(event)
