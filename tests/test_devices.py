@@ -47,14 +47,34 @@ def test_unknown_device_is_a_users_error(name: str) -> None:
         resolve_device(name)
 
 
-def test_replay_goes_where_the_learner_is_by_default() -> None:
-    assert replay_device("auto", learner=torch.device("cuda", 1)) == torch.device("cuda", 1)
+GB = 10**9
+GPU = torch.device("cuda", 1)
+
+
+def room(monkeypatch: pytest.MonkeyPatch, free_bytes: int) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free_bytes, 80 * GB))
+
+
+def test_replay_goes_where_the_learner_is_if_it_fits_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    room(monkeypatch, 9 * GB)
+    assert replay_device("auto", learner=GPU, needed_bytes=7 * GB) == GPU
+
+
+def test_replay_that_does_not_fit_beside_the_learner_goes_to_main_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room(monkeypatch, 7 * GB)
+    assert replay_device("auto", learner=GPU, needed_bytes=7 * GB) == torch.device("cpu")
+
+
+def test_replay_of_a_learner_without_gpu_is_in_main_memory() -> None:
+    assert replay_device("auto", learner=torch.device("cpu"), needed_bytes=1) == torch.device("cpu")
 
 
 def test_replay_stays_in_main_memory_if_told_so() -> None:
-    assert replay_device("cpu", learner=torch.device("cuda", 0)) == torch.device("cpu")
+    assert replay_device("cpu", learner=GPU, needed_bytes=1) == torch.device("cpu")
 
 
 def test_replay_on_a_gpu_that_the_learner_does_not_use_is_refused() -> None:
     with pytest.raises(UserError, match=r"replay.device is 'cuda', but the run is on cpu"):
-        replay_device("cuda", learner=torch.device("cpu"))
+        replay_device("cuda", learner=torch.device("cpu"), needed_bytes=1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +41,9 @@ def read_agent(directory: Path, device: torch.device) -> StateDict:
     path = directory / AGENT
     try:
         state: StateDict = torch.load(path, map_location=device, weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
-        raise DamagedError(f"{path}: cannot be read as weights: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # a file that was tampered with can make the reader raise anything
+        cause = next(iter(str(error).splitlines()), type(error).__name__)
+        raise DamagedError(f"{path}: cannot be read as weights: {cause}") from error
     return state
 
 
@@ -59,7 +59,7 @@ def read_rest(directory: Path) -> StateDict:
 
 
 def _as_bytes(agent: StateDict) -> memoryview:
-    """Return what `torch.save` writes; by itself it tells of a full disk with an error that names no cause."""
+    """Return what `torch.save` writes; its own error for a full disk names no cause."""
     buffer = io.BytesIO()
     torch.save(agent, buffer)
     return buffer.getbuffer()
@@ -75,7 +75,7 @@ def _write_array(path: Path, array: np.ndarray) -> None:
     """Write an `.npy` file; `np.save` would hide the cause of a write that fails, such as a full disk."""
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-        file.write(array.reshape(-1).view(np.uint8))
+        file.write(array.reshape(-1).view(np.uint8).data)
 
 
 def _take_arrays(directory: Path, tree: Any) -> Any:

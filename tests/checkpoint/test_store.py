@@ -1,0 +1,321 @@
+import json
+import os
+import pickle
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from atari_dqn.checkpoint.files import read_agent
+from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, verify
+from atari_dqn.checkpoint.tree import tree_digest
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files import sha256_of_file
+
+CPU = torch.device("cpu")
+
+
+def training_state(step: int = 1) -> dict[str, Any]:
+    return {
+        "clock": {"steps": step, "updates": 2},
+        "learner": {"online": {"weight": torch.full((3,), float(step))}, "updates": 2},
+        "replay": {"ring": {"frame": torch.arange(12, dtype=torch.uint8).reshape(3, 2, 2)}, "first": 0},
+        "policy": {"state": 2**127 + 1, "nan": float("nan"), "none": None, "empty": []},
+        "returns": np.array([1.5, -2.0]),
+    }
+
+
+def save(store: CheckpointStore, step: int, score: float | None = None, **bookkeeping: Any) -> str:
+    return store.save(step=step, training=training_state(step), bookkeeping=bookkeeping, eval_score=score)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CheckpointStore:
+    return CheckpointStore(tmp_path / "checkpoints", keep_last=1)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_loaded_state_has_the_saved_ones_digest(store: CheckpointStore) -> None:
+    digest = save(store, 7)
+    training, _ = load_checkpoint(store.latest(), CPU)
+    assert tree_digest(training) == digest == tree_digest(training_state(7))
+
+
+def test_bookkeeping_comes_back_and_is_not_in_the_digest(store: CheckpointStore, tmp_path: Path) -> None:
+    other = CheckpointStore(tmp_path / "other")
+    assert save(store, 7, elapsed_seconds=1.5) == save(other, 7, elapsed_seconds=99.0)
+    assert load_checkpoint(store.latest(), CPU)[1] == {"elapsed_seconds": 1.5}
+
+
+def test_manifest_has_the_sha256_of_every_other_file_and_the_state_digest(store: CheckpointStore) -> None:
+    digest = save(store, 7)
+    directory = store.latest()
+    manifest = json.loads((directory / "manifest.json").read_text())
+    files = [path for path in directory.rglob("*") if path.is_file() and path.name != "manifest.json"]
+    assert manifest["state_digest"] == digest
+    assert {name: entry["sha256"] for name, entry in manifest["files"].items()} == {
+        path.relative_to(directory).as_posix(): sha256_of_file(path) for path in files
+    }
+    assert len(files) == 4  # agent.pt, state.json, two arrays
+
+
+def test_D17_catalog_entry_has_step_path_score_and_time_in_utc(store: CheckpointStore) -> None:
+    save(store, 500_000, 12.5)
+    (entry,) = json.loads((store.folder / "catalog.json").read_text())
+    told = datetime.fromisoformat(entry.pop("timestamp"))
+    assert entry == {"step": 500_000, "path": "step_000500000", "eval_score": 12.5}
+    assert told.utcoffset() == datetime.now(UTC).utcoffset()
+    assert abs((datetime.now(UTC) - told).total_seconds()) < 60
+
+
+def test_newest_and_best_are_symlinks(store: CheckpointStore) -> None:
+    for step, score in ((1, 3.0), (2, 9.0), (3, 5.0)):
+        save(store, step, score)
+    links = {name: str((store.folder / name).readlink()) for name in ("latest", "best")}
+    assert links == {"latest": "step_000000003", "best": "step_000000002"}
+
+
+def test_of_equal_scores_the_earliest_is_best(store: CheckpointStore) -> None:
+    for step in (1, 2):
+        save(store, step, 4.0)
+    assert store.best() == store.folder.resolve() / "step_000000001"
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (2, 3)])
+@pytest.mark.parametrize("kind", [np.bool_, np.int16, np.float64])
+def test_arrays_of_every_shape_and_kind_come_back(store: CheckpointStore, shape, kind) -> None:
+    array = np.ones(shape, dtype=kind)
+    store.save(step=1, training=training_state() | {"array": array}, bookkeeping={}, eval_score=None)
+    found = load_checkpoint(store.latest(), CPU)[0]["array"]
+    assert (found.dtype, found.shape, found.tolist()) == (array.dtype, array.shape, array.tolist())
+
+
+def test_run_without_a_score_has_no_best(store: CheckpointStore) -> None:
+    save(store, 1)
+    assert store.best() is None
+
+
+def test_older_checkpoints_go_but_the_best_stays(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep_last=2)
+    for step, score in enumerate((1.0, 9.0, 3.0, 4.0, 5.0), start=1):
+        save(store, step, score)
+    kept = ["step_000000002", "step_000000004", "step_000000005"]
+    assert names(tmp_path) == ["best", "catalog.json", "latest", *kept]
+    assert [entry.path for entry in store.catalog()] == kept
+
+
+def test_saving_a_step_again_keeps_its_score(store: CheckpointStore) -> None:
+    save(store, 1, 8.0)
+    save(store, 1)  # interrupted right after a full evaluation
+    assert [entry.eval_score for entry in store.catalog()] == [8.0]
+
+
+def test_score_may_come_after_its_checkpoint(store: CheckpointStore) -> None:
+    save(store, 1)  # interrupted inside the evaluation, which is then played again
+    save(store, 1, 8.0)
+    assert [entry.eval_score for entry in store.catalog()] == [8.0]
+    assert store.best() == store.latest()
+
+
+def test_directory_that_the_catalog_does_not_list_is_written_anew(store: CheckpointStore) -> None:
+    (store.folder / "step_000000001").mkdir(parents=True)
+    (store.folder / "step_000000001" / "left_over").touch()
+    save(store, 1)
+    verify(store.latest())
+    assert not (store.latest() / "left_over").exists()
+
+
+def test_resumed_run_outlives_a_later_entry_that_never_became_the_latest(store: CheckpointStore) -> None:
+    save(store, 1)
+    save(store, 5)
+    (store.folder / "latest").unlink()
+    (store.folder / "latest").symlink_to("step_000000001")  # a crash between the catalog and the link
+    save(store, 3)
+    verify(store.latest())
+    assert store.latest().name == "step_000000003"
+
+
+def test_run_without_a_checkpoint_says_so(store: CheckpointStore) -> None:
+    with pytest.raises(DamagedError, match=r"no checkpoint was saved"):
+        store.latest()
+
+
+FILES = ["agent.pt", "state.json", "arrays/training.replay.ring.frame.npy", "arrays/training.returns.npy"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_flipped_bit_is_found_and_its_file_named(store: CheckpointStore, name: str) -> None:
+    save(store, 1)
+    path = store.latest() / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DamagedError, match=rf"{name}: is not what manifest\.json says"):
+        load_checkpoint(store.latest(), CPU)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_truncated_file_is_found_and_named(store: CheckpointStore, name: str) -> None:
+    save(store, 1)
+    os.truncate(store.latest() / name, 10)
+    with pytest.raises(DamagedError, match=rf"{name}: is not what manifest\.json says"):
+        load_checkpoint(store.latest(), CPU)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_missing_file_is_found_and_named(store: CheckpointStore, name: str) -> None:
+    save(store, 1)
+    (store.latest() / name).unlink()
+    with pytest.raises(DamagedError, match=rf"{name}: missing"):
+        load_checkpoint(store.latest(), CPU)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema_version": 1}'])
+def test_manifest_that_is_none_is_damage(store: CheckpointStore, text: str) -> None:
+    save(store, 1)
+    (store.latest() / "manifest.json").write_text(text)
+    with pytest.raises(DamagedError, match=r"manifest\.json: is no manifest"):
+        load_checkpoint(store.latest(), CPU)
+
+
+def test_manifest_of_another_version_is_refused(store: CheckpointStore) -> None:
+    save(store, 1)
+    manifest = json.loads((store.latest() / "manifest.json").read_text()) | {"schema_version": 2}
+    (store.latest() / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DamagedError, match=r"schema version 2; this program reads 1"):
+        load_checkpoint(store.latest(), CPU)
+
+
+def test_folder_without_a_manifest_is_the_users_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"is no checkpoint: it holds no manifest\.json"):
+        load_checkpoint(tmp_path, CPU)
+
+
+@pytest.mark.parametrize("text", ["{", "7", '[{"step": 1}]'])
+def test_catalog_that_is_none_is_damage(store: CheckpointStore, text: str) -> None:
+    save(store, 1)
+    (store.folder / "catalog.json").write_text(text)
+    with pytest.raises(DamagedError, match=r"catalog\.json: is no catalog"):
+        store.catalog()
+
+
+class Hostile:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("by", ["torch", "pickle"])
+def test_D18_hostile_pickle_runs_nothing_and_is_refused(
+    store: CheckpointStore, tmp_path: Path, by: str
+) -> None:
+    save(store, 1)
+    path, victim = store.latest() / "agent.pt", tmp_path / "made_by_the_pickle"
+    if by == "torch":
+        torch.save({"online": Hostile(victim)}, path)
+    else:
+        path.write_bytes(pickle.dumps(Hostile(victim), protocol=2))
+    vouch_for(store.latest(), "agent.pt")
+    with pytest.raises(DamagedError, match=r"agent\.pt: cannot be read as weights"):
+        load_checkpoint(store.latest(), CPU)
+    assert not victim.exists()
+
+
+def test_D18_hostile_array_runs_nothing_and_is_refused(store: CheckpointStore, tmp_path: Path) -> None:
+    save(store, 1)
+    name, victim = "arrays/training.returns.npy", tmp_path / "made_by_the_pickle"
+    np.save(store.latest() / name, np.array([Hostile(victim)], dtype=object), allow_pickle=True)
+    vouch_for(store.latest(), name)
+    with pytest.raises(DamagedError, match=r"state\.json: cannot be read"):
+        load_checkpoint(store.latest(), CPU)
+    assert not victim.exists()
+
+
+def vouch_for(directory: Path, name: str) -> None:
+    """Put a file's true SHA-256 into the manifest, as whoever made the file would."""
+    manifest = json.loads((directory / "manifest.json").read_text())
+    path = directory / name
+    manifest["files"][name] = {"sha256": sha256_of_file(path), "bytes": path.stat().st_size}
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 and no more", b"\x80\x02."])
+def test_file_that_holds_no_weights_is_damage(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "agent.pt").write_bytes(data)
+    with pytest.raises(DamagedError, match=r"agent\.pt: cannot be read as weights"):
+        read_agent(tmp_path, CPU)
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Let the kernel refuse to write a file beyond `size` bytes, as a full disk would."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("size", [100, 900, 2_000])
+def test_P13_write_that_fails_leaves_the_earlier_checkpoint_whole(store: CheckpointStore, size: int) -> None:
+    save(store, 1, 4.0)
+    before = names(store.folder)
+    with largest_file(size), pytest.raises(UserError, match=r"cannot write .*step_000000002: file too large"):
+        store.save(
+            step=2,
+            training=training_state(2) | {"more": [np.zeros(size)]},
+            bookkeeping={"words": "w" * size},
+            eval_score=None,
+        )
+    assert names(store.folder) == before
+    load_checkpoint(store.latest(), CPU)
+
+
+@pytest.mark.parametrize(
+    "fails",
+    ["atari_dqn.checkpoint.files._write_array", "atari_dqn.checkpoint.store._flush", "pathlib.Path.rename"],
+)
+def test_P13_full_disk_is_a_users_error_and_leaves_nothing_partial(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    save(store, 1)
+    before = names(store.folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(fails, refuse)
+        with pytest.raises(UserError, match=r"step_000000002: no space left on device; free space"):
+            save(store, 2)
+    assert names(store.folder) == before
+
+
+def test_P13_process_killed_in_a_save_leaves_a_partial_directory_that_the_next_save_replaces(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    save(store, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr("atari_dqn.checkpoint.store._flush", kill)
+        with pytest.raises(KeyboardInterrupt):
+            save(store, 2)
+    assert store.latest().name == "step_000000001"
+    save(store, 2)
+    verify(store.latest())
+    assert ".step_000000002.partial" not in names(store.folder)
