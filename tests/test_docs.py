@@ -1,0 +1,42 @@
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "benchmarks" / "README.md"]
+START = "pip install -c constraints.txt -e . && dqn train runs/pong_quick.toml"
+TEST = "pip install -c constraints.txt -e '.[dev]' && pytest"
+
+
+@pytest.mark.parametrize("command", [START, TEST])
+def test_readme_gives_the_command_on_a_line_of_its_own(command):
+    assert command in README.splitlines()
+
+
+def test_ci_runs_the_test_command_as_the_readme_gives_it():
+    assert TEST in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page):
+    targets = [target for target in re.findall(r"\]\(([^)#]+)", page.read_text()) if "://" not in target]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_rows_of_deviations_are_numbered_in_order():
+    rows = re.findall(r"^\| D(\d+) \|", (ROOT / "docs" / "deviations.md").read_text(), flags=re.MULTILINE)
+    assert [int(row) for row in rows] == list(range(1, len(rows) + 1))
+
+
+def test_pages_that_the_code_cites_exist():
+    sources = "".join(path.read_text() for path in (ROOT / "atari_dqn").rglob("*.py"))
+    cited = set(re.findall(r"docs/[\w/.-]+\.md", sources))
+    assert "docs/deviations.md" in cited
+    assert [page for page in cited if not (ROOT / page).exists()] == []
+
+
+def test_the_newest_transition_is_deviation_twelve():
+    # atari_dqn/train/loop.py cites the row by its number
+    assert "| D12 | newest transition |" in (ROOT / "docs" / "deviations.md").read_text()
