@@ -68,6 +68,7 @@ class _Evaluation:
         self.network, self.spec, self.lanes, self.episodes = network, spec, lanes, episodes
         self.device = next(network.parameters()).device
         self.playing = np.arange(lanes.num_lanes)
+        self.resetting = np.zeros(lanes.num_lanes, dtype=np.bool_)
         self.streams = [self._stream(int(episode)) for episode in self.playing]
         self.returns = np.zeros(lanes.num_lanes)
         self.steps = np.zeros(lanes.num_lanes, dtype=np.int64)
@@ -91,7 +92,8 @@ class _Evaluation:
         return tuple(self.finished[episode] for episode in range(self.episodes))
 
     def _actions(self, stacks: UInt8[np.ndarray, "E S H W"]) -> Int64[np.ndarray, "E"]:
-        wanted = np.flatnonzero(self.playing < self.episodes)
+        # A reset row ignores its action: a draw for it would shift the stream of all but a lane's first game.
+        wanted = np.flatnonzero((self.playing < self.episodes) & ~self.resetting)
         actions = np.zeros(self.lanes.num_lanes, dtype=np.int64)
         asks = []
         for lane in wanted:
@@ -118,8 +120,9 @@ class _Evaluation:
         """Add one step of every lane; return whether a wanted episode ended."""
         self.returns += step.reward
         self.steps += ~step.first
+        self.resetting = step.ended
         before = len(self.finished)
-        for lane in np.flatnonzero(step.ended):
+        for lane in np.flatnonzero(self.resetting):
             self._finish(int(lane), bool(step.terminated[lane]))
         return len(self.finished) > before
 

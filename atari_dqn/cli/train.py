@@ -19,7 +19,7 @@ from atari_dqn.metrics.events import Sink
 from atari_dqn.plan import check_fits, make_plan
 from atari_dqn.plan_text import plan_text
 from atari_dqn.run import RunDirectory, default_run_dir, refuse_existing
-from atari_dqn.spec.loader import ResolvedSpec, load_resolved, load_spec
+from atari_dqn.spec.loader import ResolvedSpec, load_spec
 from atari_dqn.train import launch
 from atari_dqn.train.rate import measure_frames_per_second
 from atari_dqn.view.live import LiveView, suits_live_view
@@ -54,7 +54,7 @@ def train(
 
 def resume(run_dir: Path, *, frames: int | None, device: str, plain: bool) -> None:
     """Continue a run."""
-    resolved = load_resolved(RunDirectory.open(run_dir).spec)
+    resolved = launch.recorded_spec(RunDirectory.open(run_dir))
     chosen = resolve_device(device)
     with _view(
         run_dir.resolve().name, resolved, frames or resolved.spec.training.total_frames, plain=plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def resume(
     `total_frames` raises the budget. `UserError` for a run that is complete and is not extended.
     """
     run = RunDirectory.open(path)
-    resolved = load_resolved(run.spec)
+    resolved = recorded_spec(run)
     checkpoint = CheckpointStore(run.checkpoints).latest()
     _refuse_finished(run, read_manifest(checkpoint)["step"] * resolved.spec.env.frame_skip, total_frames)
     torch.set_num_threads(run.read_provenance()["torch_threads"])
@@ -77,6 +77,11 @@ def resume(
                 session.extend(total_frames)
                 session.notice("extended", f"the budget is {total_frames:,} frames now")
             return _run(session, resolved, run)
+
+
+def recorded_spec(run: RunDirectory) -> ResolvedSpec:
+    """Return the spec of a run, under the name the run began with."""
+    return replace(load_resolved(run.spec), name=run.read_provenance()["name"])
 
 
 def _refuse_finished(run: RunDirectory, env_frames: int, total_frames: int | None) -> None:
@@ -127,7 +132,7 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
 def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> dict[str, Any]:
     spec, info = resolved.spec, training.lanes.info
     protocols = [session_protocol(spec, kind, info.rom_md5) for kind in ("light", "full", "final")]
-    return provenance(
+    record = provenance(
         command_line=origin.command_line,
         track=resolved.track_label,
         deviations=resolved.deviations,
@@ -138,6 +143,7 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
         torch_threads=torch.get_num_threads(),
         hardware=origin.hardware,
     )
+    return {"name": resolved.name, **record}
 
 
 def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from parts import SIDE, frames, make_network
+from parts import frames, make_network
 from torch import nn
 
 from atari_dqn.agents.init import INITIALIZERS
@@ -62,14 +62,23 @@ def test_W05_gradient_flows_to_every_parameter_at_the_start(init: str, precision
     assert without == []
 
 
-def test_dok_bytes_become_numbers_from_0_to_1() -> None:
+def test_dok_bytes_count_as_numbers_from_0_to_1() -> None:
     network = make_network()
-    seen: list[torch.Tensor] = []
-    network.torso.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    white = torch.full((1, 4, SIDE, SIDE), 255, dtype=torch.uint8)
-    white[0, 0] = 0
-    network(white)
-    assert (seen[0].dtype, seen[0].unique().tolist()) == (torch.float32, [0.0, 1.0])
+    stacks = frames(2)
+    x = stacks / 255.0
+    for place in range(3):
+        found = layer(f"torso.convolutions.{place}", network)
+        assert isinstance(found, nn.Conv2d)
+        x = nn.functional.conv2d(x, found.weight, found.bias, found.stride).relu()
+    expected = layer("torso.hidden", network)(x.flatten(1)).relu()
+    torch.testing.assert_close(network.torso(stacks.float()), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_dok_bytes_become_floats_in_the_network() -> None:
+    network, seen = make_network(), []
+    network.torso.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
+    network(frames(1))
+    assert seen == [torch.float32]
 
 
 def test_layout_in_memory_changes_no_value() -> None:

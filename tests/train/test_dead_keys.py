@@ -1,0 +1,157 @@
+"""Invariant 3: every key of the schema changes something. A key that is added must be added here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
+
+from atari_dqn.assembly import build_network, build_replay
+from atari_dqn.envs.registry import make_lanes
+from atari_dqn.errors import UserError
+from atari_dqn.evaluate import evaluate
+from atari_dqn.metrics.columns import TABLES
+from atari_dqn.spec.keys import KEYS
+
+Overrides = tuple[str, ...]
+PONG = ("game=pong", "env.kind=atari")
+QUICK = ("exploration.epsilon_decay_frames=40",)
+SHORT = ("training.total_frames=640",)
+
+
+@cache
+def learned(*overrides: str) -> str:
+    """The whole state after 95 ticks, 31 of them past the prefill."""
+    return digest_after(tiny_spec(*overrides), 95)
+
+
+@cache
+def budget(*overrides: str) -> int:
+    with begun(tiny_spec(*overrides)) as training:
+        return len(ticks_of(training))
+
+
+@cache
+def first_frames(*overrides: str) -> tuple[object, ...]:
+    spec = tiny_spec(*overrides)
+    lanes = make_lanes(game=spec.game, env=spec.env, num_lanes=1, seed=spec.seed, stream="training")
+    return lanes.info, lanes.reset().frame.tobytes()
+
+
+@cache
+def scores(*overrides: str) -> object:
+    spec = tiny_spec(*overrides)
+    _, network = first_frames(*overrides), build_network(spec, lanes_info(spec), CPU)
+    return evaluate(network, spec, episodes=3)
+
+
+def lanes_info(spec):
+    return make_lanes(game=spec.game, env=spec.env, num_lanes=1, seed=spec.seed, stream="training").info
+
+
+@cache
+def replay_place(*overrides: str) -> str:
+    spec = tiny_spec(*overrides)
+    try:
+        return str(build_replay(spec, lanes_info(spec), CPU).ring.device)
+    except UserError as error:
+        return str(error)
+
+
+@cache
+def files(*overrides: str) -> dict[str, object]:
+    """What a whole run leaves behind, without times."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "run"
+        run(path, *overrides)
+        tables = {name: (path / f"{name}.csv").read_text() for name in TABLES if name != "throughput_log"}
+        checkpoints = sorted(entry.name for entry in (path / "checkpoints").iterdir())
+        return tables | {"checkpoints": checkpoints}
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is set, what is set besides in both runs, and where the difference must show."""
+
+    to: Overrides
+    beside: Overrides = ()
+    shows_in: Callable[..., object] = learned
+
+
+def to(value: str, *beside: str, shows_in: Callable[..., object] = learned) -> Change:
+    return Change((value,), beside, shows_in)
+
+
+CHANGES = {
+    "game": Change(PONG, (), first_frames),
+    "seed": to("seed=2"),
+    "toggles.double": to("toggles.double=true", "optimizer.learning_rate=0.01"),
+    "toggles.n_step": to("toggles.n_step=3"),
+    "env.kind": Change(PONG, (), first_frames),
+    "env.lanes": to("env.lanes=2"),
+    "env.frame_skip": to("env.frame_skip=3"),
+    "env.screen_size_pixels": to("env.screen_size_pixels=40"),
+    "env.resize": to("env.resize=bilinear", *PONG, shows_in=first_frames),
+    "env.stack_frames": to("env.stack_frames=3"),
+    "env.sticky_probability": to("env.sticky_probability=0.5"),
+    "env.noop_max_frames": to("env.noop_max_frames=0"),
+    "env.max_episode_frames": to("env.max_episode_frames=60"),
+    "env.terminal_on_life_loss": to("env.terminal_on_life_loss=false"),
+    "env.full_action_set": to("env.full_action_set=true", *PONG, shows_in=first_frames),
+    "exploration.epsilon_start": to("exploration.epsilon_start=0.1"),
+    "exploration.epsilon_end": to("exploration.epsilon_end=0.9", *QUICK),
+    "exploration.epsilon_decay_frames": to("exploration.epsilon_decay_frames=40"),
+    "replay.capacity_steps": to("replay.capacity_steps=70"),
+    "replay.prefill_steps": to("replay.prefill_steps=70"),
+    "replay.device": to("replay.device=cuda", shows_in=replay_place),
+    "network.init": to("network.init=orthogonal"),
+    "learner.discount": to("learner.discount=0.5"),
+    "learner.batch_size": to("learner.batch_size=4"),
+    "learner.update_period_steps": to("learner.update_period_steps=3"),
+    "learner.target_period_updates": to("learner.target_period_updates=2"),
+    "learner.max_abs_reward": to("learner.max_abs_reward=0.5"),
+    "learner.loss": to("learner.loss=mse", "toggles.n_step=5", "learner.discount=1.0"),
+    "learner.reduction": to("learner.reduction=mean"),
+    "learner.max_grad_norm": to("learner.max_grad_norm=0.001"),
+    "learner.precision": to("learner.precision=bf16"),
+    "optimizer.kind": to("optimizer.kind=adam"),
+    "optimizer.learning_rate": to("optimizer.learning_rate=0.001"),
+    "optimizer.epsilon": to("optimizer.epsilon=0.1"),
+    "optimizer.gradient_decay": to("optimizer.gradient_decay=0.5"),
+    "optimizer.squared_gradient_decay": to("optimizer.squared_gradient_decay=0.5"),
+    "optimizer.beta1": to("optimizer.beta1=0.5", "optimizer.kind=adam"),
+    "optimizer.beta2": to("optimizer.beta2=0.5", "optimizer.kind=adam"),
+    "training.total_frames": to("training.total_frames=600", shows_in=budget),
+    "evaluation.epsilon": to("evaluation.epsilon=1.0", shows_in=scores),
+    "evaluation.max_episode_frames": to("evaluation.max_episode_frames=60", shows_in=scores),
+    "evaluation.light_period_frames": to("evaluation.light_period_frames=200", *SHORT, shows_in=files),
+    "evaluation.light_episodes": to("evaluation.light_episodes=1", *SHORT, shows_in=files),
+    "evaluation.full_period_frames": to("evaluation.full_period_frames=400", *SHORT, shows_in=files),
+    "evaluation.full_episodes": to("evaluation.full_episodes=2", *SHORT, shows_in=files),
+    "checkpoint.keep_last": to("checkpoint.keep_last=3", *SHORT, shows_in=files),
+    "logging.update_period_steps": to("logging.update_period_steps=40", *SHORT, shows_in=files),
+    "logging.rolling_episodes": to("logging.rolling_episodes=1", *SHORT, shows_in=files),
+}
+
+ONE_CHOICE = {"track", "network.kind"}
+"""Keys that can have one value only, so far."""
+
+
+def test_keys_with_a_choice_are_all_here() -> None:
+    free = {name for name, key in KEYS.items() if key.section != "system" and len(key.choices) != 1}
+    assert set(CHANGES) == free
+    assert {name for name, key in KEYS.items() if len(key.choices) == 1} == ONE_CHOICE
+
+
+@pytest.mark.parametrize("key", CHANGES)
+def test_W11_no_key_is_dead(key: str) -> None:
+    change = CHANGES[key]
+    assert change.shows_in(*change.beside, *change.to) != change.shows_in(*change.beside)
+
+
+def test_observations_are_the_same_where_nothing_changes() -> None:
+    for observe in (learned, budget, first_frames, scores, files):
+        assert observe(*SHORT) == observe.__wrapped__(*SHORT)

@@ -1,0 +1,133 @@
+import copy
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
+
+from atari_dqn.checkpoint.tree import tree_digest
+from atari_dqn.metrics.events import Event
+from atari_dqn.spec.loader import load_spec
+from atari_dqn.train.assembly import assemble
+from atari_dqn.train.loop import q_learning
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_D04_same_spec_twice_gives_the_same_state() -> None:
+    assert digest_after(tiny_spec(), 180) == digest_after(tiny_spec(), 180)
+
+
+def test_another_seed_gives_another_state() -> None:
+    assert digest_after(tiny_spec("seed=2"), 90) != digest_after(tiny_spec(), 90)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_state_does_not_depend_on_the_number_of_workers(workers: int) -> None:
+    lanes = ("env.lanes=3", "training.total_frames=600")
+    inline, pooled = tiny_spec(*lanes), tiny_spec(*lanes, f"system.workers={workers}")
+    assert digest_after(pooled) == digest_after(inline)
+
+
+@pytest.mark.slow
+def test_pong_gives_the_same_state_after_20000_frames_twice_and_with_0_1_and_2_workers() -> None:
+    values = [
+        "training.total_frames=20_000", "replay.prefill_steps=1_000", "replay.capacity_steps=3_000",
+        "env.lanes=2", "learner.batch_size=8", "learner.target_period_updates=100",
+        "exploration.epsilon_decay_frames=8_000",
+    ]  # fmt: skip
+    digests = {
+        digest_after(load_spec(ROOT / "runs/pong_trackA.toml", [*values, f"system.workers={workers}"]).spec)
+        for workers in (0, 0, 1, 2)
+    }
+    assert len(digests) == 1
+
+
+class Meddler:
+    """A view that draws from every global stream."""
+
+    def handle(self, event: Event) -> None:
+        torch.rand(3)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("evaluation.light_period_frames=100",),
+        ("evaluation.full_period_frames=100_000", "evaluation.light_period_frames=100_000"),
+        ("evaluation.full_period_frames=200", "checkpoint.keep_last=2"),
+        ("evaluation.full_episodes=9", "system.evaluation_lanes=2"),
+    ],
+)
+def test_cadence_of_evaluations_and_checkpoints_changes_nothing_that_is_learned(
+    tmp_path: Path, overrides: tuple[str, ...]
+) -> None:
+    short = "training.total_frames=800"
+    assert run(tmp_path / "run", short, *overrides)["state_digest"] == digest_after(tiny_spec(short))
+
+
+def test_views_change_nothing_that_is_learned(tmp_path: Path) -> None:
+    short = "training.total_frames=800"
+    digest = run(tmp_path / "run", short, views=[Meddler()])["state_digest"]
+    assert digest == digest_after(tiny_spec(short))
+
+
+def test_training_draws_from_no_global_stream() -> None:
+    torch.manual_seed(1)
+    first = digest_after(tiny_spec(), 100)
+    torch.manual_seed(2)
+    assert digest_after(tiny_spec(), 100) == first
+
+
+@pytest.mark.parametrize(
+    "overrides", [(), ("env.lanes=3",), ("optimizer.kind=adam", "toggles.double=true", "toggles.n_step=3")]
+)
+@pytest.mark.parametrize("ticks", [50, 90])
+def test_loaded_training_goes_on_as_the_saved_one_would(overrides: tuple[str, ...], ticks: int) -> None:
+    # 50 ticks: inside one lane's prefill; 90: past it
+    spec = tiny_spec("training.total_frames=600", *overrides)
+    with begun(spec) as training:
+        ticks_of(training, ticks)
+        saved = copy.deepcopy(training.state_dict())
+        ticks_of(training)
+        uninterrupted = tree_digest(training.state_dict())
+    resumed = assemble(spec, CPU)
+    resumed.load_state_dict(saved)
+    ticks_of(resumed)
+    assert tree_digest(resumed.state_dict()) == uninterrupted
+
+
+def discounts(*overrides: str) -> tuple[list[float], list[bool], list[bool]]:
+    """Return each stored step's discount, and whether the game or the episode ended on it."""
+    with begun(tiny_spec("replay.capacity_steps=2_000", *overrides)) as training:
+        rows = []
+        for tick in islice(q_learning(training), 150):
+            step = tick.step  # its arrays are written over by the next
+            if not step.first[0]:
+                rows.append((bool(step.terminated[0]), bool(step.truncated[0])))
+        ring = training.replay.ring
+        stored = ring.discount[ring.is_step].tolist()
+    over, capped = zip(*rows, strict=True)
+    return stored, list(over), list(capped)
+
+
+def test_truncated_episode_keeps_its_discount() -> None:
+    stored, over, capped = discounts("env.max_episode_frames=60", "env.terminal_on_life_loss=false")
+    assert sum(capped) > 3
+    assert not any(over)
+    assert set(stored) == {1.0}
+
+
+def test_finished_game_has_discount_zero_and_nothing_else_has() -> None:
+    stored, over, _ = discounts("env.max_episode_frames=2_000", "env.terminal_on_life_loss=false")
+    assert sum(over) > 1
+    assert [value == 0.0 for value in stored] == over
+
+
+def test_dok_life_loss_has_discount_zero_where_the_spec_says_so() -> None:
+    lost, _, _ = discounts("env.max_episode_frames=60", "env.terminal_on_life_loss=true")
+    assert 0 < lost.count(0.0) < len(lost)

@@ -1,0 +1,209 @@
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tiny import CPU, run
+
+from atari_dqn.errors import DamagedError, InterruptedRunError, UserError
+from atari_dqn.metrics.columns import TABLES, column_names
+from atari_dqn.metrics.events import Event, Notice, Progress, Row
+from atari_dqn.train import launch
+from atari_dqn.train.interrupt import SignalGuard
+
+SHORT = "training.total_frames=800"
+REPEATED = sorted(TABLES.keys() - {"throughput_log"})
+"""Tables that hold nothing of how fast a machine is."""
+
+
+class SignalAt:
+    """A view that sends SIGTERM at the first event that `when` picks."""
+
+    def __init__(self, when: Callable[[Event], bool]) -> None:
+        self.when, self.sent = when, False
+
+    def handle(self, event: Event) -> None:
+        if not self.sent and self.when(event):
+            self.sent = True
+            signal.raise_signal(signal.SIGTERM)
+
+    def close(self) -> None:
+        pass
+
+
+def resume(path: Path, total_frames: int | None = None):
+    return launch.resume(path, device=CPU, views=[], total_frames=total_frames)
+
+
+def notices(path: Path) -> list[str]:
+    return [json.loads(line)["kind"] for line in (path / "events.jsonl").read_text().splitlines()]
+
+
+def table(path: Path, name: str) -> pl.DataFrame:
+    return pl.read_csv(path / f"{name}.csv")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupted."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    run(path, SHORT)
+    return path
+
+
+def in_training(event: Event) -> bool:
+    return isinstance(event, Row) and event.table == "update_log" and event.values["step"] >= 100
+
+
+def in_full_evaluation(event: Event) -> bool:
+    return isinstance(event, Progress) and event.activity == "full evaluation"
+
+
+def in_final_evaluation(event: Event) -> bool:
+    return isinstance(event, Progress) and event.activity == "final evaluation"
+
+
+def at_a_checkpoint(event: Event) -> bool:
+    return isinstance(event, Notice) and event.kind == "checkpoint"
+
+
+@pytest.mark.parametrize("when", [in_training, in_full_evaluation, in_final_evaluation, at_a_checkpoint])
+def test_interrupted_and_resumed_run_equals_one_that_was_not(tmp_path: Path, whole: Path, when) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(InterruptedRunError, match="SIGTERM"):
+        run(path, SHORT, views=[SignalAt(when)])
+    resume(path)
+    summaries = [json.loads((where / "summary.json").read_text()) for where in (path, whole)]
+    for summary in summaries:
+        summary.pop("elapsed_seconds")
+    assert summaries[0] == summaries[1]
+    assert [(path / f"{name}.csv").read_bytes() for name in REPEATED] == [
+        (whole / f"{name}.csv").read_bytes() for name in REPEATED
+    ]
+    assert [
+        {key: entry[key] for key in ("step", "path", "eval_score")}
+        for entry in json.loads((path / "checkpoints/catalog.json").read_text())
+        if entry["eval_score"] is not None
+    ] == [
+        {key: entry[key] for key in ("step", "path", "eval_score")}
+        for entry in json.loads((whole / "checkpoints/catalog.json").read_text())
+    ]
+
+
+def test_interruption_has_the_exit_code_of_its_signal(tmp_path: Path) -> None:
+    with pytest.raises(InterruptedRunError) as caught:
+        run(tmp_path / "run", SHORT, views=[SignalAt(in_training)])
+    assert caught.value.exit_code == 143
+
+
+def test_interruption_is_told_and_saved(tmp_path: Path) -> None:
+    with pytest.raises(InterruptedRunError):
+        run(tmp_path / "run", SHORT, views=[SignalAt(in_training)])
+    assert notices(tmp_path / "run")[-2:] == ["checkpoint", "interrupted"]
+
+
+def test_guard_gives_the_second_signal_to_whom_it_belonged() -> None:
+    with SignalGuard() as guard:
+        signal.raise_signal(signal.SIGINT)
+        assert guard.received == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_guard_leaves_the_handlers_as_they_were() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with SignalGuard():
+        pass
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_extended_run_equals_one_with_that_budget(tmp_path: Path, whole: Path) -> None:
+    run(tmp_path / "run", "training.total_frames=640")
+    assert resume(tmp_path / "run", 800)["state_digest"] == digest_of(whole)
+    assert "extended" in notices(tmp_path / "run")
+
+
+def digest_of(path: Path) -> str:
+    digest: str = json.loads((path / "summary.json").read_text())["state_digest"]
+    return digest
+
+
+def test_finished_run_is_not_resumed_without_a_budget(whole: Path) -> None:
+    with pytest.raises(UserError, match=r"is complete at 800 frames; `dqn resume .* --frames N`"):
+        resume(whole)
+
+
+@pytest.mark.parametrize("frames", [400, 800])
+def test_budget_that_is_spent_is_refused(whole: Path, frames: int) -> None:
+    with pytest.raises(UserError, match=rf"--frames {frames}: the run is at 800 frames; expected more"):
+        resume(whole, frames)
+
+
+def test_run_whose_checkpoint_is_damaged_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(InterruptedRunError):
+        run(tmp_path / "run", SHORT, views=[SignalAt(in_training)])
+    (tmp_path / "run/checkpoints/latest/state.json").write_text("{}")
+    with pytest.raises(DamagedError, match=r"state\.json"):
+        resume(tmp_path / "run")
+
+
+def test_evaluations_come_at_their_periods(whole: Path) -> None:
+    rows = table(whole, "eval_log").select("eval_type", "env_frames").rows()
+    assert rows == [("light", 300), ("full", 600), ("final", 800)]
+
+
+def test_summary_tells_the_last_score_and_the_best(whole: Path) -> None:
+    summary = json.loads((whole / "summary.json").read_text())
+    scored = table(whole, "eval_log").filter(pl.col("eval_type") != "light")
+    assert summary["last"]["mean_return"] == scored["mean_return"][-1]
+    assert summary["best"]["mean_return"] == scored["mean_return"].max()
+    assert summary["best"]["of_evaluations"] == 2
+
+
+def test_digest_in_the_summary_is_that_of_the_last_checkpoint(whole: Path) -> None:
+    manifest = json.loads((whole / "checkpoints/latest/manifest.json").read_text())
+    assert manifest["state_digest"] == digest_of(whole)
+
+
+def test_fingerprints_in_eval_log_have_their_words_in_provenance(whole: Path) -> None:
+    words = json.loads((whole / "provenance.json").read_text())["protocols"]
+    assert set(table(whole, "eval_log")["protocol"]) == set(words)
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_D02_every_table_of_a_run_has_its_columns_and_rows(whole: Path, name: str) -> None:
+    found = table(whole, name)
+    assert tuple(found.columns) == column_names(name)
+    assert len(found) > 1
+
+
+def test_D02_no_column_stays_empty(whole: Path) -> None:
+    empty = [
+        f"{name}.{column}"
+        for name in TABLES
+        for column in column_names(name)
+        if table(whole, name)[column].is_null().all()
+    ]
+    assert empty == []
+
+
+def test_D09_emulator_frames_are_steps_times_the_frame_skip_everywhere(whole: Path) -> None:
+    for name in TABLES:
+        rows = table(whole, name)
+        assert (rows["env_frames"] == rows["step"] * 4).all()
+
+
+def test_D07_frame_skip_of_three_counts_threes(tmp_path: Path) -> None:
+    summary = run(tmp_path / "run", "training.total_frames=450", "env.frame_skip=3")
+    assert (summary["step"], summary["env_frames"]) == (150, 450)
+    episodes = table(tmp_path / "run", "train_log")
+    assert (episodes["episode_length_frames"] == 3 * episodes["episode_length_steps"]).all()
+
+
+def test_existing_directory_is_left_alone(whole: Path) -> None:
+    before = (whole / "spec.toml").read_bytes()
+    with pytest.raises(UserError, match=r"never overwritten"):
+        run(whole, SHORT)
+    assert (whole / "spec.toml").read_bytes() == before
