@@ -78,7 +78,6 @@ class Replay:
     device: Literal["auto", "cpu", "cuda"]
     """Where the pool lives; `auto` is the learner's device if it fits there, else RAM."""
 
-
     alpha: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
     """Exponent of a priority; 0 is uniform. 0.6 in Schaul et al. (2016)."""
     beta_start: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
