@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -18,6 +19,15 @@ from atari_dqn.types import StateDict
 
 UpdateMetrics = Mapping[str, Tensor]
 """Scalars of one update, still on their device: loss, mean_q, max_q, mean_abs_td_error, grad_norm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What one gradient step found."""
+
+    metrics: UpdateMetrics
+    abs_td_error: Float[Tensor, "B"]
+    """|target − value| of each transition, for the replay."""
 
 
 class TargetRule(Protocol):
@@ -70,7 +80,7 @@ class Learner:
         """Copy the online network to the target network."""
         self.target.load_state_dict(self.online.state_dict())
 
-    def update(self, batch: Minibatch) -> UpdateMetrics:
+    def update(self, batch: Minibatch) -> Update:
         """Take one gradient step, and copy the networks when the target's period is over."""
         with torch.no_grad():
             target_value = self._target_rule(batch, self.online, self.target)
@@ -84,7 +94,15 @@ class Learner:
         self.updates += 1
         if self.updates % self._target_period_updates == 0:
             self.sync_target()
-        return _update_metrics(losses.detach(), q_tm1.detach(), td_error.detach(), batch, grad_norm)
+        abs_td_error = td_error.detach().abs()
+        metrics = {
+            "loss": losses.detach().mean(),
+            "mean_q": learning.taken(q_tm1.detach(), batch.a_tm1).mean(),
+            "max_q": q_tm1.detach().max(),
+            "mean_abs_td_error": abs_td_error.mean(),
+            "grad_norm": grad_norm,
+        }
+        return Update(metrics=metrics, abs_td_error=abs_td_error)
 
     def _clip_gradients(self) -> Float[Tensor, ""]:
         """Scale the gradients to the largest norm allowed; return the norm they had."""
@@ -109,19 +127,3 @@ class Learner:
         self.target.load_state_dict(state["target"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.updates = state["updates"]
-
-
-def _update_metrics(
-    losses: Float[Tensor, "B"],
-    q_tm1: Float[Tensor, "B A"],
-    td_error: Float[Tensor, "B"],
-    batch: Minibatch,
-    grad_norm: Float[Tensor, ""],
-) -> UpdateMetrics:
-    return {
-        "loss": losses.mean(),
-        "mean_q": learning.taken(q_tm1, batch.a_tm1).mean(),
-        "max_q": q_tm1.max(),
-        "mean_abs_td_error": td_error.abs().mean(),
-        "grad_norm": grad_norm,
-    }

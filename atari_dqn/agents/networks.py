@@ -36,17 +36,20 @@ class PixelConv2d(nn.Conv2d):
 
 
 class NatureTorso(Torso):
-    """Three convolutions and one fully connected layer, each behind a ReLU. Mnih et al. (2015)."""
+    """Three convolutions and one fully connected layer, each behind a ReLU. Mnih et al. (2015).
 
-    def __init__(self, *, stack: int, frame_shape: tuple[int, int]) -> None:
+    A head of several streams gets a fully connected layer for each, computed as one: they see the same input.
+    """
+
+    def __init__(self, *, stack: int, frame_shape: tuple[int, int], streams: int = 1) -> None:
         super().__init__()
         channels = (stack, *(out for out, _, _ in CONVOLUTIONS))
         self.convolutions = nn.ModuleList(
             (nn.Conv2d if place else PixelConv2d)(channels[place], out, kernel, stride)
             for place, (out, kernel, stride) in enumerate(CONVOLUTIONS)
         )
-        self.hidden = nn.Linear(_flat_features(frame_shape), HIDDEN_UNITS)
-        self.num_features = HIDDEN_UNITS
+        self.num_features = HIDDEN_UNITS * streams
+        self.hidden = nn.Linear(_flat_features(frame_shape), self.num_features)
 
     def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
         """Return the features of pixels from 0 to 255."""
@@ -63,8 +66,16 @@ def _flat_features(frame_shape: tuple[int, int]) -> int:
     return CONVOLUTIONS[-1][0] * height * width
 
 
-class LinearHead(nn.Module):
+class Head(nn.Module):
+    """What rates: the features of `streams` fully connected layers in, a value per action out."""
+
+    streams: int
+
+
+class LinearHead(Head):
     """One value per action, by one linear layer."""
+
+    streams = 1
 
     def __init__(self, num_features: int, num_actions: int) -> None:
         super().__init__()
@@ -76,6 +87,25 @@ class LinearHead(nn.Module):
         return values
 
 
+class DuelingHead(Head):
+    """The state's value plus each action's advantage over their mean. Wang et al. (2016), eq. 9."""
+
+    streams = 2
+
+    def __init__(self, num_features: int, num_actions: int) -> None:
+        super().__init__()
+        units = num_features // self.streams
+        self.value = nn.Linear(units, 1)
+        self.advantage = nn.Linear(units, num_actions)
+
+    def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A"]:
+        """Return the action values; the first half of the features rates the state, the second the actions."""
+        state, actions = features.chunk(self.streams, dim=1)
+        advantage = self.advantage(actions)
+        values: Tensor = self.value(state) + advantage - advantage.mean(dim=1, keepdim=True)
+        return values
+
+
 class QNetwork(nn.Module):
     """Frames in, action values out. Frames become floats here and nowhere else.
 
@@ -83,7 +113,7 @@ class QNetwork(nn.Module):
     percent, less than bf16 resolves. Convolutions of fp32 run fastest channels-last, those of bf16 do not.
     """
 
-    def __init__(self, torso: Torso, head: nn.Module, *, precision: str) -> None:
+    def __init__(self, torso: Torso, head: Head, *, precision: str) -> None:
         super().__init__()
         self.torso, self.head = torso, head
         self.bf16 = precision == "bf16"

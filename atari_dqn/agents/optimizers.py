@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Adam, Optimizer
+from torch.optim import Adam, Optimizer, RMSprop
 
 
 class DeepMindRMSProp(Optimizer):
@@ -77,3 +77,16 @@ def adam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
     """Make Adam, in one fused kernel. Kingma & Ba (2015)."""
     betas = (values["beta1"], values["beta2"])
     return Adam(parameters, lr=values["learning_rate"], betas=betas, eps=values["epsilon"], fused=True)
+
+
+def torch_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
+    """Make PyTorch's centred RMSProp: ε outside the root, and a heavy-ball term."""
+    return RMSprop(
+        parameters,
+        lr=values["learning_rate"],
+        alpha=values["smoothing"],
+        eps=values["epsilon"],
+        momentum=values["momentum"],
+        centered=True,
+        foreach=True,
+    )

@@ -21,5 +21,6 @@ OPTIMIZERS: Registry[Callable[..., Optimizer]] = Registry(
     [
         ("adam", "atari_dqn.agents.optimizers:adam"),
         ("deepmind_rmsprop", "atari_dqn.agents.optimizers:deepmind_rmsprop"),
+        ("torch_rmsprop", "atari_dqn.agents.optimizers:torch_rmsprop"),
     ],
 )

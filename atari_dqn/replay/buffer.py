@@ -9,7 +9,7 @@ from torch import Tensor
 
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.ring import FrameRing
-from atari_dqn.replay.uniform import UniformSampler
+from atari_dqn.replay.sampler import Sampler
 from atari_dqn.types import StateDict, StepBatch
 
 
@@ -24,17 +24,19 @@ def ring_rows(*, capacity_steps: int, lanes: int, stack: int, n_step: int) -> in
 class ReplayBuffer:
     """Joins a ring of frames to a sampler.
 
-    Invariant: the sampler lists exactly the stored rows that hold a step and have a whole stack; of these the
-    newest n − 1 rows are held back until their n-step window is complete, so none straddles the newest row.
+    Invariant: the sampler lists exactly the stored cells that hold a step, a whole stack and a whole n-step
+    window. The newest n rows wait until their window is complete, so none straddles the newest row.
     """
 
     def __init__(
-        self, ring: FrameRing, sampler: UniformSampler, *, n_step: int, gamma: float, max_abs_reward: float
+        self, ring: FrameRing, sampler: Sampler, *, n_step: int, gamma: float, max_abs_reward: float
     ) -> None:
         self.ring, self.sampler = ring, sampler
         self.n_step, self.gamma, self.max_abs_reward = n_step, gamma, max_abs_reward
-        self._steps_in_row = np.zeros(ring.rows, dtype=np.int64)
-        self._first_listed_row = 0
+        self._is_step = np.zeros((ring.rows, ring.lanes), dtype=np.bool_)
+        """The ring's own `is_step`, on the host, where the sampler's bookkeeping is done."""
+        self._first_row = 0
+        """The oldest row the sampler lists."""
 
     def begin(self, step: StepBatch) -> None:
         """Store the run's first frames."""
@@ -44,21 +46,20 @@ class ReplayBuffer:
         self, action: Int64[np.ndarray, "E"], discount: Float[np.ndarray, "E"], step: StepBatch
     ) -> None:
         """Store what was done on the newest frames and what followed; rewards are clipped here."""
-        row = self.ring.newest
+        self._is_step[self.ring.newest % self.ring.rows] = ~step.first
         reward = np.clip(step.reward, -self.max_abs_reward, self.max_abs_reward)
         self.ring.append(action, reward, discount, step)
-        self._forget_rows_before(self.ring.newest - self.ring.rows + self.ring.stack)
-        lanes = np.flatnonzero(~step.first)
-        self.sampler.add(torch.from_numpy(lanes) + row % self.ring.rows * self.ring.lanes)
-        self._steps_in_row[row % self.ring.rows] = len(lanes)
+        self._drop_rows_before(self.ring.newest - self.ring.rows + self.ring.stack)
+        if self.ring.newest >= self.n_step:
+            self.sampler.add(self._cells(self.ring.newest - self.n_step))
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
         """Return what the agent sees now on each lane."""
         return self.ring.newest_stacks()
 
-    def sample(self) -> Minibatch:
-        """Return a minibatch of n-step transitions."""
-        cell, weight = self.sampler.draw(held_back=self._held_back())
+    def sample(self, env_frames: int) -> Minibatch:
+        """Return a minibatch of n-step transitions, at this point of the run."""
+        cell, weight = self.sampler.draw(env_frames)
         window = self.ring.window(cell, n_step=self.n_step, gamma=self.gamma)
         later = self.ring.ahead(cell, window.span_steps)
         s_tm1, s_t = self.ring.stacks(torch.cat([cell, later])).chunk(2)
@@ -72,49 +73,48 @@ class ReplayBuffer:
             cell=cell,
         )
 
+    def feed_back(self, batch: Minibatch, abs_td_error: Float[Tensor, "B"]) -> None:
+        """Tell the sampler how wrong the values of a minibatch were."""
+        self.sampler.update(batch.cell, abs_td_error.to(batch.cell.device))
+
     @property
     def num_transitions(self) -> int:
         """Transitions that can be sampled now."""
-        return self.sampler.count - self._held_back()
+        return self.sampler.count
 
     def check(self) -> None:
         """Assert the invariant; tests call it after every change."""
-        ring, rows = self.ring, range(self._first_listed_row, self.ring.newest)
-        expected = [
-            row % ring.rows * ring.lanes + lane
-            for row in rows
-            for lane in range(ring.lanes)
-            if ring.is_step[row % ring.rows * ring.lanes + lane]
-        ]
-        places = (self.sampler.first + np.arange(self.sampler.count)) % len(self.sampler.cells)
-        assert self.sampler.cells[torch.from_numpy(places)].tolist() == expected
-        assert rows.start >= (ring.oldest + ring.stack - 1 if ring.oldest else 0)
+        last = self.ring.newest - self.n_step
+        expected = [cell for row in range(self._first_row, last + 1) for cell in self._cells(row).tolist()]
+        assert sorted(self.sampler.listed().tolist()) == sorted(expected)
+        oldest_whole = self.ring.oldest + self.ring.stack - 1 if self.ring.oldest else 0
+        assert self._first_row == oldest_whole or not expected
 
     def state_dict(self) -> StateDict:
-        """Return ring, sampler and the counts that join them."""
+        """Return ring, sampler and the flags that join them."""
         return {
             "ring": self.ring.state_dict(),
             "sampler": self.sampler.state_dict(),
-            "steps_in_row": self._steps_in_row.copy(),
-            "first_listed_row": self._first_listed_row,
+            "is_step": self._is_step.copy(),
+            "first_row": self._first_row,
         }
 
     def load_state_dict(self, state: StateDict) -> None:
         """Take over a state of a replay of the same shape."""
         self.ring.load_state_dict(state["ring"])
         self.sampler.load_state_dict(state["sampler"])
-        self._steps_in_row[:] = state["steps_in_row"]
-        self._first_listed_row = state["first_listed_row"]
+        self._is_step[:] = state["is_step"]
+        self._first_row = state["first_row"]
 
-    def _held_back(self) -> int:
-        newest = self.ring.newest
-        rows = np.arange(max(0, newest - self.n_step + 1), newest)
-        return int(self._steps_in_row[rows % self.ring.rows].sum())
+    def _cells(self, row: int) -> Int64[Tensor, "n"]:
+        """Return the cells of a row that hold a step."""
+        place = row % self.ring.rows
+        return torch.from_numpy(np.flatnonzero(self._is_step[place]) + place * self.ring.lanes)
 
-    def _forget_rows_before(self, row: int) -> None:
+    def _drop_rows_before(self, row: int) -> None:
         """Take rows off the list once their stack reaches back into a row that was overwritten."""
         if self.ring.oldest == 0:
             return
-        rows = np.arange(self._first_listed_row, row)
-        self.sampler.drop_oldest(int(self._steps_in_row[rows % self.ring.rows].sum()))
-        self._first_listed_row = row
+        for gone in range(self._first_row, row):
+            self.sampler.drop(self._cells(gone))
+        self._first_row = row

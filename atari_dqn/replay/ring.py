@@ -73,10 +73,10 @@ class FrameRing:
     ) -> None:
         """Complete the newest row with what was done on it; store the frames that followed as the next."""
         cells = self._cells_of(self.newest)
-        self.action[cells] = torch.from_numpy(action.astype(np.int16)).to(self.device)
-        self.reward[cells] = torch.from_numpy(reward.astype(np.float32)).to(self.device)
-        self.discount[cells] = torch.from_numpy(discount.astype(np.float32)).to(self.device)
-        self.is_step[cells] = torch.from_numpy(~step.first).to(self.device)
+        _store(self.action[cells], action)
+        _store(self.reward[cells], reward)
+        _store(self.discount[cells], discount)
+        _store(self.is_step[cells], ~step.first)
         self._store_frames(step)
 
     def stacks(self, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
@@ -132,8 +132,8 @@ class FrameRing:
     def _store_frames(self, step: StepBatch) -> None:
         self.newest += 1
         cells = self._cells_of(self.newest)
-        self.frame[cells] = torch.from_numpy(step.frame).to(self.device)
-        self.start[cells] = torch.from_numpy(step.first).to(self.device)
+        _store(self.frame[cells], step.frame)
+        _store(self.start[cells], step.first)
 
     def _filled_cells(self, newest: int) -> int:
         return min(newest + 1, self.rows) * self.lanes
@@ -160,3 +160,11 @@ class FrameRing:
         goes_on = self.discount[steps] != 0
         nothing_ended = torch.cat([torch.ones_like(goes_on[:, :1]), goes_on[:, :-1]], dim=1)
         return (self.is_step[steps] & nothing_ended).cumprod(dim=1).bool()
+
+
+def _store(place: Tensor, values: np.ndarray) -> None:
+    """Write a row. In RAM NumPy does, alone: torch would wake its threads for a copy of some kilobytes."""
+    if place.device.type == "cpu":
+        place.numpy()[...] = values
+    else:
+        place.copy_(torch.from_numpy(np.ascontiguousarray(values)))

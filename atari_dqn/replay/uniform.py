@@ -31,20 +31,28 @@ class UniformSampler:
         self.cells[places.to(self.cells.device) % len(self.cells)] = cells.to(self.cells.device)
         self.count += len(cells)
 
-    def drop_oldest(self, number: int) -> None:
-        """Forget the oldest `number` cells: their rows are about to be overwritten."""
-        assert number <= self.count
-        self.first = (self.first + number) % len(self.cells)
-        self.count -= number
+    def drop(self, cells: Int64[Tensor, "n"]) -> None:
+        """Let go of the cells that entered first."""
+        assert len(cells) <= self.count
+        self.first = (self.first + len(cells)) % len(self.cells)
+        self.count -= len(cells)
 
-    def draw(self, *, held_back: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
-        """Return cells and their importance weights (all 1), leaving out the newest `held_back`."""
-        available = self.count - held_back
-        assert available > 0, "nothing to draw from"
+    def draw(self, env_frames: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
+        """Return cells, each as likely as any other at any point of the run, and their weights, all 1."""
+        del env_frames
+        assert self.count > 0, "nothing to draw from"
         device = self.cells.device
         unit = torch.rand(self.batch_size, generator=self.generator, dtype=torch.float64, device=device)
-        places = (self.first + (unit * available).long()) % len(self.cells)
+        places = (self.first + (unit * self.count).long()) % len(self.cells)
         return self.cells[places], self._weight
+
+    def update(self, cells: Int64[Tensor, "B"], abs_td_error: Float[Tensor, "B"]) -> None:
+        """Do nothing: no error makes a cell more likely."""
+
+    def listed(self) -> Int64[Tensor, "n"]:
+        """Return every cell that can be drawn, in the order they were played."""
+        places = (self.first + torch.arange(self.count)) % len(self.cells)
+        return self.cells[places.to(self.cells.device)]
 
     def state_dict(self) -> StateDict:
         """Return the list and the random stream."""

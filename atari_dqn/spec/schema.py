@@ -19,6 +19,10 @@ class Toggles:
 
     double: bool
     """The online network chooses the next action, the target network rates it. van Hasselt et al. (2016)."""
+    dueling: bool
+    """Rate the state and each action's advantage apart. Wang et al. (2016)."""
+    prioritized: bool
+    """Sample transitions by how wrong their values were. Schaul et al. (2016)."""
     n_step: Annotated[int, AtLeast(1)]
     """Rewards summed before bootstrapping. Sutton (1988); 3 in Hessel et al. (2018)."""
 
@@ -74,6 +78,13 @@ class Replay:
     device: Literal["auto", "cpu", "cuda"]
     """Where the pool lives; `auto` is the learner's device if it fits there, else RAM."""
 
+    alpha: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
+    """Exponent of a priority; 0 is uniform. 0.6 in Schaul et al. (2016)."""
+    beta_start: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
+    """Exponent of importance weights at frame 0; it rises in a straight line to 1 at `training.total_frames`."""
+    priority_offset: Annotated[float | None, MoreThan(0.0), Below(1.0), When("toggles.prioritized", True)]
+    """Added to |TD error|, so that no transition is forgotten; ε in Schaul et al. (2016)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
@@ -113,8 +124,9 @@ class Learner:
 class Optimizer:
     """The rule that turns gradients into weights."""
 
-    kind: Literal["deepmind_rmsprop", "adam"]
-    """`deepmind_rmsprop`: centred, ε inside the root, no momentum term, as the Lua code."""
+    kind: Literal["deepmind_rmsprop", "adam", "torch_rmsprop"]
+    """`deepmind_rmsprop`: centred, ε inside the root, no momentum term, as the Lua code; `torch_rmsprop`:
+    centred, ε outside the root, with a momentum term, as PyTorch."""
     learning_rate: Annotated[float, MoreThan(0.0), Below(math.inf)]
     """Step size."""
     epsilon: Annotated[float, MoreThan(0.0), Below(math.inf)]
@@ -125,6 +137,10 @@ class Optimizer:
         float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")
     ]
     """Decay of the running mean of squared gradients."""
+    smoothing: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "torch_rmsprop")]
+    """Decay of the running means, PyTorch's `alpha`."""
+    momentum: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "torch_rmsprop")]
+    """Heavy-ball momentum; 0 for none."""
     beta1: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
     """Decay of the first moment. Kingma & Ba (2015)."""
     beta2: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
@@ -189,8 +205,8 @@ class System:
 class Spec:
     """One run, complete. Later tracks share these sections."""
 
-    track: Literal["A"]
-    """A: Mnih et al. (2015), faithful."""
+    track: Literal["A", "B"]
+    """A: Mnih et al. (2015), faithful. B: Double, Dueling and prioritized, with Adam and sticky actions."""
     game: str
     """A single-player ROM of ale-py, in snake case."""
     seed: Annotated[int, AtLeast(0)]

@@ -6,7 +6,7 @@ import torch
 
 from atari_dqn.agents.policy import EpsilonGreedy
 from atari_dqn.assembly import build_learner, build_replay
-from atari_dqn.clock import Clock, frames_to_steps
+from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.rng import numpy_stream
 from atari_dqn.schedule import LinearSchedule
@@ -38,6 +38,7 @@ def assemble(spec: Spec, device: torch.device) -> Training:
         ),
         total_steps=frames_to_steps(spec.training.total_frames, frame_skip=skip),
         update_period_steps=spec.learner.update_period_steps,
+        update_frames=steps_to_frames(max(spec.learner.update_period_steps, env.lanes), frame_skip=skip),
         terminal_on_life_loss=env.terminal_on_life_loss,
         device=device,
         lanes=lanes,

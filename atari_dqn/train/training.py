@@ -26,6 +26,9 @@ class Training:
     exploration: LinearSchedule
     total_steps: int
     update_period_steps: int
+    update_frames: int
+    """Frames an update stands for: its period, or the tick's if that is longer. Schedules that end with the
+    budget are read that far ahead, so that they have ended by the last update."""
     terminal_on_life_loss: bool
     device: torch.device
     lanes: Lanes
@@ -78,4 +81,7 @@ class Training:
         self.replay.append(actions, discount, step)
 
     def _update(self) -> UpdateMetrics:
-        return self.learner.update(self.replay.sample().to(self.device))
+        batch = self.replay.sample(self.clock.env_frames + self.update_frames)
+        update = self.learner.update(batch.to(self.device))
+        self.replay.feed_back(batch, update.abs_td_error)
+        return update.metrics

@@ -1,0 +1,85 @@
+"""Proportional prioritized sampling. Schaul et al. (2016), Algorithm 1."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from atari_dqn.replay.priority_tree import PriorityTree
+from atari_dqn.schedule import LinearSchedule
+from atari_dqn.types import StateDict
+
+
+class PrioritizedSampler:
+    """Draws a cell with probability p^α / Σ p^α, one from each of B equal strata of the sum, **with replacement**.
+
+    p is |TD error| + `priority_offset`. A cell enters with the highest p^α there has been, so that it is soon
+    drawn. Cells without a whole transition have priority 0 and are never drawn, so that no draw is rejected.
+    Weights are (N P)^−β over the largest of the **whole buffer**, which its smallest priority has.
+    """
+
+    def __init__(
+        self,
+        *,
+        capacity: int,
+        batch_size: int,
+        alpha: float,
+        beta: LinearSchedule,
+        priority_offset: float,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self.batch_size, self.alpha, self.beta = batch_size, alpha, beta
+        self.priority_offset = priority_offset
+        self.tree = PriorityTree(capacity, device=device)
+        self.count = 0
+        self.highest = torch.ones((), dtype=torch.float64, device=device)
+        self.generator = torch.Generator(device=device).manual_seed(seed)
+        self._strata = torch.arange(batch_size, dtype=torch.float64, device=device)
+
+    def add(self, cells: Int64[Tensor, "n"]) -> None:
+        """Take in cells, at the highest priority there has been."""
+        self.tree.set(cells.to(self.highest.device), self.highest.expand(len(cells)))
+        self.count += len(cells)
+
+    def drop(self, cells: Int64[Tensor, "n"]) -> None:
+        """Let go of cells."""
+        self.tree.set(cells.to(self.highest.device), torch.zeros_like(self.highest).expand(len(cells)))
+        self.count -= len(cells)
+
+    def draw(self, env_frames: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
+        """Return one cell of each stratum, and the importance weights with β of this point of the run."""
+        assert self.count > 0, "nothing to draw from"
+        unit = torch.rand(
+            self.batch_size, generator=self.generator, dtype=torch.float64, device=self.highest.device
+        )
+        cells = self.tree.find((self._strata + unit) / self.batch_size * self.tree.total)
+        relative = self.tree.get(cells) / self.tree.smallest
+        return cells, relative.pow(-self.beta.at(env_frames)).float()
+
+    def update(self, cells: Int64[Tensor, "B"], abs_td_error: Float[Tensor, "B"]) -> None:
+        """Set the priorities of drawn cells. Of a cell drawn twice, both errors are the same."""
+        priorities = (abs_td_error.double() + self.priority_offset).pow(self.alpha)
+        torch.maximum(self.highest, priorities.amax(), out=self.highest)
+        self.tree.set(cells, priorities)
+
+    def listed(self) -> Int64[Tensor, "n"]:
+        """Return every cell that can be drawn."""
+        return self.tree.positive()
+
+    def state_dict(self) -> StateDict:
+        """Return the priorities, the highest one and the random stream."""
+        return {
+            "tree": self.tree.state_dict(),
+            "highest": self.highest.clone(),
+            "count": self.count,
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over priorities and stream."""
+        self.tree.load_state_dict(state["tree"])
+        self.highest.copy_(torch.as_tensor(state["highest"]))
+        self.count = state["count"]
+        self.generator.set_state(torch.as_tensor(state["generator"]))

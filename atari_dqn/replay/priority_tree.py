@@ -1,0 +1,103 @@
+"""Sums and minima of many priorities, kept exact: a tree of large fan-out for vector code.
+
+Level 0 holds a leaf per cell; each node above holds the sum (and the minimum) of F children:
+
+    level 2                    [ Σ ]
+    level 1           [ Σ ][ Σ ] … [ Σ ]           F nodes
+    level 0       [p p … p][p p … p] … [p p … p]   F² leaves
+
+A parent is always recomputed from its children, never corrected by a difference, so it cannot drift. F is large
+because a level costs a few vector operations whatever F is (docs/decisions/0009-priority-tree.md measures).
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from atari_dqn.types import StateDict
+
+FAN_OUT = 32
+
+
+class PriorityTree:
+    """Priorities ≥ 0 of `capacity` cells in fp64; a cell of priority 0 is never found.
+
+    Invariant: every node is the sum, and the minimum over positive leaves, of its children.
+    """
+
+    def __init__(self, capacity: int, *, device: torch.device, fan_out: int = FAN_OUT) -> None:
+        self.fan_out = fan_out
+        depth = 1
+        while fan_out**depth < capacity:
+            depth += 1
+        sizes = [-(-capacity // fan_out**level) for level in range(depth)]
+        padded = [-(-size // fan_out) * fan_out for size in sizes]
+        self.sums = [torch.zeros(size, dtype=torch.float64, device=device) for size in [*padded, 1]]
+        self.minima = [torch.full_like(level, torch.inf) for level in self.sums]
+
+    @property
+    def total(self) -> Float64[Tensor, ""]:
+        """Sum of all priorities."""
+        return self.sums[-1][0]
+
+    @property
+    def smallest(self) -> Float64[Tensor, ""]:
+        """Smallest priority that is not 0; infinity where all are 0."""
+        return self.minima[-1][0]
+
+    def set(self, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]) -> None:
+        """Give cells their priorities; of a cell named twice, one of its values counts."""
+        self.sums[0][cells] = priorities
+        self.minima[0][cells] = torch.where(self.sums[0][cells] > 0, self.sums[0][cells], torch.inf)
+        nodes = cells
+        for level in range(len(self.sums) - 1):
+            nodes = nodes // self.fan_out
+            self.sums[level + 1][nodes] = self._children(self.sums[level])[nodes].sum(dim=1)
+            self.minima[level + 1][nodes] = self._children(self.minima[level])[nodes].amin(dim=1)
+
+    def get(self, cells: Int64[Tensor, "n"]) -> Float64[Tensor, "n"]:
+        """Return the priorities of cells."""
+        return self.sums[0][cells]
+
+    def find(self, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
+        """Return the cell in which the running sum of priorities passes each mass, 0 ≤ mass < total."""
+        nodes = torch.zeros_like(mass, dtype=torch.int64)
+        for level in reversed(range(len(self.sums) - 1)):
+            running = self._children(self.sums[level])[nodes].cumsum(dim=1)
+            # Rounding may leave a mass at or past its node's sum: the last child with priority has it then.
+            mass = torch.minimum(mass, torch.nextafter(running[:, -1], torch.zeros_like(mass)))
+            child = torch.searchsorted(running, mass[:, None], right=True).squeeze(1)
+            before = running.gather(1, (child - 1).clamp(min=0)[:, None]).squeeze(1)
+            mass = mass - torch.where(child > 0, before, 0.0)
+            nodes = nodes * self.fan_out + child
+        return nodes
+
+    def positive(self) -> Int64[Tensor, "n"]:
+        """Return every cell whose priority is not 0."""
+        return torch.nonzero(self.sums[0]).squeeze(1)
+
+    def state_dict(self) -> StateDict:
+        """Return every level of sums. Minima are exact whatever the order, and are made again from them."""
+        return {"sums": list(self.sums)}
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over the sums to the last bit: made again, they might round differently."""
+        for level, stored in zip(self.sums, state["sums"], strict=True):
+            level.copy_(torch.as_tensor(stored))
+        self.minima[0].copy_(torch.where(self.sums[0] > 0, self.sums[0], torch.inf))
+        for level, above in zip(self.minima, self.minima[1:], strict=False):
+            minima = self._children(level).amin(dim=1)
+            above[: len(minima)] = minima
+
+    def check(self) -> None:
+        """Assert the invariant; tests call it after every change."""
+        for level in range(len(self.sums) - 1):
+            sums = self._children(self.sums[level]).sum(dim=1)
+            minima = self._children(self.minima[level]).amin(dim=1)
+            assert torch.equal(self.sums[level + 1][: len(sums)], sums)
+            assert torch.equal(self.minima[level + 1][: len(minima)], minima)
+
+    def _children(self, level: Float64[Tensor, "n"]) -> Float64[Tensor, "m F"]:
+        return level.view(-1, self.fan_out)
