@@ -23,9 +23,9 @@ CPU = torch.device("cpu")
 TINY_CATCH = Path(__file__).with_name("tiny_catch.toml")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
 def one_torch_thread() -> Iterator[None]:
-    """Nothing here is large enough for two; and a resume sets the number its run began with."""
+    """Nothing here is large enough for two, which on busy cores wait for each other most of the time."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

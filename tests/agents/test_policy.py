@@ -51,8 +51,8 @@ def test_with_full_exploration_the_network_is_never_asked() -> None:
 
 
 def test_share_of_exploring_choices_is_epsilon() -> None:
-    found = np.bincount(choices(policy(), 0.4, 10_000), minlength=4)
-    assert chisquare(found, [1_000, 1_000, 7_000, 1_000]).pvalue > 0.001
+    found = np.bincount(choices(policy(lanes=4), 0.4, 1_000), minlength=4)
+    assert chisquare(found, [400, 400, 2_800, 400]).pvalue > 0.001
 
 
 def test_place_in_the_stream_does_not_depend_on_epsilon() -> None:

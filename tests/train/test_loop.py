@@ -74,7 +74,7 @@ def test_updates_keep_their_ratio_to_steps_whatever_the_lanes(lanes: int) -> Non
 
 @pytest.mark.parametrize("lanes", [1, 3, 8])
 def test_updates_of_a_real_run_keep_their_ratio(lanes: int) -> None:
-    spec = tiny_spec(f"env.lanes={lanes}")
+    spec = tiny_spec(f"env.lanes={lanes}", "training.total_frames=600")
     with begun(spec) as training:
         last = ticks_of(training)[-1]
         clock = training.clock

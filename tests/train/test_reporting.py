@@ -78,7 +78,7 @@ def test_end_reason_tells_a_finished_game_from_one_that_was_cut() -> None:
 
 
 def test_D02_rows_of_a_real_run_hold_exactly_the_declared_columns() -> None:
-    with begun(tiny_spec()) as training:
+    with begun(tiny_spec("training.total_frames=600")) as training:
         rows = [
             row
             for tick in q_learning(training)
@@ -93,7 +93,7 @@ def test_D02_rows_of_a_real_run_hold_exactly_the_declared_columns() -> None:
 
 
 def test_D02_every_metric_of_a_learning_period_is_a_number() -> None:
-    with begun(tiny_spec()) as training:
+    with begun(tiny_spec("training.total_frames=600")) as training:
         rows = [
             row
             for tick in q_learning(training)
