@@ -99,7 +99,7 @@ class DuelingHead(Head):
         self.advantage = nn.Linear(units, num_actions)
 
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A"]:
-        """Return the action values; the first half of the features rates the state, the second the actions."""
+        """Return the action values; half of the features rates the state, half the actions."""
         state, actions = features.chunk(self.streams, dim=1)
         advantage = self.advantage(actions)
         values: Tensor = self.value(state) + advantage - advantage.mean(dim=1, keepdim=True)

@@ -12,7 +12,7 @@ from atari_dqn.types import StateDict
 
 
 class PrioritizedSampler:
-    """Draws a cell with probability p^α / Σ p^α, one from each of B equal strata of the sum, **with replacement**.
+    """Draws a cell with probability p^α / Σ p^α, one from each of B equal strata, **with replacement**.
 
     p is |TD error| + `priority_offset`. A cell enters with the highest p^α there has been, so that it is soon
     drawn. Cells without a whole transition have priority 0 and are never drawn, so that no draw is rejected.

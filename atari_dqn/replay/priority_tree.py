@@ -6,8 +6,8 @@ Level 0 holds a leaf per cell; each node above holds the sum (and the minimum) o
     level 1           [ Σ ][ Σ ] … [ Σ ]           F nodes
     level 0       [p p … p][p p … p] … [p p … p]   F² leaves
 
-A parent is always recomputed from its children, never corrected by a difference, so it cannot drift. F is large
-because a level costs a few vector operations whatever F is (docs/decisions/0009-priority-tree.md measures).
+A parent is always recomputed from its children, never corrected by a difference, so it cannot drift. F is
+large because a level costs a few vector operations whatever F is (docs/decisions/0009-priority-tree.md).
 """
 
 from __future__ import annotations
