@@ -87,6 +87,7 @@ class ReplayBuffer:
         last = self.ring.newest - self.n_step
         expected = [cell for row in range(self._first_row, last + 1) for cell in self._cells(row).tolist()]
         assert sorted(self.sampler.listed().tolist()) == sorted(expected)
+        assert self._is_step.ravel().tolist() == self.ring.is_step.tolist()
         oldest_whole = self.ring.oldest + self.ring.stack - 1 if self.ring.oldest else 0
         assert self._first_row == oldest_whole or not expected
 

@@ -164,6 +164,7 @@ class FrameRing:
 
 def _store(place: Tensor, values: np.ndarray) -> None:
     """Write a row. In RAM NumPy does, alone: torch would wake its threads for a copy of some kilobytes."""
+    assert values.shape == place.shape, f"a row: found {values.shape}, expected {tuple(place.shape)}"
     if place.device.type == "cpu":
         place.numpy()[...] = values
     else:

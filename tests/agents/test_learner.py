@@ -80,7 +80,9 @@ def test_dok_weights_multiply_each_transitions_loss_before_the_reduction() -> No
 
 
 def test_loss_reported_is_the_mean_over_transitions_whatever_the_reduction() -> None:
-    found = {make_learner(reduction=name).update(make_batch(8))["loss"].item() for name in ("sum", "mean")}
+    found = {
+        make_learner(reduction=name).update(make_batch(8)).metrics["loss"].item() for name in ("sum", "mean")
+    }
     assert len(found) == 1
 
 
@@ -90,7 +92,7 @@ def test_metrics_are_of_the_networks_before_the_step() -> None:
         q_tm1, q_t = learner.online(batch.s_tm1), learner.target(batch.s_t)
         chosen = q_tm1[torch.arange(4), batch.a_tm1]
         error = batch.r_t + batch.discount_t * q_t.max(dim=1).values - chosen
-    metrics = learner.update(batch)
+    metrics = learner.update(batch).metrics
     expected = {
         "loss": learning.huber(error).mean(),
         "mean_q": chosen.mean(),
@@ -101,9 +103,17 @@ def test_metrics_are_of_the_networks_before_the_step() -> None:
         torch.testing.assert_close(metrics[name], value, msg=name)
 
 
+def test_errors_of_each_transition_come_out_for_the_replay() -> None:
+    learner, batch = make_learner(), make_batch()
+    with torch.no_grad():
+        chosen = learning.taken(learner.online(batch.s_tm1), batch.a_tm1)
+        expected = (dqn_target(batch, learner.online, learner.target) - chosen).abs()
+    torch.testing.assert_close(learner.update(batch).abs_td_error, expected)
+
+
 def test_P15_gradient_norm_reported_is_the_norm_before_clipping() -> None:
-    unclipped = make_learner().update(make_batch())["grad_norm"]
-    clipped = make_learner(max_grad_norm=0.001).update(make_batch())["grad_norm"]
+    unclipped = make_learner().update(make_batch()).metrics["grad_norm"]
+    clipped = make_learner(max_grad_norm=0.001).update(make_batch()).metrics["grad_norm"]
     assert clipped == unclipped > 0.001
 
 
@@ -144,7 +154,7 @@ def test_P02_rewards_of_a_million_leave_finite_weights() -> None:
 
 def test_D21_learning_fits_a_minibatch_shown_again_and_again() -> None:
     learner, batch = make_learner(optimizer=RMSPROP), make_batch(discount_t=torch.zeros(4))
-    losses = [learner.update(batch)["loss"].item() for _ in range(60)]
+    losses = [learner.update(batch).metrics["loss"].item() for _ in range(60)]
     assert losses[-1] < 0.01 * losses[0]
 
 

@@ -17,9 +17,8 @@ GAME_OVER, CAP, LIFE = "|", "/", "!"
 class EveryCell(UniformSampler):
     """Draws every transition exactly once, in the order they were played."""
 
-    def draw(self, *, held_back):
-        places = (self.first + torch.arange(self.count - held_back)) % len(self.cells)
-        return self.cells[places], torch.ones(len(places))
+    def draw(self, env_frames):
+        return self.listed(), torch.ones(self.count)
 
 
 def make_buffer(
@@ -92,7 +91,7 @@ class Transition:
 
 def transitions(buffer: ReplayBuffer) -> dict[str, Transition]:
     """Return every transition of a one-lane tape, by the letter it begins at."""
-    found = buffer.sample()
+    found = buffer.sample(0)
     stacks = [
         ["".join(letter(int(frame)) for frame in stack) for stack in side[:, :, 0, 0]]
         for side in (found.s_tm1, found.s_t)

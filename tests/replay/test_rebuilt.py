@@ -95,7 +95,7 @@ def check_all(history: History, capacity: int, n_step: int) -> None:
     assert history.buffer.num_transitions == len(expected)
     if not expected:
         return
-    found = history.buffer.sample()
+    found = history.buffer.sample(0)
     rebuilt = [history.transition(lane, row, n_step) for lane, row in expected]
     s_tm1, a_tm1, r_t, discount_t, s_t = zip(*rebuilt, strict=True)
     assert found.s_tm1[:, :, 0].tolist() == [[list(frame) for frame in stack] for stack in s_tm1]

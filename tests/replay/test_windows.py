@@ -96,4 +96,4 @@ def test_discount_one_sums_rewards() -> None:
 
 
 def test_uniform_weights_are_one() -> None:
-    assert play_tape(make_buffer(), "ABCD").sample().weight.tolist() == [1.0, 1.0, 1.0]
+    assert play_tape(make_buffer(), "ABCD").sample(0).weight.tolist() == [1.0, 1.0, 1.0]

@@ -85,10 +85,16 @@ def to(value: str, *beside: str, shows_in: Callable[..., object] = learned) -> C
     return Change((value,), beside, shows_in)
 
 
+PRIORITIZED = ("toggles.prioritized=true",)
+TORCH_RMSPROP = ("optimizer.kind=torch_rmsprop",)
+
 CHANGES = {
+    "track": to("track=B"),
     "game": Change(PONG, (), first_frames),
     "seed": to("seed=2"),
     "toggles.double": to("toggles.double=true", "optimizer.learning_rate=0.01"),
+    "toggles.dueling": to("toggles.dueling=true"),
+    "toggles.prioritized": to("toggles.prioritized=true"),
     "toggles.n_step": to("toggles.n_step=3"),
     "env.kind": Change(PONG, (), first_frames),
     "env.lanes": to("env.lanes=2"),
@@ -107,6 +113,9 @@ CHANGES = {
     "replay.capacity_steps": to("replay.capacity_steps=70"),
     "replay.prefill_steps": to("replay.prefill_steps=70"),
     "replay.device": to("replay.device=cuda", shows_in=replay_place),
+    "replay.alpha": to("replay.alpha=0.1", *PRIORITIZED),
+    "replay.beta_start": to("replay.beta_start=1.0", *PRIORITIZED),
+    "replay.priority_offset": to("replay.priority_offset=0.5", *PRIORITIZED),
     "network.init": to("network.init=orthogonal"),
     "learner.discount": to("learner.discount=0.5"),
     "learner.batch_size": to("learner.batch_size=4"),
@@ -122,6 +131,8 @@ CHANGES = {
     "optimizer.epsilon": to("optimizer.epsilon=0.1"),
     "optimizer.gradient_decay": to("optimizer.gradient_decay=0.5"),
     "optimizer.squared_gradient_decay": to("optimizer.squared_gradient_decay=0.5"),
+    "optimizer.smoothing": to("optimizer.smoothing=0.5", *TORCH_RMSPROP),
+    "optimizer.momentum": to("optimizer.momentum=0.5", *TORCH_RMSPROP),
     "optimizer.beta1": to("optimizer.beta1=0.5", "optimizer.kind=adam"),
     "optimizer.beta2": to("optimizer.beta2=0.5", "optimizer.kind=adam"),
     "training.total_frames": to("training.total_frames=600", shows_in=budget),
@@ -136,7 +147,7 @@ CHANGES = {
     "logging.rolling_episodes": to("logging.rolling_episodes=1", *SHORT, shows_in=files),
 }
 
-ONE_CHOICE = {"track", "network.kind"}
+ONE_CHOICE = {"network.kind"}
 """Keys that can have one value only, so far."""
 
 
