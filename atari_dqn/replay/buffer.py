@@ -84,6 +84,10 @@ class ReplayBuffer:
 
     def check(self) -> None:
         """Assert the invariant; tests call it after every change."""
+        ring = self.ring
+        stored = torch.arange(ring.oldest, ring.newest) % ring.rows
+        on_device = ring.is_step.view(ring.rows, ring.lanes).cpu()[stored]
+        assert torch.equal(on_device, torch.from_numpy(self._is_step)[stored])
         last = self.ring.newest - self.n_step
         expected = [cell for row in range(self._first_row, last + 1) for cell in self._cells(row).tolist()]
         assert sorted(self.sampler.listed().tolist()) == sorted(expected)

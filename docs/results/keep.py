@@ -1,0 +1,69 @@
+"""Keep a run's evidence: its spec, provenance, tables, summary and a plot, none of its weights or replay.
+
+    python docs/results/keep.py outputs/pong_quick_seed1 docs/results/pong_quick
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import polars as pl
+from matplotlib.axes import Axes
+
+KEPT = (
+    "spec.toml", "provenance.json", "summary.json", "events.jsonl",
+    "train_log.csv", "update_log.csv", "eval_log.csv", "throughput_log.csv",
+)  # fmt: skip
+WINDOW_EPISODES = 20
+
+
+def keep(run: Path, folder: Path) -> None:
+    """Copy what is small, and draw the learning curve by frames and by minutes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in KEPT:
+        shutil.copy(run / name, folder / name)
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
+    episodes, evaluations, minutes = (
+        read(run, table) for table in ("train_log", "eval_log", "throughput_log")
+    )
+    draw(axes[0], episodes, evaluations, frames_in_millions, "emulator frames (millions)")
+    draw(axes[1], episodes, evaluations, lambda table: minutes_of(table, minutes), "minutes, all told")
+    axes[0].set_ylabel("return of a game")
+    axes[0].legend(loc="upper left")
+    figure.suptitle(run.name)
+    figure.savefig(folder / "learning_curve.png", dpi=110)
+
+
+def read(run: Path, table: str) -> pl.DataFrame:
+    return pl.read_csv(run / f"{table}.csv")
+
+
+def draw(axes: Axes, episodes: pl.DataFrame, evaluations: pl.DataFrame, x_of, label: str) -> None:
+    returns = episodes["episode_return"]
+    axes.plot(x_of(episodes), returns, ".", markersize=2, color="0.7", label="training game")
+    axes.plot(x_of(episodes), returns.rolling_mean(WINDOW_EPISODES), label=f"mean of the last {WINDOW_EPISODES}")
+    axes.errorbar(
+        x_of(evaluations), evaluations["mean_return"], evaluations["std_return"],
+        fmt="o", capsize=3, color="tab:red", label="evaluation ± std over games",
+    )  # fmt: skip
+    axes.set_xlabel(label)
+    axes.grid(alpha=0.3)
+
+
+def frames_in_millions(table: pl.DataFrame) -> pl.Series:
+    return table["env_frames"] / 1e6
+
+
+def minutes_of(table: pl.DataFrame, clock: pl.DataFrame) -> pl.Series:
+    """Return when each row was written, by the throughput row that closed its period."""
+    timed = table.select("env_frames").join_asof(
+        clock.select("env_frames", "elapsed_seconds"), on="env_frames", strategy="forward"
+    )
+    return timed["elapsed_seconds"].fill_null(strategy="forward") / 60
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]), Path(sys.argv[2]))
