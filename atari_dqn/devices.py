@@ -27,6 +27,20 @@ def resolve_device(name: str) -> torch.device:
     return torch.device("cuda", index)
 
 
+def make_repeatable(device: torch.device) -> None:
+    """Have a GPU round as the spec says and choose the same kernels each time: no TF32, no autotuning.
+
+    Process-wide, and nothing on a CPU, where torch does so by itself for a fixed number of threads.
+    """
+    import torch
+
+    if device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cudnn.deterministic = True
+
+
 def replay_device(choice: str, *, learner: torch.device, needed_bytes: int) -> torch.device:
     """Return where the replay lives: `auto` is the learner's device if it fits there, else RAM.
 

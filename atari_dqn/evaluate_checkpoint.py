@@ -14,6 +14,7 @@ from atari_dqn.checkpoint.files import read_agent
 from atari_dqn.checkpoint.locate import locate
 from atari_dqn.checkpoint.store import verify
 from atari_dqn.clock import steps_to_frames
+from atari_dqn.devices import make_repeatable
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.evaluate import STREAM, evaluate
 from atari_dqn.protocol import CheckpointChoice, Protocol
@@ -49,6 +50,7 @@ def evaluate_checkpoint(
     run, checkpoint = locate(path)
     spec = load_resolved(run.spec).spec
     manifest = verify(checkpoint)
+    make_repeatable(device)
     info = game_info(spec)
     network = build_network(spec, info, device)
     network.load_state_dict(read_agent(checkpoint, device)["online"])

@@ -7,6 +7,7 @@ import torch
 from atari_dqn.agents.policy import EpsilonGreedy
 from atari_dqn.assembly import build_learner, build_replay
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
+from atari_dqn.devices import make_repeatable
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.rng import numpy_stream
 from atari_dqn.schedule import LinearSchedule
@@ -18,6 +19,7 @@ from atari_dqn.train.training import Training
 
 def assemble(spec: Spec, device: torch.device) -> Training:
     """Make a training of a spec. Close it, or its worker processes live on."""
+    make_repeatable(device)
     env, skip = spec.env, spec.env.frame_skip
     lanes = make_lanes(
         game=spec.game,
