@@ -1,3 +1,3 @@
-"""Train, resume, evaluate, record and compare DQN-family agents on Atari."""
+"""Train, resume and evaluate DQN-family agents on Atari."""
 
 __version__ = "0.1.0"

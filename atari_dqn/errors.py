@@ -10,7 +10,7 @@ class UserError(ValueError):
 
 
 class HaltedError(RuntimeError):
-    """A failure gate stopped the run."""
+    """The run was stopped: by a failure gate, or because a worker process died."""
 
     exit_code = 3
 

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Int64, UInt8
 
 from atari_dqn.agents.networks import QNetwork
+from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.envs.stacking import FrameStacker
 from atari_dqn.rng import numpy_stream
@@ -131,7 +132,7 @@ class _Evaluation:
         if episode < self.episodes:
             self.finished[episode] = EvaluationEpisode(
                 episode_return=float(self.returns[lane]),
-                length_frames=int(self.steps[lane]) * self.spec.env.frame_skip,
+                length_frames=steps_to_frames(int(self.steps[lane]), frame_skip=self.spec.env.frame_skip),
                 end_reason="game_over" if game_over else "frame_cap",
             )
         self.returns[lane] = 0.0

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -50,6 +51,7 @@ def evaluate_checkpoint(
     run, checkpoint = locate(path)
     spec = load_resolved(run.spec).spec
     manifest = verify(checkpoint)
+    torch.set_num_threads(run.recorded("torch_threads"))
     make_repeatable(device)
     info = game_info(spec)
     network = build_network(spec, info, device)
@@ -64,7 +66,7 @@ def evaluate_checkpoint(
         env_frames=steps_to_frames(manifest["step"], frame_skip=spec.env.frame_skip),
         score=score,
         protocol=score_protocol(
-            spec, episodes=score.episodes, checkpoint=_choice(path, run.checkpoints), rom_md5=info.rom_md5
+            spec, episodes=score.episodes, checkpoint=_choice(path, manifest), rom_md5=info.rom_md5
         ),
     )
 
@@ -76,9 +78,8 @@ def game_info(spec: Spec) -> GameInfo:
         return lanes.info
 
 
-def _choice(path: Path, checkpoints: Path) -> CheckpointChoice:
+def _choice(path: Path, manifest: dict[str, Any]) -> CheckpointChoice:
     """Return which of a run's weights these are: the best if named so, the last, or those of their moment."""
     if path.name == "best":
         return "best"
-    latest = (checkpoints / "latest").resolve()
-    return "last" if path.resolve() in (checkpoints.parent.resolve(), latest) else "current"
+    return "last" if manifest["bookkeeping"]["finished"] else "current"

@@ -51,6 +51,16 @@ def writing(path: Path) -> Iterator[None]:
         raise write_failure(path, error) from error
 
 
+def exists(path: Path) -> bool:
+    """Return whether something is there; no, too, where one may not look or the name is too long."""
+    return os.path.exists(path)  # noqa: PTH110 - Path.exists raises for these
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a file is there; no, too, where one may not look or the name is too long."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for these
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Write `data` to `path`, durable once this returns; a crash or failure leaves what was there before.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 
 from atari_dqn.cgroup import ControlGroups
+from atari_dqn.files import exists
 
 _FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 """Instruction sets that decide how fast a network runs here."""
@@ -91,7 +92,7 @@ def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, ...]:
 def disk_free_bytes(path: Path) -> int:
     """Return the room left for us on the disk of `path`, or of its nearest parent that exists."""
     place = path.absolute()
-    while not place.exists() and place != place.parent:
+    while not exists(place) and place != place.parent:
         place = place.parent
     return shutil.disk_usage(place).free
 

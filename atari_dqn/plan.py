@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from atari_dqn.clock import frames_to_steps
 from atari_dqn.errors import UserError
 from atari_dqn.hardware import Hardware
 from atari_dqn.human import size
@@ -177,7 +178,7 @@ def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
     checkpoint = _replay_bytes(spec) + weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)
     kept = spec.checkpoint.keep_last + 1  # the newest, and the best
     key = "checkpoint.keep_last" if spec.checkpoint.keep_last > 1 else "replay.capacity_steps"
-    steps = spec.training.total_frames // spec.env.frame_skip
+    steps = frames_to_steps(spec.training.total_frames, frame_skip=spec.env.frame_skip)
     return (
         Item(place="disk", name=f"{kept} checkpoints kept", bytes=kept * checkpoint, key=key),
         Item(place="disk", name="checkpoint being written", bytes=checkpoint, key="replay.capacity_steps"),

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import (
+    exists,
     fsync_directory,
     json_document,
     reading,
     sha256_of_file,
     write_durably,
     write_failure,
+    writing,
 )
 
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
 _CHECKPOINTS = "checkpoints"
+_LOCK = ".lock"
 
 
 def default_run_dir(name: str, seed: int, root: Path = Path("outputs")) -> Path:
@@ -49,7 +54,7 @@ class RunDirectory:
         """
         refuse_existing(path)
         files = _new_files(spec_toml.encode(), spec_digest, provenance)
-        made_parents = [parent for parent in path.parents if not parent.exists()]
+        made_parents = [parent for parent in path.parents if not exists(parent)]
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         try:
             partial.mkdir(parents=True)
@@ -109,6 +114,26 @@ class RunDirectory:
         """The folder of the checkpoints."""
         return self.path / _CHECKPOINTS
 
+    def recorded(self, key: str) -> Any:
+        """Return one entry of the provenance; `DamagedError` where it is missing."""
+        provenance = self.read_provenance()
+        if key not in provenance:
+            raise DamagedError(f"{self.provenance}: {key!r} is missing")
+        return provenance[key]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for this process; `UserError` while another holds it. A dead one holds nothing."""
+        path = self.path / _LOCK
+        with writing(path), path.open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(
+                    f"{self.path} is being run by another process; wait for it, or end it"
+                ) from None
+            yield
+
     def read_provenance(self) -> dict[str, Any]:
         """Return what the run came from; `DamagedError` if the file holds no such thing."""
         try:
@@ -158,9 +183,9 @@ def _remove(partial: Path, made_parents: list[Path]) -> None:
 
 def _refuse_other_folder(path: Path) -> None:
     expected = "expected a directory that `dqn train` made"
-    if "\0" in str(path) or not path.exists():
+    if "\0" in str(path) or not exists(path):
         raise UserError(f"run directory {str(path)!r}: not found; {expected}")
-    present = {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if (path / name).exists()}
+    present = {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
     if not present:
         raise UserError(f"{path} is no run directory: it holds no {_SPEC}; {expected}")
     missing = sorted({_SPEC, _PROVENANCE} - present)

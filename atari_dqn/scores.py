@@ -10,6 +10,7 @@ import numpy as np
 from atari_dqn.protocol import CheckpointChoice, Protocol, evaluation_protocol
 from atari_dqn.provenance import versions
 from atari_dqn.spec.schema import Spec
+from atari_dqn.types import StateDict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,11 @@ class EvaluationScore:
             lengths_frames=tuple(episode.length_frames for episode in episodes),
             end_reasons=tuple(episode.end_reason for episode in episodes),
         )
+
+    @classmethod
+    def of_state(cls, state: StateDict) -> EvaluationScore:
+        """Take over what `dataclasses.asdict` gave and JSON kept."""
+        return cls(**{name: tuple(values) for name, values in state.items()})
 
     @property
     def episodes(self) -> int:

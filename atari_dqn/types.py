@@ -5,7 +5,6 @@ Letters in shapes: E lanes, B minibatch, S stacked frames, H×W one frame, A act
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -116,7 +115,3 @@ class Lanes(Protocol):
     def close(self) -> None:
         """End worker processes and free shared memory; safe to call twice."""
         ...
-
-
-Metrics = Mapping[str, float]
-"""Metric values by their declared names (see `metrics.names`)."""

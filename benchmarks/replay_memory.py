@@ -57,7 +57,7 @@ def fill(replay: ReplayBuffer) -> None:
     for row in range(1, replay.ring.rows + STACK_FRAMES + 1):
         replay.append(actions, discount, noise(generator, row))
         if row % EPISODE_ROWS == EPISODE_ROWS - 1:
-            replay.sample()
+            replay.sample(0)
 
 
 def warm_up() -> None:

@@ -81,7 +81,8 @@ def _write_array(path: Path, array: np.ndarray) -> None:
 def _take_arrays(directory: Path, tree: Any) -> Any:
     if isinstance(tree, dict):
         if tree.keys() == {_ARRAY_KEY}:
-            return np.load(directory / tree[_ARRAY_KEY], allow_pickle=False)
+            # Mapped, not read: a replay of 7 GB is then in memory once, in the ring it is copied to.
+            return np.load(directory / tree[_ARRAY_KEY], mmap_mode="c", allow_pickle=False)
         return {key: _take_arrays(directory, value) for key, value in tree.items()}
     if isinstance(tree, list):
         return [_take_arrays(directory, value) for value in tree]

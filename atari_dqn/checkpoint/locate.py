@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from atari_dqn.checkpoint.store import MANIFEST, CheckpointStore
+from atari_dqn.files import is_file
 from atari_dqn.run import RunDirectory
 
 
@@ -13,7 +14,7 @@ def locate(path: Path) -> tuple[RunDirectory, Path]:
 
     `UserError` if it is neither.
     """
-    if (path / MANIFEST).is_file():
+    if is_file(path / MANIFEST):
         checkpoint = path.resolve()
         return RunDirectory.open(checkpoint.parent.parent), checkpoint
     run = RunDirectory.open(path)

@@ -13,21 +13,23 @@ from typing import Any
 import torch
 
 from atari_dqn.checkpoint.files import read_agent, read_rest, write_state
-from atari_dqn.checkpoint.tree import tree_digest
+from atari_dqn.checkpoint.tree import leaf_digest, tree_digest
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import (
     fsync_directory,
     json_document,
+    plain,
     sha256_of_file,
-    write_failure,
     write_json_atomically,
+    writing,
 )
 from atari_dqn.types import StateDict
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 CATALOG = "catalog.json"
-_MANIFEST_KEYS = ("step", "state_digest", "timestamp", "files")
+_SEAL = "manifest_sha256"
+_MANIFEST_KEYS = ("step", "state_digest", "timestamp", "files", "bookkeeping", _SEAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,20 +55,33 @@ class CheckpointStore:
     ) -> str:
         """Save a state and return its digest. `UserError` if the disk refuses; what was there stays whole.
 
-        The digest is of `training` alone: `bookkeeping` holds what may differ between equal runs, such as
-        elapsed time. A step that is saved already is left as it is, and so is its score if none is given.
+        The digest is of `training` alone: `bookkeeping`, plain values, holds what may differ between equal
+        runs, such as elapsed time. Of a step that is saved already only the bookkeeping is written again,
+        and the score if one is given.
         """
-        digest = tree_digest(training)
         name = f"step_{step:09d}"
-        saved = next((entry for entry in self.catalog() if entry.step == step), None)
-        if saved is None:
-            self._write(self.folder / name, step, digest, training, bookkeeping)
-        if saved is None or eval_score is not None:
-            self._enter(CatalogEntry(step=step, path=name, eval_score=eval_score, timestamp=_now()))
-        self._point("latest", name)
-        self._point_to_best()
-        self._prune()
+        with writing(self.folder / name):
+            saved = next((entry for entry in self.catalog() if entry.step == step), None)
+            if saved is None:
+                digest = tree_digest(training)
+                self._write(self.folder / name, step, digest, training, bookkeeping)
+            else:
+                digest = _write_bookkeeping(self.folder / name, bookkeeping)
+            if saved is None or eval_score is not None:
+                self._enter(CatalogEntry(step=step, path=name, eval_score=eval_score, timestamp=_now()))
+            self._point("latest", name)
+            self._point_to_best()
+            self._prune()
         return digest
+
+    def tidy(self) -> None:
+        """Remove what a process that died left behind. Call it while no other process saves."""
+        listed = {entry.path for entry in self.catalog()}
+        for path in [*self.folder.glob(".*.partial"), *self.folder.glob("step_*")]:
+            if path.is_symlink() or not path.is_dir():
+                path.unlink()
+            elif path.name not in listed:
+                shutil.rmtree(path)
 
     def catalog(self) -> list[CatalogEntry]:
         """Return what is kept, oldest first."""
@@ -82,7 +97,7 @@ class CheckpointStore:
         """Return the newest checkpoint. `DamagedError` if the run has none."""
         path = self.folder / "latest"
         if not path.exists():
-            raise DamagedError(f"{self.folder}: no checkpoint was saved; start the run again")
+            raise DamagedError(f"{self.folder}: no checkpoint was saved; start the run again elsewhere")
         return path.resolve()
 
     def best(self) -> Path | None:
@@ -99,14 +114,15 @@ class CheckpointStore:
         try:
             partial.mkdir(parents=True)
             rest = {key: part for key, part in training.items() if key != "learner"}
-            write_state(partial, training["learner"], {"training": rest, "bookkeeping": bookkeeping})
-            (partial / MANIFEST).write_bytes(json_document(_manifest(partial, step, digest)))
+            write_state(partial, training["learner"], rest)
+            manifest = {**_manifest(partial, step, digest), "bookkeeping": bookkeeping}
+            (partial / MANIFEST).write_bytes(json_document(sealed(manifest)))
             _flush(partial)
             partial.rename(final)
             fsync_directory(self.folder)
-        except OSError as error:
+        except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
-            raise write_failure(final, error) from error
+            raise
 
     def _enter(self, entry: CatalogEntry) -> None:
         # A later step than the newest is of a past that a crash cut off from `latest`: it is played again.
@@ -143,10 +159,9 @@ class CheckpointStore:
 
 def load_checkpoint(directory: Path, device: torch.device) -> tuple[StateDict, StateDict]:
     """Return the training state and the bookkeeping of a checkpoint, every file verified first."""
-    verify(directory)
-    rest = read_rest(directory)
-    training = {**rest["training"], "learner": read_agent(directory, device)}
-    return training, rest["bookkeeping"]
+    manifest = verify(directory)
+    training = {**read_rest(directory), "learner": read_agent(directory, device)}
+    return training, manifest["bookkeeping"]
 
 
 def verify(directory: Path) -> dict[str, Any]:
@@ -176,7 +191,22 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     missing = [key for key in _MANIFEST_KEYS if key not in manifest]
     if missing:
         raise DamagedError(f"{path}: is no manifest of a checkpoint (it lacks {', '.join(missing)})")
+    if sealed(manifest)[_SEAL] != manifest[_SEAL]:
+        raise DamagedError(f"{path}: is not what was written; the file is damaged")
     return manifest
+
+
+def _write_bookkeeping(directory: Path, bookkeeping: StateDict) -> str:
+    """Replace a checkpoint's bookkeeping, in one step, and return its digest."""
+    manifest = read_manifest(directory)
+    write_json_atomically(directory / MANIFEST, sealed({**manifest, "bookkeeping": bookkeeping}))
+    return str(manifest["state_digest"])
+
+
+def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the manifest with a digest of itself, so that damage to it shows too."""
+    contents = {key: value for key, value in plain(manifest).items() if key != _SEAL}
+    return {**contents, _SEAL: leaf_digest(contents)}
 
 
 def _manifest(directory: Path, step: int, digest: str) -> dict[str, Any]:

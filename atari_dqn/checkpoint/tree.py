@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from atari_dqn.types import StateDict
@@ -69,8 +68,3 @@ def tree_digest(tree: StateDict) -> str:
     """
     lines = sorted(f"{path} {leaf_digest(leaf)}" for path, leaf in leaves(tree))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def tensors_of(arrays: StateDict) -> StateDict:
-    """Return the tree with a tensor in place of each array."""
-    return dict(map_leaves(arrays, lambda _, leaf: torch.from_numpy(leaf) if is_array(leaf) else leaf))

@@ -16,7 +16,7 @@ from atari_dqn.cli import spec as spec_commands
 
 app = typer.Typer(
     name="dqn",
-    help="Train, resume, evaluate, record and compare DQN-family agents on Atari.",
+    help="Train, resume and evaluate DQN-family agents on Atari.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -46,7 +46,7 @@ def program(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Train, resume, evaluate, record and compare DQN-family agents on Atari."""
+    """Train, resume and evaluate DQN-family agents on Atari."""
 
 
 @app.command()
@@ -70,7 +70,9 @@ def train(
 def resume(
     run_dir: RunPath,
     frames: Annotated[int | None, typer.Option(help="Raise the budget to this many frames.")] = None,
-    device: DeviceOption = "auto",
+    device: Annotated[
+        str | None, typer.Option(help="auto, cpu, cuda or cuda:N. Default: where the run began.")
+    ] = None,
     plain: PlainOption = False,
 ) -> None:
     """Continue a run from its latest checkpoint."""

@@ -10,5 +10,8 @@ from atari_dqn.doctor import diagnosis_text, examine
 
 
 def doctor() -> None:
-    """Print what this machine has, and which settings suit it."""
-    typer.echo(diagnosis_text(examine(Path.cwd())))
+    """Print what this machine has, and which settings suit it; exit code 1 if something is broken."""
+    diagnosis = examine(Path.cwd())
+    typer.echo(diagnosis_text(diagnosis))
+    if not diagnosis.healthy:
+        raise typer.Exit(1)

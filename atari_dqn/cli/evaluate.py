@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from rich.progress import Progress
 
 from atari_dqn.devices import resolve_device
 from atari_dqn.evaluate_checkpoint import CheckpointScore, evaluate_checkpoint
+from atari_dqn.files import json_document
 
 
 def evaluate(path: Path, *, episodes: int | None, device: str, as_json: bool) -> None:
@@ -22,7 +22,7 @@ def evaluate(path: Path, *, episodes: int | None, device: str, as_json: bool) ->
         result = evaluate_checkpoint(
             path, episodes=episodes, device=resolve_device(device), on_progress=on_progress
         )
-    typer.echo(json.dumps(_document(result), indent=2) if as_json else _text(result))
+    typer.echo(json_document(_document(result)).decode().rstrip() if as_json else _text(result))
 
 
 @contextmanager

@@ -55,9 +55,11 @@ def diff(left: SpecArgument, right: SpecArgument) -> None:
 
 
 def _load(path: Path, overrides: list[str] | None):  # type: ignore[no-untyped-def]
+    from atari_dqn.files import is_file
     from atari_dqn.spec.loader import load_spec
 
-    return load_spec(path / "spec.toml" if (path / "spec.toml").is_file() else path, overrides or [])
+    inside = path / "spec.toml"
+    return load_spec(inside if is_file(inside) else path, overrides or [])
 
 
 def _shown(value: object) -> str:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from atari_dqn.devices import resolve_device
 from atari_dqn.evaluate_checkpoint import game_info
-from atari_dqn.hardware import find_hardware
+from atari_dqn.hardware import Hardware, find_hardware
 from atari_dqn.metrics.events import Sink
 from atari_dqn.plan import check_fits, make_plan
 from atari_dqn.plan_text import plan_text
@@ -43,24 +43,31 @@ def train(
         print_plan(resolved, path, chosen)
         return
     refuse_existing(path)
-    hardware = find_hardware(path)
-    actions = game_info(resolved.spec).num_actions
-    check_fits(make_plan(resolved.spec, num_actions=actions, device=str(chosen), hardware=hardware), hardware)
+    hardware = _refuse_what_cannot_fit(resolved, path, chosen)
     origin = launch.Origin(command_line=sys.argv, hardware=hardware)
     with _view(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as view:
         summary = launch.start(resolved, path, device=chosen, views=[view], origin=origin)
     typer.echo(result_text(path, summary))
 
 
-def resume(run_dir: Path, *, frames: int | None, device: str, plain: bool) -> None:
-    """Continue a run."""
-    resolved = launch.recorded_spec(RunDirectory.open(run_dir))
-    chosen = resolve_device(device)
-    with _view(
-        run_dir.resolve().name, resolved, frames or resolved.spec.training.total_frames, plain=plain
-    ) as view:
-        summary = launch.resume(run_dir, device=chosen, views=[view], total_frames=frames)
+def resume(run_dir: Path, *, frames: int | None, device: str | None, plain: bool) -> None:
+    """Continue a run, on the device it began on unless another is named."""
+    run = RunDirectory.open(run_dir)
+    resolved = launch.recorded_spec(run)
+    chosen = resolve_device(device or run.recorded("device"))
+    budget = frames or launch.recorded_budget(run)
+    _refuse_what_cannot_fit(resolved, run_dir, chosen)
+    with _view(run_dir.resolve().name, resolved, budget, plain=plain) as view:
+        summary = launch.resume(run, device=chosen, views=[view], total_frames=frames)
     typer.echo(result_text(run_dir, summary))
+
+
+def _refuse_what_cannot_fit(resolved: ResolvedSpec, path: Path, device: torch.device) -> Hardware:
+    """Raise a `UserError` for a run that this machine cannot hold; return the machine."""
+    hardware = find_hardware(path)
+    actions = game_info(resolved.spec).num_actions
+    check_fits(make_plan(resolved.spec, num_actions=actions, device=str(device), hardware=hardware), hardware)
+    return hardware
 
 
 def print_plan(resolved: ResolvedSpec, path: Path, device: torch.device) -> None:
@@ -80,11 +87,9 @@ def print_plan(resolved: ResolvedSpec, path: Path, device: torch.device) -> None
 
 def result_text(path: Path, summary: dict[str, Any]) -> str:
     """Return what a finished run came to, in a few lines."""
-    last = summary["last"]
     return (
         f"{summary['env_frames']:,} frames, track {summary['track']}, {path}\n"
-        f"final evaluation: {last['mean_return']:.2f} ± {last['std_return']:.2f}"
-        f" over {last['episodes']} episodes, protocol {summary['protocol_digest']}\n"
+        f"final evaluation: {summary['score']}, protocol {summary['protocol_digest']}\n"
         f"play it again:    dqn eval {path}"
     )
 

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import Bool, Float64, Int64, UInt8
 from numpy.typing import NDArray
 
+from atari_dqn.envs.stacking import FrameStacker
 from atari_dqn.types import Lanes, StepBatch
 
 VectorStep = tuple[
@@ -38,9 +39,11 @@ class LanesVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any
         self.num_envs = self._lanes.num_lanes
         info = self._lanes.info
         shape = (stack_frames, *info.frame_shape)
-        self._stack = np.zeros((self.num_envs, *shape), np.uint8)
+        self._stacker = FrameStacker(
+            lanes=self.num_envs, stack=stack_frames, frame_shape=self._lanes.info.frame_shape
+        )
         self.single_observation_space = Box(0, 255, shape, np.uint8)
-        self.observation_space = Box(0, 255, self._stack.shape, np.uint8)
+        self.observation_space = Box(0, 255, self._stacker.frames.shape, np.uint8)
         self.single_action_space = Discrete(info.num_actions)
         self.action_space = MultiDiscrete([info.num_actions] * self.num_envs)
 
@@ -75,11 +78,7 @@ class LanesVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any
         )
 
     def _observe(self, batch: StepBatch) -> UInt8[np.ndarray, "E S H W"]:
-        stack = self._stack
-        stack[:, :-1] = stack[:, 1:]
-        stack[batch.first] = 0
-        stack[:, -1] = batch.frame
-        return stack.copy()
+        return self._stacker.push(batch).copy()
 
     def close_extras(self, **kwargs: Any) -> None:  # noqa: ARG002 — the base class passes some
         """Close the lanes."""

@@ -24,14 +24,14 @@ from jaxtyping import Int64
 from atari_dqn.envs.buffers import batch_bytes, batch_over
 from atari_dqn.envs.lanes import BuildShard
 from atari_dqn.envs.worker import Command, Outcome, work
-from atari_dqn.errors import UserError
+from atari_dqn.errors import HaltedError, UserError
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
 _GOODBYE_SECONDS = 2.0
 """How long a worker has to leave once its pipe is closed."""
 
 
-class WorkerDiedError(RuntimeError):
+class WorkerDiedError(HaltedError):
     """A worker process ended: says which, the lanes it held, and why."""
 
 

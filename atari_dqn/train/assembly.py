@@ -15,20 +15,29 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.train.training import Training
+from atari_dqn.types import Lanes
 
 
 def assemble(spec: Spec, device: torch.device) -> Training:
     """Make a training of a spec. Close it, or its worker processes live on."""
     make_repeatable(device)
-    env, skip = spec.env, spec.env.frame_skip
     lanes = make_lanes(
         game=spec.game,
-        env=env,
-        num_lanes=env.lanes,
+        env=spec.env,
+        num_lanes=spec.env.lanes,
         seed=spec.seed,
         stream="training",
         workers=spec.system.workers,
     )
+    try:
+        return _training(spec, device, lanes)
+    except BaseException:
+        lanes.close()
+        raise
+
+
+def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
+    env, skip = spec.env, spec.env.frame_skip
     clock = Clock(frame_skip=skip, prefill_steps=spec.replay.prefill_steps)
     learner = build_learner(spec, lanes.info, device)
     return Training(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from atari_dqn.files import write_json_atomically
 from atari_dqn.hardware import Hardware
 from atari_dqn.metrics.events import Sink
 from atari_dqn.metrics.sinks import EventLog, Sinks, TableSink
-from atari_dqn.provenance import provenance
+from atari_dqn.provenance import provenance, versions
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
@@ -26,6 +26,7 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble
 from atari_dqn.train.session import Session, session_protocol
 from atari_dqn.train.training import Training
+from atari_dqn.types import StateDict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,57 +42,85 @@ def start(
 ) -> dict[str, Any]:
     """Train a new run to its end and return its summary. Nothing is written before all parts stand."""
     with closing(assemble(resolved.spec, device)) as training:
+        training.begin()
         run = RunDirectory.create(
             path,
             resolved_toml(resolved),
             spec_digest(resolved.spec),
             _provenance(resolved, training, origin),
         )
-        training.begin()
-        with closing(RunSinks(run, views)) as sinks:
+        with run.locked(), closing(RunSinks(run, views)) as sinks:
             session = _session(training, resolved.spec, run, sinks)
             session.notice("started", f"training {resolved.name} on {device}")
             return _run(session, resolved, run)
 
 
 def resume(
-    path: Path, *, device: torch.device, views: Sequence[Sink], total_frames: int | None
+    run: RunDirectory, *, device: torch.device, views: Sequence[Sink], total_frames: int | None
 ) -> dict[str, Any]:
     """Continue a run from its latest checkpoint to its end and return its summary.
 
-    `total_frames` raises the budget. `UserError` for a run that is complete and is not extended.
+    `total_frames` raises the budget. `UserError` for a run that is complete and is not extended, or that
+    another process is running.
     """
-    run = RunDirectory.open(path)
     resolved = recorded_spec(run)
-    checkpoint = CheckpointStore(run.checkpoints).latest()
-    _refuse_finished(run, read_manifest(checkpoint)["step"] * resolved.spec.env.frame_skip, total_frames)
-    torch.set_num_threads(run.read_provenance()["torch_threads"])
-    with closing(assemble(resolved.spec, device)) as training:
-        training_state, bookkeeping = load_checkpoint(checkpoint, device)
-        training.load_state_dict(training_state)
-        with closing(RunSinks(run, views)) as sinks:
-            session = _session(training, resolved.spec, run, sinks)
-            session.load_state_dict(bookkeeping)
-            session.notice("resumed", f"continuing from {checkpoint.name} on {device}")
-            if total_frames is not None:
-                session.extend(total_frames)
-                session.notice("extended", f"the budget is {total_frames:,} frames now")
-            return _run(session, resolved, run)
+    torch.set_num_threads(run.recorded("torch_threads"))
+    with run.locked():
+        store = CheckpointStore(run.checkpoints)
+        checkpoint = store.latest()
+        refuse_pointless(run, read_manifest(checkpoint)["bookkeeping"], total_frames)
+        store.tidy()
+        with closing(assemble(_where_it_was(resolved.spec, run), device)) as training:
+            training_state, bookkeeping = load_checkpoint(checkpoint, device)
+            training.load_state_dict(training_state)
+            with closing(RunSinks(run, views)) as sinks:
+                session = _session(training, resolved.spec, run, sinks)
+                session.load_state_dict(bookkeeping)
+                session.notice("resumed", f"continuing from {checkpoint.name} on {device}")
+                for difference in _inexact(run, device):
+                    session.notice("inexact", f"the run may differ from an unbroken one: {difference}")
+                if total_frames is not None:
+                    session.extend(total_frames)
+                    session.notice("extended", f"the budget is {total_frames:,} frames now")
+                return _run(session, resolved, run)
+
+
+def recorded_budget(run: RunDirectory) -> int:
+    """Return the frames a run's latest checkpoint is on the way to; a resume may have raised them."""
+    bookkeeping = read_manifest(CheckpointStore(run.checkpoints).latest())["bookkeeping"]
+    return int(bookkeeping["total_frames"])
+
+
+def refuse_pointless(run: RunDirectory, bookkeeping: StateDict, total_frames: int | None) -> None:
+    """Raise a `UserError` for a complete run that is not extended, and for a budget that is not larger."""
+    budget = bookkeeping["total_frames"]
+    if total_frames is None and bookkeeping["finished"] and run.summary.exists():
+        raise UserError(
+            f"{run.path} is complete at {budget:,} frames; "
+            f"`dqn resume {run.path} --frames N` goes on to frame N"
+        )
+    if total_frames is not None and total_frames <= budget:
+        raise UserError(f"--frames {total_frames:,}: the budget is {budget:,} frames already; expected more")
+
+
+def _where_it_was(spec: Spec, run: RunDirectory) -> Spec:
+    """Return the spec with its replay where the run had it: `auto` may choose otherwise today."""
+    return replace(spec, replay=replace(spec.replay, device=run.recorded("replay_device")))
+
+
+def _inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
+    """Yield what differs from the machine the run began on, each a reason for other roundings."""
+    if str(device) != run.recorded("device"):
+        yield f"device {device}, it began on {run.recorded('device')}"
+    recorded = run.recorded("versions")
+    for name, version in versions().items():
+        if version != recorded.get(name) and name != "platform":
+            yield f"{name} {version}, it began with {recorded.get(name)}"
 
 
 def recorded_spec(run: RunDirectory) -> ResolvedSpec:
     """Return the spec of a run, under the name the run began with."""
-    return replace(load_resolved(run.spec), name=run.read_provenance()["name"])
-
-
-def _refuse_finished(run: RunDirectory, env_frames: int, total_frames: int | None) -> None:
-    if total_frames is None and run.summary.exists():
-        raise UserError(
-            f"{run.path} is complete at {env_frames:,} frames; "
-            f"`dqn resume {run.path} --frames N` goes on to frame N"
-        )
-    if total_frames is not None and total_frames <= env_frames:
-        raise UserError(f"--frames {total_frames:,}: the run is at {env_frames:,} frames; expected more")
+    return replace(load_resolved(run.spec), name=run.recorded("name"))
 
 
 class RunSinks(Sinks):
@@ -122,7 +151,11 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
         raise
     except WorkerDiedError as error:
         session.notice("worker died", str(error))
-        raise HaltedError(f"{error}\nThe last checkpoint is whole: `dqn resume {run.path}`") from error
+        saved = session.checkpoints.catalog()
+        remedy = (
+            f"`dqn resume {run.path}` goes on from step {saved[-1].step:,}" if saved else "nothing is saved"
+        )
+        raise HaltedError(f"{error}; {remedy}") from error
     summary = _summary(session, resolved, digest)
     write_json_atomically(run.summary, summary)
     session.notice("finished", f"finished at {summary['env_frames']:,} frames")
@@ -143,7 +176,8 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
         torch_threads=torch.get_num_threads(),
         hardware=origin.hardware,
     )
-    return {"name": resolved.name, **record}
+    place = training.replay.ring.device.type
+    return {"name": resolved.name, "replay_device": place, **record}
 
 
 def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:
@@ -161,6 +195,7 @@ def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str,
         "env_frames": clock.env_frames,
         "updates": clock.updates,
         "elapsed_seconds": session.elapsed_seconds,
+        "score": str(last),
         "last": {"step": last_step, **last.row()},
         "best": {"step": best_step, "of_evaluations": len(session.scores), **best.row()},
         "protocol": asdict(protocol),

@@ -56,6 +56,8 @@ class Session:
         self._elapsed_before_seconds = 0.0
         self._began = time.monotonic()
         self.total_frames = spec.training.total_frames
+        self.finished = False
+        """The final evaluation is played and saved; only a larger budget goes on from there."""
         self.scores: list[tuple[int, EvaluationScore]] = []
         """Step and score of each full and final evaluation."""
 
@@ -66,6 +68,7 @@ class Session:
 
     def extend(self, total_frames: int) -> None:
         """Raise the budget."""
+        self.finished = False
         self.total_frames = total_frames
         self.training.total_steps = frames_to_steps(total_frames, frame_skip=self.spec.env.frame_skip)
 
@@ -99,6 +102,7 @@ class Session:
             "full": self._full.state_dict(),
             "elapsed_seconds": self.elapsed_seconds,
             "total_frames": self.total_frames,
+            "finished": self.finished,
             "tables": self.tables.state_dict(),
             "scores": [[step, asdict(score)] for step, score in self.scores],
         }
@@ -110,8 +114,9 @@ class Session:
         self._elapsed_before_seconds = state["elapsed_seconds"]
         self._began = time.monotonic()
         self.extend(state["total_frames"])
+        self.finished = state["finished"]
         self.tables.load_state_dict(state["tables"])
-        self.scores = [(step, EvaluationScore(**values)) for step, values in state["scores"]]
+        self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
 
     def _between_ticks(self, guard: SignalGuard) -> None:
         clock = self.training.clock
@@ -133,7 +138,10 @@ class Session:
 
     def _finish(self, guard: SignalGuard) -> str:
         self._leave_if_asked(guard)
+        if self.finished:  # and stopped before its summary was written
+            return self._save()
         score = self._evaluate("final", self.spec.evaluation.full_episodes, guard)
+        self.finished = True
         return self._save(score)
 
     def _evaluate(self, kind: str, episodes: int, guard: SignalGuard) -> EvaluationScore:

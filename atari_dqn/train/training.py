@@ -74,7 +74,7 @@ class Training:
         }
 
     def _choose(self, epsilon: float) -> Int64[np.ndarray, "E"]:
-        return self.policy.choose(self.replay.newest_stacks, epsilon)
+        return self.policy.choose(lambda: self.replay.newest_stacks().to(self.device), epsilon)
 
     def _store(self, actions: Int64[np.ndarray, "E"], step: StepBatch) -> None:
         discount = step.discount(terminal_on_life_loss=self.terminal_on_life_loss)

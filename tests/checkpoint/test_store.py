@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from atari_dqn.checkpoint.files import read_agent
-from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, verify
+from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, sealed, verify
 from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import sha256_of_file
@@ -149,7 +149,7 @@ def test_run_without_a_checkpoint_says_so(store: CheckpointStore) -> None:
         store.latest()
 
 
-FILES = ["agent.pt", "state.json", "arrays/training.replay.ring.frame.npy", "arrays/training.returns.npy"]
+FILES = ["agent.pt", "state.json", "arrays/replay.ring.frame.npy", "arrays/returns.npy"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -236,7 +236,7 @@ def test_D18_hostile_pickle_runs_nothing_and_is_refused(
 
 def test_D18_hostile_array_runs_nothing_and_is_refused(store: CheckpointStore, tmp_path: Path) -> None:
     save(store, 1)
-    name, victim = "arrays/training.returns.npy", tmp_path / "made_by_the_pickle"
+    name, victim = "arrays/returns.npy", tmp_path / "made_by_the_pickle"
     np.save(store.latest() / name, np.array([Hostile(victim)], dtype=object), allow_pickle=True)
     vouch_for(store.latest(), name)
     with pytest.raises(DamagedError, match=r"state\.json: cannot be read"):
@@ -249,7 +249,7 @@ def vouch_for(directory: Path, name: str) -> None:
     manifest = json.loads((directory / "manifest.json").read_text())
     path = directory / name
     manifest["files"][name] = {"sha256": sha256_of_file(path), "bytes": path.stat().st_size}
-    (directory / "manifest.json").write_text(json.dumps(manifest))
+    (directory / "manifest.json").write_text(json.dumps(sealed(manifest)))
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 and no more", b"\x80\x02."])
@@ -319,3 +319,26 @@ def test_P13_process_killed_in_a_save_leaves_a_partial_directory_that_the_next_s
     save(store, 2)
     verify(store.latest())
     assert ".step_000000002.partial" not in names(store.folder)
+
+
+def test_bookkeeping_of_a_saved_step_is_written_again(store: CheckpointStore) -> None:
+    save(store, 1, finished=False)
+    save(store, 1, finished=True)
+    assert load_checkpoint(store.latest(), CPU)[1] == {"finished": True}
+
+
+def test_flipped_bit_in_the_bookkeeping_is_found(store: CheckpointStore) -> None:
+    save(store, 1, elapsed_seconds=1.5)
+    manifest = store.latest() / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("1.5", "2.5"))
+    with pytest.raises(DamagedError, match=r"manifest\.json: is not what was written"):
+        load_checkpoint(store.latest(), CPU)
+
+
+def test_what_a_dead_process_left_is_tidied_and_nothing_else(store: CheckpointStore) -> None:
+    save(store, 1)
+    (store.folder / ".step_000000002.partial" / "arrays").mkdir(parents=True)
+    (store.folder / "step_000000003").mkdir()
+    (store.folder / ".latest.partial").symlink_to("step_000000003")
+    store.tidy()
+    assert {path.name for path in store.folder.iterdir()} == {"step_000000001", "catalog.json", "latest"}

@@ -10,6 +10,7 @@ from tiny import CPU, run
 from atari_dqn.errors import DamagedError, InterruptedRunError, UserError
 from atari_dqn.metrics.columns import TABLES, column_names
 from atari_dqn.metrics.events import Event, Notice, Progress, Row
+from atari_dqn.run import RunDirectory
 from atari_dqn.train import launch
 from atari_dqn.train.interrupt import SignalGuard
 
@@ -34,7 +35,7 @@ class SignalAt:
 
 
 def resume(path: Path, total_frames: int | None = None):
-    return launch.resume(path, device=CPU, views=[], total_frames=total_frames)
+    return launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=total_frames)
 
 
 def notices(path: Path) -> list[str]:
@@ -137,7 +138,9 @@ def test_finished_run_is_not_resumed_without_a_budget(whole: Path) -> None:
 
 @pytest.mark.parametrize("frames", [400, 800])
 def test_budget_that_is_spent_is_refused(whole: Path, frames: int) -> None:
-    with pytest.raises(UserError, match=rf"--frames {frames}: the run is at 800 frames; expected more"):
+    with pytest.raises(
+        UserError, match=rf"--frames {frames}: the budget is 800 frames already; expected more"
+    ):
         resume(whole, frames)
 
 
@@ -207,3 +210,29 @@ def test_existing_directory_is_left_alone(whole: Path) -> None:
     with pytest.raises(UserError, match=r"never overwritten"):
         run(whole, SHORT)
     assert (whole / "spec.toml").read_bytes() == before
+
+
+def test_run_that_another_process_holds_is_not_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run(path)
+    with RunDirectory.open(path).locked(), pytest.raises(UserError, match="is being run by another process"):
+        resume(path, 1200)
+
+
+def test_run_stopped_before_its_summary_is_not_evaluated_twice(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run(path)
+    (path / "summary.json").unlink()
+    resume(path)
+    assert table(path, "eval_log")["eval_type"].to_list().count("final") == 1
+    assert (path / "summary.json").exists()
+
+
+def test_resume_on_other_versions_says_it_may_differ(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run(path)
+    provenance = json.loads((path / "provenance.json").read_text())
+    provenance["versions"]["torch"] = "1.0"
+    (path / "provenance.json").write_text(json.dumps(provenance))
+    resume(path, 1200)
+    assert "inexact" in notices(path)
