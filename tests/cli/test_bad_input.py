@@ -17,9 +17,10 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def dqn(*arguments: str) -> int:
     """Run the program in this process and return its exit code."""
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["dqn", *arguments])
-        main()
+        with pytest.raises(SystemExit) as ended:
+            main()
     code = ended.value.code
     assert isinstance(code, int)
     return code
@@ -34,7 +35,7 @@ def spec(contents: bytes | str) -> str:
 FAULTS = {
     "unknown game": (GOOD.replace("pong", "pnog"), [], 'did you mean "pong"'),
     "multi-player game": (GOOD.replace("pong", "combat"), [], "combat"),
-    "unknown key": (GOOD + "[learner]\nbatch_sise = 32\n", [], 'did you mean "batch_size"'),
+    "unknown key": (GOOD + "[learner]\nbatch_sise = 32\n", [], 'did you mean "learner.batch_size"'),
     "wrong type": (GOOD + '[learner]\nbatch_size = "32"\n', [], "learner.batch_size"),
     "out of range": (GOOD + "[env]\nframe_skip = 0\n", [], "at least 1"),
     "empty file": ("", [], "empty"),

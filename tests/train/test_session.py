@@ -234,5 +234,5 @@ def test_resume_on_other_versions_says_it_may_differ(tmp_path: Path) -> None:
     provenance = json.loads((path / "provenance.json").read_text())
     provenance["versions"]["torch"] = "1.0"
     (path / "provenance.json").write_text(json.dumps(provenance))
-    resume(path, 1200)
+    resume(path, 1600)
     assert "inexact" in notices(path)
