@@ -28,7 +28,7 @@ PLACES: dict[Place, str] = {"ram": "RAM", "vram": "GPU memory", "disk": "disk"}
 _NETWORKS = 2
 """The online network and the target network."""
 _OPTIMIZER_BUFFERS = 2
-"""Both optimizers keep two numbers for each weight."""
+"""What an optimizer keeps for each weight; `torch_rmsprop` one more with momentum."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,8 @@
 import argparse
 import json
 import time
+from collections import deque
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import torch
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble
-from atari_dqn.train.loop import q_learning
+from atari_dqn.train.loop import Tick, q_learning
+from atari_dqn.train.training import Training
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 
@@ -34,13 +37,20 @@ def frames_per_second(spec: Spec, *, warm_up_updates: int, seconds: float) -> fl
     with closing(assemble(spec, torch.device("cpu"))) as training:
         clock = training.clock
         training.begin()
-        ticks = q_learning(training)
+        ticks = reported(training)
         while clock.updates < warm_up_updates:
             next(ticks)
         frames, began = clock.env_frames, time.perf_counter()
         while (elapsed := time.perf_counter() - began) < seconds:
             next(ticks)
         return (clock.env_frames - frames) / elapsed
+
+
+def reported(training: Training) -> Iterator[Tick]:
+    """Yield every tick once its rows are made, as `dqn train` does: reporting is part of training."""
+    for tick in q_learning(training):
+        deque(training.reporter.rows(tick, replay_transitions=training.replay.num_transitions), maxlen=0)
+        yield tick
 
 
 def main() -> None:

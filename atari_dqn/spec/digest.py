@@ -1,4 +1,4 @@
-"""What identifies a spec: a digest of every value that can change results."""
+"""What identifies a spec: a digest of every value that can change what a run learns, measures or writes."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from contextlib import closing
 from dataclasses import replace
 
@@ -24,8 +25,9 @@ def measure_frames_per_second(spec: Spec, device: torch.device, *, seconds: floa
     with closing(assemble(_small(spec), device)) as training:
         training.begin()
         began, frames = 0.0, 0
-        for _ in q_learning(training):
+        for tick in q_learning(training):
             clock = training.clock
+            deque(training.reporter.rows(tick, replay_transitions=training.replay.num_transitions), maxlen=0)
             if not began and clock.updates >= _WARM_UP_UPDATES:
                 began, frames = time.perf_counter(), clock.env_frames
             elif began and time.perf_counter() - began >= seconds:

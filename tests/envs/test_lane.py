@@ -31,7 +31,7 @@ def test_step_pools_its_last_two_frames():
     ("last_frame", "shown", "reward"),
     [(5, [5], 1e5), (6, [6], 1.1e6), (7, [7], 1.11e7), (8, [7, 8], 1.111e8)],
 )
-def test_game_over_within_a_skip_shows_no_frame_of_the_step_before(last_frame, shown, reward):
+def test_D05_game_over_within_a_skip_shows_no_frame_of_the_step_before(last_frame, shown, reward):
     lane = begun(ScriptedGame(last_frame=last_frame))
     lane.step(0)
     lane.step(0)
@@ -44,7 +44,7 @@ def test_skip_of_one_frame_shows_that_frame():
     assert frames_shown(lane) == [1]
 
 
-def test_skip_of_three_plays_three_frames_a_step():
+def test_D07_skip_of_three_plays_three_frames_a_step():
     lane = begun(ScriptedGame(), frame_skip=3)
     lane.step(0)
     lane.step(0)

@@ -20,7 +20,7 @@ def test_track_a_gives_every_key_that_applies_but_game_and_seed():
 
 
 @pytest.mark.parametrize("key", list(load_track("A")))
-def test_w06_a_key_taken_out_of_a_track_is_an_error_that_names_it(key: str):
+def test_W06_a_key_taken_out_of_a_track_is_an_error_that_names_it(key: str):
     table = tomllib.loads(TRACK_A_TEXT)
     section, _, leaf = key.rpartition(".")
     del (table[section] if section else table)[leaf]
