@@ -37,6 +37,8 @@ class ReplayBuffer:
         """The ring's own `is_step`, on the host, where the sampler's bookkeeping is done."""
         self._first_row = 0
         """The oldest row the sampler lists."""
+        self._sampled_at: int | None = None
+        """The newest row when the latest minibatch was drawn."""
 
     def begin(self, step: StepBatch) -> None:
         """Store the run's first frames."""
@@ -60,6 +62,7 @@ class ReplayBuffer:
     def sample(self, env_frames: int) -> Minibatch:
         """Return a minibatch of n-step transitions, at this point of the run."""
         cell, weight = self.sampler.draw(env_frames)
+        self._sampled_at = self.ring.newest
         window = self.ring.window(cell, n_step=self.n_step, gamma=self.gamma)
         later = self.ring.ahead(cell, window.span_steps)
         s_tm1, s_t = self.ring.stacks(torch.cat([cell, later])).chunk(2)
@@ -74,7 +77,8 @@ class ReplayBuffer:
         )
 
     def feed_back(self, batch: Minibatch, abs_td_error: Float[Tensor, "B"]) -> None:
-        """Tell the sampler how wrong the values of a minibatch were."""
+        """Tell the sampler how wrong the latest minibatch's values were, before the next row is stored."""
+        assert self._sampled_at == self.ring.newest, "the replay moved on: one loop writes it and reads it"
         self.sampler.update(batch.cell, abs_td_error.to(batch.cell.device))
 
     @property

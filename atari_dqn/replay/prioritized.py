@@ -17,6 +17,8 @@ class PrioritizedSampler:
     p is |TD error| + `priority_offset`. A cell enters with the highest p^α there has been, so that it is soon
     drawn. Cells without a whole transition have priority 0 and are never drawn, so that no draw is rejected.
     Weights are (N P)^−β over the largest of the **whole buffer**, which its smallest priority has.
+
+    Cells that enter or leave wait for the next draw or update: several steps cost one pass of the tree.
     """
 
     def __init__(
@@ -37,39 +39,49 @@ class PrioritizedSampler:
         self.highest = torch.ones((), dtype=torch.float64, device=device)
         self.generator = torch.Generator(device=device).manual_seed(seed)
         self._strata = torch.arange(batch_size, dtype=torch.float64, device=device)
+        self._waiting: dict[int, bool] = {}
+        """Cells that entered (True) or left (False) since the tree was last looked at."""
 
     def add(self, cells: Int64[Tensor, "n"]) -> None:
         """Take in cells, at the highest priority there has been."""
-        self.tree.set(cells.to(self.highest.device), self.highest.expand(len(cells)))
+        self._waiting.update(dict.fromkeys(cells.tolist(), True))
         self.count += len(cells)
 
     def drop(self, cells: Int64[Tensor, "n"]) -> None:
         """Let go of cells."""
-        self.tree.set(cells.to(self.highest.device), torch.zeros_like(self.highest).expand(len(cells)))
+        assert len(cells) <= self.count
+        self._waiting.update(dict.fromkeys(cells.tolist(), False))
         self.count -= len(cells)
 
     def draw(self, env_frames: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
         """Return one cell of each stratum, and the importance weights with β of this point of the run."""
         assert self.count > 0, "nothing to draw from"
+        self._settle()
         unit = torch.rand(
             self.batch_size, generator=self.generator, dtype=torch.float64, device=self.highest.device
         )
-        cells = self.tree.find((self._strata + unit) / self.batch_size * self.tree.total)
-        relative = self.tree.get(cells) / self.tree.smallest
-        return cells, relative.pow(-self.beta.at(env_frames)).float()
+        cells = self.tree.find((self._strata + unit) * (self.tree.total / self.batch_size))
+        return cells, self._weights(cells, self.beta.at(env_frames))
 
     def update(self, cells: Int64[Tensor, "B"], abs_td_error: Float[Tensor, "B"]) -> None:
-        """Set the priorities of drawn cells. Of a cell drawn twice, both errors are the same."""
-        priorities = (abs_td_error.double() + self.priority_offset).pow(self.alpha)
+        """Set the priorities of drawn cells. Of a cell drawn twice, both errors are the same.
+
+        An error that is not finite, and one of a cell that has left, changes nothing.
+        """
+        self._settle()
+        found, present = (abs_td_error.double() + self.priority_offset).pow(self.alpha), self.tree.get(cells)
+        priorities = torch.where(found.isfinite() & (present > 0), found, present)
         torch.maximum(self.highest, priorities.amax(), out=self.highest)
         self.tree.set(cells, priorities)
 
     def listed(self) -> Int64[Tensor, "n"]:
         """Return every cell that can be drawn."""
+        self._settle()
         return self.tree.positive()
 
     def state_dict(self) -> StateDict:
         """Return the priorities, the highest one and the random stream."""
+        self._settle()
         return {
             "tree": self.tree.state_dict(),
             "highest": self.highest.clone(),
@@ -79,7 +91,21 @@ class PrioritizedSampler:
 
     def load_state_dict(self, state: StateDict) -> None:
         """Take over priorities and stream."""
+        self._waiting.clear()
         self.tree.load_state_dict(state["tree"])
         self.highest.copy_(torch.as_tensor(state["highest"]))
         self.count = state["count"]
         self.generator.set_state(torch.as_tensor(state["generator"]))
+
+    def _weights(self, cells: Int64[Tensor, "n"], beta: float) -> Float[Tensor, "n"]:
+        return (self.tree.get(cells) / self.tree.smallest).pow(-beta).float()
+
+    def _settle(self) -> None:
+        """Bring the tree up to date with the cells that entered or left."""
+        if not self._waiting:
+            return
+        device = self.highest.device
+        cells = torch.tensor(list(self._waiting), device=device)
+        enters = torch.tensor(list(self._waiting.values()), dtype=torch.float64, device=device)
+        self.tree.set(cells, enters * self.highest)
+        self._waiting.clear()

@@ -36,6 +36,7 @@ class PriorityTree:
         padded = [-(-size // fan_out) * fan_out for size in sizes]
         self.sums = [torch.zeros(size, dtype=torch.float64, device=device) for size in [*padded, 1]]
         self.minima = [torch.full_like(level, torch.inf) for level in self.sums]
+        self._zero = torch.zeros((), dtype=torch.float64, device=device)
 
     @property
     def total(self) -> Float64[Tensor, ""]:
@@ -49,29 +50,33 @@ class PriorityTree:
 
     def set(self, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]) -> None:
         """Give cells their priorities; of a cell named twice, one of its values counts."""
-        self.sums[0][cells] = priorities
-        self.minima[0][cells] = torch.where(self.sums[0][cells] > 0, self.sums[0][cells], torch.inf)
+        self.sums[0].index_copy_(0, cells, priorities)
+        stored = self.sums[0].index_select(0, cells)
+        self.minima[0].index_copy_(0, cells, stored.masked_fill_(stored == 0, torch.inf))
         nodes = cells
         for level in range(len(self.sums) - 1):
             nodes = nodes // self.fan_out
-            self.sums[level + 1][nodes] = self._children(self.sums[level])[nodes].sum(dim=1)
-            self.minima[level + 1][nodes] = self._children(self.minima[level])[nodes].amin(dim=1)
+            sums = self._children(self.sums[level]).index_select(0, nodes).sum(dim=1)
+            minima = self._children(self.minima[level]).index_select(0, nodes).amin(dim=1)
+            self.sums[level + 1].index_copy_(0, nodes, sums)
+            self.minima[level + 1].index_copy_(0, nodes, minima)
 
     def get(self, cells: Int64[Tensor, "n"]) -> Float64[Tensor, "n"]:
         """Return the priorities of cells."""
-        return self.sums[0][cells]
+        return self.sums[0].index_select(0, cells)
 
     def find(self, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
         """Return the cell in which the running sum of priorities passes each mass, 0 ≤ mass < total."""
-        nodes = torch.zeros_like(mass, dtype=torch.int64)
-        for level in reversed(range(len(self.sums) - 1)):
-            running = self._children(self.sums[level])[nodes].cumsum(dim=1)
+        left, nodes = mass[:, None], torch.zeros_like(mass, dtype=torch.int64)
+        for level in reversed(self.sums[:-1]):
+            children = self._children(level).index_select(0, nodes)
+            # A child of 0 is never the one that passes a mass, in whatever order the device adds.
+            running = children.cumsum(dim=1).masked_fill_(children == 0, -torch.inf)
             # Rounding may leave a mass at or past its node's sum: the last child with priority has it then.
-            mass = torch.minimum(mass, torch.nextafter(running[:, -1], torch.zeros_like(mass)))
-            child = torch.searchsorted(running, mass[:, None], right=True).squeeze(1)
-            before = running.gather(1, (child - 1).clamp(min=0)[:, None]).squeeze(1)
-            mass = mass - torch.where(child > 0, before, 0.0)
-            nodes = nodes * self.fan_out + child
+            left = torch.minimum(left, torch.nextafter(running.amax(dim=1, keepdim=True), self._zero))
+            child = (running > left).view(torch.uint8).argmax(dim=1, keepdim=True)
+            left = left - running.gather(1, child) + children.gather(1, child)
+            nodes = nodes * self.fan_out + child.squeeze(1)
         return nodes
 
     def positive(self) -> Int64[Tensor, "n"]:

@@ -49,7 +49,7 @@ def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
         ),
         total_steps=frames_to_steps(spec.training.total_frames, frame_skip=skip),
         update_period_steps=spec.learner.update_period_steps,
-        update_frames=steps_to_frames(max(spec.learner.update_period_steps, env.lanes), frame_skip=skip),
+        update_frames=steps_to_frames(spec.learner.update_period_steps + env.lanes - 1, frame_skip=skip),
         terminal_on_life_loss=env.terminal_on_life_loss,
         device=device,
         lanes=lanes,

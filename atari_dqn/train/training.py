@@ -27,8 +27,8 @@ class Training:
     total_steps: int
     update_period_steps: int
     update_frames: int
-    """Frames an update stands for: its period, or the tick's if that is longer. Schedules that end with the
-    budget are read that far ahead, so that they have ended by the last update."""
+    """The most frames that can be left of the budget at the last update. Schedules that end with the budget
+    are read that far ahead, so that they have ended by then."""
     terminal_on_life_loss: bool
     device: torch.device
     lanes: Lanes

@@ -1,6 +1,6 @@
 """Keep a run's evidence: its spec, provenance, tables, summary and a plot, none of its weights or replay.
 
-    python docs/results/keep.py outputs/pong_quick_seed1 docs/results/pong_quick
+python docs/results/keep.py outputs/pong_quick_seed1 docs/results/pong_quick
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def read(run: Path, table: str) -> pl.DataFrame:
 def draw(axes: Axes, episodes: pl.DataFrame, evaluations: pl.DataFrame, x_of, label: str) -> None:
     returns = episodes["episode_return"]
     axes.plot(x_of(episodes), returns, ".", markersize=2, color="0.7", label="training game")
-    axes.plot(x_of(episodes), returns.rolling_mean(WINDOW_EPISODES), label=f"mean of the last {WINDOW_EPISODES}")
+    axes.plot(
+        x_of(episodes), returns.rolling_mean(WINDOW_EPISODES), label=f"mean of the last {WINDOW_EPISODES}"
+    )
     axes.errorbar(
         x_of(evaluations), evaluations["mean_return"], evaluations["std_return"],
         fmt="o", capsize=3, color="tab:red", label="evaluation ± std over games",

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from atari_dqn.agents.learner import Learner, TargetRule, dqn_target
-from atari_dqn.agents.networks import LinearHead, NatureTorso, QNetwork, initialize
+from atari_dqn.agents.networks import DuelingHead, LinearHead, NatureTorso, QNetwork, initialize
 from atari_dqn.minibatch import Minibatch
 
 SIDE = 36
@@ -12,10 +12,11 @@ SIDE = 36
 
 
 def make_network(
-    *, side: int = SIDE, actions: int = 3, init: str = "he_uniform", precision: str = "fp32", seed: int = 0
-) -> QNetwork:
-    torso = NatureTorso(stack=4, frame_shape=(side, side))
-    network = QNetwork(torso, LinearHead(torso.num_features, actions), precision=precision)
+    *, side: int = SIDE, actions: int = 3, init: str = "he_uniform", precision: str = "fp32", seed: int = 0,
+    head: type[LinearHead | DuelingHead] = LinearHead,
+) -> QNetwork:  # fmt: skip
+    torso = NatureTorso(stack=4, frame_shape=(side, side), streams=head.streams)
+    network = QNetwork(torso, head(torso.num_features, actions), precision=precision)
     initialize(network, init=init, generator=torch.Generator().manual_seed(seed))
     return network
 

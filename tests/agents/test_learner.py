@@ -122,6 +122,17 @@ def test_gradients_are_scaled_down_to_the_largest_norm() -> None:
     assert moved.norm().item() == pytest.approx(0.01, rel=1e-3)
 
 
+@pytest.mark.parametrize("max_grad_norm", [0.01, 0.3, 1_000.0])
+def test_clipped_gradients_equal_those_computed_in_double_precision(max_grad_norm: float) -> None:
+    raw = -movement(make_learner(lr=1.0), make_batch()).double()
+    norm = raw.square().sum().sqrt()
+    expected = raw * min(1.0, max_grad_norm / float(norm))
+    clipped = -movement(make_learner(lr=1.0, max_grad_norm=max_grad_norm), make_batch()).double()
+    assert 0.3 < norm < 1_000
+    torch.testing.assert_close(clipped, expected, rtol=1e-3, atol=1e-7)
+    assert clipped.norm() <= max_grad_norm * (1 + 1e-5)
+
+
 def test_no_clipping_leaves_gradients_to_the_bit() -> None:
     learner = make_learner(lr=1.0)
     before, batch = flat(learner), make_batch()

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from atari_dqn.agents.optimizers import adam, deepmind_rmsprop
+from atari_dqn.agents.optimizers import adam, deepmind_rmsprop, torch_rmsprop
 
 RMSPROP = {
     "learning_rate": 0.00025,
@@ -14,6 +14,7 @@ RMSPROP = {
     "squared_gradient_decay": 0.9,  # not the gradient's, so that neither stands for the other
 }
 ADAM = {"learning_rate": 0.01, "epsilon": 1.5e-4, "beta1": 0.9, "beta2": 0.99}
+TORCH_RMSPROP = {"learning_rate": 0.01, "epsilon": 1e-3, "smoothing": 0.9, "momentum": 0.5}
 
 
 def gradients(steps: int = 50) -> np.ndarray:
@@ -71,7 +72,25 @@ def test_adam_is_torchs_own() -> None:
     np.testing.assert_allclose(follow(adam, ADAM), theirs, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("make", "values"), [(deepmind_rmsprop, RMSPROP), (adam, ADAM)])
+def test_torch_rmsprop_is_torchs_own_centred_one() -> None:
+    theirs = follow(
+        lambda parameters, **_: torch.optim.RMSprop(
+            parameters, 0.01, alpha=0.9, eps=1e-3, momentum=0.5, centered=True
+        ),
+        {},
+    )
+    np.testing.assert_allclose(follow(torch_rmsprop, TORCH_RMSPROP), theirs, rtol=0, atol=1e-6)
+
+
+def test_torch_rmsprops_epsilon_lies_beside_the_root() -> None:
+    # first step: √(0.1·1 − (0.1·1)²) + 0.001 = 0.3 + 0.001
+    moved = 1 - follow(torch_rmsprop, TORCH_RMSPROP | {"learning_rate": 1.0}, sizes=[np.ones(5)])
+    np.testing.assert_allclose(moved, 1 / 0.301, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "values"), [(deepmind_rmsprop, RMSPROP), (adam, ADAM), (torch_rmsprop, TORCH_RMSPROP)]
+)
 def test_loaded_optimizer_goes_on_as_the_saved_one_would(make, values) -> None:
     weights = [nn.Parameter(torch.ones(5)) for _ in range(2)]
     optimizers = [make([weight], **values) for weight in weights]

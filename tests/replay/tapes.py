@@ -6,8 +6,10 @@ import numpy as np
 import torch
 
 from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
+from atari_dqn.replay.prioritized import PrioritizedSampler
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.uniform import UniformSampler
+from atari_dqn.schedule import LinearSchedule
 from atari_dqn.types import StepBatch
 
 CPU = torch.device("cpu")
@@ -19,6 +21,21 @@ class EveryCell(UniformSampler):
 
     def draw(self, env_frames):
         return self.listed(), torch.ones(self.count)
+
+
+def prioritized(
+    *, capacity=100, batch_size=32, seed=0, device=CPU, alpha=0.6, beta_start=0.4, priority_offset=1e-6
+) -> PrioritizedSampler:  # fmt: skip
+    """Return a prioritized sampler whose β is 1 from frame 1,000 on."""
+    return PrioritizedSampler(
+        capacity=capacity,
+        batch_size=batch_size,
+        alpha=alpha,
+        beta=LinearSchedule(start=beta_start, end=1.0, decay_frames=1_000),
+        priority_offset=priority_offset,
+        seed=seed,
+        device=device,
+    )
 
 
 def make_buffer(

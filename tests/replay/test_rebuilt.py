@@ -7,7 +7,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tapes import batch, make_buffer
+from tapes import batch, make_buffer, prioritized
+
+from atari_dqn.replay.uniform import UniformSampler
 
 STACK, GAMMA, BOUND = 3, 0.9, 2.0
 PLAIN, GAME_OVER, CAP, LIFE = "plain", "game over", "cap", "life"
@@ -124,3 +126,29 @@ def test_W07_every_transition_equals_the_one_rebuilt_from_history(lanes: int, n_
         buffer.check()
         if tick % 5 == 0:  # more often than a lane forgets its 8 transitions: each is looked at
             check_all(history, capacity, n_step)
+
+
+@pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
+@pytest.mark.parametrize(("lanes", "n_step"), [(1, 1), (1, 3), (3, 1), (3, 5)])
+@settings(max_examples=5, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
+    lanes: int, n_step: int, sampler, data
+) -> None:
+    capacity = 8 * lanes
+    ticks = data.draw(st.lists(st.tuples(*[EVENTS] * lanes), min_size=20, max_size=60))
+    buffer = make_buffer(
+        lanes=lanes, capacity=capacity, stack=STACK, n_step=n_step, frame_shape=(1, 3), batch_size=64,
+        sampler=sampler,
+    )  # fmt: skip
+    history = History(buffer, lanes)
+    for tick, events in enumerate(ticks):
+        history.play(events)
+        buffer.check()  # the list is exactly the whole transitions
+        expected = history.sampleable(capacity, n_step)
+        assert buffer.num_transitions == len(expected)
+        if expected:
+            found = buffer.sample(0)
+            places = {row % buffer.ring.rows * lanes + lane for lane, row in expected}
+            assert set(found.cell.tolist()) <= places
+            buffer.feed_back(found, (found.cell + tick) % 7 * 0.3)

@@ -148,9 +148,10 @@ def test_the_digest_changes_with_every_key_but_those_of_the_system(kind: str):
     assert same == {"system.workers", "system.evaluation_lanes"}
 
 
-def test_the_two_kinds_of_optimizer_reach_every_key_between_them():
-    rmsprop, adam = (load_spec(MINIMAL, [f"optimizer.kind={k}"]).spec for k in ("deepmind_rmsprop", "adam"))
-    assert set(flatten(rmsprop)) | set(flatten(adam)) == set(KEYS)
+def test_the_choices_of_parts_reach_every_key_between_them():
+    choices = [f"optimizer.kind={kind}" for kind in KEYS["optimizer.kind"].choices]
+    specs = [load_spec(MINIMAL, [choice]).spec for choice in (*choices, "toggles.prioritized=true")]
+    assert set().union(*(flatten(spec) for spec in specs)) == set(KEYS)
 
 
 def test_what_is_digested_has_one_form():

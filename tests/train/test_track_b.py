@@ -1,0 +1,64 @@
+"""Track B's promises, each on a real run of the toy game."""
+
+import pytest
+from tiny import begun, digest_after, ticks_of, tiny_spec
+
+TRACK_B = (
+    "track=B", "env.noop_max_frames=0", "replay.capacity_steps=150", "replay.prefill_steps=64",
+    "learner.batch_size=8", "learner.target_period_updates=10", "exploration.epsilon_decay_frames=1_000",
+)  # fmt: skip
+
+
+def betas(*overrides: str) -> list[float]:
+    """Return β of every update of a whole run."""
+    with begun(tiny_spec("toggles.prioritized=true", *overrides)) as training:
+        schedule, read = training.replay.sampler.beta, []
+
+        class Noted:
+            def at(self, env_frames: int) -> float:
+                read.append(schedule.at(env_frames))
+                return read[-1]
+
+        training.replay.sampler.beta = Noted()
+        ticks_of(training)
+        assert len(read) == training.clock.updates > 5
+        return read
+
+
+@pytest.mark.parametrize("frames", [600, 1_201, 733])
+@pytest.mark.parametrize("lanes", [1, 3, 8])
+def test_D01_beta_is_one_at_the_last_update_of_a_real_run(lanes: int, frames: int) -> None:
+    read = betas(f"env.lanes={lanes}", f"training.total_frames={frames}")
+    assert read[-1] == 1.0
+    assert 0.4 < read[0] < read[len(read) // 2] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("lanes", "period", "skip"), [(3, 4, 4), (3, 5, 3), (5, 4, 4), (7, 3, 1), (8, 1, 4), (1, 7, 3)]
+)
+def test_D01_beta_is_one_at_the_last_update_whatever_the_ratio_of_updates_to_ticks(
+    lanes: int, period: int, skip: int
+) -> None:
+    for steps in range(130, 140):
+        read = betas(
+            f"env.lanes={lanes}", f"learner.update_period_steps={period}", f"env.frame_skip={skip}",
+            f"training.total_frames={steps * skip - 1}", "learner.batch_size=1",
+        )  # fmt: skip
+        assert read[-1] == 1.0, steps
+
+
+def test_D01_beta_is_its_start_at_frame_zero_and_counts_frames() -> None:
+    spec = tiny_spec("toggles.prioritized=true", "replay.beta_start=0.4", "training.total_frames=1_200")
+    with begun(spec) as training:
+        beta = training.replay.sampler.beta
+    assert [beta.at(frames) for frames in (0, 600, 1_200, 5_000)] == pytest.approx([0.4, 0.7, 1.0, 1.0])
+
+
+def test_track_b_repeats_exactly() -> None:
+    assert digest_after(tiny_spec(*TRACK_B), 120) == digest_after(tiny_spec(*TRACK_B), 120)
+
+
+def test_track_b_gives_the_same_state_with_worker_processes() -> None:
+    inline = tiny_spec(*TRACK_B, "env.lanes=3", "training.total_frames=600")
+    pooled = tiny_spec(*TRACK_B, "env.lanes=3", "training.total_frames=600", "system.workers=2")
+    assert digest_after(pooled) == digest_after(inline)
