@@ -147,6 +147,7 @@ def _network_bytes(spec: Spec, num_actions: int) -> int:
         screen_size_pixels=spec.env.screen_size_pixels,
         stack_frames=spec.env.stack_frames,
         num_actions=num_actions,
+        dueling=spec.toggles.dueling,
     )
 
 

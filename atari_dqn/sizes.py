@@ -34,24 +34,34 @@ def replay_bytes(*, capacity_steps: int, screen_size_pixels: int) -> int:
     return capacity_steps * replay_row_bytes(screen_size_pixels)
 
 
-def nature_parameters(*, screen_size_pixels: int, stack_frames: int, num_actions: int) -> int:
-    """Return the weights and biases of the Nature network. Mnih et al. (2015), model architecture."""
+def nature_parameters(
+    *, screen_size_pixels: int, stack_frames: int, num_actions: int, dueling: bool = False
+) -> int:
+    """Return the weights and biases of the Nature network. Mnih et al. (2015), model architecture.
+
+    A dueling head has a hidden layer for each of its two streams, and one output more. Wang et al. (2016).
+    """
     size, channels, count = screen_size_pixels, stack_frames, 0
     for filters, kernel, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
         count += filters * (channels * kernel**2 + 1)
         size, channels = (size - kernel) // stride + 1, filters
     units = 512
-    return count + units * (channels * size**2 + 1) + num_actions * (units + 1)
+    streams, outputs = (2, num_actions + 1) if dueling else (1, num_actions)
+    return count + streams * units * (channels * size**2 + 1) + outputs * (units + 1)
 
 
 _PARAMETERS: dict[str, Callable[..., int]] = {"nature": nature_parameters}
 
 
-def network_bytes(kind: str, *, screen_size_pixels: int, stack_frames: int, num_actions: int) -> int:
+def network_bytes(
+    kind: str, *, screen_size_pixels: int, stack_frames: int, num_actions: int, dueling: bool
+) -> int:
     """Return what one copy of a network's weights takes."""
-    count = _PARAMETERS[kind]
-    parameters = count(
-        screen_size_pixels=screen_size_pixels, stack_frames=stack_frames, num_actions=num_actions
+    parameters = _PARAMETERS[kind](
+        screen_size_pixels=screen_size_pixels,
+        stack_frames=stack_frames,
+        num_actions=num_actions,
+        dueling=dueling,
     )
     return _F32 * parameters
 

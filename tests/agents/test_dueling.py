@@ -4,7 +4,8 @@ from parts import frames, make_network
 from torch import nn
 
 from atari_dqn.agents.init import INITIALIZERS
-from atari_dqn.agents.networks import DuelingHead
+from atari_dqn.agents.networks import DuelingHead, NatureTorso
+from atari_dqn.sizes import nature_parameters
 
 
 def count(module: nn.Module) -> int:
@@ -28,6 +29,15 @@ def test_D21_dueling_network_has_3292837_parameters_for_4_actions() -> None:
     assert count(network.torso.get_submodule("hidden")) == parts["hidden"]
     assert (count(head_of(network).value), count(head_of(network).advantage)) == (513, 2_052)
     assert count(network) == sum(parts.values()) == 3_292_837
+
+
+@pytest.mark.parametrize(("side", "stack", "actions"), [(36, 4, 3), (84, 1, 18)])
+def test_plan_counts_the_parameters_of_a_dueling_network(side: int, stack: int, actions: int) -> None:
+    planned = nature_parameters(
+        screen_size_pixels=side, stack_frames=stack, num_actions=actions, dueling=True
+    )
+    torso = NatureTorso(stack=stack, frame_shape=(side, side), streams=2)
+    assert count(torso) + count(DuelingHead(torso.num_features, actions)) == planned
 
 
 def test_dok_advantages_are_taken_from_their_mean() -> None:
