@@ -7,7 +7,7 @@ from collections.abc import Callable
 _MB = 10**6
 
 REPLAY_ROW_BYTES_BESIDE_FRAME = 28
-"""action i16, reward f32, discount f32, three flags; the sampler's i64, or a priority, its sums and minima."""
+"""action i16, reward f32, discount f32, three flags; the sampler's i64, or a priority, sums and minima."""
 LANE_BYTES = 1 * _MB
 """An emulator with its ROM, screen buffers and preprocessing: 0.7 MB measured, ale-py 0.12."""
 WORKER_BYTES = 90 * _MB
