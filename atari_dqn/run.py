@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import secrets
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -152,10 +153,10 @@ def refuse_existing(path: Path) -> None:
             f"run directory {str(path)!r}: a path holds no NUL; choose another name with --run-dir"
         )
     if os.path.lexists(path):  # a broken link too is something of the user's
-        raise UserError(
-            f"run directory {path} exists and is never overwritten; "
-            f"continue that run with `dqn resume {path}`, or name another directory with --run-dir"
-        )
+        remedy = "name another directory with --run-dir"
+        if exists(path / _SPEC) and exists(path / _PROVENANCE):
+            remedy = f"continue that run with `dqn resume {shlex.quote(str(path))}`, or {remedy}"
+        raise UserError(f"run directory {path} exists and is never overwritten; {remedy}")
 
 
 def _new_files(spec: bytes, spec_digest: str, provenance: Mapping[str, Any]) -> dict[str, bytes]:

@@ -91,14 +91,23 @@ class CheckpointStore:
         try:
             return [CatalogEntry(**entry) for entry in json.loads(path.read_text())]
         except (ValueError, TypeError) as error:
-            raise DamagedError(f"{path}: is no catalog of checkpoints ({error})") from error
+            raise DamagedError(f"{path}: is no catalog of checkpoints") from error
 
     def latest(self) -> Path:
-        """Return the newest checkpoint. `DamagedError` if the run has none."""
-        path = self.folder / "latest"
-        if not path.exists():
-            raise DamagedError(f"{self.folder}: no checkpoint was saved; start the run again elsewhere")
-        return path.resolve()
+        """Return the newest checkpoint, from the catalog where the link is lost.
+
+        `UserError` if none was saved, `DamagedError` if the one there should be is not.
+        """
+        link = self.folder / "latest"
+        if link.exists():
+            path = link.resolve()
+        elif entries := self.catalog():
+            path = self.folder / entries[-1].path
+        else:
+            raise UserError(f"{self.folder}: nothing was saved before the run ended; begin another")
+        if not (path / MANIFEST).is_file():
+            raise DamagedError(f"{path / MANIFEST}: missing")
+        return path
 
     def best(self) -> Path | None:
         """Return the checkpoint of the best full evaluation, if there was one."""

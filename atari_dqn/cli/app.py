@@ -5,6 +5,7 @@ Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 130/143 in
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -110,13 +111,27 @@ def main() -> None:
 
     try:
         app()
+        sys.stdout.flush()
     except (UserError, HaltedError, DamagedError) as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the program's own output
         sys.exit(error.exit_code)
     except InterruptedRunError as interruption:
         print("\n".join([str(interruption), *interruption.__notes__]), file=sys.stderr)  # noqa: T201
         sys.exit(interruption.exit_code)
-    except BrokenPipeError:
-        # The reader of a pipe has gone: nobody is left to tell.
-        sys.stderr.close()
-        sys.exit(1)
+    except KeyboardInterrupt:
+        print("interrupted; nothing was saved after the last checkpoint", file=sys.stderr)  # noqa: T201
+        sys.exit(130)
+    except OSError as error:
+        _leave_stdout(error)
+
+
+def _leave_stdout(error: OSError) -> None:
+    """End after output that nobody reads, which is no fault, or that cannot be written, which is one."""
+    if error.filename is not None:
+        raise error
+    # Or the last flush of the interpreter would fail too.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        sys.exit(0)
+    print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)  # noqa: T201
+    sys.exit(2)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +15,21 @@ import typer
 from rich.console import Console
 
 from atari_dqn.devices import resolve_device
-from atari_dqn.evaluate_checkpoint import game_info
+from atari_dqn.errors import UserError
 from atari_dqn.hardware import Hardware, find_hardware
 from atari_dqn.metrics.events import Sink
 from atari_dqn.plan import check_fits, make_plan
 from atari_dqn.plan_text import plan_text
 from atari_dqn.run import RunDirectory, default_run_dir, refuse_existing
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
+from atari_dqn.spec.schema import Spec
 from atari_dqn.train import launch
 from atari_dqn.train.rate import measure_frames_per_second
 from atari_dqn.view.live import LiveView, suits_live_view
 from atari_dqn.view.plain import PlainView
+
+MOST_ACTIONS = 18
+"""Actions of the console's controller; most games use fewer."""
 
 
 def train(
@@ -43,7 +49,7 @@ def train(
         print_plan(resolved, path, chosen)
         return
     refuse_existing(path)
-    hardware = _refuse_what_cannot_fit(resolved, path, chosen)
+    hardware = _refuse_what_cannot_fit(resolved.spec, path, chosen)
     origin = launch.Origin(command_line=sys.argv, hardware=hardware)
     with _view(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as view:
         summary = launch.start(resolved, path, device=chosen, views=[view], origin=origin)
@@ -55,34 +61,36 @@ def resume(run_dir: Path, *, frames: int | None, device: str | None, plain: bool
     run = RunDirectory.open(run_dir)
     resolved = launch.recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))
-    budget = frames or launch.recorded_budget(run)
-    _refuse_what_cannot_fit(resolved, run_dir, chosen)
+    budget = launch.budget_of(run, frames)
+    extended = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
+    _refuse_what_cannot_fit(extended, run_dir, chosen)
     with _view(run_dir.resolve().name, resolved, budget, plain=plain) as view:
         summary = launch.resume(run, device=chosen, views=[view], total_frames=frames)
     typer.echo(result_text(run_dir, summary))
 
 
-def _refuse_what_cannot_fit(resolved: ResolvedSpec, path: Path, device: torch.device) -> Hardware:
-    """Raise a `UserError` for a run that this machine cannot hold; return the machine."""
+def _refuse_what_cannot_fit(spec: Spec, path: Path, device: torch.device) -> Hardware:
+    """Raise a `UserError` for a run that this machine cannot hold; return the machine.
+
+    Before anything large is made, the emulator's screen included: hence no game's own number of actions.
+    """
     hardware = find_hardware(path)
-    actions = game_info(resolved.spec).num_actions
-    check_fits(make_plan(resolved.spec, num_actions=actions, device=str(device), hardware=hardware), hardware)
+    check_fits(make_plan(spec, num_actions=MOST_ACTIONS, device=str(device), hardware=hardware), hardware)
     return hardware
 
 
 def print_plan(resolved: ResolvedSpec, path: Path, device: torch.device) -> None:
-    """Print what a run would need, its speed measured here for a moment; exit as the start would."""
+    """Print what a run would need, its speed measured here for a moment; what cannot fit is refused."""
     hardware = find_hardware(path)
-    plan = make_plan(
-        resolved.spec,
-        num_actions=game_info(resolved.spec).num_actions,
-        device=str(device),
-        hardware=hardware,
-        frames_per_second=measure_frames_per_second(resolved.spec, device),
-        rate_basis="measured here just now",
-    )
-    typer.echo(plan_text(plan, hardware))
-    check_fits(plan, hardware)
+    plan = make_plan(resolved.spec, num_actions=MOST_ACTIONS, device=str(device), hardware=hardware)
+    try:
+        check_fits(plan, hardware)
+    except UserError:
+        typer.echo(plan_text(plan, hardware))
+        raise
+    measured = measure_frames_per_second(resolved.spec, device)
+    timed = replace(plan, frames_per_second=measured, rate_basis="measured here just now")
+    typer.echo(plan_text(timed, hardware))
 
 
 def result_text(path: Path, summary: dict[str, Any]) -> str:
@@ -90,7 +98,7 @@ def result_text(path: Path, summary: dict[str, Any]) -> str:
     return (
         f"{summary['env_frames']:,} frames, track {summary['track']}, {path}\n"
         f"final evaluation: {summary['score']}, protocol {summary['protocol_digest']}\n"
-        f"play it again:    dqn eval {path}"
+        f"play it again:    dqn eval {shlex.quote(str(path))}"
     )
 
 

@@ -27,6 +27,8 @@ from atari_dqn.envs.worker import Command, Outcome, work
 from atari_dqn.errors import HaltedError, UserError
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
+_SILENCE_SECONDS = 60.0
+"""How long a worker may take for one step, which takes milliseconds, before it counts as lost."""
 _GOODBYE_SECONDS = 2.0
 """How long a worker has to leave once its pipe is closed."""
 
@@ -200,7 +202,11 @@ class WorkerPool:
         assert self._busy, "recv without send"
         answers: dict[int, Any] = {}
         while len(answers) < len(self._workers):
-            for handle, _ in self._poll.poll():
+            ready = self._poll.poll(_SILENCE_SECONDS * 1000)
+            if not ready:
+                silent = next(worker for worker in self._workers if worker.index not in answers)
+                raise silent.died(f"has not answered for {_SILENCE_SECONDS:.0f} seconds")
+            for handle, _ in ready:
                 worker = self._by_handle[handle]
                 if worker.index not in answers:
                     answers[worker.index] = worker.answer()

@@ -43,6 +43,20 @@ class MoreThan:
 
 
 @dataclass(frozen=True)
+class AtMost:
+    """value ≤ high."""
+
+    high: float
+
+    def holds(self, value: float) -> bool:
+        """Return whether `value` is `high` or less."""
+        return value <= self.high
+
+    def __str__(self) -> str:
+        return f"at most {self.high:g}"
+
+
+@dataclass(frozen=True)
 class Below:
     """value < high."""
 

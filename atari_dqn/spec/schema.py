@@ -6,11 +6,13 @@ A section has no defaults: a track (`tracks/*.toml`) gives every key, a spec ove
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from atari_dqn.spec.constraints import AtLeast, Below, MoreThan, When, Within
+from atari_dqn.spec.constraints import AtLeast, AtMost, Below, MoreThan, When, Within
+
+FLOAT32_MAX = 3.4028234663852886e38
+"""Weights are float32: what multiplies or divides them must be one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +129,9 @@ class Optimizer:
     kind: Literal["deepmind_rmsprop", "adam", "torch_rmsprop"]
     """`deepmind_rmsprop`: centred, ε inside the root, no momentum term, as the Lua code; `torch_rmsprop`:
     centred, ε outside the root, with a momentum term, as PyTorch."""
-    learning_rate: Annotated[float, MoreThan(0.0), Below(math.inf)]
+    learning_rate: Annotated[float, MoreThan(0.0), AtMost(FLOAT32_MAX)]
     """Step size."""
-    epsilon: Annotated[float, MoreThan(0.0), Below(math.inf)]
+    epsilon: Annotated[float, MoreThan(0.0), AtMost(FLOAT32_MAX)]
     """Added under the root by `deepmind_rmsprop` (0.01), beside it by `adam`."""
     gradient_decay: Annotated[float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")]
     """Decay of the running mean of gradients; the paper's table calls it momentum."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +27,6 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble
 from atari_dqn.train.session import Session, session_protocol
 from atari_dqn.train.training import Training
-from atari_dqn.types import StateDict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def resume(
     with run.locked():
         store = CheckpointStore(run.checkpoints)
         checkpoint = store.latest()
-        refuse_pointless(run, read_manifest(checkpoint)["bookkeeping"], total_frames)
+        budget_of(run, total_frames)
         store.tidy()
         with closing(assemble(_where_it_was(resolved.spec, run), device)) as training:
             training_state, bookkeeping = load_checkpoint(checkpoint, device)
@@ -85,22 +85,26 @@ def resume(
                 return _run(session, resolved, run)
 
 
-def recorded_budget(run: RunDirectory) -> int:
-    """Return the frames a run's latest checkpoint is on the way to; a resume may have raised them."""
+def resume_command(run: RunDirectory) -> str:
+    """Return what a user types to continue a run."""
+    return f"dqn resume {shlex.quote(str(run.path))}"
+
+
+def budget_of(run: RunDirectory, total_frames: int | None) -> int:
+    """Return the frames a resumed run would go to: `total_frames`, or what its checkpoint is on the way to.
+
+    `UserError` for a complete run that is not extended, and for a budget that is not larger.
+    """
     bookkeeping = read_manifest(CheckpointStore(run.checkpoints).latest())["bookkeeping"]
-    return int(bookkeeping["total_frames"])
-
-
-def refuse_pointless(run: RunDirectory, bookkeeping: StateDict, total_frames: int | None) -> None:
-    """Raise a `UserError` for a complete run that is not extended, and for a budget that is not larger."""
-    budget = bookkeeping["total_frames"]
+    budget = int(bookkeeping["total_frames"])
     if total_frames is None and bookkeeping["finished"] and run.summary.exists():
         raise UserError(
             f"{run.path} is complete at {budget:,} frames; "
-            f"`dqn resume {run.path} --frames N` goes on to frame N"
+            f"`{resume_command(run)} --frames N` goes on to frame N"
         )
     if total_frames is not None and total_frames <= budget:
         raise UserError(f"--frames {total_frames:,}: the budget is {budget:,} frames already; expected more")
+    return total_frames or budget
 
 
 def _where_it_was(spec: Spec, run: RunDirectory) -> Spec:
@@ -146,14 +150,14 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
         digest = session.run()
     except InterruptedRunError as error:
         error.add_note(
-            f"saved at {session.training.clock.env_frames:,} frames; `dqn resume {run.path}` goes on"
+            f"saved at {session.training.clock.env_frames:,} frames; `{resume_command(run)}` goes on"
         )
         raise
     except WorkerDiedError as error:
         session.notice("worker died", str(error))
         saved = session.checkpoints.catalog()
         remedy = (
-            f"`dqn resume {run.path}` goes on from step {saved[-1].step:,}" if saved else "nothing is saved"
+            f"`{resume_command(run)}` goes on from step {saved[-1].step:,}" if saved else "nothing is saved"
         )
         raise HaltedError(f"{error}; {remedy}") from error
     summary = _summary(session, resolved, digest)

@@ -145,7 +145,20 @@ def test_resumed_run_outlives_a_later_entry_that_never_became_the_latest(store: 
 
 
 def test_run_without_a_checkpoint_says_so(store: CheckpointStore) -> None:
-    with pytest.raises(DamagedError, match=r"no checkpoint was saved"):
+    with pytest.raises(UserError, match=r"nothing was saved before the run ended"):
+        store.latest()
+
+
+def test_lost_link_to_the_latest_is_found_again_in_the_catalog(store: CheckpointStore) -> None:
+    save(store, 7)
+    (store.folder / "latest").unlink()
+    assert store.latest().name == "step_000000007"
+
+
+def test_checkpoint_without_its_manifest_is_damaged(store: CheckpointStore) -> None:
+    save(store, 7)
+    (store.latest() / "manifest.json").unlink()
+    with pytest.raises(DamagedError, match=r"manifest\.json: missing"):
         store.latest()
 
 

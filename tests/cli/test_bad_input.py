@@ -74,7 +74,7 @@ def test_existing_run_directory_is_left_alone_and_the_remedies_are_said(
     (tmp_path / "outputs" / "my_seed1").mkdir(parents=True)
     assert dqn("train", path) == 2
     message = capsys.readouterr().err
-    assert "dqn resume outputs/my_seed1" in message
+    assert "--run-dir" in message
     assert "--run-dir" in message
     assert not list((tmp_path / "outputs" / "my_seed1").iterdir())
 
@@ -96,3 +96,17 @@ def test_run_directory_with_a_changed_spec_is_damaged(
     (run / "provenance.json").write_text('{"spec": {"toml_sha256": "other"}}')
     assert dqn("resume", str(run)) == 4
     assert "spec.toml" in capsys.readouterr().err
+
+
+def test_directory_that_is_no_run_is_not_said_to_be_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine").mkdir()
+    assert dqn("train", spec(GOOD), "--run-dir", "mine") == 2
+    assert "dqn resume" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["env.screen_size_pixels=100000", "optimizer.learning_rate=1e300"])
+def test_numbers_that_no_machine_holds_are_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dqn("train", spec(GOOD), "--plan", "--set", option) == 2
+    assert "error:" in capsys.readouterr().err

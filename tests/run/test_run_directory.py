@@ -62,9 +62,15 @@ def test_existing_directory_is_refused_and_left_alone(tmp_path: Path, content: d
     path.mkdir()
     for name, text in content.items():
         (path / name).write_text(text)
-    with pytest.raises(UserError, match=f"`dqn resume {path}`, or name another directory with --run-dir"):
+    with pytest.raises(UserError, match="never overwritten; name another directory with --run-dir"):
         create(path)
     assert {file.name: file.read_text() for file in path.iterdir()} == content
+
+
+def test_existing_run_is_refused_with_the_command_that_resumes_it(tmp_path: Path) -> None:
+    create(tmp_path / "run")
+    with pytest.raises(UserError, match=f"`dqn resume {tmp_path / 'run'}`, or name another directory"):
+        create(tmp_path / "run")
 
 
 def test_link_to_nowhere_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ FAULTS = {
     "infinity within": ("[learner]\ndiscount = inf", "learner.discount: found inf"),
     "infinite step": (
         "[optimizer]\nlearning_rate = inf",
-        "found inf, expected a number more than 0.0 and below inf",
+        "found inf, expected a number more than 0.0 and at most 3.40282e+38",
     ),
     "minus infinity": ("[learner]\nmax_grad_norm = -inf", "learner.max_grad_norm: found -inf"),
     # choices
