@@ -111,6 +111,11 @@ class RunDirectory:
         return self.path / "summary.json"
 
     @property
+    def diagnostics(self) -> Path:
+        """The folder of the bundles that gates leave when they halt the run."""
+        return self.path / "diagnostics"
+
+    @property
     def checkpoints(self) -> Path:
         """The folder of the checkpoints."""
         return self.path / _CHECKPOINTS

@@ -15,7 +15,7 @@ LAYERS = (
     {"cli"},
     {"train", "evaluate_checkpoint", "view", "doctor", "plan_text"},
     {"evaluate", "assembly", "checkpoint", "plan"},
-    {"run", "scores"},
+    {"run", "scores", "gates"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
     {"spec", "hardware", "devices"},

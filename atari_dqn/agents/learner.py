@@ -14,11 +14,13 @@ from torch.optim import Optimizer
 
 from atari_dqn import learning
 from atari_dqn.agents.networks import QNetwork
+from atari_dqn.agents.optimizers import step_if
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.types import StateDict
 
 UpdateMetrics = Mapping[str, Tensor]
-"""Scalars of one update, still on their device: loss, mean_q, max_q, mean_abs_td_error, grad_norm."""
+"""Scalars of one update, still on their device: loss, mean_q, max_q, mean_abs_td_error, grad_norm, and
+nonfinite_gradients, the number of updates in a row, up to this one, that had no finite gradient."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,7 @@ class Update:
 
     metrics: UpdateMetrics
     abs_td_error: Float[Tensor, "B"]
-    """|target − value| of each transition, for the replay."""
+    """|target − value| of each transition, for the replay; 0 where that is no finite number."""
 
 
 class TargetRule(Protocol):
@@ -54,7 +56,11 @@ REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": t
 
 
 class Learner:
-    """Holds the online and the target network and moves the one toward the other's targets."""
+    """Holds the online and the target network and moves the one toward the other's targets.
+
+    A gradient that is not finite changes neither weights nor optimizer. Its update counts all the same, so
+    that copies to the target network stay in step.
+    """
 
     def __init__(
         self,
@@ -73,6 +79,7 @@ class Learner:
         self._max_grad_norm = max_grad_norm
         self._target_period_updates = target_period_updates
         self.updates = 0
+        self._nonfinite_gradients = torch.zeros((), device=next(online.parameters()).device)
         target.requires_grad_(False)
         self.sync_target()
 
@@ -89,11 +96,7 @@ class Learner:
         losses = self._loss(td_error) * batch.weight
         self._reduce(losses).backward()  # type: ignore[no-untyped-call]
         grad_norm = self._clip_gradients()
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.updates += 1
-        if self.updates % self._target_period_updates == 0:
-            self.sync_target()
+        self._step(grad_norm)
         abs_td_error = td_error.detach().abs()
         metrics = {
             "loss": losses.detach().mean(),
@@ -101,8 +104,19 @@ class Learner:
             "max_q": q_tm1.detach().max(),
             "mean_abs_td_error": abs_td_error.mean(),
             "grad_norm": grad_norm,
+            "nonfinite_gradients": self._nonfinite_gradients,
         }
-        return Update(metrics=metrics, abs_td_error=abs_td_error)
+        return Update(metrics=metrics, abs_td_error=abs_td_error.nan_to_num(nan=0.0, posinf=0.0))
+
+    def _step(self, grad_norm: Float[Tensor, ""]) -> None:
+        """Move the weights by their gradients if those are finite; count the update in any case."""
+        finite = grad_norm < torch.inf  # which NaN is not
+        self._nonfinite_gradients = (self._nonfinite_gradients + 1) * ~finite
+        step_if(self.optimizer, finite)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.updates += 1
+        if self.updates % self._target_period_updates == 0:
+            self.sync_target()
 
     def _clip_gradients(self) -> Float[Tensor, ""]:
         """Scale the gradients to the largest norm allowed; return the norm they had."""
@@ -113,12 +127,13 @@ class Learner:
         return norm
 
     def state_dict(self) -> StateDict:
-        """Return both networks, the optimizer and the count of updates."""
+        """Return both networks, the optimizer and the counts."""
         return {
             "online": dict(self.online.state_dict()),
             "target": dict(self.target.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "updates": self.updates,
+            "nonfinite_gradients": self._nonfinite_gradients.clone(),
         }
 
     def load_state_dict(self, state: StateDict) -> None:
@@ -127,3 +142,6 @@ class Learner:
         self.target.load_state_dict(state["target"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.updates = state["updates"]
+        self._nonfinite_gradients = torch.as_tensor(
+            state["nonfinite_gradients"], device=self._nonfinite_gradients.device
+        )

@@ -123,11 +123,21 @@ class QNetwork(nn.Module):
 
     def forward(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "B A"]:
         """Return the action values of stacked frames."""
+        values: Tensor = self.head(self.features(frames))
+        return values
+
+    def features(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
+        """Return what the torso makes of stacked frames: its hidden units, after their ReLU."""
         pixels = frames.to(self.dtype, memory_format=self.layout)
         with torch.autocast(frames.device.type, torch.bfloat16, enabled=self.bf16):
-            features = self.torso(pixels)
-        values: Tensor = self.head(features.float())
-        return values
+            features: Tensor = self.torso(pixels)
+        return features.float()
+
+
+@torch.inference_mode()
+def dead_unit_share(network: QNetwork, frames: UInt8[Tensor, "B S H W"]) -> float:
+    """Return the share of hidden units that are 0 for every one of these stacked frames."""
+    return float((network.features(frames) == 0).all(dim=0).float().mean())
 
 
 def initialize(network: QNetwork, *, init: str, generator: torch.Generator) -> None:

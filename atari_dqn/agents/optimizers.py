@@ -10,14 +10,31 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer, RMSprop
 
 
+def step_if(optimizer: Optimizer, finite: Tensor) -> None:
+    """Move the weights, or change neither them nor the optimizer where `finite`, a 0-dim boolean, is false.
+
+    A GPU does not wait for the answer where the optimizer knows `found_inf`, PyTorch's own word for it: a
+    scalar on the device, 1 for a step to skip. torch_rmsprop does not, and waits.
+    """
+    knows_found_inf = isinstance(optimizer, DeepMindRMSProp) or optimizer.defaults.get("fused")
+    if finite.device.type != "cpu" and knows_found_inf:
+        optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+        optimizer.step()
+    elif finite:
+        optimizer.step()
+
+
 class DeepMindRMSProp(Optimizer):
     """RMSProp as DeepMind's Lua code has it: centred, ε inside the root, no heavy-ball term.
 
         g ← ρ₁ g + (1 − ρ₁) d      n ← ρ₂ n + (1 − ρ₂) d²      w ← w − η d / √(n − g² + ε)
 
     d is the gradient. `torch.optim.RMSprop(centered=True)` adds ε outside the root. `deepmind/dqn`,
-    NeuralQLearner.lua, qLearnMinibatch.
+    NeuralQLearner.lua, qLearnMinibatch. With `found_inf` set to a scalar tensor of 1 a step changes nothing,
+    and the host need not know.
     """
+
+    found_inf: Tensor | None = None
 
     def __init__(
         self,
@@ -53,13 +70,23 @@ class DeepMindRMSProp(Optimizer):
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> None:
         means = [self.state[parameter]["mean"] for parameter in parameters]
         mean_squares = [self.state[parameter]["mean_square"] for parameter in parameters]
-        torch._foreach_lerp_(means, gradients, 1 - group["gradient_decay"])
-        torch._foreach_mul_(mean_squares, group["squared_gradient_decay"])
+        goals, decay = gradients, group["squared_gradient_decay"]
+        if self.found_inf is not None:
+            _zero_if(self.found_inf, gradients)
+            goals = list(torch._foreach_add(gradients, torch._foreach_mul(means, self.found_inf)))
+            decay = torch.where(self.found_inf.bool(), 1.0, decay)
+        torch._foreach_lerp_(means, goals, 1 - group["gradient_decay"])
+        torch._foreach_mul_(mean_squares, decay)
         torch._foreach_addcmul_(mean_squares, gradients, gradients, 1 - group["squared_gradient_decay"])
         roots = torch._foreach_addcmul(mean_squares, means, means, -1.0)
         torch._foreach_add_(roots, group["eps"])
         torch._foreach_sqrt_(roots)
         torch._foreach_addcdiv_(parameters, gradients, roots, -group["lr"])
+
+
+def _zero_if(flag: Tensor, tensors: list[Tensor]) -> None:
+    """Set fp32 tensors to 0 where the scalar `flag` is 1. NaN × 0 is NaN, so their bits are multiplied."""
+    torch._foreach_mul_([tensor.view(torch.int32) for tensor in tensors], (1 - flag).int())
 
 
 def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:

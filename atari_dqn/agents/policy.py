@@ -34,6 +34,8 @@ class EpsilonGreedy:
         self, network: QNetwork, *, lanes: int, num_actions: int, stream: np.random.Generator
     ) -> None:
         self.network, self.lanes, self.num_actions, self.stream = network, lanes, num_actions, stream
+        self.greedy_counts = np.zeros(num_actions, dtype=np.int64)
+        """How often each action was the greedy one so far, where the network was asked."""
 
     def choose(self, stacks: Stacks, epsilon: float) -> Int64[np.ndarray, "E"]:
         """Return one action per lane; `stacks` is called only if some lane needs it."""
@@ -41,12 +43,15 @@ class EpsilonGreedy:
         random_actions = self.stream.integers(self.num_actions, size=self.lanes)
         if explores.all():
             return random_actions
-        return np.where(explores, random_actions, greedy_actions(self.network, stacks()))
+        greedy = greedy_actions(self.network, stacks())
+        np.add.at(self.greedy_counts, greedy, 1)
+        return np.where(explores, random_actions, greedy)
 
     def state_dict(self) -> StateDict:
-        """Return the stream's state."""
-        return generator_state(self.stream)
+        """Return the stream's state and the counts of greedy actions."""
+        return {"stream": generator_state(self.stream), "greedy_counts": self.greedy_counts.copy()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Put the stream where it was."""
-        set_generator_state(self.stream, state)
+        """Put stream and counts where they were."""
+        set_generator_state(self.stream, state["stream"])
+        self.greedy_counts[:] = state["greedy_counts"]

@@ -28,9 +28,14 @@ _ARRAY_KEY = "$array"
 def write_state(directory: Path, agent: StateDict, rest: StateDict) -> None:
     """Write a state's files into an existing directory. `OSError` if the disk refuses."""
     (directory / ARRAYS).mkdir()
-    (directory / AGENT).write_bytes(_as_bytes(agent))
+    write_agent(directory, agent)
     plain = map_leaves(rest, lambda path, leaf: _put_array(directory, path, leaf) if is_array(leaf) else leaf)
     (directory / STATE).write_text(json.dumps(plain, allow_nan=True))
+
+
+def write_agent(directory: Path, agent: StateDict) -> None:
+    """Write networks and optimizer into an existing directory. `OSError` if the disk refuses."""
+    (directory / AGENT).write_bytes(_as_bytes(agent))
 
 
 def read_agent(directory: Path, device: torch.device) -> StateDict:

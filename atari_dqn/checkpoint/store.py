@@ -42,6 +42,8 @@ class CatalogEntry:
     """Mean return of the full evaluation at this step; None where there was none."""
     timestamp: str
     """UTC, ISO 8601."""
+    tag: str | None = None
+    """`inspect` where a failure gate asked for a look at it; None otherwise."""
 
 
 class CheckpointStore:
@@ -51,7 +53,13 @@ class CheckpointStore:
         self.folder, self.keep_last = folder, keep_last
 
     def save(
-        self, *, step: int, training: StateDict, bookkeeping: StateDict, eval_score: float | None
+        self,
+        *,
+        step: int,
+        training: StateDict,
+        bookkeeping: StateDict,
+        eval_score: float | None,
+        tag: str | None = None,
     ) -> str:
         """Save a state and return its digest. `UserError` if the disk refuses; what was there stays whole.
 
@@ -68,7 +76,10 @@ class CheckpointStore:
             else:
                 digest = _write_bookkeeping(self.folder / name, bookkeeping)
             if saved is None or eval_score is not None:
-                self._enter(CatalogEntry(step=step, path=name, eval_score=eval_score, timestamp=_now()))
+                entry = CatalogEntry(
+                    step=step, path=name, eval_score=eval_score, timestamp=_now(), tag=tag
+                )
+                self._enter(entry)
             self._point("latest", name)
             self._point_to_best()
             self._prune()
@@ -152,13 +163,16 @@ class CheckpointStore:
             self._point("best", max(scored, key=lambda entry: (entry.eval_score, -entry.step)).path)
 
     def _prune(self) -> None:
-        """Remove all but the newest checkpoints and the best one."""
+        """Remove all but the newest checkpoints, the best one, and the newest with a tag."""
         entries = self.catalog()
         best = self.best()
+        tagged = [entry for entry in entries if entry.tag is not None]
         kept = [
             entry
             for place, entry in enumerate(entries, start=1)
-            if place > len(entries) - self.keep_last or (best is not None and entry.path == best.name)
+            if place > len(entries) - self.keep_last
+            or (best is not None and entry.path == best.name)
+            or entry in tagged[-1:]
         ]
         write_json_atomically(self.folder / CATALOG, [asdict(entry) for entry in kept])
         for entry in entries:

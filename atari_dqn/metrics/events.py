@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 Value = float | int | str
 """One cell of a table; NaN is written as an empty cell."""
@@ -29,6 +29,39 @@ class Notice:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+GateState = Literal["ok", "watching", "warned", "tripped"]
+"""`watching`: wrong, but not for long enough; `warned`: the run goes on; `tripped`: the run is halted."""
+
+GATES = {
+    "loss": "loss and Q are finite",
+    "gradients": "gradients are finite",
+    "grad_norm": "the gradient's norm",
+    "q_bound": "Q against the most that a return can be",
+    "evaluations": "full evaluations against the best",
+    "actions": "the share of one action among the greedy ones",
+    "dead_units": "the share of hidden units that are always 0",
+    "throughput": "updates a second against the run's median",
+    "disk": "free space for the run",
+}
+"""Every failure gate and what it looks at. The first two halt a run, the others warn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateChanged:
+    """A failure gate came into another state: a line of events.jsonl."""
+
+    gate: str
+    """One of `GATES`."""
+    state: GateState
+    step: int
+    env_frames: int
+    message: str
+    """A sentence for people."""
+    value: float
+    """What was measured; `threshold` is what it must not pass."""
+    threshold: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Progress:
     """How far a run is inside an activity that holds training up, such as an evaluation."""
@@ -38,7 +71,7 @@ class Progress:
     total: int
 
 
-Event = Row | Notice | Progress
+Event = Row | Notice | GateChanged | Progress
 
 
 class Sink(Protocol):

@@ -13,7 +13,7 @@ from atari_dqn.errors import DamagedError
 from atari_dqn.files import AppendFile, plain
 from atari_dqn.metrics.columns import TABLES, column_names
 from atari_dqn.metrics.csv_table import CsvTable
-from atari_dqn.metrics.events import Event, Notice, Row, Sink
+from atari_dqn.metrics.events import Event, GateChanged, Notice, Row, Sink
 from atari_dqn.types import StateDict
 
 
@@ -58,7 +58,7 @@ def utc_now() -> datetime:
 
 
 class EventLog:
-    """Appends each notice to a file of JSON lines, across resumes too: it tells what happened to a run."""
+    """Appends notices and changes of gates to a file of JSON lines, across resumes too."""
 
     def __init__(self, path: Path, now: Callable[[], datetime] = utc_now) -> None:
         self._now = now
@@ -67,7 +67,9 @@ class EventLog:
             self._file.append(b"\n")
 
     def handle(self, event: Event) -> None:
-        """Append a notice; other events belong to other sinks."""
+        """Append what happened once; other events belong to other sinks."""
+        if isinstance(event, GateChanged):
+            event = _notice_of(event)
         if isinstance(event, Notice):
             line = json.dumps(self._record(event), ensure_ascii=False, allow_nan=False)
             self._file.append(line.encode() + b"\n")
@@ -89,6 +91,21 @@ class EventLog:
     def _ends_inside_a_line(self) -> bool:
         length = self._file.length()
         return length > 0 and self._file.read(length - 1, 1) != b"\n"
+
+
+def _notice_of(change: GateChanged) -> Notice:
+    return Notice(
+        kind="gate",
+        step=change.step,
+        env_frames=change.env_frames,
+        message=change.message,
+        data={
+            "gate": change.gate,
+            "state": change.state,
+            "value": change.value,
+            "threshold": change.threshold,
+        },
+    )
 
 
 class Sinks:

@@ -61,8 +61,11 @@ class ReplayBuffer:
 
     def sample(self, env_frames: int) -> Minibatch:
         """Return a minibatch of n-step transitions, at this point of the run."""
-        cell, weight = self.sampler.draw(env_frames)
         self._sampled_at = self.ring.newest
+        return self.minibatch(*self.sampler.draw(env_frames))
+
+    def minibatch(self, cell: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> Minibatch:
+        """Return the transitions that begin at these cells."""
         window = self.ring.window(cell, n_step=self.n_step, gamma=self.gamma)
         later = self.ring.ahead(cell, window.span_steps)
         s_tm1, s_t = self.ring.stacks(torch.cat([cell, later])).chunk(2)

@@ -16,7 +16,7 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.tracks import layered, load_parts, load_track
 
 _FREE_KEYS = frozenset({"track", "game", "seed"})
-_FREE_SECTIONS = frozenset({"toggles", "system"})
+_FREE_SECTIONS = frozenset({"toggles", "gates", "system"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -194,6 +194,39 @@ class Logging:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Gates:
+    """Failure gates: when a run warns, and when it halts. A period is `logging.update_period_steps`.
+
+    They cannot change what is learned, so the spec's digest leaves them out.
+    """
+
+    check_period_updates: Annotated[int, AtLeast(1)]
+    """Updates between looks at their metrics, each a wait for the GPU. No update is left out."""
+    max_consecutive_nonfinite_gradients: Annotated[int, AtLeast(1)]
+    """Halt after more updates in a row than this without a finite gradient; none of them moves a weight."""
+    max_grad_norm: Annotated[float, MoreThan(0.0)]
+    """Warn above this global norm, before clipping."""
+    max_q_over_bound: Annotated[float, MoreThan(0.0)]
+    """Warn where |Q| exceeds this many times `learner.max_abs_reward` / (1 − γ), the most a return can be."""
+    max_evaluation_drop: Annotated[float, Within(0.0, 1.0)]
+    """Warn where full evaluations lose more than this share of what the best one had gained."""
+    evaluation_drop_evaluations: Annotated[int, AtLeast(1)]
+    """Full evaluations in a row that must have dropped so far."""
+    max_greedy_action_share: Annotated[float, Within(0.0, 1.0)]
+    """Warn where one action is a larger share of the greedy ones than this. 1 never warns."""
+    greedy_action_periods: Annotated[int, AtLeast(1)]
+    """Periods in a row in which it must be; an untrained network often has one action for long."""
+    max_dead_unit_share: Annotated[float, Within(0.0, 1.0)]
+    """Warn where a larger share of hidden units than this is 0 for a whole minibatch. 1 never warns."""
+    min_throughput_share: Annotated[float, Within(0.0, 1.0)]
+    """Warn below this share of the run's own median of updates a second. 0 never warns."""
+    throughput_drop_periods: Annotated[int, AtLeast(1)]
+    """Periods in a row that must be so slow."""
+    min_free_disk_bytes: Annotated[int, AtLeast(0)]
+    """Warn where the run's disk has less space than this."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class System:
     """Keys that cannot change results; the spec's digest leaves them out."""
 
@@ -224,4 +257,5 @@ class Spec:
     evaluation: Evaluation
     checkpoint: Checkpoint
     logging: Logging
+    gates: Gates
     system: System

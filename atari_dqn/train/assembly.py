@@ -9,6 +9,10 @@ from atari_dqn.assembly import build_learner, build_replay
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.devices import make_repeatable
 from atari_dqn.envs.registry import make_lanes
+from atari_dqn.gates.evaluations import EvaluationsGate
+from atari_dqn.gates.gates import Gates
+from atari_dqn.gates.periods import ActionsGate, DeadUnitsGate, DiskGate, ThroughputGate
+from atari_dqn.gates.updates import GradientsGate, GradNormGate, LossGate, QBoundGate
 from atari_dqn.rng import numpy_stream
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.spec.schema import Spec
@@ -69,4 +73,31 @@ def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
             device=device,
         ),
         stopwatch=Stopwatch(),
+    )
+
+
+def build_gates(spec: Spec, clock: Clock) -> Gates:
+    """Make the failure gates of a spec, in the order in which they are shown what happens."""
+    gates = spec.gates
+    return Gates(
+        clock,
+        updates=(
+            LossGate(),
+            GradientsGate(max_consecutive=gates.max_consecutive_nonfinite_gradients),
+            GradNormGate(max_norm=gates.max_grad_norm),
+            QBoundGate(
+                max_abs_reward=spec.learner.max_abs_reward,
+                discount=spec.learner.discount,
+                max_over_bound=gates.max_q_over_bound,
+            ),
+        ),
+        evaluations=(
+            EvaluationsGate(max_drop=gates.max_evaluation_drop, patience=gates.evaluation_drop_evaluations),
+        ),
+        periods=(
+            ActionsGate(max_share=gates.max_greedy_action_share, patience=gates.greedy_action_periods),
+            DeadUnitsGate(max_share=gates.max_dead_unit_share),
+            ThroughputGate(min_share=gates.min_throughput_share, patience=gates.throughput_drop_periods),
+            DiskGate(min_free_bytes=gates.min_free_disk_bytes),
+        ),
     )

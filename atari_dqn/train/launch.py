@@ -24,9 +24,10 @@ from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.assembly import assemble, build_gates
 from atari_dqn.train.session import Session, session_protocol
 from atari_dqn.train.training import Training
+from atari_dqn.train.watch import Watch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,7 @@ def resume(
                 session = _session(training, resolved.spec, run, sinks)
                 session.load_state_dict(bookkeeping)
                 session.notice("resumed", f"continuing from {checkpoint.name} on {device}")
+                session.watch.announce()
                 for difference in _inexact(run, device):
                     session.notice("inexact", f"the run may differ from an unbroken one: {difference}")
                 if total_frames is not None:
@@ -142,6 +144,13 @@ def _session(training: Training, spec: Spec, run: RunDirectory, sinks: RunSinks)
         tables=sinks.tables,
         sinks=sinks,
         checkpoints=CheckpointStore(run.checkpoints, keep_last=spec.checkpoint.keep_last),
+        watch=Watch(
+            training,
+            build_gates(spec, training.clock),
+            check_period_updates=spec.gates.check_period_updates,
+            sinks=sinks,
+            run=run,
+        ),
     )
 
 

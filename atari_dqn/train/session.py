@@ -22,6 +22,7 @@ from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.throughput import Throughput
 from atari_dqn.train.training import Training
+from atari_dqn.train.watch import Watch
 from atari_dqn.types import StateDict
 
 
@@ -37,7 +38,7 @@ def session_protocol(spec: Spec, kind: str, rom_md5: str) -> Protocol:
 
 
 class Session:
-    """Runs a training to the end of its budget, or until it is interrupted."""
+    """Runs a training to the end of its budget, or until it is interrupted or halted."""
 
     def __init__(
         self,
@@ -47,9 +48,10 @@ class Session:
         tables: TableSink,
         sinks: Sinks,
         checkpoints: CheckpointStore,
+        watch: Watch,
     ) -> None:
         self.training, self.spec = training, spec
-        self.tables, self.sinks, self.checkpoints = tables, sinks, checkpoints
+        self.tables, self.sinks, self.checkpoints, self.watch = tables, sinks, checkpoints, watch
         self._light = Every(period=spec.evaluation.light_period_frames)
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._throughput = Throughput(training.stopwatch)
@@ -75,13 +77,15 @@ class Session:
     def run(self) -> str:
         """Train to the end and return the final state's digest.
 
-        `InterruptedRunError` after SIGINT or SIGTERM, once a checkpoint is saved.
+        `InterruptedRunError` after SIGINT or SIGTERM, once a checkpoint is saved; `HaltedError` where a
+        failure gate trips.
         """
         clock = self.training.clock
         with SignalGuard() as guard:
             self._throughput.begin(env_frames=clock.env_frames, updates=clock.updates)
             self._between_ticks(guard)
             for tick in q_learning(self.training):
+                self.watch.tick(tick)
                 transitions = self.training.replay.num_transitions
                 for row in self.training.reporter.rows(tick, replay_transitions=transitions):
                     self._report(row)
@@ -105,6 +109,7 @@ class Session:
             "finished": self.finished,
             "tables": self.tables.state_dict(),
             "scores": [[step, asdict(score)] for step, score in self.scores],
+            "watch": self.watch.state_dict(),
         }
 
     def load_state_dict(self, state: StateDict) -> None:
@@ -117,6 +122,7 @@ class Session:
         self.finished = state["finished"]
         self.tables.load_state_dict(state["tables"])
         self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
+        self.watch.load_state_dict(state["watch"])
 
     def _between_ticks(self, guard: SignalGuard) -> None:
         clock = self.training.clock
@@ -146,6 +152,7 @@ class Session:
 
     def _evaluate(self, kind: str, episodes: int, guard: SignalGuard) -> EvaluationScore:
         """Play an evaluation and log it; one that is interrupted leaves no trace and is played again."""
+        self.watch.check()
         try:
             played = evaluate(
                 self.training.learner.online,
@@ -174,13 +181,16 @@ class Session:
         self.notice("evaluation", message, returns=score.returns, lengths_frames=score.lengths_frames)
 
     def _save(self, score: EvaluationScore | None = None) -> str:
-        """Save a checkpoint and return its digest."""
+        """Save a checkpoint and return its digest; `score` is of the full evaluation at this step."""
         training = self.training
+        self.watch.check()
+        inspect = score is not None and self.watch.evaluated(score.mean_return)
         digest = self.checkpoints.save(
             step=training.clock.steps,
             training=training.state_dict(),
             bookkeeping=self.state_dict(),
             eval_score=score.mean_return if score else None,
+            tag="inspect" if inspect else None,
         )
         self.notice("checkpoint", f"saved step {training.clock.steps:,}", state_digest=digest)
         return digest
@@ -196,4 +206,6 @@ class Session:
     def _report(self, row: Row) -> None:
         self.sinks.handle(row)
         if row.table == "update_log":
-            self.sinks.handle(self._throughput.row(row, elapsed_seconds=self.elapsed_seconds))
+            throughput = self._throughput.row(row, elapsed_seconds=self.elapsed_seconds)
+            self.sinks.handle(throughput)
+            self.watch.period(throughput)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Int64
+from torch import Tensor
 
 from atari_dqn.agents.learner import Learner, UpdateMetrics
+from atari_dqn.agents.networks import dead_unit_share
 from atari_dqn.agents.policy import EpsilonGreedy
 from atari_dqn.clock import Clock
+from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.buffer import ReplayBuffer
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.types import Lanes, StateDict, Stateful, StepBatch
+
+RECENT_UPDATES = 1_000
+"""Updates whose minibatch is remembered, by its cells."""
 
 
 @dataclass(kw_only=True)
@@ -39,6 +46,7 @@ class Training:
     stopwatch: Stopwatch
 
     def __post_init__(self) -> None:
+        self._recent: deque[tuple[Tensor, Tensor]] = deque(maxlen=RECENT_UPDATES)
         timed = self.stopwatch.timed
         self.choose = timed("act", self._choose)
         self.send = timed("emulate", self.lanes.send)
@@ -58,6 +66,20 @@ class Training:
         """Take over a state, in place of `begin`."""
         for name, part in self._stateful().items():
             part.load_state_dict(state[name])
+
+    def recent_batch(self, updates_ago: int = 0) -> Minibatch | None:
+        """Return a recent update's minibatch, put together anew; None if it was before the start or resume.
+
+        Where the replay has gone on over one of its cells, that row is of now.
+        """
+        if updates_ago >= len(self._recent):
+            return None
+        return self.replay.minibatch(*self._recent[-1 - updates_ago]).to(self.device)
+
+    def dead_unit_share(self) -> float | None:
+        """Return the share of hidden units that are 0 all over the latest minibatch; None without one."""
+        batch = self.recent_batch()
+        return None if batch is None else dead_unit_share(self.learner.online, batch.s_tm1)
 
     def close(self) -> None:
         """End worker processes."""
@@ -82,6 +104,7 @@ class Training:
 
     def _update(self) -> UpdateMetrics:
         batch = self.replay.sample(self.clock.env_frames + self.update_frames)
+        self._recent.append((batch.cell, batch.weight))
         update = self.learner.update(batch.to(self.device))
         self.replay.feed_back(batch, update.abs_td_error)
         return update.metrics

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from atari_dqn.human import count, duration
 from atari_dqn.metrics.events import Event, Progress
+from atari_dqn.view.gates import GatesPanel
 from atari_dqn.view.panels import (
     EvaluationsPanel,
     LearningPanel,
@@ -27,6 +28,8 @@ from atari_dqn.view.panels import (
 from atari_dqn.view.periods import Periods, RemainingTime
 
 _HEADER_LINES = 2
+_COLUMNS = {"gates": 32}
+"""Widths of panels, by title; the others of a row share what is left."""
 _SNAPSHOT_LINES = 23
 
 
@@ -73,7 +76,7 @@ class LiveView:
         layout = Layout()
         with self._lock:
             rows = [Layout(self._header.draw(), size=_HEADER_LINES)]
-            rows += [_layout_row(size, [_box(panel) for panel in row]) for size, row in self._rows]
+            rows += [_layout_row(size, row) for size, row in self._rows]
         layout.split_column(*rows)
         return layout
 
@@ -138,13 +141,13 @@ def _panel_rows() -> tuple[tuple[int | None, tuple[Panel, ...]], ...]:
     return (
         (7, (LearningPanel(), ReturnsPanel())),
         (8, (EvaluationsPanel(), ThroughputPanel())),
-        (None, (NoticesPanel(),)),
+        (None, (NoticesPanel(), GatesPanel())),
     )
 
 
-def _layout_row(size: int | None, boxes: Sequence[Box]) -> Layout:
+def _layout_row(size: int | None, panels: Sequence[Panel]) -> Layout:
     row = Layout(size=size)
-    row.split_row(*(Layout(box) for box in boxes))
+    row.split_row(*(Layout(_box(panel), size=_COLUMNS.get(panel.title)) for panel in panels))
     return row
 
 

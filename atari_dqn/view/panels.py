@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from atari_dqn.human import count, measure, score
-from atari_dqn.metrics.events import Event, Notice, Row
+from atari_dqn.metrics.events import Event, GateChanged, Notice, Row
 
 _HISTORY_PERIODS = 60
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -175,12 +175,15 @@ class NoticesPanel:
     title = "notices"
 
     def __init__(self) -> None:
-        self._notices: deque[Notice] = deque(maxlen=20)
+        self._notices: deque[tuple[int, str, str]] = deque(maxlen=20)
 
     def handle(self, event: Event) -> None:
-        """Take a notice."""
+        """Take a notice, or what a failure gate has to say."""
         if isinstance(event, Notice):
-            self._notices.appendleft(event)
+            self._notices.appendleft((event.env_frames, event.kind, event.message))
+        elif isinstance(event, GateChanged):
+            text = f"{event.gate} {event.state}: {event.message}"
+            self._notices.appendleft((event.env_frames, "gate", text))
 
     def period(self, record: Mapping[str, float]) -> None:
         """Take nothing."""
@@ -188,10 +191,9 @@ class NoticesPanel:
     def draw(self) -> RenderableType:
         """Return a paragraph for each notice."""
         table = _grid("right", "left", "left")
-        for notice in self._notices:
+        for env_frames, kind, message in self._notices:
             # Text, not str: a message may hold brackets, which rich would take for its markup.
-            frames = Text(count(notice.env_frames), style="dim")
-            table.add_row(frames, Text(notice.kind), Text(notice.message))
+            table.add_row(Text(count(env_frames), style="dim"), Text(kind), Text(message))
         return table
 
 

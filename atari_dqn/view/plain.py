@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from atari_dqn.human import count, duration, measure, score
-from atari_dqn.metrics.events import Event, Notice, Progress, Row
+from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
 from atari_dqn.view.periods import Periods, RemainingTime
 
 COLUMNS = 100
@@ -30,6 +30,8 @@ class PlainView:
             if event.kind == "evaluation":  # its row of eval_log says it
                 return
             self._write(f"{count(event.env_frames):>6}  {event.kind}: {event.message}")
+        elif isinstance(event, GateChanged):
+            self._write(f"{count(event.env_frames):>6}  gate {event.gate} {event.state}: {event.message}")
         elif isinstance(event, Progress):
             self._begin_activity(event)
         else:

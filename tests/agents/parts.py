@@ -24,11 +24,12 @@ def make_network(
 def make_learner(
     *, target_rule: TargetRule = dqn_target, optimizer=None, loss: str = "huber", reduction: str = "sum",
     max_grad_norm: float = float("inf"), target_period_updates: int = 10_000, lr: float = 0.01,
+    device: torch.device | None = None,
 ) -> Learner:  # fmt: skip
-    online = make_network(seed=1)
+    online = make_network(seed=1).to(device)
     return Learner(
         online=online,
-        target=make_network(seed=2),
+        target=make_network(seed=2).to(device),
         optimizer=optimizer(online.parameters()) if optimizer else torch.optim.SGD(online.parameters(), lr),
         target_rule=target_rule,
         loss=loss,

@@ -6,8 +6,9 @@ import torch
 from parts import flat, frames, make_batch, make_learner, movement
 
 from atari_dqn import learning
-from atari_dqn.agents.learner import double_dqn_target, dqn_target
-from atari_dqn.agents.optimizers import deepmind_rmsprop
+from atari_dqn.agents.learner import Learner, double_dqn_target, dqn_target
+from atari_dqn.agents.optimizers import adam, deepmind_rmsprop, torch_rmsprop
+from atari_dqn.checkpoint.tree import tree_digest
 
 RMSPROP = partial(
     deepmind_rmsprop, learning_rate=0.00025, epsilon=0.01, gradient_decay=0.95, squared_gradient_decay=0.95
@@ -188,3 +189,74 @@ def test_P05_state_without_a_layer_is_refused_by_name() -> None:
     del state["target"]["torso.hidden.bias"]
     with pytest.raises(RuntimeError, match=r"torso\.hidden\.bias"):
         learner.load_state_dict(state)
+
+
+OPTIMIZERS = {
+    "deepmind_rmsprop": RMSPROP,
+    "adam": partial(adam, learning_rate=0.01, epsilon=1.5e-4, beta1=0.9, beta2=0.999),
+    "torch_rmsprop": partial(torch_rmsprop, learning_rate=0.01, epsilon=0.01, smoothing=0.95, momentum=0.9),
+}
+BAD = {
+    "nan": make_batch(r_t=torch.tensor([0.0, float("nan"), 0.0, 0.0])),
+    "inf": make_batch(r_t=torch.tensor([0.0, float("inf"), 0.0, 0.0])),
+    "overflow": make_batch(r_t=torch.full((4,), 1e38)),
+}
+"""Minibatches without a finite gradient of the squared error."""
+
+
+def state_digest(learner: Learner) -> str:
+    state = learner.state_dict()
+    return tree_digest({name: state[name] for name in ("online", "optimizer")})
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_D03_gradient_that_is_not_finite_changes_no_bit_of_weights_or_optimizer(optimizer, bad) -> None:
+    learner = make_learner(optimizer=OPTIMIZERS[optimizer], loss="mse", max_grad_norm=10.0)
+    learner.update(make_batch())
+    before = state_digest(learner)
+    learner.update(BAD[bad])
+    assert state_digest(learner) == before
+    learner.update(make_batch())
+    assert state_digest(learner) != before
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_D03_gradient_that_is_not_finite_changes_nothing_on_a_gpu(optimizer) -> None:
+    cuda = torch.device("cuda")
+    learner = make_learner(optimizer=OPTIMIZERS[optimizer], loss="mse", max_grad_norm=10.0, device=cuda)
+    learner.update(make_batch().to(cuda))
+    before = state_digest(learner)
+    learner.update(BAD["nan"].to(cuda))
+    assert state_digest(learner) == before
+
+
+def test_D03_gradients_in_a_row_that_are_not_finite_are_counted_and_a_finite_one_ends_the_count() -> None:
+    learner = make_learner(loss="mse")
+    found = [
+        learner.update(batch).metrics["nonfinite_gradients"].item()
+        for batch in (make_batch(), BAD["nan"], BAD["inf"], make_batch(), BAD["nan"])
+    ]
+    assert found == [0, 1, 2, 0, 1]
+
+
+def test_D03_count_is_part_of_the_state() -> None:
+    saved, loaded = make_learner(loss="mse"), make_learner(loss="mse")
+    saved.update(BAD["nan"])
+    loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
+    assert loaded.update(BAD["nan"]).metrics["nonfinite_gradients"] == 2
+
+
+def test_M05_update_that_is_skipped_counts_for_the_copies_to_the_target_network() -> None:
+    learner = make_learner(loss="mse", target_period_updates=3)
+    for batch in (make_batch(), BAD["nan"], BAD["nan"]):
+        learner.update(batch)
+    assert learner.updates == 3
+    assert torch.equal(learner.target(frames(2)), learner.online(frames(2)))
+
+
+def test_D03_error_that_is_not_finite_reaches_no_priority() -> None:
+    errors = make_learner().update(BAD["nan"]).abs_td_error
+    assert torch.isfinite(errors).all()
+    assert errors[1] == 0.0

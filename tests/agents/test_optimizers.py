@@ -112,3 +112,32 @@ def test_parameter_without_gradient_stays() -> None:
     optimizer.step()
     assert still.tolist() == [1.0, 1.0]
     assert moved.tolist() != [1.0, 1.0]
+
+
+def moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    return [tensor for state in optimizer.state.values() for tensor in state.values()]
+
+
+@pytest.mark.parametrize(("optimizer_of", "values"), [(deepmind_rmsprop, RMSPROP), (adam, ADAM)])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1.0])
+def test_D03_step_with_found_inf_changes_nothing(optimizer_of, values, bad: float) -> None:
+    weights = nn.Parameter(torch.ones(5))
+    optimizer = optimizer_of([weights], **values)
+    weights.grad = torch.tensor(gradients()[0], dtype=torch.float32)
+    optimizer.step()
+    before = [tensor.clone() for tensor in (weights.detach(), *moments(optimizer))]
+    weights.grad[2] = bad
+    optimizer.found_inf = torch.ones(())
+    optimizer.step()
+    after = [weights.detach(), *moments(optimizer)]
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize(("optimizer_of", "values"), [(deepmind_rmsprop, RMSPROP), (adam, ADAM)])
+def test_step_without_found_inf_is_the_plain_step_to_the_bit(optimizer_of, values) -> None:
+    def watched(parameters, **given):
+        optimizer = optimizer_of(parameters, **given)
+        optimizer.found_inf = torch.zeros(())
+        return optimizer
+
+    assert follow(watched, values).tolist() == follow(optimizer_of, values).tolist()

@@ -72,7 +72,7 @@ def test_D17_catalog_entry_has_step_path_score_and_time_in_utc(store: Checkpoint
     save(store, 500_000, 12.5)
     (entry,) = json.loads((store.folder / "catalog.json").read_text())
     told = datetime.fromisoformat(entry.pop("timestamp"))
-    assert entry == {"step": 500_000, "path": "step_000500000", "eval_score": 12.5}
+    assert entry == {"step": 500_000, "path": "step_000500000", "eval_score": 12.5, "tag": None}
     assert told.utcoffset() == datetime.now(UTC).utcoffset()
     assert abs((datetime.now(UTC) - told).total_seconds()) < 60
 
@@ -111,6 +111,13 @@ def test_older_checkpoints_go_but_the_best_stays(tmp_path: Path) -> None:
     kept = ["step_000000002", "step_000000004", "step_000000005"]
     assert names(tmp_path) == ["best", "catalog.json", "latest", *kept]
     assert [entry.path for entry in store.catalog()] == kept
+
+
+def test_D03_newest_checkpoint_with_a_tag_is_kept_to_be_inspected(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep_last=1)
+    for step, score, tag in ((1, 9.0, None), (2, 1.0, "inspect"), (3, 1.0, "inspect"), (4, 1.0, None)):
+        store.save(step=step, training=training_state(step), bookkeeping={}, eval_score=score, tag=tag)
+    assert [(entry.step, entry.tag) for entry in store.catalog()] == [(1, None), (3, "inspect"), (4, None)]
 
 
 def test_saving_a_step_again_keeps_its_score(store: CheckpointStore) -> None:

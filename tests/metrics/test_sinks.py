@@ -9,7 +9,7 @@ import pytest
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.metrics.columns import TABLES, column_names
-from atari_dqn.metrics.events import Event, Notice, Progress, Row
+from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
 from atari_dqn.metrics.sinks import EventLog, Sinks, TableSink
 
 NOTICE = Notice(kind="resume", step=1000, env_frames=4000, message="resumed from step 1000")
@@ -139,3 +139,16 @@ def test_a_sink_that_fails_to_close_leaves_no_other_open() -> None:
     with pytest.raises(RuntimeError, match="stuck"):
         Sinks([before, Failing(), after]).close()
     assert (before.closed, after.closed) == (True, True)
+
+
+def test_D03_change_of_a_gate_is_a_line_of_the_event_log(tmp_path: Path, kept: Kept) -> None:
+    change = GateChanged(
+        gate="loss", state="tripped", step=1000, env_frames=4000, message="it is NaN",
+        value=float("nan"), threshold=float("inf"),
+    )  # fmt: skip
+    kept(EventLog(tmp_path / "events.jsonl")).handle(change)
+    (found,) = records(tmp_path / "events.jsonl")
+    assert {key: found[key] for key in ("kind", "step", "env_frames", "message", "data")} == {
+        "kind": "gate", "step": 1000, "env_frames": 4000, "message": "it is NaN",
+        "data": {"gate": "loss", "state": "tripped", "value": "nan", "threshold": "inf"},
+    }  # fmt: skip

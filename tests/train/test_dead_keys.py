@@ -1,6 +1,8 @@
 """Invariant 3: every key of the schema changes something. A key that is added must be added here."""
 
+import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +13,7 @@ from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
 
 from atari_dqn.assembly import build_network, build_replay
 from atari_dqn.envs.registry import make_lanes
-from atari_dqn.errors import UserError
+from atari_dqn.errors import HaltedError, UserError
 from atari_dqn.evaluate import evaluate
 from atari_dqn.metrics.columns import TABLES
 from atari_dqn.spec.keys import KEYS
@@ -72,6 +74,18 @@ def files(*overrides: str) -> dict[str, object]:
         return tables | {"checkpoints": checkpoints}
 
 
+@cache
+def alarms(*overrides: str) -> set[tuple[str, str]]:
+    """The states that each gate came into, and the step of a halt."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "run"
+        with suppress(HaltedError):
+            run(path, *overrides)
+        lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    told = {(line["data"]["gate"], line["data"]["state"]) for line in lines if line["kind"] == "gate"}
+    return told | {("halted", line["step"]) for line in lines if line["kind"] == "halted"}
+
+
 @dataclass(frozen=True)
 class Change:
     """What is set, what is set besides in both runs, and where the difference must show."""
@@ -85,6 +99,14 @@ def to(value: str, *beside: str, shows_in: Callable[..., object] = learned) -> C
     return Change((value,), beside, shows_in)
 
 
+BLOWN_UP = ("optimizer.learning_rate=10", "learner.loss=mse", *SHORT)
+"""No gradient is finite after the first few updates."""
+ONE_BAD_GRADIENT = (*BLOWN_UP, "gates.max_consecutive_nonfinite_gradients=1")
+MANY_PERIODS = (*SHORT, "logging.update_period_steps=4", "evaluation.full_period_frames=9999")
+EVALUATED = (
+    *SHORT, "evaluation.full_period_frames=160", "evaluation.light_period_frames=9999",
+    "evaluation.light_episodes=1", "evaluation.full_episodes=2",
+)  # fmt: skip
 PRIORITIZED = ("toggles.prioritized=true",)
 TORCH_RMSPROP = ("optimizer.kind=torch_rmsprop",)
 
@@ -145,6 +167,28 @@ CHANGES = {
     "checkpoint.keep_last": to("checkpoint.keep_last=3", *SHORT, shows_in=files),
     "logging.update_period_steps": to("logging.update_period_steps=40", *SHORT, shows_in=files),
     "logging.rolling_episodes": to("logging.rolling_episodes=1", *SHORT, shows_in=files),
+    "gates.check_period_updates": to("gates.check_period_updates=7", *ONE_BAD_GRADIENT, shows_in=alarms),
+    "gates.max_consecutive_nonfinite_gradients": Change(ONE_BAD_GRADIENT[-1:], BLOWN_UP, alarms),
+    "gates.max_grad_norm": to("gates.max_grad_norm=0.001", *MANY_PERIODS, shows_in=alarms),
+    "gates.max_q_over_bound": to("gates.max_q_over_bound=1e-6", *MANY_PERIODS, shows_in=alarms),
+    "gates.max_evaluation_drop": to(
+        "gates.max_evaluation_drop=0.0", *EVALUATED, "gates.evaluation_drop_evaluations=1", shows_in=alarms
+    ),
+    "gates.evaluation_drop_evaluations": to(
+        "gates.evaluation_drop_evaluations=1", *EVALUATED, "gates.max_evaluation_drop=0.0", shows_in=alarms
+    ),
+    "gates.max_greedy_action_share": to(
+        "gates.max_greedy_action_share=1.0", *MANY_PERIODS, "gates.greedy_action_periods=1", shows_in=alarms
+    ),
+    "gates.greedy_action_periods": to("gates.greedy_action_periods=1", *MANY_PERIODS, shows_in=alarms),
+    "gates.max_dead_unit_share": to("gates.max_dead_unit_share=0.1", *MANY_PERIODS, shows_in=alarms),
+    "gates.min_throughput_share": to(
+        "gates.min_throughput_share=1.0", *MANY_PERIODS, "gates.throughput_drop_periods=1", shows_in=alarms
+    ),
+    "gates.throughput_drop_periods": to(
+        "gates.throughput_drop_periods=1", *MANY_PERIODS, "gates.min_throughput_share=1.0", shows_in=alarms
+    ),
+    "gates.min_free_disk_bytes": to(f"gates.min_free_disk_bytes={2**62}", *MANY_PERIODS, shows_in=alarms),
 }
 
 ONE_CHOICE = {"network.kind"}

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import Event, Notice, Progress, Row
+from atari_dqn.metrics.events import GATES, Event, GateChanged, GateState, Notice, Progress, Row
 from atari_dqn.view.live import LiveView, suits_live_view
 from atari_dqn.view.panels import bar, fitting, sparkline
 
@@ -87,6 +87,28 @@ def test_notice_is_shown_whole(screen: Screen) -> None:
         Notice(kind="resumed", step=1, env_frames=4_000_000, message="continuing from step_001000000")
     )
     assert "4M  resumed  continuing from step_001000000" in text
+
+
+def gate(name: str, state: GateState) -> GateChanged:
+    return GateChanged(
+        gate=name, state=state, step=1, env_frames=4_000_000, message="why", value=2.0, threshold=1.0
+    )
+
+
+def test_D03_every_gate_is_shown_ok_from_the_start(screen: Screen) -> None:
+    text = screen()
+    assert all(f"· {name}" in text for name in GATES)
+
+
+@pytest.mark.parametrize(
+    ("state", "mark"), [("ok", "·"), ("watching", "○"), ("warned", "▲"), ("tripped", "✖")]
+)
+def test_D03_state_of_a_gate_is_shown(screen: Screen, state: GateState, mark: str) -> None:
+    assert f"{mark} grad_norm" in screen(gate("grad_norm", state))
+
+
+def test_what_a_gate_says_is_among_the_notices(screen: Screen) -> None:
+    assert "4M  gate  disk warned: why" in screen(gate("disk", "warned"))
 
 
 def test_brackets_in_a_notice_are_shown_as_they_are(screen: Screen) -> None:

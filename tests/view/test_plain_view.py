@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import Notice, Progress, Row
+from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
 from atari_dqn.view.plain import PlainView
 
 MakeRow = Callable[..., Row]
@@ -16,7 +16,7 @@ def view_on(stream: io.TextIOBase) -> PlainView:
     return PlainView(title="pong", total_frames=50_000_000, stream=stream)  # type: ignore[arg-type]
 
 
-def lines_after(*events: Row | Notice | Progress) -> list[str]:
+def lines_after(*events: Event) -> list[str]:
     stream = io.StringIO()
     view = view_on(stream)
     for event in events:
@@ -101,3 +101,16 @@ def test_reader_that_leaves_a_pipe_does_not_stop_the_run() -> None:
     view = view_on(Gone())
     view.handle(Notice(kind="note", step=0, env_frames=0, message="still training"))
     view.close()
+
+
+def test_D03_change_of_a_gate_is_one_line() -> None:
+    change = GateChanged(
+        gate="disk",
+        state="warned",
+        step=1,
+        env_frames=8_000,
+        message="1.0 GB are free",
+        value=1e9,
+        threshold=1e10,
+    )
+    assert lines_after(change)[-1] == "    8k  gate disk warned: 1 GB free"

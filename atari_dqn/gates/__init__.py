@@ -1,0 +1,1 @@
+"""Failure gates: each looks at one thing a run measures, and warns or halts where that goes wrong."""

@@ -1,0 +1,240 @@
+"""Whole runs that go wrong: the right gate, in time, with its bundle."""
+
+import csv
+import json
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import CPU, TINY_CATCH, begun, run, ticks_of, tiny_spec
+
+from atari_dqn.checkpoint.tree import tree_digest
+from atari_dqn.cli.app import main
+from atari_dqn.errors import HaltedError, InterruptedRunError
+from atari_dqn.metrics.events import Event, Row
+from atari_dqn.run import RunDirectory
+from atari_dqn.scores import EvaluationScore
+from atari_dqn.train import launch
+from atari_dqn.train.assembly import assemble
+from atari_dqn.train.training import Training
+
+LONG = "training.total_frames=2400"
+BLOWN_UP = (LONG, "optimizer.learning_rate=10", "learner.loss=mse", "evaluation.light_period_frames=9999")
+"""One step throws the weights so far that no gradient after it is finite."""
+
+
+def gate_events(path: Path) -> list[tuple[str, str]]:
+    lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    return [(line["data"]["gate"], line["data"]["state"]) for line in lines if line["kind"] == "gate"]
+
+
+def bundle_of(path: Path) -> Path:
+    (bundle,) = (path / "diagnostics").iterdir()
+    return bundle
+
+
+def updates_of(bundle: Path) -> list[dict[str, float]]:
+    with (bundle / "updates.csv").open() as file:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+@pytest.fixture
+def spoiled(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Training], None]], None]:
+    """Lets a function spoil every training that is assembled."""
+
+    def use(spoil: Callable[[Training], None]) -> None:
+        def spoiled_assemble(*args) -> Training:
+            training = assemble(*args)
+            spoil(training)
+            return training
+
+        monkeypatch.setattr(launch, "assemble", spoiled_assemble)
+
+    return use
+
+
+def reward_nan_from_step_120(training: Training) -> None:
+    recv = training.recv
+
+    def spoiled_recv():
+        step = recv()
+        return replace(step, reward=step.reward * np.nan) if training.clock.steps >= 120 else step
+
+    training.recv = spoiled_recv
+
+
+def zero_network(training: Training) -> None:
+    with torch.no_grad():
+        for weights in training.learner.online.parameters():
+            weights.zero_()
+    training.learner.sync_target()
+
+
+@pytest.fixture(scope="module")
+def blown_up(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, HaltedError]:
+    path = tmp_path_factory.mktemp("blown_up") / "run"
+    with pytest.raises(HaltedError) as caught:
+        run(path, *BLOWN_UP)
+    return path, caught.value
+
+
+def test_D03_learning_rate_of_10_is_halted_by_the_gate_of_gradients(blown_up) -> None:
+    path, error = blown_up
+    assert gate_events(path)[-1] == ("gradients", "tripped")
+    assert error.exit_code == 3
+
+
+def test_D03_learning_rate_of_10_warns_of_norm_and_q_first(blown_up) -> None:
+    path, _ = blown_up
+    assert {("grad_norm", "warned"), ("q_bound", "warned")} <= set(gate_events(path))
+
+
+def test_D03_halt_comes_within_111_updates_of_the_first_such_gradient(blown_up) -> None:
+    rows = updates_of(bundle_of(blown_up[0]))
+    first = next(row["update"] for row in rows if row["nonfinite_gradients"])
+    assert rows[-1]["nonfinite_gradients"] == 101
+    assert rows[-1]["update"] == first + 100
+
+
+def test_D03_bundle_holds_batch_updates_weights_spec_and_what_to_look_at_first(blown_up) -> None:
+    bundle = bundle_of(blown_up[0])
+    assert sorted(entry.name for entry in bundle.iterdir()) == [
+        "README.txt", "agent.pt", "batch", "spec.toml", "updates.csv",
+    ]  # fmt: skip
+    assert np.load(bundle / "batch/s_tm1.npy").shape == (8, 4, 36, 36)
+    assert torch.load(bundle / "agent.pt", weights_only=True).keys() >= {"online", "target", "optimizer"}
+    assert (bundle / "spec.toml").read_bytes() == (blown_up[0] / "spec.toml").read_bytes()
+    assert 'The gate "gradients" halted this run' in (bundle / "README.txt").read_text()
+
+
+def test_D03_halt_leaves_no_summary_and_the_last_good_checkpoint_as_the_latest(blown_up) -> None:
+    path, error = blown_up
+    assert not (path / "summary.json").exists()
+    halted_at = int(bundle_of(path).name.removeprefix("step_"))
+    latest = RunDirectory.open(path).checkpoints / "latest"
+    assert 0 < int(latest.resolve().name.removeprefix("step_")) < halted_at
+    assert latest.resolve().name in str(error)
+
+
+def test_D03_nan_reward_is_halted_by_the_gate_of_the_loss(tmp_path: Path, spoiled) -> None:
+    spoiled(reward_nan_from_step_120)
+    with pytest.raises(HaltedError, match=r"gate loss: update \d+: loss or Q is nan"):
+        run(tmp_path / "run")
+    rows = updates_of(bundle_of(tmp_path / "run"))
+    assert [np.isfinite(row["loss"]) for row in rows[-2:]] == [True, False]
+
+
+def test_D03_nan_reward_lies_in_the_batch_of_the_bundle(tmp_path: Path, spoiled) -> None:
+    spoiled(reward_nan_from_step_120)
+    with pytest.raises(HaltedError):
+        run(tmp_path / "run", "gates.check_period_updates=7")
+    assert np.isnan(np.load(bundle_of(tmp_path / "run") / "batch/r_t.npy")).any()
+
+
+def test_D03_nan_reward_is_halted_under_prioritized_replay_too(tmp_path: Path, spoiled) -> None:
+    spoiled(reward_nan_from_step_120)
+    with pytest.raises(HaltedError, match="gate loss"):
+        run(tmp_path / "run", "track=B", "replay.prefill_steps=64", "gates.check_period_updates=30")
+
+
+def test_D03_update_between_looks_is_looked_at_before_a_checkpoint(tmp_path: Path, spoiled) -> None:
+    spoiled(reward_nan_from_step_120)
+    with pytest.raises(HaltedError):
+        run(tmp_path / "run", "gates.check_period_updates=1000000")
+    assert not (tmp_path / "run/checkpoints").joinpath("latest").exists()
+
+
+def test_zeroed_network_is_told_of_at_the_first_period_of_learning(tmp_path: Path, spoiled) -> None:
+    spoiled(zero_network)
+    run(tmp_path / "run", "training.total_frames=440", "gates.greedy_action_periods=1")
+    assert set(gate_events(tmp_path / "run")) >= {("dead_units", "warned"), ("actions", "warned")}
+
+
+def test_gates_that_do_not_trip_change_nothing_that_is_learned(tmp_path: Path) -> None:
+    loud = ("gates.max_grad_norm=1e-9", "gates.max_dead_unit_share=0", "gates.check_period_updates=1")
+    short = "training.total_frames=440"
+    assert run(tmp_path / "a", short, *loud)["state_digest"] == run(tmp_path / "b", short)["state_digest"]
+    assert gate_events(tmp_path / "a") != gate_events(tmp_path / "b")
+
+
+def test_measuring_dead_units_changes_no_state() -> None:
+    with begun(tiny_spec()) as training:
+        ticks_of(training, 90)
+        before = tree_digest(training.state_dict())
+        assert training.dead_unit_share() is not None
+        assert tree_digest(training.state_dict()) == before
+
+
+def test_D03_program_ends_with_3_and_says_where_to_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spoiled
+) -> None:
+    spoiled(reward_nan_from_step_120)
+    path = str(tmp_path / "run")
+    arguments = ["dqn", "train", str(TINY_CATCH), "--run-dir", path, "--device", "cpu", "--plain"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as caught:
+        main()
+    told = capsys.readouterr()
+    assert caught.value.code == 3
+    assert "README.txt" in told.err
+    assert "gate loss tripped: update" in told.out
+
+
+class InterruptAt:
+    """A view that interrupts at a step of update_log."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, Row) and event.table == "update_log" and event.values["step"] == self.step:
+            signal.raise_signal(signal.SIGTERM)
+
+    def close(self) -> None:
+        pass
+
+
+def test_D03_resumed_run_keeps_the_states_of_its_gates_and_says_them(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(InterruptedRunError):
+        run(path, "training.total_frames=640", "gates.max_dead_unit_share=0", views=[InterruptAt(100)])
+    assert gate_events(path).count(("dead_units", "warned")) == 1
+    launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None)
+    assert gate_events(path).count(("dead_units", "warned")) == 2  # once more for views that were not there
+    assert "still " in (path / "events.jsonl").read_text()
+
+
+def test_D03_count_of_gradients_goes_on_over_a_resume(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(InterruptedRunError):
+        run(path, *BLOWN_UP, views=[InterruptAt(200)])
+    with pytest.raises(HaltedError):
+        launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None)
+    rows = updates_of(bundle_of(path))
+    assert rows[0]["update"] > 1
+    assert rows[0]["nonfinite_gradients"] > 1
+    assert rows[-1]["nonfinite_gradients"] == 101
+
+
+def test_D03_third_bad_evaluation_tags_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    returns = iter([1.0, 9.0, 2.0, 2.0, 2.0, 2.0, 9.0])
+    monkeypatch.setattr(EvaluationScore, "mean_return", property(lambda score: score.returns[0]))
+    monkeypatch.setattr(
+        EvaluationScore, "of",
+        classmethod(lambda cls, played: cls(
+            returns=(next(returns),) * 2, lengths_frames=(4, 4), end_reasons=("game_over",) * 2
+        )),
+    )  # fmt: skip
+    run(tmp_path / "run", "training.total_frames=560", "evaluation.full_period_frames=80",
+        "evaluation.light_period_frames=100000", "checkpoint.keep_last=9")  # fmt: skip
+    catalog = json.loads((tmp_path / "run/checkpoints/catalog.json").read_text())
+    assert [entry["tag"] for entry in catalog] == [None, None, None, None, "inspect", None, None]
+    told = [state for gate, state in gate_events(tmp_path / "run") if gate == "evaluations"]
+    assert told == ["watching", "warned", "ok"]
