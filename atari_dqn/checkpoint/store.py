@@ -76,9 +76,7 @@ class CheckpointStore:
             else:
                 digest = _write_bookkeeping(self.folder / name, bookkeeping)
             if saved is None or eval_score is not None:
-                entry = CatalogEntry(
-                    step=step, path=name, eval_score=eval_score, timestamp=_now(), tag=tag
-                )
+                entry = CatalogEntry(step=step, path=name, eval_score=eval_score, timestamp=_now(), tag=tag)
                 self._enter(entry)
             self._point("latest", name)
             self._point_to_best()

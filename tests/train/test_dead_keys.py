@@ -104,9 +104,11 @@ BLOWN_UP = ("optimizer.learning_rate=10", "learner.loss=mse", *SHORT)
 ONE_BAD_GRADIENT = (*BLOWN_UP, "gates.max_consecutive_nonfinite_gradients=1")
 MANY_PERIODS = (*SHORT, "logging.update_period_steps=4", "evaluation.full_period_frames=9999")
 EVALUATED = (
-    *SHORT, "evaluation.full_period_frames=160", "evaluation.light_period_frames=9999",
-    "evaluation.light_episodes=1", "evaluation.full_episodes=2",
+    *SHORT, "evaluation.full_period_frames=80", "evaluation.light_period_frames=9999",
+    "evaluation.light_episodes=1", "evaluation.full_episodes=1", "evaluation.epsilon=0.0",
+    "optimizer.learning_rate=0.1",
 )  # fmt: skip
+"""Scores go up and down again."""
 PRIORITIZED = ("toggles.prioritized=true",)
 TORCH_RMSPROP = ("optimizer.kind=torch_rmsprop",)
 
@@ -172,10 +174,10 @@ CHANGES = {
     "gates.max_grad_norm": to("gates.max_grad_norm=0.001", *MANY_PERIODS, shows_in=alarms),
     "gates.max_q_over_bound": to("gates.max_q_over_bound=1e-6", *MANY_PERIODS, shows_in=alarms),
     "gates.max_evaluation_drop": to(
-        "gates.max_evaluation_drop=0.0", *EVALUATED, "gates.evaluation_drop_evaluations=1", shows_in=alarms
+        "gates.max_evaluation_drop=1.0", *EVALUATED, "gates.evaluation_drop_evaluations=1", shows_in=alarms
     ),
     "gates.evaluation_drop_evaluations": to(
-        "gates.evaluation_drop_evaluations=1", *EVALUATED, "gates.max_evaluation_drop=0.0", shows_in=alarms
+        "gates.evaluation_drop_evaluations=1", *EVALUATED, shows_in=alarms
     ),
     "gates.max_greedy_action_share": to(
         "gates.max_greedy_action_share=1.0", *MANY_PERIODS, "gates.greedy_action_periods=1", shows_in=alarms

@@ -113,4 +113,4 @@ def test_D03_change_of_a_gate_is_one_line() -> None:
         value=1e9,
         threshold=1e10,
     )
-    assert lines_after(change)[-1] == "    8k  gate disk warned: 1 GB free"
+    assert lines_after(change)[-1] == "    8k  gate disk warned: 1.0 GB are free"
