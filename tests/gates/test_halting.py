@@ -17,6 +17,7 @@ from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.cli.app import main
 from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.metrics.events import Event, Row
+from atari_dqn.minibatch import Minibatch
 from atari_dqn.run import RunDirectory
 from atari_dqn.scores import EvaluationScore
 from atari_dqn.train import launch
@@ -129,11 +130,29 @@ def test_D03_nan_reward_is_halted_by_the_gate_of_the_loss(tmp_path: Path, spoile
     assert [np.isfinite(row["loss"]) for row in rows[-2:]] == [True, False]
 
 
-def test_D03_nan_reward_lies_in_the_batch_of_the_bundle(tmp_path: Path, spoiled) -> None:
-    spoiled(reward_nan_from_step_120)
+def test_D03_batch_of_the_bundle_is_that_of_the_first_update_that_is_not_finite(
+    tmp_path: Path, spoiled
+) -> None:
+    sampled: list[Minibatch] = []
+
+    def spoil(training: Training) -> None:
+        reward_nan_from_step_120(training)
+        sample = training.replay.sample
+
+        def recorded(env_frames: int) -> Minibatch:
+            sampled.append(sample(env_frames))
+            return sampled[-1]
+
+        training.replay.sample = recorded
+
+    spoiled(spoil)
     with pytest.raises(HaltedError):
-        run(tmp_path / "run", "gates.check_period_updates=7")
-    assert np.isnan(np.load(bundle_of(tmp_path / "run") / "batch/r_t.npy")).any()
+        run(tmp_path / "run", "gates.check_period_updates=30")
+    first = next(batch for batch in sampled if batch.r_t.isnan().any())
+    bundle = bundle_of(tmp_path / "run")
+    assert len(updates_of(bundle)) < len(sampled), "the look came later than the fault"
+    assert np.load(bundle / "batch/cell.npy").tolist() == first.cell.tolist()
+    assert np.isnan(np.load(bundle / "batch/r_t.npy")).any()
 
 
 def test_D03_nan_reward_is_halted_under_prioritized_replay_too(tmp_path: Path, spoiled) -> None:
