@@ -23,12 +23,19 @@ def duration(seconds: float) -> str:
 
 
 def count(number: float) -> str:
-    """Return a large count shortly, at most 6 characters: `950`, `12.3k`, `1.25M`, `50M`."""
+    """Return a large count shortly, at most 6 characters: `950`, `12.3k`, `1.25M`, `50M`; `-` for NaN."""
+    if math.isnan(number):
+        return "-"
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= unit:
             text = f"{number / unit:.3g}" if number < 999.5 * unit else f"{number / unit:.0f}"
             return text + name
     return f"{number:.0f}"
+
+
+def percentage(share: float, *, decimals: int = 1) -> str:
+    """Return a share in percent: `45.2%`; `-` for NaN."""
+    return "-" if math.isnan(share) else f"{share:.{decimals}%}"
 
 
 def measure(number: float) -> str:

@@ -50,6 +50,36 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("rolling_return", "game score", "mean of the last rolling_episodes episodes"),
         Column("rolling_length_steps", "agent steps", "mean of the last rolling_episodes episodes"),
     ),
+    "replay_log": (
+        _STEP,
+        _ENV_FRAMES,
+        Column(
+            "transitions", "transitions", "that can be sampled; the other cells are of these, but where said"
+        ),
+        Column("terminal_share", "share", "with nothing to bootstrap from: discount 0"),
+        Column("non_step_share", "share of stored rows", "that are no step: an episode's last frame"),
+        Column("negative_reward_share", "share", "of rewards as stored, clipped"),
+        Column("zero_reward_share", "share", "of rewards as stored, clipped"),
+        Column("positive_reward_share", "share", "of rewards as stored, clipped"),
+        Column("mean_age_steps", "agent steps", "in minibatches drawn for the report; rows since × lanes"),
+        Column("median_age_steps", "agent steps", "in minibatches drawn for the report"),
+        Column("max_age_steps", "agent steps", "in minibatches drawn for the report"),
+        Column("min_priority", "p^α", "what a probability is proportional to; 1 under uniform sampling"),
+        Column("p10_priority", "p^α", "a tenth is not above it"),
+        Column("median_priority", "p^α", "half is not above it"),
+        Column("mean_priority", "p^α", "over all transitions"),
+        Column("p90_priority", "p^α", "nine tenths are not above it"),
+        Column("max_priority", "p^α", "over all transitions"),
+        Column(
+            "effective_sample_size", "transitions", "(Σ p^α)² / Σ (p^α)²: all of them under uniform sampling"
+        ),
+        Column("effective_share", "share", "the same over the transitions"),
+        Column("beta", "exponent", "of importance weights; 0 under uniform sampling, which has no bias"),
+        Column(
+            "min_weight", "importance weight", "in minibatches drawn for the report; 1 under uniform sampling"
+        ),
+        Column("mean_weight", "importance weight", "in minibatches drawn for the report"),
+    ),
     "eval_log": (
         _STEP,
         _ENV_FRAMES,

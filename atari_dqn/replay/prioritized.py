@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from atari_dqn.replay.priority_tree import PriorityTree
@@ -55,13 +55,22 @@ class PrioritizedSampler:
 
     def draw(self, env_frames: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
         """Return one cell of each stratum, and the importance weights with β of this point of the run."""
+        device = self.highest.device
+        unit = torch.rand(1, self.batch_size, generator=self.generator, dtype=torch.float64, device=device)
+        cells, weights = self.choose(unit, env_frames)
+        return cells[0], weights[0]
+
+    def choose(
+        self, unit: Float64[Tensor, "M B"], env_frames: int
+    ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
+        """Return the cell that each number in [0, 1) falls on within its stratum, and its weight."""
         assert self.count > 0, "nothing to draw from"
         self._settle()
-        unit = torch.rand(
-            self.batch_size, generator=self.generator, dtype=torch.float64, device=self.highest.device
-        )
-        cells = self.tree.find((self._strata + unit) * (self.tree.total / self.batch_size))
-        return cells, self._weights(cells, self.beta.at(env_frames))
+        mass = (self._strata + unit) * (self.tree.total / self.batch_size)
+        cells = self.tree.find(mass.flatten())
+        relative = self.tree.get(cells) / self.tree.smallest
+        weights = relative.pow(-self.beta.at(env_frames)).float()
+        return cells.view_as(unit), weights.view_as(unit)
 
     def update(self, cells: Int64[Tensor, "B"], abs_td_error: Float[Tensor, "B"]) -> None:
         """Set the priorities of drawn cells. Of a cell drawn twice, both errors are the same.
@@ -78,6 +87,14 @@ class PrioritizedSampler:
         """Return every cell that can be drawn."""
         self._settle()
         return self.tree.positive()
+
+    def priorities(self) -> Float64[Tensor, "n"]:
+        """Return p^α of every cell that can be drawn."""
+        return self.tree.get(self.listed())
+
+    def beta_at(self, env_frames: int) -> float:
+        """Return β at this point of the run."""
+        return self.beta.at(env_frames)
 
     def state_dict(self) -> StateDict:
         """Return the priorities, the highest one and the random stream."""
@@ -96,9 +113,6 @@ class PrioritizedSampler:
         self.highest.copy_(torch.as_tensor(state["highest"]))
         self.count = state["count"]
         self.generator.set_state(torch.as_tensor(state["generator"]))
-
-    def _weights(self, cells: Int64[Tensor, "n"], beta: float) -> Float[Tensor, "n"]:
-        return (self.tree.get(cells) / self.tree.smallest).pow(-beta).float()
 
     def _settle(self) -> None:
         """Bring the tree up to date with the cells that entered or left."""

@@ -104,6 +104,15 @@ class FrameRing:
         """Return the cells `steps` rows later on the same lanes."""
         return (cell + steps * self.lanes) % self.zero_cell
 
+    def age_rows(self, cell: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
+        """Return how many rows ago each cell was stored; 0 for the newest row."""
+        return (self.newest - cell // self.lanes) % self.rows
+
+    def step_share(self) -> float:
+        """Return which share of the complete cells holds a step; the others are an episode's last frame."""
+        stored = torch.arange(self.oldest, self.newest, device=self.device) % self.rows
+        return self.is_step.view(self.rows, self.lanes)[stored].double().mean().item()
+
     def state_dict(self) -> StateDict:
         """Return every stored row; a ring that never wrapped returns only the rows it has filled."""
         filled = self._filled_cells(self.newest)

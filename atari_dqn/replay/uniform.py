@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from atari_dqn.types import StateDict
@@ -39,12 +39,19 @@ class UniformSampler:
 
     def draw(self, env_frames: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
         """Return cells, each as likely as any other at any point of the run, and their weights, all 1."""
+        device = self.cells.device
+        unit = torch.rand(1, self.batch_size, generator=self.generator, dtype=torch.float64, device=device)
+        cells, weights = self.choose(unit, env_frames)
+        return cells[0], weights[0]
+
+    def choose(
+        self, unit: Float64[Tensor, "M B"], env_frames: int
+    ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
+        """Return the cells that numbers in [0, 1) fall on, and their weights."""
         del env_frames
         assert self.count > 0, "nothing to draw from"
-        device = self.cells.device
-        unit = torch.rand(self.batch_size, generator=self.generator, dtype=torch.float64, device=device)
         places = (self.first + (unit * self.count).long()) % len(self.cells)
-        return self.cells[places], self._weight
+        return self.cells[places], self._weight.expand_as(places)
 
     def update(self, cells: Int64[Tensor, "B"], abs_td_error: Float[Tensor, "B"]) -> None:
         """Do nothing: no error makes a cell more likely."""
@@ -53,6 +60,15 @@ class UniformSampler:
         """Return every cell that can be drawn, in the order they were played."""
         places = (self.first + torch.arange(self.count)) % len(self.cells)
         return self.cells[places.to(self.cells.device)]
+
+    def priorities(self) -> Float64[Tensor, "n"]:
+        """Return 1 for every cell."""
+        return torch.ones(self.count, dtype=torch.float64, device=self.cells.device)
+
+    def beta_at(self, env_frames: int) -> float:
+        """Return 0: there is no bias to correct."""
+        del env_frames
+        return 0.0
 
     def state_dict(self) -> StateDict:
         """Return the list and the random stream."""

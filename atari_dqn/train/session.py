@@ -20,6 +20,7 @@ from atari_dqn.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.loop import q_learning
+from atari_dqn.train.replay_log import ReplayLog
 from atari_dqn.train.throughput import Throughput
 from atari_dqn.train.training import Training
 from atari_dqn.train.watch import Watch
@@ -54,6 +55,7 @@ class Session:
         self.tables, self.sinks, self.checkpoints, self.watch = tables, sinks, checkpoints, watch
         self._light = Every(period=spec.evaluation.light_period_frames)
         self._full = Every(period=spec.evaluation.full_period_frames)
+        self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
         self._throughput = Throughput(training.stopwatch)
         self._elapsed_before_seconds = 0.0
         self._began = time.monotonic()
@@ -89,6 +91,8 @@ class Session:
                 transitions = self.training.replay.num_transitions
                 for row in self.training.reporter.rows(tick, replay_transitions=transitions):
                     self._report(row)
+                for row in self._replay_log.rows():
+                    self._report(row)
                 self._between_ticks(guard)
             return self._finish(guard)
 
@@ -104,6 +108,7 @@ class Session:
         return {
             "light": self._light.state_dict(),
             "full": self._full.state_dict(),
+            "replay_log": self._replay_log.state_dict(),
             "elapsed_seconds": self.elapsed_seconds,
             "total_frames": self.total_frames,
             "finished": self.finished,
@@ -116,6 +121,7 @@ class Session:
         """Take over what a checkpoint recorded; rows written after it are cut off."""
         self._light.load_state_dict(state["light"])
         self._full.load_state_dict(state["full"])
+        self._replay_log.load_state_dict(state["replay_log"])
         self._elapsed_before_seconds = state["elapsed_seconds"]
         self._began = time.monotonic()
         self.extend(state["total_frames"])

@@ -54,6 +54,11 @@ class Training:
         self.store = timed("store", self._store)
         self.update = timed("learn", self._update)
 
+    @property
+    def schedule_frames(self) -> int:
+        """Frames at which the next update reads schedules that end with the budget."""
+        return self.clock.env_frames + self.update_frames
+
     def begin(self) -> None:
         """Start the games of a new run; a resumed one is under way."""
         self.replay.begin(self.lanes.reset())
@@ -103,7 +108,7 @@ class Training:
         self.replay.append(actions, discount, step)
 
     def _update(self) -> UpdateMetrics:
-        batch = self.replay.sample(self.clock.env_frames + self.update_frames)
+        batch = self.replay.sample(self.schedule_frames)
         self._recent.append((batch.cell, batch.weight))
         update = self.learner.update(batch.to(self.device))
         self.replay.feed_back(batch, update.abs_td_error)

@@ -22,13 +22,14 @@ from atari_dqn.view.panels import (
     NoticesPanel,
     Panel,
     Part,
+    ReplayPanel,
     ReturnsPanel,
     ThroughputPanel,
 )
 from atari_dqn.view.periods import Periods, RemainingTime
 
 _HEADER_LINES = 2
-_COLUMNS = {"gates": 32}
+_COLUMNS = {"gates": 32, "throughput": 20, "replay": 20}
 """Widths of panels, by title; the others of a row share what is left."""
 _SNAPSHOT_LINES = 23
 
@@ -140,7 +141,7 @@ def _panel_rows() -> tuple[tuple[int | None, tuple[Panel, ...]], ...]:
     """Return the panels row by row, each row with its height in lines; None takes what is left."""
     return (
         (7, (LearningPanel(), ReturnsPanel())),
-        (8, (EvaluationsPanel(), ThroughputPanel())),
+        (8, (EvaluationsPanel(), ReplayPanel(), ThroughputPanel())),
         (None, (NoticesPanel(), GatesPanel())),
     )
 

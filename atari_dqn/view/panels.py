@@ -14,7 +14,7 @@ from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.human import count, measure, score
+from atari_dqn.human import count, measure, percentage, score
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Row
 
 _HISTORY_PERIODS = 60
@@ -156,16 +156,44 @@ class ThroughputPanel:
         self._record = record
 
     def draw(self) -> RenderableType:
-        """Return the rate of updates, then a bar for each part of the training time."""
+        """Return the rate of updates, then each part's share of the training time."""
         if not self._record:
             return Text("none yet", style="dim")
-        table = _grid("left", "right", "left")
-        table.add_row("updates/s", f"{self._record['updates_per_second']:,.0f}", "")
+        table = _grid("left", "right")
+        table.add_row("updates/s", f"{self._record['updates_per_second']:,.0f}")
         for part in self._parts:
             share = self._record[f"{part}_share"]
-            table.add_row(
-                part, f"{share:.0%}" if math.isfinite(share) else "-", _cropped(bar(share, width=18))
-            )
+            table.add_row(part, f"{share:.0%}" if math.isfinite(share) else "-")
+        return table
+
+
+class ReplayPanel:
+    """How old, how terminal and how evenly weighted the transitions are that are learned from."""
+
+    title = "replay"
+
+    def __init__(self) -> None:
+        self._report: Mapping[str, float] = {}
+
+    def handle(self, event: Event) -> None:
+        """Take a report."""
+        if isinstance(event, Row) and event.table == "replay_log":
+            self._report = {name: float(value) for name, value in event.values.items()}
+
+    def period(self, record: Mapping[str, float]) -> None:
+        """Take nothing: reports have a period of their own."""
+
+    def draw(self) -> RenderableType:
+        """Return a row for each figure."""
+        if not self._report:
+            return Text("none yet", style="dim")
+        report, table = self._report, _grid("left", "right")
+        table.add_row("size", count(report["transitions"]))
+        table.add_row("age", count(report["median_age_steps"]))
+        table.add_row("effective", percentage(report["effective_share"], decimals=0))
+        table.add_row("β", f"{report['beta']:.3f}")
+        table.add_row("weight", f"{report['mean_weight']:.3f}")
+        table.add_row("terminal", percentage(report["terminal_share"]))
         return table
 
 
@@ -205,11 +233,6 @@ def sparkline(values: Iterable[float], *, width: int) -> str:
         return ""
     low, high = min(finite), max(finite)
     return "".join(_level(value, low, high) for value in latest)
-
-
-def bar(share: float, *, width: int) -> str:
-    """Return a bar of that share of `width`; nothing for NaN."""
-    return "█" * round(width * min(1.0, share)) if math.isfinite(share) else ""
 
 
 def _level(value: float, low: float, high: float) -> str:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TextIO
 
-from atari_dqn.human import count, duration, measure, score
+from atari_dqn.human import count, duration, measure, percentage, score
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
 from atari_dqn.view.periods import Periods, RemainingTime
 
@@ -50,6 +50,8 @@ class PlainView:
     def _handle_row(self, row: Row) -> None:
         if row.table == "eval_log":
             self._write(evaluation_line(row))
+        elif row.table == "replay_log":
+            self._write(replay_line(row))
         record = self._periods.add(row)
         if record is not None:
             self._remaining.add(record)
@@ -94,4 +96,15 @@ def evaluation_line(row: Row) -> str:
     return (
         f"{count(value['env_frames']):>6}  {row.values['eval_type']} evaluation: {mean} ± {std}, "
         f"median {median}, range {low} to {high}, {value['episodes']:.0f} episodes"
+    )
+
+
+def replay_line(row: Row) -> str:
+    """Return a report of the replay."""
+    value = {name: float(cell) for name, cell in row.values.items()}
+    return (
+        f"{count(value['env_frames']):>6}  replay of {count(value['transitions'])}: "
+        f"{percentage(value['terminal_share'])} terminal, age {count(value['median_age_steps'])} steps, "
+        f"effective {percentage(value['effective_share'])}, β {measure(value['beta'])}, "
+        f"weight {measure(value['mean_weight'])}"
     )

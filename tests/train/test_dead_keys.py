@@ -184,6 +184,7 @@ CHANGES = {
     "evaluation.full_episodes": to("evaluation.full_episodes=2", *SHORT, shows_in=files),
     "checkpoint.keep_last": to("checkpoint.keep_last=3", *SHORT, shows_in=files),
     "logging.update_period_steps": to("logging.update_period_steps=40", *SHORT, shows_in=files),
+    "logging.replay_period_steps": to("logging.replay_period_steps=40", *SHORT, shows_in=files),
     "logging.rolling_episodes": to("logging.rolling_episodes=1", *SHORT, shows_in=files),
     "gates.check_period_updates": to("gates.check_period_updates=7", *ONE_BAD_GRADIENT, shows_in=alarms),
     "gates.max_consecutive_nonfinite_gradients": Change(ONE_BAD_GRADIENT[-1:], BLOWN_UP, alarms),

@@ -88,7 +88,13 @@ def test_training_draws_from_no_global_stream() -> None:
 
 
 @pytest.mark.parametrize(
-    "overrides", [(), ("env.lanes=3",), ("optimizer.kind=adam", "toggles.double=true", "toggles.n_step=3")]
+    "overrides",
+    [
+        (),
+        ("env.lanes=3",),
+        ("optimizer.kind=adam", "toggles.double=true", "toggles.n_step=3"),
+        ("toggles.prioritized=true", "toggles.dueling=true", "optimizer.kind=torch_rmsprop"),
+    ],
 )
 @pytest.mark.parametrize("ticks", [50, 90])
 def test_loaded_training_goes_on_as_the_saved_one_would(overrides: tuple[str, ...], ticks: int) -> None:

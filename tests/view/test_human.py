@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from atari_dqn.human import count, duration, measure, score, size
+from atari_dqn.human import count, duration, measure, percentage, score, size
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,15 @@ def test_score_keeps_a_decimal_where_it_matters(value: float, text: str) -> None
 @pytest.mark.parametrize(("number", "text"), [(33_700_000, "33.7 MB"), (7_084_000_000, "7.08 GB")])
 def test_size_is_in_powers_of_ten(number: int, text: str) -> None:
     assert size(number) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "decimals", "text"),
+    [(0.4521, 1, "45.2%"), (0.0, 1, "0.0%"), (1.0, 0, "100%"), (math.nan, 1, "-")],
+)
+def test_percentage_has_the_decimals_asked_for(share: float, decimals: int, text: str) -> None:
+    assert percentage(share, decimals=decimals) == text
+
+
+def test_count_that_is_none_is_a_dash() -> None:
+    assert count(math.nan) == "-"

@@ -10,11 +10,17 @@ from rich.console import Console
 from atari_dqn.metrics.columns import TABLES
 from atari_dqn.metrics.events import GATES, Event, GateChanged, GateState, Notice, Progress, Row
 from atari_dqn.view.live import LiveView, suits_live_view
-from atari_dqn.view.panels import bar, fitting, sparkline
+from atari_dqn.view.panels import fitting, sparkline
 
 MakeRow = Callable[..., Row]
 MakePeriod = Callable[..., list[Row]]
 Screen = Callable[..., str]
+
+
+REPORT = {
+    "env_frames": 4_000_000, "transitions": 980_123, "median_age_steps": 412_345.0, "effective_share": 0.4521,
+    "beta": 0.4481, "mean_weight": 0.6234, "terminal_share": 0.0042,
+}  # fmt: skip
 
 
 def console(width: int = 80, height: int = 24) -> Console:
@@ -142,7 +148,9 @@ def test_nothing_is_cut_at_80_columns(screen: Screen, row: MakeRow, period: Make
     )
     episodes = [row("train_log", episode_number=n, episode_return=20_182.0) for n in range(1, 13)]
     scores = row("eval_log", env_frames=5e7, mean_return=20_182.4, std_return=1234.5, max_return=42_054.7)
-    assert "…" not in screen(*large, *episodes, scores)
+    uniform = row("replay_log", **REPORT | {"effective_share": 1.0, "beta": 0.0, "mean_weight": 1.0})
+    assert "…" not in screen(*large, *episodes, scores, uniform)
+    assert "effective   100%" in screen(uniform)
 
 
 def test_event_that_comes_while_the_screen_is_drawn_waits(
@@ -199,9 +207,16 @@ def test_sparkline_of_a_constant_is_flat() -> None:
     assert sparkline([3.0, 3.0], width=4) == "▁▁"
 
 
-def test_bar_is_as_long_as_its_share() -> None:
-    assert [len(bar(share, width=10)) for share in (0.0, 0.5, 1.0, math.nan)] == [0, 5, 10, 0]
-
-
 def test_scores_are_never_cut_in_the_middle() -> None:
     assert fitting([20_182.0, -5.0, 1234.0], width=10) == "20,182 -5"
+
+
+def test_D11_report_of_the_replay_is_shown(screen: Screen, row: MakeRow) -> None:
+    text = screen(row("replay_log", **REPORT))
+    for figure in ("980k", "412k", "45%", "0.448", "0.623", "0.4%"):
+        assert figure in text
+
+
+def test_report_of_the_replay_leaves_notices_whole_at_80_columns(screen: Screen, row: MakeRow) -> None:
+    notice = Notice(kind="resumed", step=1, env_frames=4_000_000, message="continuing from step_001000000")
+    assert "4M  resumed  continuing from step_001000000" in screen(row("replay_log", **REPORT), notice)

@@ -114,3 +114,13 @@ def test_D03_change_of_a_gate_is_one_line() -> None:
         threshold=1e10,
     )
     assert lines_after(change)[-1] == "    8k  gate disk warned: 1.0 GB are free"
+
+
+def test_D11_report_of_the_replay_is_one_line(row: MakeRow) -> None:
+    report = row(
+        "replay_log", env_frames=4_000_000, transitions=980_123, median_age_steps=412_345.0,
+        effective_share=0.4521, beta=0.4481, mean_weight=0.6234, terminal_share=0.0042,
+    )  # fmt: skip
+    assert lines_after(report) == [
+        "    4M  replay of 980k: 0.4% terminal, age 412k steps, effective 45.2%, β 0.448, weight 0.623"
+    ]

@@ -1,0 +1,93 @@
+"""What a replay holds and how it is sampled, as numbers for people. Looking changes nothing."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from atari_dqn.replay.buffer import ReplayBuffer
+from atari_dqn.replay.ring import FrameRing
+
+MINIBATCHES = 128
+"""Minibatches drawn for a report: 4,096 transitions at 32 each."""
+
+_NAMES = (
+    "terminal_share", "non_step_share", "negative_reward_share", "zero_reward_share", "positive_reward_share",
+    "mean_age_steps", "median_age_steps", "max_age_steps",
+    "min_priority", "p10_priority", "median_priority", "mean_priority", "p90_priority", "max_priority",
+    "effective_sample_size", "effective_share", "beta", "min_weight", "mean_weight",
+)  # fmt: skip
+
+
+def replay_report(
+    replay: ReplayBuffer, *, env_frames: int, generator: torch.Generator
+) -> dict[str, float | int]:
+    """Return contents, ages, priorities and weights; all but the count is NaN while nothing can be sampled.
+
+    Ages and weights are those of minibatches that are drawn for the report with `generator`, not with the
+    sampler's own, and with β of this point of the run.
+    """
+    count = {"transitions": replay.num_transitions}
+    if not replay.num_transitions:
+        return count | dict.fromkeys(_NAMES, math.nan)
+    sampler = replay.sampler
+    unit = torch.rand(
+        MINIBATCHES, sampler.batch_size, generator=generator, dtype=torch.float64, device=replay.ring.device
+    )
+    cells, weights = sampler.choose(unit, env_frames)
+    return {
+        **count,
+        **_contents(replay.ring, sampler.listed()),
+        **_ages(replay.ring, cells.flatten()),
+        **_priorities(sampler.priorities()),
+        "beta": sampler.beta_at(env_frames),
+        "min_weight": weights.min().item(),
+        "mean_weight": weights.double().mean().item(),
+    }
+
+
+def _contents(ring: FrameRing, cells: Int64[Tensor, "n"]) -> dict[str, float]:
+    reward = ring.reward[cells]
+    return {
+        "terminal_share": _share(ring.discount[cells] == 0),
+        "non_step_share": 1 - ring.step_share(),
+        "negative_reward_share": _share(reward < 0),
+        "zero_reward_share": _share(reward == 0),
+        "positive_reward_share": _share(reward > 0),
+    }
+
+
+def _ages(ring: FrameRing, cells: Int64[Tensor, "n"]) -> dict[str, float]:
+    steps = ring.age_rows(cells).double() * ring.lanes
+    return {
+        "mean_age_steps": steps.mean().item(),
+        "median_age_steps": steps.median().item(),
+        "max_age_steps": steps.max().item(),
+    }
+
+
+def _priorities(priorities: Float64[Tensor, "n"]) -> dict[str, float]:
+    """Return order statistics (the nearest rank below), and (Σp)² / Σp², Kish's effective sample size."""
+    ordered, last = priorities.sort().values, len(priorities) - 1
+    low, tenth, median, nine_tenths, high = (
+        ordered[int(last * share)].item() for share in (0.0, 0.1, 0.5, 0.9, 1.0)
+    )
+    total, squares = ordered.sum(), ordered.square().sum()
+    effective = (total.square() / squares).item()
+    return {
+        "min_priority": low,
+        "p10_priority": tenth,
+        "median_priority": median,
+        "mean_priority": ordered.mean().item(),
+        "p90_priority": nine_tenths,
+        "max_priority": high,
+        "effective_sample_size": effective,
+        "effective_share": effective / len(priorities),
+    }
+
+
+def _share(which: Tensor) -> float:
+    return which.double().mean().item()

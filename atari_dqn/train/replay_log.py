@@ -1,0 +1,43 @@
+"""The replay's diagnostics as rows, once a period. Whether and how often they are made changes no state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from atari_dqn.clock import Every
+from atari_dqn.metrics.events import Row, Value
+from atari_dqn.replay.report import replay_report
+from atari_dqn.rng import torch_seed
+from atari_dqn.train.training import Training
+from atari_dqn.types import StateDict
+
+
+class ReplayLog:
+    """Yields rows of replay_log. Each report draws from a stream of its own, named by its step."""
+
+    def __init__(self, training: Training, *, seed: int, period_steps: int) -> None:
+        self._training, self._seed = training, seed
+        self._period = Every(period=period_steps)
+
+    def rows(self) -> Iterator[Row]:
+        """Yield a row if a period has ended."""
+        if self._period.due(self._training.clock.steps):
+            yield self._row()
+
+    def _row(self) -> Row:
+        clock, replay = self._training.clock, self._training.replay
+        generator = torch.Generator(device=replay.ring.device)
+        generator.manual_seed(torch_seed(self._seed, "replay report", clock.steps))
+        report = replay_report(replay, env_frames=self._training.schedule_frames, generator=generator)
+        place: dict[str, Value] = {"step": clock.steps, "env_frames": clock.env_frames}
+        return Row(table="replay_log", values=place | report)
+
+    def state_dict(self) -> StateDict:
+        """Return how many periods have been reported."""
+        return self._period.state_dict()
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Take over how many periods have been reported."""
+        self._period.load_state_dict(state)

@@ -1,0 +1,144 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from tapes import make_buffer, play_tape, prioritized
+from test_buffer import filled
+from test_prioritized import CountedCalls
+
+from atari_dqn.replay.report import MINIBATCHES, replay_report
+from atari_dqn.replay.uniform import UniformSampler
+
+
+def report(buffer, env_frames: int = 0, seed: int = 0) -> dict[str, float]:
+    return replay_report(buffer, env_frames=env_frames, generator=torch.Generator().manual_seed(seed))
+
+
+def test_contents_are_those_of_the_transitions_that_can_be_sampled() -> None:
+    # A→B→C→D (life lost)→E (over); F a new episode → G → H (capped); I → J: 8 transitions and 2 last frames
+    buffer = make_buffer(sampler=UniformSampler)
+    play_tape(buffer, "ABCD!E|FGH/IJ", {"B": -1.0, "C": 0.0, "D": 0.0})
+    found = report(buffer)
+    assert found["transitions"] == 7
+    assert found["terminal_share"] == pytest.approx(2 / 7)
+    assert found["non_step_share"] == pytest.approx(2 / 9)
+    rewards = [found[f"{sign}_reward_share"] for sign in ("negative", "zero", "positive")]
+    assert rewards == pytest.approx([1 / 7, 2 / 7, 4 / 7])
+
+
+@pytest.mark.parametrize("steps", [30, 200])  # 200: the ring wrapped
+def test_ages_of_uniform_draws_are_even_over_the_transitions(steps: int) -> None:
+    found = report(filled(steps, capacity=50, batch_size=32))
+    oldest = min(steps, 50)  # the newest transition is one row old
+    assert found["max_age_steps"] == oldest
+    assert found["mean_age_steps"] == pytest.approx((oldest + 1) / 2, rel=0.05)
+    assert found["median_age_steps"] == pytest.approx((oldest + 1) / 2, rel=0.1)
+
+
+def test_age_counts_the_steps_of_all_lanes() -> None:
+    assert report(filled(30, capacity=200, lanes=4))["max_age_steps"] == 120
+
+
+def test_uniform_sampling_reports_priorities_and_weights_of_one() -> None:
+    found = report(filled(30, capacity=50))
+    names = [f"{name}_priority" for name in ("min", "p10", "median", "mean", "p90", "max")]
+    assert [found[name] for name in names] == [1.0] * 6
+    assert (found["effective_sample_size"], found["effective_share"]) == (30.0, 1.0)
+    assert (found["beta"], found["min_weight"], found["mean_weight"]) == (0.0, 1.0, 1.0)
+
+
+def with_priorities(priorities: list[float]):
+    """Return a replay of as many transitions, with α = 1."""
+    buffer = filled(
+        len(priorities), capacity=50, stack=1,
+        sampler=lambda **shape: prioritized(**shape, alpha=1.0, priority_offset=1e-300),
+    )  # fmt: skip
+    buffer.sampler.update(buffer.sampler.listed(), torch.tensor(priorities))
+    return buffer
+
+
+def test_priorities_are_those_of_all_transitions() -> None:
+    found = report(with_priorities([float(value) for value in range(1, 12)]))
+    assert [found[f"{name}_priority"] for name in ("min", "p10", "median", "mean", "p90", "max")] == [
+        1.0, 2.0, 6.0, 6.0, 10.0, 11.0
+    ]  # fmt: skip
+
+
+def test_effective_sample_size_is_that_of_kish() -> None:
+    found = report(with_priorities([3.0, 1.0, 1.0, 1.0]))  # 6² / (9 + 3)
+    assert found["effective_sample_size"] == pytest.approx(3.0)
+    assert found["effective_share"] == pytest.approx(0.75)
+
+
+def test_weights_are_of_draws_with_beta_of_this_point_of_the_run() -> None:
+    buffer = with_priorities([4.0, 1.0])
+    found = report(buffer, env_frames=1_000)
+    # β is 1: weights 1/4 and 1, drawn with 4/5 and 1/5
+    assert (found["beta"], found["min_weight"]) == (1.0, 0.25)
+    assert found["mean_weight"] == pytest.approx(0.4, abs=0.01)
+    assert report(buffer, env_frames=500)["beta"] == pytest.approx(0.7)
+
+
+def test_ages_follow_the_priorities() -> None:
+    buffer = with_priorities([1e-9] * 19 + [1.0])
+    assert report(buffer)["median_age_steps"] == 1.0
+
+
+def test_replay_without_a_transition_reports_nothing_but_that() -> None:
+    buffer = make_buffer(sampler=prioritized)
+    play_tape(buffer, "A")
+    found = report(buffer)
+    assert found.pop("transitions") == 0
+    assert len(found) == 19
+    assert all(math.isnan(value) for value in found.values())
+
+
+@pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
+def test_report_moves_neither_the_samplers_stream_nor_its_priorities(sampler) -> None:
+    looked_at, alone = (filled(70, capacity=40, sampler=sampler) for _ in range(2))
+    for seed in range(3):
+        report(looked_at, seed=seed)
+        pair = [buffer.sample(0) for buffer in (looked_at, alone)]
+        assert torch.equal(pair[0].cell, pair[1].cell)
+        assert torch.equal(pair[0].weight, pair[1].weight)
+        for buffer, found in zip((looked_at, alone), pair, strict=True):
+            buffer.feed_back(found, found.cell * 0.1)
+    assert torch.equal(looked_at.sampler.priorities(), alone.sampler.priorities())
+
+
+@pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
+def test_report_is_the_same_for_the_same_stream(sampler) -> None:
+    buffer = filled(70, capacity=40, sampler=sampler)
+    assert report(buffer, seed=5) == report(buffer, seed=5)
+    assert report(buffer, seed=5)["mean_age_steps"] != report(buffer, seed=6)["mean_age_steps"]
+
+
+@pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
+def test_report_asks_for_as_many_kernels_whatever_the_sizes(sampler) -> None:
+    counts = []
+    for steps, batch_size in ((20, 4), (90, 64)):
+        buffer = filled(steps, capacity=100, batch_size=batch_size, sampler=sampler)
+        report(buffer)
+        with CountedCalls() as counted:
+            report(buffer)
+        counts.append(sum(counted.calls.values()))
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
+def test_choosing_with_the_samplers_own_numbers_is_drawing(sampler) -> None:
+    buffer, other = (filled(70, capacity=40, sampler=sampler) for _ in range(2))
+    unit = torch.stack(
+        [torch.rand(32, dtype=torch.float64, generator=other.sampler.generator) for _ in range(3)]
+    )
+    cells, weights = buffer.sampler.choose(unit, 500)
+    for row in range(3):
+        drawn = buffer.sampler.draw(500)
+        assert torch.equal(drawn[0], cells[row])
+        assert torch.equal(drawn[1], weights[row])
+
+
+def test_report_draws_4096_transitions_at_a_batch_of_32() -> None:
+    assert MINIBATCHES * 32 == 4_096
+    assert np.isfinite(report(filled(70, capacity=40))["mean_age_steps"])
