@@ -18,7 +18,7 @@ LAYERS = (
     {"run", "scores", "gates"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
-    {"spec", "hardware", "devices"},
+    {"spec", "hardware", "devices", "allocator"},
     {
         "learning", "minibatch", "clock", "rng", "schedule", "registry",
         "files", "human", "sizes", "cgroup",

@@ -24,7 +24,8 @@ def keep(run: Path, folder: Path) -> None:
     """Copy what is small, and draw the learning curve by frames and by minutes."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in KEPT:
-        shutil.copy(run / name, folder / name)
+        if (run / name).exists():  # a run that was interrupted has no summary
+            shutil.copy(run / name, folder / name)
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
     episodes, evaluations, minutes = (
         read(run, table) for table in ("train_log", "eval_log", "throughput_log")
