@@ -14,8 +14,8 @@ _KEPT_BYTES = 2**30
 def keep_freed_memory() -> None:
     """Have glibc keep up to a gigabyte of what is freed, instead of asking the system for it again.
 
-    An update allocates and frees tens of megabytes. Left to itself, glibc returns them to the system each time,
-    and each new page is then mapped and zeroed again in the middle of the next update. Process-wide; nothing
+    An update allocates and frees tens of megabytes. Left to itself, glibc returns them to the system each
+    time, and each new page is mapped and zeroed again in the middle of the next update. Process-wide; nothing
     where there is no glibc.
     """
     if sys.platform != "linux":
