@@ -125,4 +125,4 @@ def test_a_steps_row_does_not_depend_on_later_actions(make):
 def test_closing_twice_is_allowed(make):
     lanes = make(workers=1)
     lanes.close()
-    lanes.close()
+    assert lanes.close() is None

@@ -99,7 +99,7 @@ def test_reader_that_leaves_a_pipe_does_not_stop_the_run() -> None:
             raise BrokenPipeError
 
     view = view_on(Gone())
-    view.handle(Notice(kind="note", step=0, env_frames=0, message="still training"))
+    assert view.handle(Notice(kind="note", step=0, env_frames=0, message="still training")) is None
     view.close()
 
 
