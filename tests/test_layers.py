@@ -15,7 +15,7 @@ LAYERS = (
     {"cli"},
     {"train", "evaluate_checkpoint", "view", "doctor", "plan_text"},
     {"evaluate", "assembly", "checkpoint", "plan"},
-    {"run", "scores", "gates"},
+    {"run", "scores", "gates", "reference"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
     {"spec", "hardware", "devices", "allocator"},
