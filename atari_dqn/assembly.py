@@ -52,6 +52,7 @@ def build_learner(spec: Spec, info: GameInfo, device: torch.device) -> Learner:
         target_rule=double_dqn_target if spec.toggles.double else dqn_target,
         loss=spec.learner.loss,
         reduction=spec.learner.reduction,
+        accumulate=spec.learner.accumulate,
         max_grad_norm=spec.learner.max_grad_norm,
         target_period_updates=spec.learner.target_period_updates,
     )

@@ -34,3 +34,13 @@ class Minibatch:
             return self
         moved = {field.name: getattr(self, field.name).to(device) for field in fields(self)}
         return Minibatch(**moved)
+
+    def split(self, parts: int) -> tuple[Minibatch, ...]:
+        """Return equal parts, views in order. B is a multiple of `parts`."""
+        if parts == 1:
+            return (self,)
+        columns = {field.name: getattr(self, field.name).chunk(parts) for field in fields(self)}
+        return tuple(
+            Minibatch(**dict(zip(columns, values, strict=True)))
+            for values in zip(*columns.values(), strict=True)
+        )

@@ -153,7 +153,7 @@ def _network_bytes(spec: Spec, num_actions: int) -> int:
 
 def _minibatch_bytes(spec: Spec) -> int:
     return minibatch_bytes(
-        batch_size=spec.learner.batch_size,
+        part_size=spec.learner.batch_size // spec.learner.accumulate,
         screen_size_pixels=spec.env.screen_size_pixels,
         stack_frames=spec.env.stack_frames,
     )

@@ -66,7 +66,10 @@ def network_bytes(
     return _F32 * parameters
 
 
-def minibatch_bytes(*, batch_size: int, screen_size_pixels: int, stack_frames: int) -> int:
-    """Return what a minibatch takes: both stacks as f32, as much for activations, as much for gradients."""
+def minibatch_bytes(*, part_size: int, screen_size_pixels: int, stack_frames: int) -> int:
+    """Return what a part of a minibatch takes: both stacks as f32, as much for activations, as for gradients.
+
+    The whole minibatch, in bytes, is small beside that.
+    """
     stack = stack_frames * screen_size_pixels**2
-    return 3 * batch_size * 2 * stack * _F32
+    return 3 * part_size * 2 * stack * _F32

@@ -58,6 +58,7 @@ REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": t
 class Learner:
     """Holds the online and the target network and moves the one toward the other's targets.
 
+    A minibatch may be taken in `accumulate` equal parts, whose gradients add up to that of the whole.
     A gradient that is not finite changes neither weights nor optimizer. Its update counts all the same, so
     that copies to the target network stay in step.
     """
@@ -71,6 +72,7 @@ class Learner:
         target_rule: TargetRule,
         loss: str,
         reduction: str,
+        accumulate: int,
         max_grad_norm: float,
         target_period_updates: int,
     ) -> None:
@@ -79,7 +81,10 @@ class Learner:
         self._max_grad_norm = max_grad_norm
         self._target_period_updates = target_period_updates
         self.updates = 0
-        self._nonfinite_gradients = torch.zeros((), device=next(online.parameters()).device)
+        device = next(online.parameters()).device
+        self._accumulate = accumulate
+        self._part_share = torch.tensor(1.0 if reduction == "sum" else 1.0 / accumulate, device=device)
+        self._nonfinite_gradients = torch.zeros((), device=device)
         target.requires_grad_(False)
         self.sync_target()
 
@@ -89,24 +94,32 @@ class Learner:
 
     def update(self, batch: Minibatch) -> Update:
         """Take one gradient step, and copy the networks when the target's period is over."""
-        with torch.no_grad():
-            target_value = self._target_rule(batch, self.online, self.target)
-        q_tm1 = self.online(batch.s_tm1)
-        td_error = target_value - learning.taken(q_tm1, batch.a_tm1)
-        losses = self._loss(td_error) * batch.weight
-        self._reduce(losses).backward()  # type: ignore[no-untyped-call]
+        columns = zip(*map(self._add_gradients, batch.split(self._accumulate)), strict=True)
+        q_tm1, td_error, losses = (torch.cat(column) for column in columns)
         grad_norm = self._clip_gradients()
         self._step(grad_norm)
-        abs_td_error = td_error.detach().abs()
+        abs_td_error = td_error.abs()
         metrics = {
-            "loss": losses.detach().mean(),
-            "mean_q": learning.taken(q_tm1.detach(), batch.a_tm1).mean(),
-            "max_q": q_tm1.detach().max(),
+            "loss": losses.mean(),
+            "mean_q": learning.taken(q_tm1, batch.a_tm1).mean(),
+            "max_q": q_tm1.max(),
             "mean_abs_td_error": abs_td_error.mean(),
             "grad_norm": grad_norm,
             "nonfinite_gradients": self._nonfinite_gradients,
         }
         return Update(metrics=metrics, abs_td_error=abs_td_error.nan_to_num(nan=0.0, posinf=0.0))
+
+    def _add_gradients(
+        self, part: Minibatch
+    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B"], Float[Tensor, "B"]]:
+        """Add a part's gradients to those there are; return its action values, TD errors and losses."""
+        with torch.no_grad():
+            target_value = self._target_rule(part, self.online, self.target)
+        q_tm1 = self.online(part.s_tm1)
+        td_error = target_value - learning.taken(q_tm1, part.a_tm1)
+        losses = self._loss(td_error) * part.weight
+        self._reduce(losses).backward(self._part_share)  # type: ignore[no-untyped-call]
+        return q_tm1.detach(), td_error.detach(), losses.detach()
 
     def _step(self, grad_norm: Float[Tensor, ""]) -> None:
         """Move the weights by their gradients if those are finite; count the update in any case."""

@@ -23,9 +23,11 @@ class Gates:
         updates: Sequence[Gate[UpdateRecord]],
         periods: Sequence[Gate[PeriodRecord]],
         evaluations: Sequence[Gate[float]],
+        replay: Sequence[Gate[float]],
     ) -> None:
         self._clock = clock
-        self._updates, self._periods, self._evaluations = tuple(updates), tuple(periods), tuple(evaluations)
+        self._updates, self._periods = tuple(updates), tuple(periods)
+        self._evaluations, self._replay = tuple(evaluations), tuple(replay)
 
     @property
     def states(self) -> dict[str, GateState]:
@@ -43,6 +45,10 @@ class Gates:
     def evaluation(self, mean_return: float) -> list[GateChanged]:
         """Take a full evaluation's mean return."""
         return [*self._show(self._evaluations, mean_return)]
+
+    def replay(self, effective_share: float) -> list[GateChanged]:
+        """Take a report's share of the transitions that sampling amounts to."""
+        return [*self._show(self._replay, effective_share)]
 
     def not_ok(self) -> list[GateChanged]:
         """Return an event for each gate that is in another state than `ok`, for whoever was not there."""
@@ -79,5 +85,5 @@ class Gates:
         )
 
     def _by_name(self) -> dict[str, Gate[Any]]:
-        gates: tuple[Gate[Any], ...] = (*self._updates, *self._evaluations, *self._periods)
+        gates: tuple[Gate[Any], ...] = (*self._updates, *self._evaluations, *self._replay, *self._periods)
         return {gate.name: gate for gate in gates}

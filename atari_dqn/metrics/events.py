@@ -40,6 +40,7 @@ GATES = {
     "evaluations": "full evaluations against the best",
     "actions": "the share of one action among the greedy ones",
     "dead_units": "the share of hidden units that are always 0",
+    "priorities": "the share of the replay that sampling amounts to",
     "throughput": "updates a second against the run's median",
     "disk": "free space for the run",
 }

@@ -58,6 +58,11 @@ RULES = (
         "the prefill must hold a minibatch: raise the first or lower the second",
     ),
     Rule(
+        ("learner.accumulate", "learner.batch_size"),
+        lambda accumulate, batch: batch % accumulate == 0,
+        "the parts of a minibatch must be equal: make the first a divisor of the second",
+    ),
+    Rule(
         ("replay.prefill_steps", "env.frame_skip", "training.total_frames"),
         _prefill_is_over_in_time,
         "the prefill, in frames, must end before the budget does: lower the first or raise the last",

@@ -106,6 +106,8 @@ class Learner:
     """γ, per agent step."""
     batch_size: Annotated[int, AtLeast(1)]
     """Transitions in a minibatch."""
+    accumulate: Annotated[int, AtLeast(1)]
+    """Equal parts of a minibatch whose gradients are added up: an update in less memory, to rounding."""
     update_period_steps: Annotated[int, AtLeast(1)]
     """Agent steps between updates, summed over lanes. 4 in Mnih et al. (2015)."""
     target_period_updates: Annotated[int, AtLeast(1)]
@@ -220,6 +222,8 @@ class Gates:
     """Periods in a row in which it must be; an untrained network often has one action for long."""
     max_dead_unit_share: Annotated[float, Within(0.0, 1.0)]
     """Warn where a larger share of hidden units than this is 0 for a whole minibatch. 1 never warns."""
+    min_effective_share: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
+    """Warn where the effective sample size, (Σp)² / Σp², is less than this share of the transitions."""
     min_throughput_share: Annotated[float, Within(0.0, 1.0)]
     """Warn below this share of the run's own median of updates a second. 0 never warns."""
     throughput_drop_periods: Annotated[int, AtLeast(1)]

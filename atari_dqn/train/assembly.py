@@ -13,6 +13,7 @@ from atari_dqn.envs.registry import make_lanes
 from atari_dqn.gates.evaluations import EvaluationsGate
 from atari_dqn.gates.gates import Gates
 from atari_dqn.gates.periods import ActionsGate, DeadUnitsGate, DiskGate, ThroughputGate
+from atari_dqn.gates.replay import PrioritiesGate
 from atari_dqn.gates.updates import GradientsGate, GradNormGate, LossGate, QBoundGate
 from atari_dqn.rng import numpy_stream
 from atari_dqn.schedule import LinearSchedule
@@ -96,6 +97,7 @@ def build_gates(spec: Spec, clock: Clock) -> Gates:
         evaluations=(
             EvaluationsGate(max_drop=gates.max_evaluation_drop, patience=gates.evaluation_drop_evaluations),
         ),
+        replay=(PrioritiesGate(min_share=gates.min_effective_share or 0.0),),
         periods=(
             ActionsGate(max_share=gates.max_greedy_action_share, patience=gates.greedy_action_periods),
             DeadUnitsGate(max_share=gates.max_dead_unit_share),

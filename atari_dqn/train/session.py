@@ -215,3 +215,5 @@ class Session:
             throughput = self._throughput.row(row, elapsed_seconds=self.elapsed_seconds)
             self.sinks.handle(throughput)
             self.watch.period(throughput)
+        elif row.table == "replay_log":
+            self.watch.replay_report(row)

@@ -71,6 +71,10 @@ class Watch:
         self._tell(changes)
         return any(change.state == "warned" for change in changes)
 
+    def replay_report(self, report: Row) -> None:
+        """Take a row of replay_log."""
+        self._tell(self._gates.replay(float(report.values["effective_share"])))
+
     def announce(self) -> None:
         """Tell the sinks of a resumed run which gates are not ok."""
         self._tell(self._gates.not_ok())

@@ -31,7 +31,8 @@ from atari_dqn.view.periods import Periods, RemainingTime
 _HEADER_LINES = 2
 _COLUMNS = {"gates": 32, "throughput": 20, "replay": 20}
 """Widths of panels, by title; the others of a row share what is left."""
-_SNAPSHOT_LINES = 23
+_SNAPSHOT_LINES = 24
+"""What every panel needs to be whole, the gates' five lines among them."""
 
 
 def suits_live_view(console: Console) -> bool:

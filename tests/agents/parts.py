@@ -23,8 +23,8 @@ def make_network(
 
 def make_learner(
     *, target_rule: TargetRule = dqn_target, optimizer=None, loss: str = "huber", reduction: str = "sum",
-    max_grad_norm: float = float("inf"), target_period_updates: int = 10_000, lr: float = 0.01,
-    device: torch.device | None = None,
+    accumulate: int = 1, max_grad_norm: float = float("inf"), target_period_updates: int = 10_000,
+    lr: float = 0.01, device: torch.device | None = None,
 ) -> Learner:  # fmt: skip
     online = make_network(seed=1).to(device)
     return Learner(
@@ -34,6 +34,7 @@ def make_learner(
         target_rule=target_rule,
         loss=loss,
         reduction=reduction,
+        accumulate=accumulate,
         max_grad_norm=max_grad_norm,
         target_period_updates=target_period_updates,
     )

@@ -73,6 +73,44 @@ def test_W02_sum_is_the_mean_times_the_batch_size() -> None:
     torch.testing.assert_close(moved["sum"], 8 * moved["mean"], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("parts", [2, 4, 8])
+def test_M06_minibatch_in_parts_moves_the_weights_as_the_whole_does(reduction: str, parts: int) -> None:
+    weight = torch.linspace(0.2, 1.0, 8)
+    whole = movement(make_learner(reduction=reduction), make_batch(8, weight=weight))
+    added = movement(make_learner(reduction=reduction, accumulate=parts), make_batch(8, weight=weight))
+    assert whole.abs().max() > 1e-3
+    torch.testing.assert_close(added, whole, rtol=1e-4, atol=1e-7)
+
+
+def test_M06_minibatch_in_parts_reports_metrics_and_errors_of_the_whole() -> None:
+    rule = double_dqn_target
+    whole, added = (make_learner(accumulate=n, target_rule=rule).update(make_batch(8)) for n in (1, 4))
+    torch.testing.assert_close(added.abs_td_error, whole.abs_td_error)
+    assert added.metrics.keys() == whole.metrics.keys()
+    for name, value in whole.metrics.items():
+        torch.testing.assert_close(added.metrics[name], value, msg=name)
+
+
+def test_M06_minibatch_in_parts_is_one_update_of_one_gradient() -> None:
+    learner = make_learner(
+        optimizer=RMSPROP, accumulate=4, target_period_updates=2, max_grad_norm=0.01, lr=1.0
+    )
+    plain = make_learner(accumulate=4, max_grad_norm=0.01, lr=1.0)
+    assert movement(plain, make_batch(8)).norm().item() == pytest.approx(0.01, rel=1e-3)
+    learner.update(make_batch(8))
+    assert learner.updates == 1
+    assert all(weight.grad is None for weight in learner.online.parameters())
+
+
+@pytest.mark.parametrize("place", [0, 7])
+def test_D03_part_without_a_finite_gradient_keeps_the_whole_minibatch_from_the_weights(place: int) -> None:
+    learner = make_learner(loss="mse", accumulate=4)
+    rewards = torch.zeros(8)
+    rewards[place] = float("nan")
+    assert movement(learner, make_batch(8, r_t=rewards)).abs().max() == 0.0
+
+
 def test_dok_weights_multiply_each_transitions_loss_before_the_reduction() -> None:
     moved = movement(make_learner(), make_batch(2, weight=torch.tensor([0.0, 3.0])))
     only = {name: getattr(make_batch(2), name)[1:] for name in ("s_tm1", "a_tm1", "r_t", "discount_t", "s_t")}

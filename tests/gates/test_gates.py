@@ -11,6 +11,7 @@ from atari_dqn.gates.evaluations import EvaluationsGate
 from atari_dqn.gates.gate import Gate
 from atari_dqn.gates.gates import Gates
 from atari_dqn.gates.periods import ActionsGate, DeadUnitsGate, DiskGate, PeriodRecord, ThroughputGate
+from atari_dqn.gates.replay import PrioritiesGate
 from atari_dqn.gates.updates import GradientsGate, GradNormGate, LossGate, QBoundGate, UpdateRecord
 from atari_dqn.metrics.events import GATES
 
@@ -162,6 +163,15 @@ def test_nearly_full_disk_warns(free: int, state: str) -> None:
     assert states(DiskGate(min_free_bytes=10**10), period(free_disk_bytes=free)) == [state]
 
 
+@pytest.mark.parametrize(("share", "state"), [(NAN, "ok"), (0.02, "ok"), (0.0199, "warned"), (1.0, "ok")])
+def test_replay_of_which_little_is_drawn_in_effect_warns(share: float, state: str) -> None:
+    assert states(PrioritiesGate(min_share=0.02), share) == [state]
+
+
+def test_replay_that_recovered_is_ok_again() -> None:
+    assert states(PrioritiesGate(min_share=0.02), 0.01, NAN, 0.03) == ["warned", "warned", "ok"]
+
+
 def all_gates(clock: Clock) -> Gates:
     return Gates(
         clock,
@@ -172,6 +182,7 @@ def all_gates(clock: Clock) -> Gates:
             QBoundGate(max_abs_reward=1.0, discount=0.5, max_over_bound=1.0),
         ),
         evaluations=(EvaluationsGate(max_drop=0.5, patience=2),),
+        replay=(PrioritiesGate(min_share=0.5),),
         periods=(
             ActionsGate(max_share=0.9, patience=2),
             DeadUnitsGate(max_share=0.9),
@@ -187,6 +198,7 @@ def course(gates: Gates, first: int, last: int) -> list[object]:
     for n in range(first, last):
         told += gates.update(update(n, nonfinite_gradients=n % 5 % 3, grad_norm=n, max_q=n / 8))
         told += gates.evaluation(10.0 if n % 7 == 0 else n % 3)
+        told += gates.replay(1 / (n % 6 + 1))
         speed = 1.0 if n % 17 > 14 else 10.0
         measured = {"dead_unit_share": n / 25, "updates_per_second": speed, "free_disk_bytes": 120 - n}
         told += gates.period(period(greedy_counts=(n, n // 20), **measured))

@@ -128,6 +128,8 @@ def test_D03_nan_reward_is_halted_by_the_gate_of_the_loss(tmp_path: Path, spoile
         run(tmp_path / "run")
     rows = updates_of(bundle_of(tmp_path / "run"))
     assert [np.isfinite(row["loss"]) for row in rows[-2:]] == [True, False]
+    halted_at = int(bundle_of(tmp_path / "run").name.removeprefix("step_"))
+    assert 0 <= (halted_at - 64) / 4 - rows[-1]["update"] <= 10, "updates from the first NaN to the halt"
 
 
 def test_D03_batch_of_the_bundle_is_that_of_the_first_update_that_is_not_finite(
@@ -171,7 +173,40 @@ def test_D03_update_between_looks_is_looked_at_before_a_checkpoint(tmp_path: Pat
 def test_zeroed_network_is_told_of_at_the_first_period_of_learning(tmp_path: Path, spoiled) -> None:
     spoiled(zero_network)
     run(tmp_path / "run", "training.total_frames=440", "gates.greedy_action_periods=1")
-    assert set(gate_events(tmp_path / "run")) >= {("dead_units", "warned"), ("actions", "warned")}
+    lines = [json.loads(line) for line in (tmp_path / "run/events.jsonl").read_text().splitlines()]
+    told = {
+        (line["data"]["gate"], line["data"]["state"], line["step"])
+        for line in lines
+        if line["kind"] == "gate"
+    }
+    # learning begins after step 64, and a period ends at step 100: 8 updates
+    assert told >= {("dead_units", "warned", 100), ("actions", "warned", 100)}
+
+
+def test_degenerate_priorities_are_told_of_at_the_next_report(tmp_path: Path, spoiled) -> None:
+    def one_error_outweighs_all(training: Training) -> None:
+        feed_back, outlier = training.replay.feed_back, torch.tensor([1e9, *[1.0] * 7])
+
+        def first_is_spoiled(batch: Minibatch, errors: torch.Tensor) -> None:
+            feed_back(batch, errors * outlier if training.learner.updates == 1 else errors)
+
+        training.replay.feed_back = first_is_spoiled
+
+    spoiled(one_error_outweighs_all)
+    run(tmp_path / "run", "toggles.prioritized=true", "replay.prefill_steps=1000",
+        "logging.replay_period_steps=20", "replay.capacity_steps=1200", "training.total_frames=4160",
+        "evaluation.light_period_frames=9999",
+        "evaluation.full_period_frames=9999")  # fmt: skip
+    lines = [json.loads(line) for line in (tmp_path / "run/events.jsonl").read_text().splitlines()]
+    (told,) = [line for line in lines if line["data"].get("gate") == "priorities"]
+    # new transitions enter at the highest priority there has been, so that a few share the mass, and still do
+    assert (told["step"], told["data"]["state"], told["data"]["threshold"]) == (1020, "warned", 0.02)
+    assert told["data"]["value"] < 0.02
+
+
+def test_priorities_of_a_sound_run_are_not_told_of(tmp_path: Path) -> None:
+    run(tmp_path / "run", "toggles.prioritized=true", "training.total_frames=640")
+    assert "priorities" not in {gate for gate, _ in gate_events(tmp_path / "run")}
 
 
 def test_gates_that_do_not_trip_change_nothing_that_is_learned(tmp_path: Path) -> None:

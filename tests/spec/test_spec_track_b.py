@@ -68,10 +68,13 @@ def faults_of(path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["alpha", "beta_start", "priority_offset"])
+@pytest.mark.parametrize(
+    "key", ["replay.alpha", "replay.beta_start", "replay.priority_offset", "gates.min_effective_share"]
+)
 def test_D20_prioritized_key_of_a_uniform_run_names_the_toggle_and_both_remedies(write_spec, key: str):
-    assert faults_of(write_spec(f"[replay]\n{key} = 0.5\n")).endswith(
-        f"replay.{key}: belongs to toggles.prioritized = true, but toggles.prioritized is false; "
+    section, leaf = key.split(".")
+    assert faults_of(write_spec(f"[{section}]\n{leaf} = 0.5\n")).endswith(
+        f"{key}: belongs to toggles.prioritized = true, but toggles.prioritized is false; "
         "remove it, or set toggles.prioritized = true"
     )
 

@@ -159,6 +159,7 @@ CHANGES = {
     "network.init": to("network.init=orthogonal"),
     "learner.discount": to("learner.discount=0.5"),
     "learner.batch_size": to("learner.batch_size=4"),
+    "learner.accumulate": to("learner.accumulate=4"),
     "learner.update_period_steps": to("learner.update_period_steps=3"),
     "learner.target_period_updates": to("learner.target_period_updates=2"),
     "learner.max_abs_reward": to("learner.max_abs_reward=0.5"),
@@ -201,6 +202,9 @@ CHANGES = {
     ),
     "gates.greedy_action_periods": to("gates.greedy_action_periods=1", *MANY_PERIODS, shows_in=alarms),
     "gates.max_dead_unit_share": to("gates.max_dead_unit_share=0.1", *MANY_PERIODS, shows_in=alarms),
+    "gates.min_effective_share": to(
+        "gates.min_effective_share=1.0", *PRIORITIZED, *MANY_PERIODS, shows_in=alarms
+    ),
     "gates.min_throughput_share": to("gates.min_throughput_share=0.3", shows_in=slowed),
     "gates.throughput_drop_periods": to("gates.throughput_drop_periods=4", shows_in=slowed),
     "gates.min_free_disk_bytes": to(f"gates.min_free_disk_bytes={2**62}", *MANY_PERIODS, shows_in=alarms),

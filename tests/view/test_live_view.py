@@ -181,6 +181,7 @@ def test_last_picture_stays_when_the_view_closes() -> None:
     assert isinstance(terminal.file, io.StringIO)
     left_on_screen = terminal.file.getvalue().split("\x1b[?1049l")[-1]
     assert left_on_screen.count("the budget is spent") == 1
+    assert all(f"· {name}" in left_on_screen for name in GATES)
 
 
 @pytest.mark.parametrize(
