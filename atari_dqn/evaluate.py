@@ -7,12 +7,12 @@ batches of 8, because batches of another shape may round differently.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import torch
-from jaxtyping import Int64, UInt8
+from jaxtyping import Bool, Float32, Int64, UInt8
 
 from atari_dqn.agents.networks import QNetwork
 from atari_dqn.clock import steps_to_frames
@@ -21,6 +21,7 @@ from atari_dqn.envs.stacking import FrameStacker
 from atari_dqn.rng import numpy_stream
 from atari_dqn.scores import EvaluationEpisode
 from atari_dqn.spec.schema import Env, Spec
+from atari_dqn.traces import Tracer
 from atari_dqn.types import Lanes, StepBatch
 
 FORWARD_BATCH = 8
@@ -43,10 +44,12 @@ def evaluate(
     episodes: int,
     on_progress: Callable[[int, int], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
+    tracer: Tracer | None = None,
 ) -> tuple[EvaluationEpisode, ...]:
     """Play `episodes` games with ε-greedy actions and return them in order.
 
-    `on_progress` is told the episodes done and their number; `StoppedError` once `stop()` says so.
+    `on_progress` is told the episodes done and their number; `StoppedError` once `stop()` says so. A `tracer`
+    is told every decision, which changes none.
     """
     lanes = make_lanes(
         game=spec.game,
@@ -57,7 +60,7 @@ def evaluate(
         power_on_reset=True,
     )
     try:
-        return _Evaluation(network, spec, lanes, episodes).play(on_progress, stop)
+        return _Evaluation(network, spec, lanes, episodes, tracer).play(on_progress, stop)
     finally:
         lanes.close()
 
@@ -65,8 +68,11 @@ def evaluate(
 class _Evaluation:
     """Lane e plays the episodes e, e + E, e + 2E, …; a lane whose next episode is not wanted idles."""
 
-    def __init__(self, network: QNetwork, spec: Spec, lanes: Lanes, episodes: int) -> None:
+    def __init__(
+        self, network: QNetwork, spec: Spec, lanes: Lanes, episodes: int, tracer: Tracer | None
+    ) -> None:
         self.network, self.spec, self.lanes, self.episodes = network, spec, lanes, episodes
+        self.tracer = tracer
         self.device = next(network.parameters()).device
         self.playing = np.arange(lanes.num_lanes)
         self.resetting = np.zeros(lanes.num_lanes, dtype=np.bool_)
@@ -95,27 +101,52 @@ class _Evaluation:
     def _actions(self, stacks: UInt8[np.ndarray, "E S H W"]) -> Int64[np.ndarray, "E"]:
         # A reset row ignores its action: a draw for it would shift the stream of all but a lane's first game.
         wanted = np.flatnonzero((self.playing < self.episodes) & ~self.resetting)
-        actions = np.zeros(self.lanes.num_lanes, dtype=np.int64)
-        asks = []
-        for lane in wanted:
-            stream = self.streams[lane]
-            explores = stream.random() < self.spec.evaluation.epsilon
-            actions[lane] = stream.integers(self.lanes.info.num_actions)
-            if not explores:
-                asks.append(int(lane))
-        for batch in _slots(asks, self.playing):
-            lanes = list(batch.values())
-            actions[lanes] = self._greedy(stacks, batch)
+        explores, actions = self._draw(wanted)
+        asked = wanted[~explores[wanted]] if self.tracer is None else wanted
+        values = self._values(stacks, asked)
+        greedy = wanted[~explores[wanted]]
+        actions[greedy] = values[greedy].argmax(axis=1)
+        self._trace(wanted, actions, explores, values)
         return actions
 
+    def _draw(self, lanes: Int64[np.ndarray, "n"]) -> tuple[Bool[np.ndarray, "E"], Int64[np.ndarray, "E"]]:
+        """Return which of these lanes explore, and a random action for each."""
+        explores = np.zeros(self.lanes.num_lanes, dtype=np.bool_)
+        actions = np.zeros(self.lanes.num_lanes, dtype=np.int64)
+        for lane in lanes:
+            explores[lane] = self.streams[lane].random() < self.spec.evaluation.epsilon
+            actions[lane] = self.streams[lane].integers(self.lanes.info.num_actions)
+        return explores, actions
+
     @torch.inference_mode()
-    def _greedy(self, stacks: UInt8[np.ndarray, "E S H W"], batch: dict[int, int]) -> Int64[np.ndarray, "n"]:
-        frames = np.zeros((FORWARD_BATCH, *stacks.shape[1:]), dtype=np.uint8)
-        slots = list(batch)
-        frames[slots] = stacks[list(batch.values())]
-        values = self.network(torch.from_numpy(frames).to(self.device))
-        best: np.ndarray = values.argmax(dim=1).cpu().numpy()
-        return best[slots]
+    def _values(
+        self, stacks: UInt8[np.ndarray, "E S H W"], asked: Int64[np.ndarray, "n"]
+    ) -> Float32[np.ndarray, "E A"]:
+        """Return the action values of the lanes that are asked for; zeros for the others."""
+        values = np.zeros((len(stacks), self.lanes.info.num_actions), dtype=np.float32)
+        for batch in _slots(asked.tolist(), self.playing):
+            slots, lanes = list(batch), list(batch.values())
+            frames = np.zeros((FORWARD_BATCH, *stacks.shape[1:]), dtype=np.uint8)
+            frames[slots] = stacks[lanes]
+            values[lanes] = self.network(torch.from_numpy(frames).to(self.device)).cpu().numpy()[slots]
+        return values
+
+    def _trace(
+        self,
+        lanes: Int64[np.ndarray, "n"],
+        actions: Int64[np.ndarray, "E"],
+        explores: Bool[np.ndarray, "E"],
+        values: Float32[np.ndarray, "E A"],
+    ) -> None:
+        if self.tracer is None:
+            return
+        for lane in lanes:
+            self.tracer.decided(
+                int(self.playing[lane]),
+                action=int(actions[lane]),
+                explored=bool(explores[lane]),
+                values=values[lane],
+            )
 
     def _count(self, step: StepBatch) -> bool:
         """Add one step of every lane; return whether a wanted episode ended."""
@@ -144,7 +175,7 @@ class _Evaluation:
         return numpy_stream(self.spec.seed, STREAM, "episode", int(episode), "actions")
 
 
-def _slots(lanes: Iterable[int], playing: Int64[np.ndarray, "E"]) -> list[dict[int, int]]:
+def _slots(lanes: list[int], playing: Int64[np.ndarray, "E"]) -> list[dict[int, int]]:
     """Return batches, each a map from slot to lane; an episode's slot never depends on its neighbours."""
     batches: list[dict[int, int]] = []
     for lane in lanes:

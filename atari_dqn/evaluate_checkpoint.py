@@ -3,83 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from atari_dqn.assembly import build_network
-from atari_dqn.checkpoint.files import read_agent
-from atari_dqn.checkpoint.locate import locate
-from atari_dqn.checkpoint.store import verify
-from atari_dqn.clock import steps_to_frames
-from atari_dqn.devices import make_repeatable
-from atari_dqn.envs.registry import make_lanes
-from atari_dqn.evaluate import STREAM, evaluate
-from atari_dqn.protocol import CheckpointChoice, Protocol
+from atari_dqn.evaluate import evaluate
+from atari_dqn.files import unused, write_json_atomically
+from atari_dqn.frozen import FrozenAgent
+from atari_dqn.protocol import Protocol
+from atari_dqn.reference.tables import HumanRandom, human_random
 from atari_dqn.scores import EvaluationScore, score_protocol
-from atari_dqn.spec.loader import load_resolved
-from atari_dqn.spec.schema import Spec
-from atari_dqn.types import GameInfo
+from atari_dqn.spec.protocols import ProtocolName, under_protocol
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointScore:
-    """A checkpoint, its score, and the protocol of that score."""
+    """A score under one protocol."""
 
-    checkpoint: Path
-    step: int
-    env_frames: int
+    name: ProtocolName
+    """What the protocol was called; `protocol` says what it was."""
     score: EvaluationScore
     protocol: Protocol
+    reference: HumanRandom | None
+    """What a person and chance score on the game; None where the table does not have it."""
+
+    @property
+    def human_normalised(self) -> float | None:
+        """The mean return, 0 for chance and 1 for a person."""
+        return self.reference.normalised(self.score.mean_return) if self.reference else None
 
 
 def evaluate_checkpoint(
-    path: Path,
+    agent: FrozenAgent,
     *,
-    episodes: int | None,
-    device: torch.device,
+    protocol: ProtocolName = "run",
+    episodes: int | None = None,
+    lanes: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> CheckpointScore:
-    """Play the evaluation of the checkpoint that `path` names; a run directory stands for its latest.
+    """Play an evaluation of an agent under a protocol.
 
     The episodes are those of the run's own evaluations: the first `episodes` of one endless sequence, as many
-    as the run's full evaluations by default. `UserError` or `DamagedError` if the files are not a run's.
+    as the run's full evaluations by default. `lanes` of them are played side by side, which changes nothing
+    but the time it takes.
     """
-    run, checkpoint = locate(path)
-    spec = load_resolved(run.spec).spec
-    manifest = verify(checkpoint)
-    torch.set_num_threads(run.recorded("torch_threads"))
-    make_repeatable(device)
-    info = game_info(spec)
-    network = build_network(spec, info, device)
-    network.load_state_dict(read_agent(checkpoint, device)["online"])
+    spec = under_protocol(agent.spec, protocol)
+    if lanes is not None:
+        spec = replace(spec, system=replace(spec.system, evaluation_lanes=lanes))
     played = evaluate(
-        network, spec, episodes=episodes or spec.evaluation.full_episodes, on_progress=on_progress
+        agent.network, spec, episodes=episodes or spec.evaluation.full_episodes, on_progress=on_progress
     )
     score = EvaluationScore.of(played)
     return CheckpointScore(
-        checkpoint=checkpoint,
-        step=manifest["step"],
-        env_frames=steps_to_frames(manifest["step"], frame_skip=spec.env.frame_skip),
+        name=protocol,
         score=score,
         protocol=score_protocol(
-            spec, episodes=score.episodes, checkpoint=_choice(path, manifest), rom_md5=info.rom_md5
+            spec, episodes=score.episodes, checkpoint=agent.choice, rom_md5=agent.info.rom_md5
         ),
+        reference=human_random(agent.spec.game),
     )
 
 
-def game_info(spec: Spec) -> GameInfo:
-    """Return what is known of a spec's game."""
-    lanes = make_lanes(game=spec.game, env=spec.env, num_lanes=1, seed=spec.seed, stream=STREAM)
-    with closing(lanes):
-        return lanes.info
+def score_document(agent: FrozenAgent, result: CheckpointScore) -> dict[str, Any]:
+    """Return a score, with all that it takes to trust it, as plain data."""
+    return {
+        "checkpoint": str(agent.checkpoint),
+        "game": agent.spec.game,
+        "seed": agent.spec.seed,
+        "step": agent.step,
+        "env_frames": agent.env_frames,
+        **result.score.row(),
+        "returns": result.score.returns,
+        "lengths_frames": result.score.lengths_frames,
+        "end_reasons": result.score.end_reasons,
+        "human_normalised": result.human_normalised,
+        "human_normalised_by": asdict(result.reference) if result.reference else None,
+        "protocol_name": result.name,
+        "protocol": asdict(result.protocol),
+        "protocol_digest": result.protocol.digest(),
+        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
-def _choice(path: Path, manifest: dict[str, Any]) -> CheckpointChoice:
-    """Return which of a run's weights these are: the best if named so, the last, or those of their moment."""
-    if path.name == "best":
-        return "best"
-    return "last" if manifest["bookkeeping"]["finished"] else "current"
+def save_score(agent: FrozenAgent, result: CheckpointScore) -> Path:
+    """Keep a score in its run's directory and return where; an older one is never overwritten."""
+    name = f"step_{agent.step:09d}_{result.name}_{result.protocol.digest()}.json"
+    path = unused(agent.run.evaluations / name)
+    write_json_atomically(path, score_document(agent, result))
+    return path

@@ -10,6 +10,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,21 @@ def write_atomically(path: Path, data: bytes) -> None:
             partial.unlink(missing_ok=True)
             raise
         fsync_directory(path.parent)
+
+
+def prepare_folder(path: Path) -> None:
+    """Make a folder where none is, and see that files can be written to it; `UserError` if not."""
+    probe = path / f".{secrets.token_hex(4)}.partial"
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+
+
+def unused(path: Path) -> Path:
+    """Return `path`, or where something is there already, the first of path_2, path_3, … where nothing is."""
+    names = (path.with_stem(f"{path.stem}_{number}") for number in count(2))
+    return next(name for name in chain([path], names) if not os.path.lexists(name))
 
 
 def write_json_atomically(path: Path, data: Any) -> None:

@@ -116,6 +116,16 @@ class RunDirectory:
         return self.path / "diagnostics"
 
     @property
+    def evaluations(self) -> Path:
+        """The folder of the scores that `dqn eval` has measured."""
+        return self.path / "evaluations"
+
+    @property
+    def videos(self) -> Path:
+        """The folder of the videos, and of the recordings they are made from."""
+        return self.path / "videos"
+
+    @property
     def checkpoints(self) -> Path:
         """The folder of the checkpoints."""
         return self.path / _CHECKPOINTS

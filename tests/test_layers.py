@@ -14,8 +14,9 @@ PACKAGE = Path(atari_dqn.__file__).parent
 LAYERS = (
     {"cli"},
     {"train", "evaluate_checkpoint", "view", "doctor", "plan_text"},
+    {"frozen"},
     {"evaluate", "assembly", "checkpoint", "plan"},
-    {"run", "scores", "gates", "reference"},
+    {"run", "scores", "gates", "reference", "traces"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
     {"spec", "hardware", "devices", "allocator"},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,21 @@ SetOption = Annotated[
 ]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 PlainOption = Annotated[bool, typer.Option("--plain", help="One line a period instead of the live view.")]
+
+
+CheckpointPath = Annotated[
+    Path,
+    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
+]
+
+
+class EvaluationProtocol(StrEnum):
+    """What `--protocol` may be."""
+
+    RUN = "run"
+    CLASSIC = "classic"
+    MODERN = "modern"
+    BOTH = "both"
 
 
 def _print_version(wanted: bool) -> None:
@@ -84,17 +100,34 @@ def resume(
 
 @app.command(name="eval")
 def evaluate(
-    path: Annotated[Path, typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="What to evaluate.")],
+    path: CheckpointPath,
     episodes: Annotated[
         int | None, typer.Option(min=1, help="Games to play. Default: as the run's full evaluations.")
     ] = None,
+    protocol: Annotated[
+        EvaluationProtocol, typer.Option(help="The run's own, Track A's, Track B's, or the last two.")
+    ] = EvaluationProtocol.RUN,
+    lanes: Annotated[
+        int | None, typer.Option(min=1, help="Games played side by side; changes no result.")
+    ] = None,
     device: DeviceOption = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    save: Annotated[
+        bool, typer.Option("--save/--no-save", help="Keep the score in the run directory.")
+    ] = True,
 ) -> None:
-    """Score a checkpoint under its run's own protocol."""
+    """Score a checkpoint, and keep the score in its run's directory."""
     from atari_dqn.cli.evaluate import evaluate as run
 
-    run(path, episodes=episodes, device=device, as_json=json)
+    run(
+        path,
+        protocol=protocol.value,
+        episodes=episodes,
+        lanes=lanes,
+        device=device,
+        as_json=json,
+        save=save,
+    )
 
 
 @app.command()

@@ -4,60 +4,91 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from atari_dqn.devices import resolve_device
-from atari_dqn.evaluate_checkpoint import CheckpointScore, evaluate_checkpoint
-from atari_dqn.files import json_document
+from atari_dqn.evaluate_checkpoint import CheckpointScore, evaluate_checkpoint, save_score, score_document
+from atari_dqn.files import json_document, prepare_folder
+from atari_dqn.frozen import FrozenAgent, load_frozen
+from atari_dqn.human import count, percentage
+from atari_dqn.spec.protocols import ProtocolName
+
+OnProgress = Callable[[int, int], None]
+
+PROTOCOLS: dict[str, tuple[ProtocolName, ...]] = {
+    "run": ("run",),
+    "classic": ("classic",),
+    "modern": ("modern",),
+    "both": ("classic", "modern"),
+}
+"""What each value of `--protocol` asks for."""
 
 
-def evaluate(path: Path, *, episodes: int | None, device: str, as_json: bool) -> None:
-    """Play a checkpoint's evaluation and print its score with its protocol."""
-    with _progress() as on_progress:
-        result = evaluate_checkpoint(
-            path, episodes=episodes, device=resolve_device(device), on_progress=on_progress
-        )
-    typer.echo(json_document(_document(result)).decode().rstrip() if as_json else _text(result))
+def evaluate(
+    path: Path,
+    *,
+    protocol: str,
+    episodes: int | None,
+    lanes: int | None,
+    device: str,
+    as_json: bool,
+    save: bool,
+) -> None:
+    """Play a checkpoint's evaluation under each protocol asked for; print and keep the scores."""
+    agent = load_frozen(path, resolve_device(device))
+    if save:
+        prepare_folder(agent.run.evaluations)
+    results = []
+    for name in PROTOCOLS[protocol]:
+        with progress(f"{name} protocol") as on_progress:
+            result = evaluate_checkpoint(
+                agent, protocol=name, episodes=episodes, lanes=lanes, on_progress=on_progress
+            )
+        results.append(result)
+        saved = save_score(agent, result) if save else None
+        if not as_json:
+            typer.echo(_text(agent, result, saved))
+    if as_json:
+        document = {"scores": [score_document(agent, result) for result in results]}
+        typer.echo(json_document(document).decode().rstrip())
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def progress(description: str) -> Iterator[OnProgress]:
     """Show a bar on the terminal's error stream, so that the result alone goes to a pipe."""
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("episodes")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(description, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _document(result: CheckpointScore) -> dict[str, object]:
-    return {
-        "checkpoint": str(result.checkpoint),
-        "step": result.step,
-        "env_frames": result.env_frames,
-        **result.score.row(),
-        "returns": result.score.returns,
-        "lengths_frames": result.score.lengths_frames,
-        "end_reasons": result.score.end_reasons,
-        "protocol": asdict(result.protocol),
-        "protocol_digest": result.protocol.digest(),
-    }
-
-
-def _text(result: CheckpointScore) -> str:
+def _text(agent: FrozenAgent, result: CheckpointScore, saved: Path | None) -> str:
     score = result.score
-    return "\n".join(
-        [
-            f"{result.checkpoint} ({result.env_frames:,} frames)",
-            f"  return  {score}, from {min(score.returns):g} to {max(score.returns):g}",
-            f"  length  {sum(score.lengths_frames) / score.episodes:,.0f} frames;"
-            f" {score.end_reasons.count('game_over')} ended by the game,"
-            f" {score.end_reasons.count('frame_cap')} by the cap",
-            f"  under   {result.protocol.short()}",
-            f"          fingerprint {result.protocol.digest()}",
-        ]
+    values = score.row()
+    lines = [
+        f"{agent.checkpoint} ({agent.spec.game}, {count(agent.env_frames)} frames)",
+        f"  return   {score}; median {values['median_return']:g},"
+        f" from {values['min_return']:g} to {values['max_return']:g}",
+        f"  human    {_human_normalised(result)}",
+        f"  length   {values['mean_length_frames']:,.0f} frames on average,"
+        f" from {values['min_length_frames']:,} to {values['max_length_frames']:,}",
+        f"  endings  {values['game_overs']} by the game, {values['frame_caps']} by the cap",
+        f"  protocol {result.name}: {result.protocol.short()}",
+        f"           fingerprint {result.protocol.digest()}",
+    ]
+    return "\n".join(lines + ([f"  kept in  {saved}"] if saved else []))
+
+
+def _human_normalised(result: CheckpointScore) -> str:
+    reference = result.reference
+    if reference is None or result.human_normalised is None:
+        return "not normalised: no table has the game"
+    return (
+        f"{percentage(result.human_normalised)} of the way from chance ({reference.random:g}) to a person"
+        f" ({reference.human:g}), by table {reference.table}"
     )

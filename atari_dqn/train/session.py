@@ -109,6 +109,7 @@ class Session:
             "light": self._light.state_dict(),
             "full": self._full.state_dict(),
             "replay_log": self._replay_log.state_dict(),
+            "game": self.spec.game,
             "elapsed_seconds": self.elapsed_seconds,
             "total_frames": self.total_frames,
             "finished": self.finished,

@@ -10,7 +10,8 @@ from atari_dqn.assembly import build_network
 from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluate import StoppedError, evaluate, evaluation_env
-from atari_dqn.evaluate_checkpoint import evaluate_checkpoint, game_info
+from atari_dqn.evaluate_checkpoint import evaluate_checkpoint
+from atari_dqn.frozen import game_info, load_frozen
 from atari_dqn.scores import EvaluationEpisode, EvaluationScore
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
@@ -148,10 +149,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_score_of_a_run_on_disk_is_the_last_row_of_its_eval_log(finished: Path) -> None:
     row = pl.read_csv(finished / "eval_log.csv").row(-1, named=True)
-    found = evaluate_checkpoint(finished, episodes=None, device=CPU)
+    agent = load_frozen(finished, CPU)
+    found = evaluate_checkpoint(agent)
     assert row["eval_type"] == "final"
     assert {name: row[name] for name in found.score.row()} == pytest.approx(found.score.row(), nan_ok=True)
-    assert (found.step, found.env_frames, found.protocol.digest()) == (
+    assert (agent.step, agent.env_frames, found.protocol.digest()) == (
         row["step"], row["env_frames"], row["protocol"],
     )  # fmt: skip
 
@@ -159,7 +161,7 @@ def test_score_of_a_run_on_disk_is_the_last_row_of_its_eval_log(finished: Path) 
 def test_score_of_an_older_checkpoint_is_its_own_row_of_eval_log(finished: Path) -> None:
     row = pl.read_csv(finished / "eval_log.csv").filter(eval_type="full").row(0, named=True)
     path = finished / "checkpoints" / f"step_{row['step']:09d}"
-    found = evaluate_checkpoint(path, episodes=None, device=CPU)
+    found = evaluate_checkpoint(load_frozen(path, CPU))
     assert (found.score.mean_return, found.score.row()["mean_length_frames"]) == (
         row["mean_return"], row["mean_length_frames"],
     )  # fmt: skip
@@ -167,13 +169,13 @@ def test_score_of_an_older_checkpoint_is_its_own_row_of_eval_log(finished: Path)
 
 @pytest.mark.parametrize(("name", "choice"), [("latest", "last"), ("best", "best")])
 def test_protocol_tells_which_weights_played(finished: Path, name: str, choice: str) -> None:
-    found = evaluate_checkpoint(finished / "checkpoints" / name, episodes=1, device=CPU)
+    found = evaluate_checkpoint(load_frozen(finished / "checkpoints" / name, CPU), episodes=1)
     assert (found.protocol.checkpoint, found.protocol.episodes) == (choice, 1)
 
 
 def test_folder_that_is_no_run_is_a_users_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"is no run directory"):
-        evaluate_checkpoint(tmp_path, episodes=None, device=CPU)
+        load_frozen(tmp_path, CPU)
 
 
 def test_damaged_weights_are_not_played(finished: Path) -> None:
@@ -181,5 +183,5 @@ def test_damaged_weights_are_not_played(finished: Path) -> None:
     whole = agent.read_bytes()
     agent.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(DamagedError, match=r"agent\.pt"):
-        evaluate_checkpoint(finished, episodes=1, device=CPU)
+        load_frozen(finished, CPU)
     agent.write_bytes(whole)

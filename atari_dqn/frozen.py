@@ -1,0 +1,108 @@
+"""An agent as a checkpoint holds it: what evaluates or records it needs no more than this."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from atari_dqn.agents.networks import QNetwork
+from atari_dqn.assembly import build_network
+from atari_dqn.checkpoint.files import read_agent
+from atari_dqn.checkpoint.locate import locate
+from atari_dqn.checkpoint.store import verify
+from atari_dqn.clock import steps_to_frames
+from atari_dqn.devices import make_repeatable
+from atari_dqn.envs.registry import make_lanes
+from atari_dqn.errors import DamagedError
+from atari_dqn.evaluate import STREAM
+from atari_dqn.protocol import CheckpointChoice
+from atari_dqn.run import RunDirectory
+from atari_dqn.spec.loader import load_resolved
+from atari_dqn.spec.schema import Spec
+from atari_dqn.types import GameInfo, StateDict
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrozenAgent:
+    """The network of a checkpoint, and where it comes from."""
+
+    run: RunDirectory
+    checkpoint: Path
+    choice: CheckpointChoice
+    step: int
+    spec: Spec
+    info: GameInfo
+    network: QNetwork
+
+    @property
+    def env_frames(self) -> int:
+        """Emulator frames it was trained for."""
+        return steps_to_frames(self.step, frame_skip=self.spec.env.frame_skip)
+
+
+def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
+    """Return the agent of the checkpoint that `path` names; a run directory stands for its latest.
+
+    Torch's threads become those of the run, so that rounding is the same. `UserError` if `path` is neither,
+    `DamagedError` if its files are not what was written, or are of another run.
+    """
+    run, checkpoint = locate(path)
+    spec = load_resolved(run.spec).spec
+    manifest = verify(checkpoint)
+    _refuse_other_game(manifest, checkpoint, spec)
+    torch.set_num_threads(run.recorded("torch_threads"))
+    make_repeatable(device)
+    info = game_info(spec)
+    network = build_network(spec, info, device)
+    _load_weights(network, read_agent(checkpoint, device)["online"], checkpoint, spec)
+    return FrozenAgent(
+        run=run,
+        checkpoint=checkpoint,
+        choice=_choice(path, manifest),
+        step=manifest["step"],
+        spec=spec,
+        info=info,
+        network=network,
+    )
+
+
+def game_info(spec: Spec) -> GameInfo:
+    """Return what is known of a spec's game."""
+    lanes = make_lanes(game=spec.game, env=spec.env, num_lanes=1, seed=spec.seed, stream=STREAM)
+    with closing(lanes):
+        return lanes.info
+
+
+def _refuse_other_game(manifest: dict[str, Any], checkpoint: Path, spec: Spec) -> None:
+    # Checkpoints did not always say; of an older one the weights' shapes must tell.
+    game = manifest["bookkeeping"].get("game", spec.game)
+    if game != spec.game:
+        raise DamagedError(
+            f"{checkpoint}: is a checkpoint of {game}, its run's spec says {spec.game}; "
+            f"put it back under the run it came from"
+        )
+
+
+def _load_weights(network: QNetwork, weights: StateDict, checkpoint: Path, spec: Spec) -> None:
+    expected = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
+    found = {name: tuple(weight.shape) for name, weight in weights.items()}
+    wrong = [name for name in expected | found if expected.get(name) != found.get(name)]
+    if wrong:
+        name = wrong[0]
+        raise DamagedError(
+            f"{checkpoint}: is of another game or network than its run's {spec.game}: {name} is "
+            f"{found.get(name, 'missing')}, expected {expected.get(name, 'none')}; "
+            f"put it back under the run it came from"
+        )
+    network.load_state_dict(weights)
+
+
+def _choice(path: Path, manifest: dict[str, Any]) -> CheckpointChoice:
+    """Return which of a run's weights these are: the best if named so, the last, or those of their moment."""
+    if path.name == "best":
+        return "best"
+    return "last" if manifest["bookkeeping"]["finished"] else "current"

@@ -1,0 +1,161 @@
+"""`dqn eval`: a checkpoint's score under any protocol, kept with its run."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tiny import CPU, run, tiny_spec
+
+from atari_dqn.cli import main
+from atari_dqn.errors import DamagedError
+from atari_dqn.evaluate_checkpoint import CheckpointScore, evaluate_checkpoint
+from atari_dqn.frozen import load_frozen
+from atari_dqn.protocol import evaluation_protocol
+from atari_dqn.reference.tables import human_random
+from atari_dqn.scores import EvaluationScore
+from atari_dqn.spec.keys import flatten
+from atari_dqn.spec.protocols import PROTOCOL_KEYS, under_protocol
+
+SHORT = ("training.total_frames=400", "evaluation.full_period_frames=9999", "evaluation.full_episodes=31")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("outputs") / "tiny_catch"
+    run(path, *SHORT)
+    return path
+
+
+@pytest.fixture
+def mine(finished: Path, tmp_path: Path) -> Path:
+    """A copy that a test may write into."""
+    shutil.copytree(finished, tmp_path / "run", symlinks=True)
+    return tmp_path / "run"
+
+
+def dqn(*arguments: str) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["dqn", *arguments])
+        try:
+            main()
+        except SystemExit as ended:
+            return int(str(ended.code))
+    return 0
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 30])
+def test_score_is_the_runs_own_with_any_number_of_lanes(finished: Path, lanes: int) -> None:
+    row = pl.read_csv(finished / "eval_log.csv").row(-1, named=True)
+    events = [json.loads(line) for line in (finished / "events.jsonl").read_text().splitlines()]
+    own = [event["data"] for event in events if event["kind"] == "evaluation"][-1]
+    found = evaluate_checkpoint(load_frozen(finished, CPU), lanes=lanes)
+    assert list(found.score.returns) == own["returns"]
+    assert list(found.score.lengths_frames) == own["lengths_frames"]
+    assert found.protocol.digest() == row["protocol"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("run", (0.05, 0.0, 30, 120)),
+        ("classic", (0.05, 0.0, 30, 18_000)),
+        ("modern", (0.001, 0.25, 0, 108_000)),
+    ],
+)
+def test_protocol_by_name(name: str, expected: tuple[float, ...]) -> None:
+    spec = under_protocol(tiny_spec(), name)
+    assert (
+        spec.evaluation.epsilon, spec.env.sticky_probability, spec.env.noop_max_frames,
+        spec.evaluation.max_episode_frames,
+    ) == expected  # fmt: skip
+
+
+def test_protocol_changes_nothing_of_the_agent() -> None:
+    before, after = flatten(tiny_spec()), flatten(under_protocol(tiny_spec(), "modern"))
+    assert {key for key in before if before[key] != after[key]} == set(PROTOCOL_KEYS)
+    assert not any(key.startswith(("network", "learner", "optimizer")) for key in PROTOCOL_KEYS)
+
+
+def test_both_protocols_are_two_scores_that_each_name_theirs(
+    mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dqn("eval", str(mine), "--protocol", "both", "--episodes", "2", "--json") == 0
+    classic, modern = json.loads(capsys.readouterr().out)["scores"]
+    assert (classic["protocol_name"], modern["protocol_name"]) == ("classic", "modern")
+    assert [score["protocol"]["sticky_probability"] for score in (classic, modern)] == [0.0, 0.25]
+    assert classic["protocol_digest"] != modern["protocol_digest"]
+
+
+def test_score_is_kept_and_an_older_one_is_not_overwritten(
+    mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        assert dqn("eval", str(mine), "--episodes", "2") == 0
+    first, second = sorted((mine / "evaluations").iterdir(), key=lambda path: len(path.name))
+    assert second.name == f"{first.stem}_2.json"
+    assert json.loads(first.read_text())["returns"] == json.loads(second.read_text())["returns"]
+    assert first.name in capsys.readouterr().out
+
+
+def test_no_save_writes_nothing(mine: Path) -> None:
+    before = sorted(mine.rglob("*"))
+    assert dqn("eval", str(mine), "--episodes", "1", "--no-save") == 0
+    assert sorted(mine.rglob("*")) == before
+
+
+def test_run_that_cannot_be_written_to_is_said_before_anything_is_played(
+    mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (mine / "evaluations").write_text("a file of the user's")
+    assert dqn("eval", str(mine)) == 2
+    assert f"cannot write {mine / 'evaluations'}" in capsys.readouterr().err
+
+
+def test_text_says_how_games_ended_and_under_what_fingerprint(
+    mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dqn("eval", str(mine), "--episodes", "3", "--no-save") == 0
+    digest = evaluate_checkpoint(load_frozen(mine, CPU), episodes=3).protocol.digest()
+    text = capsys.readouterr().out
+    assert f"fingerprint {digest}" in text
+    assert "by the game" in text
+    assert "by the cap" in text
+
+
+def test_human_normalised_score_names_its_table() -> None:
+    score = EvaluationScore(returns=(10.0,), lengths_frames=(4,), end_reasons=("game_over",))
+    protocol = evaluation_protocol(
+        tiny_spec(),
+        episodes=1,
+        checkpoint="last",
+        ale_version="0.12.1",
+        rom_md5="",
+    )
+    pong = CheckpointScore(name="run", score=score, protocol=protocol, reference=human_random("pong"))
+    assert pong.reference is not None
+    assert pong.reference.table == "atari57"
+    assert pong.human_normalised == pytest.approx((10 + 20.7) / (14.6 + 20.7))
+
+
+def test_toy_game_has_no_human_normalised_score(finished: Path) -> None:
+    assert evaluate_checkpoint(load_frozen(finished, CPU), episodes=1).human_normalised is None
+
+
+def test_checkpoint_of_another_game_is_refused(mine: Path, tmp_path: Path) -> None:
+    run(tmp_path / "pong", "game=pong", "env.kind=atari", "training.total_frames=260", *SHORT[1:2],
+        "evaluation.full_episodes=2")  # fmt: skip
+    latest = (tmp_path / "pong" / "checkpoints" / "latest").resolve()
+    shutil.copytree(latest, mine / "checkpoints" / "step_000000001")
+    with pytest.raises(DamagedError, match=r"is a checkpoint of pong, its run's spec says catch"):
+        load_frozen(mine / "checkpoints" / "step_000000001", CPU)
+
+
+def test_checkpoint_of_another_network_is_refused(mine: Path, tmp_path: Path) -> None:
+    run(tmp_path / "dueling", "toggles.dueling=true", "training.total_frames=260", *SHORT[1:2])
+    latest = (tmp_path / "dueling" / "checkpoints" / "latest").resolve()
+    shutil.copytree(latest, mine / "checkpoints" / "step_000000001")
+    with pytest.raises(DamagedError, match=r"is of another game or network"):
+        load_frozen(mine / "checkpoints" / "step_000000001", CPU)
