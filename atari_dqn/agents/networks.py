@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
+from atari_dqn.agents.linear import OneDnnLinear
 
 CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of each layer. Mnih et al. (2015), Methods."""
@@ -49,7 +50,7 @@ class NatureTorso(Torso):
             for place, (out, kernel, stride) in enumerate(CONVOLUTIONS)
         )
         self.num_features = HIDDEN_UNITS * streams
-        self.hidden = nn.Linear(_flat_features(frame_shape), self.num_features)
+        self.hidden = OneDnnLinear(_flat_features(frame_shape), self.num_features)
 
     def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
         """Return the features of pixels from 0 to 255."""
@@ -128,7 +129,8 @@ class QNetwork(nn.Module):
 
     def features(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
         """Return what the torso makes of stacked frames: its hidden units, after their ReLU."""
-        pixels = frames.to(self.dtype, memory_format=self.layout)
+        # in this order a pass moves bytes, not floats
+        pixels = frames.contiguous(memory_format=self.layout).to(self.dtype)
         with torch.autocast(frames.device.type, torch.bfloat16, enabled=self.bf16):
             features: Tensor = self.torso(pixels)
         return features.float()

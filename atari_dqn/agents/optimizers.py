@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer, RMSprop
+
+BLOCK_WEIGHTS = 2**18
+"""Weights of a large layer that a CPU moves at once; with their gradients and averages they fill 4 MB."""
+
+Row = tuple[Tensor, ...]
+"""A weight, its gradient and its averages."""
 
 
 def step_if(optimizer: Optimizer, finite: Tensor) -> None:
@@ -64,12 +70,16 @@ class DeepMindRMSProp(Optimizer):
         """Move every parameter that has a gradient."""
         assert closure is None, "one gradient, one step"
         for group in self.param_groups:
-            pairs = [(weight, weight.grad) for weight in group["params"] if weight.grad is not None]
-            self._move([weight for weight, _ in pairs], [gradient for _, gradient in pairs], group)
+            rows: list[Row] = [
+                (weight, weight.grad, self.state[weight]["mean"], self.state[weight]["mean_square"])
+                for weight in group["params"]
+                if weight.grad is not None
+            ]
+            for block in _blocks(rows):
+                self._move(block, group)
 
-    def _move(self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> None:
-        means = [self.state[parameter]["mean"] for parameter in parameters]
-        mean_squares = [self.state[parameter]["mean_square"] for parameter in parameters]
+    def _move(self, block: list[Row], group: dict[str, Any]) -> None:
+        parameters, gradients, means, mean_squares = (list(tensors) for tensors in zip(*block, strict=True))
         goals, decay = gradients, group["squared_gradient_decay"]
         if self.found_inf is not None:
             _zero_if(self.found_inf, gradients)
@@ -82,6 +92,22 @@ class DeepMindRMSProp(Optimizer):
         torch._foreach_add_(roots, group["eps"])
         torch._foreach_sqrt_(roots)
         torch._foreach_addcdiv_(parameters, gradients, roots, -group["lr"])
+
+
+def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
+    """Yield rows to be moved together: all at once on a GPU, which is then asked for few operations.
+
+    On a CPU a large layer is moved in pieces that stay in its cache from one operation to the next.
+    """
+    yield [row for row in rows if not _is_large(row[0])]
+    for row in rows:
+        if _is_large(row[0]):
+            pieces = (torch.split(tensor.view(-1), BLOCK_WEIGHTS) for tensor in row)
+            yield from ([piece] for piece in zip(*pieces, strict=True))
+
+
+def _is_large(weight: Tensor) -> bool:
+    return weight.device.type == "cpu" and weight.numel() > BLOCK_WEIGHTS
 
 
 def _zero_if(flag: Tensor, tensors: list[Tensor]) -> None:

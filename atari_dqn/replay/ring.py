@@ -81,7 +81,9 @@ class FrameRing:
 
     def stacks(self, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
         """Return each cell's frame behind the S − 1 before it, zero before its episode's first frame."""
-        return self.frame[self._stack_cells(cell)]
+        cells = self._stack_cells(cell)
+        # whole frames are copied: indexing with a matrix of cells would fetch them pixel by pixel
+        return self.frame.index_select(0, cells.flatten()).view(*cells.shape, *self.frame.shape[1:])
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
         """Return what the agent sees now on each lane."""

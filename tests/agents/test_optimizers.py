@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from atari_dqn.agents.optimizers import adam, deepmind_rmsprop, torch_rmsprop
+from atari_dqn.agents.optimizers import BLOCK_WEIGHTS, adam, deepmind_rmsprop, torch_rmsprop
 
 RMSPROP = {
     "learning_rate": 0.00025,
@@ -52,6 +52,18 @@ def test_rmsprop_of_torch_is_another_rule() -> None:
         {},
     )
     assert np.abs(follow(deepmind_rmsprop, RMSPROP | {"squared_gradient_decay": 0.95}) - theirs).max() > 1e-5
+
+
+def test_rmsprop_moves_a_large_layer_in_pieces_as_it_moves_a_small_one() -> None:
+    count = BLOCK_WEIGHTS + 3  # two pieces, one of them short
+    gradient = torch.from_numpy(np.random.default_rng(0).normal(size=(count, 1))).float()
+    large = nn.Parameter(torch.ones(count, 1))
+    small = [nn.Parameter(torch.ones(count // 2, 1)), nn.Parameter(torch.ones(count - count // 2, 1))]
+    optimizer = deepmind_rmsprop([large, *small], **RMSPROP)
+    for _ in range(3):
+        large.grad, small[0].grad, small[1].grad = gradient, gradient[: count // 2], gradient[count // 2 :]
+        optimizer.step()
+    assert torch.equal(large, torch.cat(small))
 
 
 def test_rmsprop_stands_still_once_the_gradient_is_zero() -> None:

@@ -1,0 +1,52 @@
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from atari_dqn.agents.linear import HAS_ONEDNN, OneDnnLinear
+
+
+@pytest.fixture
+def layer() -> OneDnnLinear:
+    torch.manual_seed(0)
+    return OneDnnLinear(70, 30)
+
+
+def both(layer: nn.Linear, x: torch.Tensor, upstream: torch.Tensor) -> list[list[torch.Tensor]]:
+    """Return output and gradients of x, weight and bias: the layer's, and those of PyTorch's own function."""
+    results = []
+    for function in (layer, lambda x: F.linear(x, layer.weight, layer.bias)):
+        x = x.detach().requires_grad_()
+        layer.zero_grad(set_to_none=True)
+        y = function(x)
+        y.backward(upstream)
+        results.append([y.detach(), x.grad, layer.weight.grad, layer.bias.grad])
+    return results
+
+
+def test_this_build_of_torch_has_the_quick_product() -> None:
+    assert HAS_ONEDNN
+
+
+def test_output_and_gradients_are_those_of_a_linear_layer(layer: OneDnnLinear) -> None:
+    x, upstream = torch.randn(32, 70), torch.randn(32, 30)
+    for ours, theirs in zip(*both(layer, x, upstream), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_a_gradient_that_is_one_number_everywhere_passes_through(layer: OneDnnLinear) -> None:
+    x = torch.randn(32, 70)
+    for ours, theirs in zip(*both(layer, x, torch.ones(()).expand(32, 30)), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_products_are_taken_in_fp32_and_in_bf16_under_autocast(layer: OneDnnLinear) -> None:
+    x = torch.randn(4, 70)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
+    assert layer(x).dtype == torch.float32
+
+
+def test_gradients_lie_in_memory_as_the_weights_do(layer: OneDnnLinear) -> None:
+    layer(torch.randn(32, 70)).sum().backward()
+    assert layer.weight.grad.stride() == layer.weight.stride()
