@@ -11,6 +11,9 @@ from atari_dqn.sizes import CUDA_CONTEXT_BYTES
 if TYPE_CHECKING:
     import torch
 
+BF16_CAPABILITY = (8, 0)
+"""CUDA compute capability from which a GPU multiplies bf16."""
+
 
 def resolve_device(name: str) -> torch.device:
     """Return the device called `auto`, `cpu`, `cuda` or `cuda:N`; `UserError` where it is not there."""
@@ -39,6 +42,24 @@ def make_repeatable(device: torch.device) -> None:
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True
+
+
+def check_precision(precision: str, device: torch.device) -> None:
+    """Refuse bf16, with a `UserError`, on a GPU that cannot multiply it. Every CPU can, if slowly."""
+    import torch
+
+    if precision != "bf16" or device.type != "cuda":
+        return
+    capability = torch.cuda.get_device_capability(device)
+    if capability < BF16_CAPABILITY:
+        raise UserError(
+            f"learner.precision is 'bf16', but {device} has compute capability {_dotted(capability)}, "
+            f"and bf16 needs {_dotted(BF16_CAPABILITY)}; set it to 'fp32'"
+        )
+
+
+def _dotted(capability: tuple[int, int]) -> str:
+    return f"{capability[0]}.{capability[1]}"
 
 
 def replay_device(choice: str, *, learner: torch.device, needed_bytes: int) -> torch.device:

@@ -1,8 +1,14 @@
+from pathlib import Path
+
 import pytest
 import torch
 
-from atari_dqn.devices import replay_device, resolve_device
+from atari_dqn.devices import check_precision, replay_device, resolve_device
 from atari_dqn.errors import UserError
+from atari_dqn.spec.loader import load_spec
+from atari_dqn.train.assembly import assemble
+
+PONG = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 
 
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,6 +51,33 @@ def test_gpu_that_is_not_there_is_a_users_error(name: str, monkeypatch: pytest.M
 def test_unknown_device_is_a_users_error(name: str) -> None:
     with pytest.raises(UserError, match=r"expected auto, cpu, cuda or cuda:N"):
         resolve_device(name)
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "capability"),
+    [
+        ("bf16", "cuda:1", (8, 0)),
+        ("bf16", "cuda:1", (9, 0)),
+        ("fp32", "cuda:1", (7, 5)),
+        ("bf16", "cpu", None),
+    ],
+)
+def test_W12_precision_that_the_device_has_is_taken(
+    precision: str, device: str, capability, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    check_precision(precision, torch.device(device))
+
+
+def test_W12_bf16_on_a_gpu_without_it_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 5))
+    spec = load_spec(PONG, ["learner.precision=bf16"]).spec
+    with pytest.raises(
+        UserError, match=r"'bf16', but cuda:1 has compute capability 7\.5, and bf16 needs 8\.0"
+    ):
+        assemble(spec, torch.device("cuda", 1))
 
 
 GB = 10**9

@@ -1,5 +1,8 @@
 import pytest
+import torch
 from tapes import Transition, make_buffer, play_tape, transitions
+
+from atari_dqn.learning import mse
 
 REWARDS = {"B": 1.0, "C": 2.0, "D": 4.0, "E": 8.0, "F": 16.0}
 
@@ -97,3 +100,12 @@ def test_discount_one_sums_rewards() -> None:
 
 def test_uniform_weights_are_one() -> None:
     assert play_tape(make_buffer(), "ABCD").sample(0).weight.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("offset", "share"), [(0, 1.0), (1, 0.5), (2, 0.25), (3, 0.0)])
+def test_W01_reward_at_each_offset_of_a_window_reaches_the_gradient(offset: int, share: float) -> None:
+    rewards = dict.fromkeys("BCDE", 0.0) | {"BCDE"[offset]: 1.0}
+    first = transitions(play_tape(make_buffer(n_step=3, gamma=0.5), "ABCDEFGH", rewards))["A"]
+    q_tm1 = torch.zeros(1, requires_grad=True)
+    mse(torch.tensor([first.r_t]) - q_tm1).sum().backward()
+    assert q_tm1.grad.item() == -share

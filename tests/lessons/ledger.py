@@ -1,0 +1,97 @@
+"""The ledger of lessons as values, and its page in docs/: `python tests/lessons/ledger.py` writes it."""
+
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+PACKAGE = TESTS.parent / "atari_dqn"
+PAGE = TESTS.parent / "docs" / "lessons.md"
+
+_HEAD = """\
+# Lessons
+
+Faults that reviewers found in four earlier systems: a DQN for Atari (D; D-ok is what they found right), a
+multi-process actor–learner (M), a world-model fine-tuning pipeline (W) and a recurrent PPO (P). Each is a
+requirement here, held by the tests of its row.
+
+That they can fail is itself tested: `pytest -m slow tests/lessons` puts each fault of the last column back
+into a copy of the package, one at a time, and the row's test must then fail. Faults and rows are kept in
+`tests/lessons/ledger.toml`, of which `python tests/lessons/ledger.py` makes this page.
+
+| row | requirement | tests | faults put back |
+|---|---|---|---|
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A way to break the package: `was`, which occurs once in `file`, becomes `becomes`."""
+
+    what: str
+    file: str
+    was: str
+    becomes: str
+    caught_by: str
+    """Node id of the test that must fail."""
+
+    def put_into(self, package: Path) -> None:
+        """Break a copy of the package."""
+        path = package / self.file
+        source = path.read_text()
+        assert source.count(self.was) == 1, f"{self.file} has changed: write the fault {self.what!r} anew"
+        path.write_text(source.replace(self.was, self.becomes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One lesson."""
+
+    id: str
+    requirement: str
+    tests: tuple[str, ...]
+    """Node ids, from tests/ on."""
+    waits: str
+    """What cannot be tested yet, and why; empty where nothing waits."""
+    faults: tuple[Fault, ...]
+
+
+def load_ledger() -> list[Row]:
+    """Return every row, in order."""
+    text = Path(__file__).with_name("ledger.toml").read_text()
+    return [_row(table) for table in tomllib.loads(text)["row"]]
+
+
+def _row(table: dict) -> Row:
+    tests = tuple(table.pop("tests", ()))
+    faults = tuple(
+        Fault(becomes=fault.pop("is"), **{"caught_by": tests[0], **fault}) for fault in table.pop("fault", ())
+    )
+    return Row(tests=tests, faults=faults, **{"waits": "", **table})
+
+
+def page(rows: Iterable[Row]) -> str:
+    """Return docs/lessons.md."""
+    return _HEAD + "".join(
+        f"| {row.id} | {row.requirement} | {_tests(row)} | {_faults(row)} |\n" for row in rows
+    )
+
+
+def _tests(row: Row) -> str:
+    waits = [f"*waits: {row.waits}*"] if row.waits else []
+    return "<br>".join([*map(_link, row.tests), *waits])
+
+
+def _link(node: str) -> str:
+    file, _, name = node.partition("::")
+    return f"[{re.sub(r'^test_', '', name)}](../tests/{file})"
+
+
+def _faults(row: Row) -> str:
+    return "<br>".join(fault.what for fault in row.faults)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(load_ledger()))
