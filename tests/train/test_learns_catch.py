@@ -32,7 +32,7 @@ CHANGES = {
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
 LEARNED = 3.0
-"""Of ten balls at least six are caught as a rule; a game is over with three missed, and chance comes to −2."""
+"""Of ten balls at least six are caught as a rule; a game is over with three missed, and chance is −2."""
 
 
 def mean_return(*overrides: str, frames: int | None = None) -> float:
