@@ -1,8 +1,7 @@
 """Fully connected layers whose fp32 products go through oneDNN.
 
-PyTorch sends fp32 matrix products on a CPU to another library than its convolutions. That one is slow on
-processors not of its maker: a minibatch's three products with the Nature network's 512 × 3,136 weights took
-2.6 ms there and 0.9 ms here (benchmarks/linear.py). bf16 products, and those of GPUs, are left as they are.
+PyTorch sends fp32 matrix products on a CPU to another library than its convolutions, and that one is slow on
+processors not of its maker (docs/decisions/0011). bf16 products, and those of GPUs, are left as they are.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """Keep a run's evidence: its spec, provenance, tables, summary and a plot, none of its weights or replay.
 
+Of paths in its command line the last part is kept: where a machine holds its files is no evidence.
+
 python docs/results/keep.py outputs/pong_quick_seed1 docs/results/pong_quick
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -26,6 +29,7 @@ def keep(run: Path, folder: Path) -> None:
     for name in KEPT:
         if (run / name).exists():  # a run that was interrupted has no summary
             shutil.copy(run / name, folder / name)
+    shorten_paths(folder / "provenance.json")
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
     episodes, evaluations, minutes = (
         read(run, table) for table in ("train_log", "eval_log", "throughput_log")
@@ -34,8 +38,16 @@ def keep(run: Path, folder: Path) -> None:
     draw(axes[1], episodes, evaluations, lambda table: minutes_of(table, minutes), "minutes, all told")
     axes[0].set_ylabel("return of a game")
     axes[0].legend(loc="upper left")
-    figure.suptitle(run.name)
+    figure.suptitle(folder.name)
     figure.savefig(folder / "learning_curve.png", dpi=110)
+
+
+def shorten_paths(provenance: Path) -> None:
+    """Cut absolute paths in the recorded command line down to their names."""
+    record = json.loads(provenance.read_text())
+    words = record["command_line"]
+    record["command_line"] = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    provenance.write_text(json.dumps(record, indent=2) + "\n")
 
 
 def read(run: Path, table: str) -> pl.DataFrame:
