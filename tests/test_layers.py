@@ -13,15 +13,15 @@ import atari_dqn
 PACKAGE = Path(atari_dqn.__file__).parent
 LAYERS = (
     {"cli"},
-    {"train", "evaluate_checkpoint", "view", "doctor", "plan_text"},
+    {"train", "evaluate_checkpoint", "view", "report", "doctor", "plan_text"},
     {"frozen"},
-    {"evaluate", "assembly", "checkpoint", "plan"},
+    {"evaluate", "assembly", "checkpoint", "plan", "comparison"},
     {"run", "scores", "gates", "reference", "traces"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
     {"spec", "hardware", "devices", "allocator"},
     {
-        "learning", "minibatch", "clock", "rng", "schedule", "registry",
+        "learning", "minibatch", "statistics", "clock", "rng", "schedule", "registry",
         "files", "human", "sizes", "cgroup",
     },
     {"__init__", "types", "errors"},

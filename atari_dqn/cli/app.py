@@ -131,6 +131,42 @@ def evaluate(
 
 
 @app.command()
+def compare(
+    run_dirs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN_DIR...", help="Runs; those that differ in their seed are one group."),
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="FRAMES", help="Compare at 50M frames, say. Default: final evaluations."),
+    ] = None,
+    to_score: Annotated[
+        float | None, typer.Option(help="Count frames and hours to this score. Default: a person's.")
+    ] = None,
+    human_table: Annotated[
+        str, typer.Option(help="Human scores to normalise by: atari57 or nature2015.")
+    ] = "atari57",
+    json: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write a row a group as CSV.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw learning curves into a .png or .svg.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write one page with tables, curves and videos.")] = None,
+) -> None:
+    """Compare runs: statistics over seeds, aggregates over games, published scores beside them."""
+    from atari_dqn.cli.compare import compare_runs as run
+
+    run(
+        run_dirs,
+        at=at,
+        to_score=to_score,
+        human_table=human_table,
+        json=json,
+        csv=csv,
+        plot=plot,
+        html=html,
+    )
+
+
+@app.command()
 def doctor() -> None:
     """Say what this machine has, and which settings suit it."""
     from atari_dqn.cli.doctor import doctor as run

@@ -80,29 +80,30 @@ def score(
 def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
     """Yield what each study has for a subject after `env_frames`: its own agent's, else plain DQN's.
 
-    Between two published points of a curve a figure is interpolated; outside of them there is none.
+    Between two published points of a curve a figure is interpolated; outside of them there is none. A single
+    figure is given whatever the frames, and they are among its differences.
     """
     for study, curve in _curves(subject):
-        figure = _at(curve, env_frames)
+        figure = (curve[0], None) if len(curve) == 1 else _at(curve, env_frames)
         if figure is None:
             continue
         point, between = figure
         yield Reference(
             study=study,
             agent=point.agent,
-            env_frames=env_frames,
+            env_frames=point.env_frames,
             mean=point.mean,
             lowest=point.lowest,
             highest=point.highest,
             n=point.n,
             between_frames=between,
-            differences=tuple(differences(subject, study, point.agent)),
+            differences=(*differences(subject, study, point.agent), *_other_frames(point, env_frames)),
         )
 
 
-def curve(subject: Subject, study: str) -> tuple[Figure, ...]:
-    """Return the published points of a study for a subject, in the order of frames."""
-    return next((points for found, points in _curves(subject) if found.name == study), ())
+def curve(game: str, study: str, agent: str) -> tuple[Figure, ...]:
+    """Return the published points of a study's agent on a game, in the order of frames."""
+    return tuple(figure for figure in figures(game) if (figure.study, figure.agent) == (study, agent))
 
 
 def differences(subject: Subject, study: Study, agent: str) -> Iterator[str]:
@@ -119,6 +120,11 @@ def differences(subject: Subject, study: Study, agent: str) -> Iterator[str]:
     for field, theirs in study.protocol.items():
         if field in _WORDS and ours[field] != theirs and not _unreached_cap(subject, field, theirs):
             yield f"{_WORDS[field]} {_shown(theirs)}"
+
+
+def _other_frames(figure: Figure, env_frames: int) -> Iterator[str]:
+    if figure.env_frames != env_frames:
+        yield f"after {figure.env_frames:,} frames"
 
 
 def _unreached_cap(subject: Subject, field: str, theirs: int) -> bool:

@@ -15,6 +15,8 @@ Measure = Literal["evaluation", "training"]
 
 DEFAULT_HUMAN_TABLE = "atari57"
 """The table that most papers since 2016 normalise by: 57 games, 30 minutes each."""
+HUMAN_TABLES = (DEFAULT_HUMAN_TABLE, "nature2015")
+"""The tables in use; the second is of Mnih et al. (2015): 49 games, 5 minutes each."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from atari_dqn.spec.keys import KEYS, Scalar, flatten
 from atari_dqn.spec.schema import Spec
 
-_FREE_SECTIONS = frozenset({"gates", "system"})
+FREE_SECTIONS = frozenset({"gates", "system"})
 """They cannot change what is learned. A gate that halts ends a run; one that ended by itself met none."""
 
 
@@ -19,7 +19,7 @@ def spec_digest(spec: Spec) -> str:
 
     A key that does not apply is left out, so that adding a part to the schema moves no digest.
     """
-    values = {key: value for key, value in flatten(spec).items() if KEYS[key].section not in _FREE_SECTIONS}
+    values = {key: value for key, value in flatten(spec).items() if KEYS[key].section not in FREE_SECTIONS}
     return hashlib.sha256(canonical_json(values).encode()).hexdigest()
 
 

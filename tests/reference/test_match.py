@@ -48,8 +48,15 @@ def test_figure_between_two_points_is_interpolated_and_says_between_which():
 
 
 @pytest.mark.parametrize("env_frames", [999_999, 200_000_001])
-def test_outside_of_the_published_points_there_is_no_reference(env_frames: int):
-    assert match.score("pong", env_frames, TRACK_A) is None
+def test_outside_of_the_published_points_a_curve_has_no_figure(env_frames: int):
+    found = studies_of(Subject(game="pong", agent="dqn", protocol=TRACK_A), env_frames)
+    assert not {"nnabla_dqn", "dopamine_jax"} & set(found)
+
+
+def test_single_figure_of_other_frames_says_so():
+    best = dataclasses.replace(TRACK_A, checkpoint="best")
+    found = studies_of(Subject(game="pong", agent="dqn", protocol=best), 50_000_000)
+    assert found["mnih2015"] == ("after 200,000,000 frames",)
 
 
 def test_game_that_nobody_published_has_no_reference():

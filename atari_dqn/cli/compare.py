@@ -1,0 +1,95 @@
+"""`dqn compare`."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from atari_dqn.comparison.compare import Comparison, compare
+from atari_dqn.comparison.document import comparison_csv, comparison_document
+from atari_dqn.errors import UserError
+from atari_dqn.files import json_document, write_atomically
+from atari_dqn.reference.tables import HUMAN_TABLES
+from atari_dqn.view.comparison import comparison_view
+
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+_FRAMES = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([kM]?)", re.IGNORECASE)
+
+
+def compare_runs(
+    paths: Sequence[Path],
+    *,
+    at: str | None,
+    to_score: float | None,
+    human_table: str,
+    json: Path | None,
+    csv: Path | None,
+    plot: Path | None,
+    html: Path | None,
+) -> None:
+    """Compare runs; print the tables and write the files that are asked for."""
+    wanted = ((json, _write_json), (csv, _write_csv), (plot, _write_plot), (html, _write_html))
+    outputs = [(path, write) for path, write in wanted if path is not None]
+    _refuse_outputs([path for path, _ in outputs])
+    _check_options(to_score, human_table)
+    if plot is not None:
+        from atari_dqn.report.plot import require_plotting
+
+        require_plotting(plot)
+    comparison = compare(paths, at_frames=parse_frames(at), to_score=to_score, human_table=human_table)
+    Console().print(comparison_view(comparison))
+    for path, write in outputs:
+        write(comparison, path)
+
+
+def parse_frames(text: str | None) -> int | None:
+    """Return a number of frames, written as `50_000_000`, `50M` or `820k`; `UserError` for anything else."""
+    if text is None:
+        return None
+    match = _FRAMES.fullmatch(text.strip())
+    if match is None:
+        raise UserError(f"--at {text!r}: expected a number of frames, as 50_000_000, 50M or 820k")
+    return round(float(re.sub("[_,]", "", match[1])) * _UNITS[match[2].lower()])
+
+
+def _check_options(to_score: float | None, human_table: str) -> None:
+    if to_score is not None and not math.isfinite(to_score):
+        raise UserError(f"--to-score {to_score}: expected a finite score")
+    if human_table not in HUMAN_TABLES:
+        raise UserError(f"--human-table {human_table!r}: expected {' or '.join(HUMAN_TABLES)}")
+
+
+def _refuse_outputs(paths: Sequence[Path]) -> None:
+    """Raise a `UserError` for an output that exists, is named twice, or has no folder to lie in."""
+    for place, path in enumerate(paths):
+        if path in paths[:place]:
+            raise UserError(f"{path} is named twice; name another file for each output")
+        if os.path.lexists(path):
+            raise UserError(f"{path} exists and is never overwritten; remove it, or name another file")
+        if not path.parent.is_dir():
+            raise UserError(f"{path}: the folder {path.parent} is not there; make it, or name another file")
+
+
+def _write_json(comparison: Comparison, path: Path) -> None:
+    write_atomically(path, json_document(comparison_document(comparison)))
+
+
+def _write_csv(comparison: Comparison, path: Path) -> None:
+    write_atomically(path, comparison_csv(comparison).encode())
+
+
+def _write_plot(comparison: Comparison, path: Path) -> None:
+    from atari_dqn.report.plot import draw
+
+    draw(comparison, path)
+
+
+def _write_html(comparison: Comparison, path: Path) -> None:
+    from atari_dqn.report.page import page
+
+    write_atomically(path, page(comparison, folder=path.parent).encode())

@@ -1,0 +1,99 @@
+"""What a reader of a comparison must know before believing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from atari_dqn.comparison.aggregate import Aggregate
+from atari_dqn.comparison.group import Group
+from atari_dqn.comparison.score import GroupScore
+from atari_dqn.protocol import Protocol
+
+Scored = tuple[Group, GroupScore, GroupScore]
+"""A group with its last and its best score."""
+
+_FEW_SEEDS = 3
+_ILL_CONDITIONED = {"video_pinball", "double_dunk"}
+"""Games on which people score so near to chance that a normalised score says little."""
+
+
+def warnings_of(
+    scored: Sequence[Scored], aggregates: Sequence[Aggregate], protocols: Mapping[str, Protocol]
+) -> Iterator[str]:
+    """Yield warnings, those of single groups first."""
+    for group, last, best in scored:
+        yield from _group_warnings(group, last, best)
+    for game in dict.fromkeys(group.game for group, _, _ in scored):
+        members = [each for each in scored if each[0].game == game]
+        yield from _missing_seeds(game, [group for group, _, _ in members])
+        yield from _mixed_protocols(game, [last for _, last, _ in members], protocols)
+        yield from _mixed_tracks(game, [group for group, _, _ in members])
+    for aggregate in aggregates:
+        yield from (f"{aggregate.method.label}, human-normalised: {note}" for note in aggregate.notes)
+    for game in sorted(_ILL_CONDITIONED & {game for each in aggregates for game in each.games}):
+        yield f"{game}: people score so near to chance that its normalised score says little"
+
+
+def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterator[str]:
+    name = f"{group.game} {group.method.label}"
+    yield from (f"{name}: {note}" for note in group.notes)
+    yield from (
+        f"{name}: seed {seed} {reason}; it is not in the scores" for seed, reason in last.absent.items()
+    )
+    for seed, reason in best.absent.items():
+        if seed not in last.absent:
+            yield f"{name}: seed {seed}, best: {reason}"
+    if not last.n:
+        reached = min(run.reached_frames for run in group.runs)
+        remedy = f"; `--at {reached:_}` compares what all of its runs have" if reached else ""
+        yield f"{name}: no run has a score here{remedy}"
+    elif last.n < _FEW_SEEDS:
+        yield f"{name}: n = {last.n}: fewer than {_FEW_SEEDS} seeds tell little of the spread"
+    yield from _lengths(name, group)
+    if group.method.track_label.endswith("*"):
+        deviations = group.runs[0].deviations
+        yield f"{name}: marked {group.method.track_label}: deviates from its track in {', '.join(deviations)}"
+
+
+def _lengths(name: str, group: Group) -> Iterator[str]:
+    ends = {run.final_frames for run in group.runs if run.finished}
+    if len(ends) > 1:
+        told = ", ".join(f"{frames:,}" for frames in sorted(ends))
+        yield f"{name}: finished runs are of unequal length ({told} frames): all are compared at the shortest"
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return "seed" if len(seeds) == 1 else "seeds"
+
+
+def _missing_seeds(game: str, groups: Sequence[Group]) -> Iterator[str]:
+    every = {run.seed for group in groups for run in group.runs}
+    for group in groups:
+        missing = sorted(every - {run.seed for run in group.runs})
+        if missing:
+            seeds = ", ".join(str(seed) for seed in missing)
+            yield f"{game} {group.method.label}: without {_seeds(missing)} {seeds}, which other groups have"
+
+
+def _mixed_protocols(
+    game: str, scores: Sequence[GroupScore], protocols: Mapping[str, Protocol]
+) -> Iterator[str]:
+    digests = list(dict.fromkeys(digest for score in scores for digest in score.protocol_digests))
+    unknown = [digest for digest in digests if digest not in protocols]
+    if unknown:
+        yield f"{game}: protocol {', '.join(unknown)} is in no run's provenance: its scores may not compare"
+    known = [asdict(protocols[digest]) for digest in digests if digest in protocols]
+    fields = [field for field in (known[0] if known else ()) if len({each[field] for each in known}) > 1]
+    if fields:
+        told = "; ".join(
+            f"{field} {' | '.join(str(v) for v in dict.fromkeys(e[field] for e in known))}"
+            for field in fields
+        )
+        yield f"{game}: scores of different protocols stand in one table ({told})"
+
+
+def _mixed_tracks(game: str, groups: Sequence[Group]) -> Iterator[str]:
+    tracks = sorted({group.method.track_label.rstrip("*") for group in groups})
+    if len(tracks) > 1:
+        yield f"{game}: tracks {' and '.join(tracks)} stand in one table; no one claim is about both"

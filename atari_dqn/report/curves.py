@@ -1,0 +1,119 @@
+"""Learning curves of a comparison: evaluations over frames, and published ones beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atari_dqn.comparison.beside import Beside
+from atari_dqn.comparison.compare import GroupResult
+from atari_dqn.comparison.load import Run
+from atari_dqn.reference.match import curve
+from atari_dqn.statistics import CONFIDENCE, RESAMPLES, SEED
+
+Frames = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningCurve:
+    """A line with a band. i64[T], f64[T] each; the band of a single seed or number is the line itself."""
+
+    label: str
+    frames: Frames
+    mean: Values
+    low: Values
+    high: Values
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupCurve(LearningCurve):
+    """The mean over seeds where every seed was evaluated, with its 95 % interval."""
+
+    seeds: dict[int, tuple[Frames, Values]]
+    """Each seed's own evaluations, as far as they go."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedCurve(LearningCurve):
+    """A published curve, from its lowest to its highest seed."""
+
+    same_protocol: bool
+
+
+def group_curves(results: Sequence[GroupResult]) -> list[GroupCurve]:
+    """Return the curve of each group. A frame at which a seed has no number has no mean."""
+    return [_group_curve(result) for result in results]
+
+
+def published_curves(results: Sequence[GroupResult]) -> list[PublishedCurve]:
+    """Return the published curves that stand beside the groups, each once, up to the groups' last frame."""
+    last_frames = max((run.reached_frames for result in results for run in result.group.runs), default=0)
+    found: dict[str, PublishedCurve] = {}
+    for result in results:
+        for each in result.beside:
+            drawn = _published(result, each, last_frames)
+            if drawn is not None:
+                found.setdefault(drawn.label, drawn)
+    return list(found.values())
+
+
+def _group_curve(result: GroupResult) -> GroupCurve:
+    group = result.group
+    by_seed = {run.seed: dict(_points(run)) for run in group.runs}
+    shared = sorted(set.intersection(*(set(points) for points in by_seed.values())))
+    values = np.array([[points[frames] for frames in shared] for points in by_seed.values()], np.float64)
+    low, high = _band(values)
+    return GroupCurve(
+        label=f"{group.method.label} {group.method.track_label}, n = {len(group.runs)}",
+        frames=np.array(shared, np.int64),
+        mean=values.mean(axis=0),
+        low=low,
+        high=high,
+        seeds={
+            seed: (np.array(list(points), np.int64), np.array(list(points.values()), np.float64))
+            for seed, points in by_seed.items()
+        },
+    )
+
+
+def _points(run: Run) -> Iterator[tuple[int, float]]:
+    """Yield frames and mean return of evaluations that have a number; of two at a frame the later counts."""
+    for evaluation in run.evaluations:
+        if np.isfinite(evaluation.mean_return):
+            yield evaluation.env_frames, evaluation.mean_return
+
+
+def _band(values: Values) -> tuple[Values, Values]:
+    """Return the bootstrap interval of the mean at each frame. f64[N, T] → f64[T], f64[T]."""
+    if len(values) == 1 or not values.size:
+        return values.mean(axis=0), values.mean(axis=0)
+    drawn = np.random.default_rng(SEED).integers(0, len(values), size=(RESAMPLES, len(values)))
+    weights = np.stack([(drawn == row).mean(axis=1) for row in range(len(values))], axis=1)
+    tail = 50 * (1 - CONFIDENCE)
+    low, high = np.percentile(weights @ values, [tail, 100 - tail], axis=0)
+    return low, high
+
+
+def _published(result: GroupResult, each: Beside, last_frames: int) -> PublishedCurve | None:
+    reference = each.reference
+    points = curve(result.group.game, reference.study.name, reference.agent)
+    if len(points) < 2:
+        return None
+    beyond = next(
+        (place for place, point in enumerate(points) if point.env_frames >= last_frames), len(points)
+    )
+    within = points[: beyond + 1]
+    differs = f"; {', '.join(reference.differences)}" if reference.differences else ""
+    measure = ", training games" if each.measure == "training" else ""
+    return PublishedCurve(
+        label=f"{reference.study.title}: {reference.agent}, n = {reference.n}{measure}{differs}",
+        same_protocol=not reference.differences,
+        frames=np.array([point.env_frames for point in within], np.int64),
+        mean=np.array([point.mean for point in within]),
+        low=np.array([point.mean if point.lowest is None else point.lowest for point in within]),
+        high=np.array([point.mean if point.highest is None else point.highest for point in within]),
+    )

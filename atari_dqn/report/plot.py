@@ -1,0 +1,93 @@
+"""Learning curves as a picture: a panel a game, PNG or SVG. Needs the extra `plot`."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from atari_dqn.comparison.compare import Comparison
+from atari_dqn.errors import UserError
+from atari_dqn.files import write_atomically
+from atari_dqn.human import count
+from atari_dqn.report.curves import GroupCurve, PublishedCurve, group_curves, published_curves
+from atari_dqn.report.palette import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_FORMATS = {".png", ".svg"}
+_PANEL_INCHES = (6.4, 4.2)
+_MAX_COLUMNS = 3
+_PUBLISHED_STYLES = ("--", "-.", ":")
+
+
+def require_plotting(path: Path) -> None:
+    """Raise the `UserError` of a picture that could not be drawn, before any work is done."""
+    if path.suffix.lower() not in _FORMATS:
+        raise UserError(f"--plot {path}: found the ending {path.suffix!r}, expected .png or .svg")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise UserError("--plot needs matplotlib; install it with `pip install 'atari-dqn[plot]'`") from None
+
+
+def draw(comparison: Comparison, path: Path) -> None:
+    """Write the learning curves of a comparison to a .png or .svg file."""
+    # A figure without pyplot: no display, no global state.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    games = comparison.games
+    columns = min(_MAX_COLUMNS, math.ceil(math.sqrt(len(games))))
+    rows = math.ceil(len(games) / columns)
+    figure = Figure(figsize=(columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1]), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(rows, columns, squeeze=False).flatten()
+    for game, axes in zip(games, panels, strict=False):
+        _panel(axes, comparison, game)
+    for axes in panels[len(games) :]:
+        axes.set_visible(False)
+    write_atomically(path, _encoded(figure, path.suffix.lower().removeprefix(".")))
+
+
+def _panel(axes: Axes, comparison: Comparison, game: str) -> None:
+    results = comparison.of_game(game)
+    for place, curve in enumerate(published_curves(results)):
+        _draw_published(axes, curve, _PUBLISHED_STYLES[place % len(_PUBLISHED_STYLES)])
+    for place, group in enumerate(group_curves(results)):
+        _draw_group(axes, group, COLOURS[place % len(COLOURS)])
+    last_frames = max(run.reached_frames for result in results for run in result.group.runs)
+    axes.set_xlim(0, max(1, last_frames) * 1.02)
+    axes.set_title(game, loc="left", fontweight="bold")
+    axes.set_xlabel("emulator frames")
+    axes.set_ylabel("return of an evaluation, unclipped")
+    axes.xaxis.set_major_formatter(lambda frames, _: count(frames))
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize="x-small", frameon=False)
+
+
+def _draw_group(axes: Axes, curve: GroupCurve, colour: str) -> None:
+    for frames, values in curve.seeds.values():
+        axes.plot(frames, values, color=colour, alpha=0.35, linewidth=0.8)
+    axes.fill_between(curve.frames, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
+    axes.plot(curve.frames, curve.mean, color=colour, linewidth=2, label=curve.label)
+
+
+def _draw_published(axes: Axes, curve: PublishedCurve, style: str) -> None:
+    axes.fill_between(curve.frames, curve.low, curve.high, color="0.5", alpha=0.15, linewidth=0)
+    axes.plot(curve.frames, curve.mean, color="0.35", linestyle=style, linewidth=1.2, label=curve.label)
+
+
+def _encoded(figure: Figure, kind: str) -> bytes:
+    """Return the picture's bytes, the same each time."""
+    buffer = io.BytesIO()
+    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"Software": None}
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "atari_dqn"}):
+        figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
+    return buffer.getvalue()

@@ -1,0 +1,145 @@
+"""Statistics of scores over seeds and games, defined as in rliable (Agarwal et al. 2021).
+
+Legend: R resamples, N runs (seeds), M games. Scores are f64[..., N, M], a run a row. Every statistic reduces
+the last two axes, so that it takes one matrix of scores or a batch of resampled ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scores = NDArray[np.float64]
+Statistic = Callable[[Scores], Scores]
+
+RESAMPLES = 2_000
+CONFIDENCE = 0.95
+SEED = 0
+"""Of every bootstrap: intervals are a function of the scores alone."""
+_CHUNK_SCORES = 2_000_000
+"""Resampled scores held at once: 16 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A bootstrap percentile interval."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A statistic with its interval; None where a single run can tell of no spread."""
+
+    value: float
+    interval: Interval | None
+
+
+def mean(scores: Scores) -> Scores:
+    """Return the mean over games of each game's mean over runs. f64[..., N, M] → f64[...]."""
+    return np.asarray(scores.mean(axis=-2).mean(axis=-1))
+
+
+def median(scores: Scores) -> Scores:
+    """Return the median over games of each game's mean over runs. f64[..., N, M] → f64[...]."""
+    return np.asarray(np.median(scores.mean(axis=-2), axis=-1))
+
+
+def median_run(scores: Scores) -> Scores:
+    """Return the median over all runs of all games: for one game, of its runs. f64[..., N, M] → f64[...]."""
+    return np.asarray(np.median(_pooled(scores), axis=-1))
+
+
+def iqm(scores: Scores) -> Scores:
+    """Return the mean of the middle half of all runs of all games. f64[..., N, M] → f64[...].
+
+    A quarter of the scores, rounded down, is cut off at each end.
+    """
+    pooled = np.sort(_pooled(scores), axis=-1)
+    cut = pooled.shape[-1] // 4
+    return np.asarray(pooled[..., cut : pooled.shape[-1] - cut].mean(axis=-1))
+
+
+def optimality_gap(scores: Scores) -> Scores:
+    """Return by how much scores fall short of 1 on average, where more than 1 counts as 1. → f64[...]."""
+    return np.asarray(1.0 - np.minimum(scores, 1.0).mean(axis=(-2, -1)))
+
+
+def probability_of_improvement(left: Scores, right: Scores) -> Scores:
+    """Return the chance that a run of `left` beats one of `right` on a game, over games; ties count half.
+
+    f64[..., N, M], f64[..., K, M] → f64[...]. The Mann–Whitney U statistic over N·K, per game.
+    """
+    ours, theirs = left[..., :, None, :], right[..., None, :, :]
+    wins = (ours > theirs) + 0.5 * (ours == theirs)
+    return np.asarray(wins.mean(axis=(-3, -2)).mean(axis=-1))
+
+
+def estimates(
+    scores: Scores, statistics: Mapping[str, Statistic], *, resamples: int = RESAMPLES, seed: int = SEED
+) -> dict[str, Estimate]:
+    """Return each statistic of f64[N, M] with its stratified bootstrap interval.
+
+    Runs are drawn with replacement within each game. All statistics see the same resamples.
+    """
+    values = {name: [statistic(scores)[None]] for name, statistic in statistics.items()}
+    if len(scores) > 1:
+        rng = np.random.default_rng(seed)
+        for count in _chunks(resamples, scores.size):
+            drawn = _resampled(scores, rng.integers(0, len(scores), size=(count, *scores.shape)))
+            for name, statistic in statistics.items():
+                values[name].append(statistic(drawn))
+    return {name: _estimate(np.concatenate(parts)) for name, parts in values.items()}
+
+
+def improvement(left: Scores, right: Scores, *, resamples: int = RESAMPLES, seed: int = SEED) -> Estimate:
+    """Return the probability that `left` improves on `right`, its interval from independent resamples.
+
+    f64[N, M], f64[K, M]; the columns are the same games.
+    """
+    values = [probability_of_improvement(left, right)[None]]
+    if min(len(left), len(right)) > 1:
+        rng = np.random.default_rng(seed)
+        for count in _chunks(resamples, left.size * len(right)):
+            ours, theirs = _drawn_in_turn(rng, left, right, count)
+            values.append(probability_of_improvement(_resampled(left, ours), _resampled(right, theirs)))
+    return _estimate(np.concatenate(values))
+
+
+def _estimate(values: Scores) -> Estimate:
+    """Return the first value with the interval of the others, if there are any."""
+    if len(values) == 1:
+        return Estimate(float(values[0]), None)
+    tail = 50 * (1 - CONFIDENCE)
+    low, high = np.percentile(values[1:], [tail, 100 - tail])
+    return Estimate(float(values[0]), Interval(float(low), float(high)))
+
+
+def _resampled(scores: Scores, indices: NDArray[np.int64]) -> Scores:
+    """f64[N, M], i64[R, N, M] → f64[R, N, M]: each game's runs by index."""
+    return np.take_along_axis(scores[None], indices, axis=1)
+
+
+def _drawn_in_turn(
+    rng: np.random.Generator, left: Scores, right: Scores, count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw indices of both sides, a resample after another: i64[R, N, M] and i64[R, K, M]."""
+    if left.shape == right.shape:  # one call draws the same numbers, and is many times quicker
+        both = rng.integers(0, len(left), size=(count, 2, *left.shape))
+        return both[:, 0], both[:, 1]
+    draws = [[rng.integers(0, len(side), size=side.shape) for side in (left, right)] for _ in range(count)]
+    return np.stack([draw[0] for draw in draws]), np.stack([draw[1] for draw in draws])
+
+
+def _pooled(scores: Scores) -> Scores:
+    return scores.reshape(*scores.shape[:-2], -1)
+
+
+def _chunks(resamples: int, size: int) -> list[int]:
+    """Return how many resamples to hold at once, until all are drawn."""
+    each = max(1, _CHUNK_SCORES // size)
+    return [min(each, resamples - done) for done in range(0, resamples, each)]

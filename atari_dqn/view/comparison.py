@@ -1,0 +1,193 @@
+"""A comparison in a terminal of 80 columns: the groups of each game, what belongs beside them, and warnings.
+
+A group has a line of its own for its name, so that the figures below it keep their columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from atari_dqn.comparison.aggregate import Aggregate, Improvement
+from atari_dqn.comparison.beside import Beside
+from atari_dqn.comparison.compare import Comparison, GroupResult
+from atari_dqn.comparison.group import Method
+from atari_dqn.comparison.pace import Pace
+from atari_dqn.human import count, score
+from atari_dqn.statistics import RESAMPLES, Estimate
+
+_VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
+_CELL_WIDTH = 16
+"""Five columns make 80; the widest cell is an interval as `[-12.3k, -10.1k]`."""
+_INDENT = 2
+
+
+def comparison_view(comparison: Comparison) -> RenderableType:
+    """Return everything a comparison says, top down: games, aggregates, warnings, protocols."""
+    parts: list[RenderableType] = []
+    for game in comparison.games:
+        parts += _game(comparison, game)
+    parts += _over_games(comparison)
+    parts += _legend(comparison)
+    return Group(*parts)
+
+
+def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
+    results = comparison.of_game(game)
+    yield from _title(game, "unclipped returns; [95 % intervals]")
+    yield _cells("mean", "median", "IQM", "quartiles", "best", style="dim")
+    for result in results:
+        yield _name(result.group.method, *_circumstances(result))
+        yield from _scores(result)
+        if result.pace is not None:
+            yield _indented(_pace(result.pace, result.group.game, asked=comparison.to_score is not None))
+        yield from (_beside(each) for each in result.beside)
+
+
+def _circumstances(result: GroupResult) -> Iterator[str]:
+    """Yield how many seeds were evaluated when and under which protocol."""
+    last = result.last
+    yield f"n = {last.n}" if not last.absent else f"n = {last.n} of {last.n + len(last.absent)}"
+    if last.n:
+        kinds = sorted({each.kind for each in last.evaluations.values()})
+        yield f"{' and '.join(kinds)} evaluation at {count(last.env_frames)}"
+        yield f"protocol {', '.join(last.protocol_digests)}"
+
+
+def _scores(result: GroupResult) -> Iterator[RenderableType]:
+    last, best = result.last, result.best
+    estimates = [
+        *(last.estimates.get(name) for name in ("mean", "median", "iqm")),
+        best.estimates.get("mean"),
+    ]
+    values = [_value(estimate) for estimate in estimates]
+    intervals = [_interval(estimate) for estimate in estimates]
+    low, high = map(score, last.quartiles) if last.quartiles else ("-", "")
+    yield _cells(*values[:3], low, values[3])
+    if any(intervals) or high:
+        yield _cells(*intervals[:3], high, intervals[3], style="dim")
+
+
+def _pace(pace: Pace, game: str, *, asked: bool) -> str:
+    whose = "" if asked else f", a person's score on {game},"
+    if not math.isfinite(pace.median_frames):
+        return f"{score(pace.score)}{whose} not yet: reached by {pace.reached} of {pace.runs} seeds"
+    hours = f" and {pace.median_hours:,.1f} hours" if math.isfinite(pace.median_hours) else ""
+    reached = "" if pace.reached == pace.runs else f"; reached by {pace.reached} of {pace.runs} seeds"
+    return f"{score(pace.score)}{whose} after {count(pace.median_frames)} frames{hours} (median{reached})"
+
+
+def _beside(each: Beside) -> RenderableType:
+    reference = each.reference
+    spread = ""
+    if reference.lowest is not None and reference.highest is not None:
+        spread = f" ({score(reference.lowest)} to {score(reference.highest)})"
+    verdict = each.verdict or "beside"
+    text = Text(verdict, _VERDICT_STYLES.get(verdict, "yellow"))
+    text.append(f" {score(reference.mean)}{spread} of {_by(each)}", "default")
+    if each.measure == "training":
+        text.append(f"; training games here: {score(each.score)}")
+    if reference.differences:
+        text.append(f"; another protocol: {', '.join(reference.differences)}", style="yellow")
+    return _indented(text)
+
+
+def _by(each: Beside) -> str:
+    reference = each.reference
+    seeds = f"{reference.n} seed{'s' * (reference.n != 1)}" if reference.n else "seeds not stated"
+    between = ""
+    if reference.between_frames:
+        between = f", between {' and '.join(count(frames) for frames in reference.between_frames)}"
+    return f"{reference.agent}, {seeds}, at {count(reference.env_frames)}{between}; {reference.study.title}"
+
+
+def _over_games(comparison: Comparison) -> Iterator[RenderableType]:
+    if comparison.aggregates:
+        games = len(comparison.aggregates[0].games)
+        about = f"over {games} game{'s' * (games > 1)}; 0 is random, 1 a person ({comparison.human_table})"
+        yield from _title("human-normalised", about)
+        yield _cells("IQM", "mean", "median", "optimality gap", style="dim")
+        for aggregate in comparison.aggregates:
+            yield from _aggregate(aggregate)
+    if comparison.improvements:
+        yield from _title("probability of improvement", f"over {comparison.improvements[0].over.label}")
+        for improvement in comparison.improvements:
+            yield _improvement(improvement)
+
+
+def _aggregate(aggregate: Aggregate) -> Iterator[RenderableType]:
+    estimates = [aggregate.estimates[name] for name in ("iqm", "mean", "median", "optimality_gap")]
+    yield _name(aggregate.method, f"n = {aggregate.n}")
+    yield _cells(*(f"{estimate.value:.3f}" for estimate in estimates))
+    intervals = [estimate.interval for estimate in estimates]
+    if any(intervals):
+        yield _cells(
+            *(f"[{each.low:.3f}, {each.high:.3f}]" if each else "" for each in intervals), style="dim"
+        )
+
+
+def _improvement(improvement: Improvement) -> RenderableType:
+    probability = improvement.probability
+    interval = probability.interval
+    told = f"{probability.value:.2f}" + (f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else "")
+    return _name(improvement.method, told, "on " + ", ".join(improvement.games))
+
+
+def _legend(comparison: Comparison) -> Iterator[RenderableType]:
+    if comparison.warnings:
+        yield from _title("beware", "")
+        yield from (_item(warning, "▲", "yellow") for warning in comparison.warnings)
+    yield from _title("protocols", "")
+    yield from (_item(words.short(), digest, "dim") for digest, words in comparison.protocols.items())
+    yield Text(
+        f"\nn: seeds. Intervals: stratified bootstrap over seeds, percentiles, {RESAMPLES:,} resamples. IQM: "
+        "mean of the middle half. Best: mean over seeds of the best full evaluation, a maximum and so biased "
+        "upwards.",
+        style="dim",
+    )
+
+
+def _title(title: str, about: str) -> Iterator[RenderableType]:
+    yield Text.assemble((f"\n{title}", "bold"), (f"  {about}", "dim"))
+    yield Rule(style="dim")
+
+
+def _item(text: str, mark: str, style: str) -> RenderableType:
+    item = Table.grid(padding=(0, 1, 0, 0))
+    item.add_row(Text(mark, style=style), Text(text))
+    return item
+
+
+def _name(method: Method, *about: str) -> Text:
+    return Text.assemble(
+        (method.label, "bold cyan"), (f"  {method.track_label} · {' · '.join(about)}", "dim")
+    )
+
+
+def _cells(*texts: str, style: str = "") -> RenderableType:
+    """Return a line of figures, each in its column."""
+    return Text("".join(f"{text:>{_CELL_WIDTH}}" for text in texts), style=style)
+
+
+def _indented(text: Text | str) -> RenderableType:
+    return Padding(text, (0, 0, 0, _INDENT))
+
+
+def _value(estimate: Estimate | None) -> str:
+    return "-" if estimate is None else score(estimate.value)
+
+
+def _interval(estimate: Estimate | None) -> str:
+    interval = estimate.interval if estimate else None
+    return "" if interval is None else f"[{_end(interval.low)}, {_end(interval.high)}]"
+
+
+def _end(value: float) -> str:
+    """Return an interval's end in few characters: from 10,000 in thousands."""
+    return count(value) if abs(value) >= 10_000 else score(value)

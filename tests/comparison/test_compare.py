@@ -1,0 +1,252 @@
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atari_dqn.comparison.compare import Comparison, GroupResult, compare
+from atari_dqn.errors import DamagedError, UserError
+from runs import make_run
+
+NAN = math.nan
+
+
+def compared(*paths: Path, **options: Any) -> Comparison:
+    return compare(paths, **{"human_table": "atari57", **options})
+
+
+def only(*paths: Path, **options: Any) -> GroupResult:
+    (result,) = compared(*paths, **options).results
+    return result
+
+
+@pytest.fixture
+def seeds(tmp_path: Path) -> list[Path]:
+    """Three seeds of Track A on Pong, evaluated four times."""
+    finals = {1: 10.0, 2: 12.0, 3: 20.0}
+    return [
+        make_run(tmp_path / f"s{seed}", [-20.0, -5.0, 15.0, final], overrides=[f"seed={seed}"])
+        for seed, final in finals.items()
+    ]
+
+
+def test_runs_that_differ_in_their_seed_alone_are_one_group(seeds: list[Path]):
+    result = only(*seeds)
+    assert [run.seed for run in result.group.runs] == [1, 2, 3]
+    assert (result.last.n, result.last.values) == (3, [10.0, 12.0, 20.0])
+
+
+def test_statistics_are_over_the_final_scores(seeds: list[Path]):
+    last = only(*seeds).last
+    assert {name: estimate.value for name, estimate in last.estimates.items()} == {
+        "mean": 14.0, "median": 12.0, "iqm": 14.0,
+    }  # fmt: skip
+    assert last.quartiles == (11.0, 16.0)
+    assert last.env_frames == 2_000_000
+
+
+def test_best_is_of_each_seed_its_maximum(seeds: list[Path]):
+    assert only(*seeds).best.values == [15.0, 15.0, 20.0]
+
+
+def test_at_a_frame_the_latest_evaluation_before_it_counts(seeds: list[Path]):
+    result = only(*seeds, at_frames=1_200_000)
+    assert (result.last.values, result.last.env_frames) == ([-5.0, -5.0, -5.0], 1_000_000)
+    assert result.best.values == [-5.0, -5.0, -5.0]
+
+
+def test_another_key_is_another_group_named_by_it(seeds: list[Path], tmp_path: Path):
+    double = make_run(tmp_path / "double", [0.0], overrides=["seed=1", "toggles.double=true"])
+    labels = [result.group.method.label for result in compared(*seeds, double).results]
+    assert labels == ["trackA double=false", "trackA double=true"]
+
+
+def test_keys_that_cannot_change_results_are_no_other_group(seeds: list[Path], tmp_path: Path):
+    other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4", "system.workers=2"])
+    assert only(*seeds, other).last.n == 4
+
+
+def test_a_path_that_is_named_twice_counts_once(seeds: list[Path]):
+    assert only(*seeds, seeds[0]).last.n == 3
+
+
+def test_a_seed_that_was_run_twice_counts_once_and_says_so(seeds: list[Path], tmp_path: Path):
+    again = make_run(tmp_path / "again", [0.0, 0.0], overrides=["seed=1"])
+    comparison = compared(*seeds, again)
+    assert comparison.results[0].last.n == 3
+    assert warned(comparison, f"seed 1 was run twice: {seeds[0]} counts, {again} is left out")
+
+
+def warned(comparison: Comparison, text: str) -> bool:
+    return any(text in warning for warning in comparison.warnings)
+
+
+def test_a_run_that_is_not_finished_is_left_out_in_words(seeds: list[Path], tmp_path: Path):
+    running = make_run(tmp_path / "running", [-20.0, -10.0], overrides=["seed=4"], finished=False)
+    comparison = compared(*seeds, running)
+    assert comparison.results[0].last.n == 3
+    assert warned(comparison, "seed 4 has no final evaluation yet: 1,000,000 of 50,000,000 frames")
+
+
+def test_a_group_with_no_finished_run_says_where_it_can_be_compared(tmp_path: Path):
+    running = make_run(tmp_path / "running", [-20.0, -10.0], finished=False)
+    comparison = compared(running)
+    assert comparison.results[0].last.estimates == {}
+    assert warned(comparison, "no run has a score here; `--at 1_000_000` compares what all of its runs have")
+    assert compared(running, at_frames=1_000_000).results[0].last.values == [-10.0]
+
+
+def test_a_run_that_has_not_come_to_the_frame_is_left_out_in_words(seeds: list[Path], tmp_path: Path):
+    running = make_run(tmp_path / "running", [-20.0, -10.0], overrides=["seed=4"], finished=False)
+    comparison = compared(*seeds, running, at_frames=1_500_000)
+    assert comparison.results[0].last.n == 3
+    assert warned(comparison, "seed 4 has 1,000,000 of 1,500,000 frames; it is not in the scores")
+
+
+def test_finished_runs_of_unequal_length_are_compared_at_the_shortest(seeds: list[Path], tmp_path: Path):
+    longer = make_run(tmp_path / "longer", [0.0, 1.0, 2.0, 3.0, 99.0], overrides=["seed=4"])
+    comparison = compared(*seeds, longer)
+    assert comparison.results[0].last.values == [10.0, 12.0, 20.0, 3.0]
+    assert warned(comparison, "finished runs are of unequal length (2,000,000, 2,500,000 frames)")
+
+
+def test_a_score_that_is_not_a_number_is_left_out_in_words(seeds: list[Path], tmp_path: Path):
+    broken = make_run(tmp_path / "nan", [0.0, 0.0, 0.0, NAN], overrides=["seed=4"])
+    comparison = compared(*seeds, broken)
+    assert comparison.results[0].last.values == [10.0, 12.0, 20.0]
+    assert warned(comparison, "seed 4 its score at 2,000,000 frames is not a number; it is not in the scores")
+
+
+def test_a_seed_that_other_groups_have_is_missed(seeds: list[Path], tmp_path: Path):
+    double = make_run(tmp_path / "double", [0.0], overrides=["seed=1", "toggles.double=true"])
+    assert warned(
+        compared(*seeds, double), "pong trackA double=true: without seeds 2, 3, which other groups have"
+    )
+
+
+def test_a_row_that_was_cut_off_is_left_out_in_words(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    table.write_bytes(table.read_bytes()[:-20])
+    comparison = compared(*seeds)
+    assert comparison.results[0].last.n == 2
+    assert warned(comparison, "seed 1: the last row of eval_log.csv is cut off and left out")
+
+
+def test_a_table_cut_within_its_header_is_damaged(seeds: list[Path]):
+    (seeds[0] / "eval_log.csv").write_bytes(b"step,env_fra")
+    with pytest.raises(DamagedError, match=r"eval_log.csv: no column env_frames"):
+        compared(*seeds)
+
+
+@pytest.mark.parametrize("name", ["eval_log", "update_log", "throughput_log"])
+def test_a_missing_table_is_damage(seeds: list[Path], name: str):
+    (seeds[0] / f"{name}.csv").unlink()
+    with pytest.raises(DamagedError, match=f"{name}.csv: is missing"):
+        compared(*seeds)
+
+
+def test_a_missing_column_is_damage(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    table.write_text(table.read_text().replace("mean_return", "mean", 1))
+    with pytest.raises(DamagedError, match="no column mean_return"):
+        compared(*seeds)
+
+
+def test_a_word_among_numbers_is_damage(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    table.write_text(table.read_text().replace("-20.0", "many", 1))
+    with pytest.raises(DamagedError, match=r"eval_log.csv: cannot be read as a table"):
+        compared(*seeds)
+
+
+def test_a_directory_that_is_no_run_is_the_user_s_mistake(tmp_path: Path):
+    with pytest.raises(UserError, match="is no run directory"):
+        compared(tmp_path)
+
+
+def test_frames_and_hours_to_a_score_are_medians_over_seeds(seeds: list[Path]):
+    pace = only(*seeds, to_score=12.0).pace
+    assert (pace.reached, pace.runs, pace.median_frames, pace.median_hours) == (3, 3, 1_500_000, 3.0)
+
+
+def test_a_seed_that_never_comes_to_a_score_counts_as_never(seeds: list[Path]):
+    pace = only(*seeds, to_score=16.0).pace
+    assert (pace.reached, pace.median_frames) == (1, math.inf)
+
+
+def test_a_person_s_score_is_counted_to_where_none_is_asked_for(seeds: list[Path]):
+    assert only(*seeds).pace.score == 14.6
+
+
+def test_fewer_than_three_seeds_are_warned_of(seeds: list[Path]):
+    assert warned(compared(*seeds[:2]), "n = 2: fewer than 3 seeds")
+    assert not warned(compared(*seeds), "fewer than 3 seeds")
+
+
+def test_a_run_that_deviates_from_its_track_is_marked(tmp_path: Path):
+    run = make_run(tmp_path / "run", [0.0], overrides=["learner.batch_size=64"])
+    assert warned(compared(run), "marked A*: deviates from its track in learner.batch_size")
+
+
+def test_tracks_in_one_table_are_warned_of(seeds: list[Path], tmp_path: Path):
+    other = make_run(tmp_path / "b", [0.0], spec="pong_trackB.toml")
+    comparison = compared(*seeds, other)
+    assert warned(comparison, "tracks A and B stand in one table")
+    assert warned(comparison, "sticky_probability 0.0 | 0.25")
+
+
+def test_protocols_in_one_table_are_warned_of_field_by_field(seeds: list[Path], tmp_path: Path):
+    other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4"], ale_version="0.13")
+    assert warned(
+        compared(*seeds, other), "different protocols stand in one table (ale_version 0.12.1 | 0.13)"
+    )
+
+
+def test_versions_in_one_group_are_warned_of(seeds: list[Path], tmp_path: Path):
+    other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4"], versions={"torch": "2.11.0"})
+    assert warned(compared(*seeds, other), "made by different versions")
+
+
+def test_published_figures_of_the_same_protocol_give_a_verdict(seeds: list[Path]):
+    (beside,) = only(*seeds).beside
+    assert (beside.reference.study.name, beside.reference.agent) == ("nnabla_dqn", "dqn")
+    assert (beside.verdict, beside.score) == ("above", 14.0)
+
+
+def test_published_figures_of_another_protocol_give_none(tmp_path: Path):
+    capped = make_run(tmp_path / "run", [0.0] * 4, frame_caps=1)
+    assert {each.verdict for each in only(capped).beside} == {""}
+    assert only(capped).beside[0].reference.differences == ("cap 400,000",)
+
+
+def test_training_returns_stand_beside_published_training_returns(tmp_path: Path):
+    run = make_run(tmp_path / "run", [0.0] * 4, spec="ablations/pong_1_vanilla.toml", training_return=-18.0)
+    found = {each.reference.study.name: each for each in only(run).beside}
+    assert (found["dopamine_jax"].measure, found["dopamine_jax"].score) == ("training", -18.0)
+    assert found["dopamine_jax"].verdict == "on track"
+
+
+def test_aggregate_is_human_normalised_over_the_games_all_methods_have(seeds: list[Path], tmp_path: Path):
+    breakout = make_run(tmp_path / "b", [30.5], spec="breakout_trackA.toml")
+    comparison = compared(*seeds[:1], breakout)
+    (aggregate,) = comparison.aggregates
+    assert aggregate.games == ("pong", "breakout")
+    assert aggregate.estimates["mean"].value == pytest.approx(((10 + 20.7) / 35.3 + 1.0) / 2)
+    assert aggregate.estimates["optimality_gap"].value == pytest.approx((1 - 30.7 / 35.3) / 2)
+
+
+def test_games_that_one_method_lacks_are_left_out_of_the_aggregate_in_words(
+    seeds: list[Path], tmp_path: Path
+):
+    breakout = make_run(tmp_path / "b", [30.5], spec="breakout_trackA.toml")
+    double = make_run(tmp_path / "double", [0.0], overrides=["toggles.double=true"])
+    comparison = compared(*seeds, breakout, double)
+    assert {aggregate.games for aggregate in comparison.aggregates} == {("pong",)}
+    assert warned(comparison, "human-normalised: without breakout")
+
+
+def test_probability_of_improvement_is_over_the_first_method(seeds: list[Path], tmp_path: Path):
+    double = make_run(tmp_path / "double", [11.0], overrides=["toggles.double=true"])
+    (improvement,) = compared(*seeds, double).improvements
+    assert improvement.probability.value == pytest.approx(1 / 3)
+    assert improvement.over.label == "trackA double=false"

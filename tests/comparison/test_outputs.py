@@ -1,0 +1,157 @@
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from atari_dqn.cli.compare import parse_frames
+from atari_dqn.comparison.compare import Comparison, compare
+from atari_dqn.comparison.document import comparison_csv, comparison_document
+from atari_dqn.errors import UserError
+from atari_dqn.files import json_document
+from atari_dqn.report.page import page
+from atari_dqn.report.plot import draw
+from atari_dqn.view.comparison import comparison_view
+from runs import make_run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    root = tmp_path_factory.mktemp("runs")
+    paths = [
+        make_run(root / f"{name}{seed}", [-20.0, 5.0, 10.0 + seed], overrides=[f"seed={seed}", *overrides])
+        for name, overrides in (("plain", ()), ("double", ("toggles.double=true",)))
+        for seed in (1, 2, 3)
+    ]
+    video = paths[0] / "checkpoints" / "step_000500000" / "video.mp4"
+    video.parent.mkdir()
+    video.touch()
+    return paths
+
+
+@pytest.fixture(scope="module")
+def comparison(runs: list[Path]) -> Comparison:
+    return compare(runs, human_table="atari57")
+
+
+def dqn(*arguments: object) -> subprocess.CompletedProcess[str]:
+    program = "from atari_dqn.cli import main; main()"
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_no_line_is_wider_than_80_columns(comparison: Comparison):
+    console = Console(width=80, file=io.StringIO())
+    console.print(comparison_view(comparison))
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    for shown in ("trackA double=true", "[11.0, 13.0]", "n = 3", "protocol", "above"):
+        assert shown in text
+
+
+def test_json_holds_scores_protocols_and_licences(comparison: Comparison):
+    document = json.loads(json_document(comparison_document(comparison)))
+    group = document["groups"][0]
+    assert group["last"]["mean"]["value"] == 12.0
+    assert group["last"]["protocols"][0] in document["protocols"]
+    assert group["references"][0]["study"]["licence"] == "Apache-2.0"
+    assert [run["seed"] for run in group["runs"]] == [1, 2, 3]
+
+
+def test_csv_has_a_row_for_each_group(comparison: Comparison):
+    rows = list(csv.DictReader(comparison_csv(comparison).splitlines()))
+    assert [row["label"] for row in rows] == ["trackA double=false", "trackA double=true"]
+    assert (rows[0]["mean"], rows[0]["n"]) == ("12.0", "3")
+
+
+@pytest.mark.parametrize(("name", "magic"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
+def test_plot_is_the_picture_that_its_ending_says_and_repeats(
+    comparison: Comparison, tmp_path: Path, name: str, magic: bytes
+):
+    first, second = tmp_path / f"1{name}", tmp_path / f"2{name}"
+    draw(comparison, first)
+    draw(comparison, second)
+    assert first.read_bytes().startswith(magic)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_page_needs_nothing_from_a_network(comparison: Comparison, runs: list[Path]):
+    text = page(comparison, folder=runs[0].parent)
+    assert text.count("<script") == 2
+    assert 'src="http' not in text
+    assert 'href="http' not in text
+    assert "@import" not in text
+
+
+def test_page_links_videos_from_where_it_lies(comparison: Comparison, runs: list[Path]):
+    text = page(comparison, folder=runs[0].parent)
+    assert 'src="plain1/checkpoints/step_000500000/video.mp4"' in text
+
+
+def test_page_s_data_cannot_end_its_script(tmp_path: Path):
+    run = make_run(tmp_path / "run", [1.0], overrides=["toggles.double=true"])
+    provenance = run / "provenance.json"
+    provenance.write_text(provenance.read_text().replace("pong_trackA", "</script><b>"))
+    assert "</script><b>" not in page(compare([run], human_table="atari57"), folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "frames"), [("50M", 50_000_000), ("1_000", 1_000), ("820k", 820_000), ("1.5m", 1_500_000)]
+)
+def test_frames_are_read_in_the_usual_ways(text: str, frames: int):
+    assert parse_frames(text) == frames
+
+
+@pytest.mark.parametrize("text", ["", "many", "-5", "5G", "1e6"])
+def test_other_words_are_no_frames(text: str):
+    with pytest.raises(UserError, match="expected a number of frames"):
+        parse_frames(text)
+
+
+def test_command_writes_every_output(runs: list[Path], tmp_path: Path):
+    outputs = [tmp_path / f"out.{ending}" for ending in ("json", "csv", "svg", "html")]
+    options = zip(("--json", "--csv", "--plot", "--html"), outputs, strict=True)
+    done = dqn("compare", *runs, *(word for option in options for word in option))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(path.stat().st_size > 100 for path in outputs)
+
+
+def test_output_that_exists_is_never_overwritten(runs: list[Path]):
+    table = runs[0] / "eval_log.csv"
+    before = table.read_bytes()
+    done = dqn("compare", *runs, "--csv", table)
+    assert (done.returncode, table.read_bytes()) == (2, before)
+    assert "is never overwritten" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--plot", "curves.gif"), 2, "expected .png or .svg"),
+        (("--html", "/nowhere/page.html"), 2, "the folder /nowhere is not there"),
+        (("--at", "soon"), 2, "expected a number of frames"),
+        (("--human-table", "atari75"), 2, "expected atari57 or nature2015"),
+        (("--to-score", "nan"), 2, "expected a finite score"),
+    ],
+)
+def test_wrong_options_are_one_message(runs: list[Path], arguments: tuple[str, ...], code: int, message: str):
+    done = dqn("compare", *runs, *arguments)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_directory_that_is_no_run_is_one_message(tmp_path: Path):
+    done = dqn("compare", tmp_path)
+    assert (done.returncode, "is no run directory" in done.stderr) == (2, True)
+    assert "Traceback" not in done.stderr
+
+
+def test_comparing_imports_no_torch():
+    program = "import sys, atari_dqn.cli.compare; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,67 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from atari_dqn import statistics
+from atari_dqn.statistics import estimates, improvement, iqm, mean, median, median_run, optimality_gap
+
+RLIABLE = json.loads(Path(__file__).with_name("rliable.json").read_text())
+"""What rliable itself made of these scores: scripts/rliable_results.py."""
+ONE_GAME = np.array([[1.0], [2.0], [3.0], [4.0], [100.0]])
+STATISTICS = {"mean": mean, "median": median, "iqm": iqm, "optimality_gap": optimality_gap}
+
+
+def close(estimate: statistics.Estimate, expected: list[float]) -> bool:
+    found = [estimate.value, estimate.interval.low, estimate.interval.high]
+    return bool(np.abs(np.subtract(found, expected)).max() < 1e-9)
+
+
+@pytest.mark.parametrize("case", RLIABLE["cases"], ids=range(len(RLIABLE["cases"])))
+def test_values_and_intervals_are_rliable_s(case: dict[str, Any]):
+    left, right = np.array(case["left"]), np.array(case["right"])
+    settings = {"resamples": RLIABLE["resamples"], "seed": RLIABLE["seed"]}
+    found = estimates(left, STATISTICS, **settings)
+    found["improvement"] = improvement(left, right, **settings)
+    assert {name for name, estimate in found.items() if not close(estimate, case["results"][name])} == set()
+
+
+def test_rliable_s_own_examples_have_their_published_values():
+    left, right = (np.array(RLIABLE["cases"][0][side]) for side in ("left", "right"))
+    assert [f(left) for f in (mean, median, iqm)] == [1.5, 1.5, 1.5]
+    assert [f(right) for f in (mean, median, iqm)] == [2.0, 2.0, 2.0]
+    assert improvement(left, right).value == pytest.approx(1 / 3)
+
+
+def test_of_one_game_the_median_of_runs_is_not_the_mean():
+    assert (median_run(ONE_GAME), median(ONE_GAME), mean(ONE_GAME)) == (3.0, 22.0, 22.0)
+
+
+def test_iqm_cuts_a_quarter_rounded_down_off_each_end():
+    assert iqm(ONE_GAME) == 3.0
+
+
+def test_one_run_has_no_interval():
+    assert estimates(np.array([[7.0]]), {"mean": mean})["mean"] == statistics.Estimate(7.0, None)
+
+
+def test_intervals_repeat():
+    first, second = (estimates(ONE_GAME, {"iqm": iqm})["iqm"] for _ in range(2))
+    assert first == second
+
+
+def test_intervals_do_not_depend_on_how_many_resamples_are_held_at_once(monkeypatch: pytest.MonkeyPatch):
+    whole = estimates(ONE_GAME, {"iqm": iqm})["iqm"], improvement(ONE_GAME, ONE_GAME + 1)
+    monkeypatch.setattr(statistics, "_CHUNK_SCORES", 35)
+    assert whole == (estimates(ONE_GAME, {"iqm": iqm})["iqm"], improvement(ONE_GAME, ONE_GAME + 1))
+
+
+def test_ties_are_half_an_improvement():
+    assert improvement(np.array([[1.0], [2.0]]), np.array([[1.0]])).value == 0.75
+
+
+def test_human_play_leaves_no_gap_and_random_play_all_of_it():
+    assert optimality_gap(np.array([[1.5, 1.0]])) == 0.0
+    assert optimality_gap(np.array([[0.0, 0.0]])) == 1.0
