@@ -27,6 +27,8 @@ _REMEDIES = {
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 
+_BLOCK_BYTES = 2**20
+
 
 def write_failure(path: Path, error: OSError) -> UserError:
     """Return the error a user meets when `path` cannot be written: the file, the cause, the remedy."""
@@ -124,6 +126,12 @@ def write_durably(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def fsync_file(path: Path) -> None:
+    """Wait until the disk holds every byte of a file, whoever wrote it."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def fsync_directory(path: Path) -> None:
     """Wait until the disk holds the names in a directory."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -137,6 +145,16 @@ def sha256_of_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_of_beginning(path: Path, length: int) -> str:
+    """Return the SHA-256 of a file's first `length` bytes; of all of it where it is shorter."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while length and (block := file.read(min(length, _BLOCK_BYTES))):
+            digest.update(block)
+            length -= len(block)
+    return digest.hexdigest()
 
 
 class AppendFile:

@@ -13,19 +13,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import (
     exists,
     fsync_directory,
+    fsync_file,
+    is_file,
     json_document,
     reading,
+    sha256_of_beginning,
     sha256_of_file,
     write_durably,
     write_failure,
     writing,
 )
+from atari_dqn.metrics.columns import TABLES
 
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
@@ -130,6 +134,39 @@ class RunDirectory:
         """The folder of the checkpoints."""
         return self.path / _CHECKPOINTS
 
+    def file_records(self) -> dict[str, dict[str, Any]]:
+        """Return length and SHA-256 of every file beside the checkpoints, once the disk holds that much.
+
+        Logs grow after that, and the record is of their beginning.
+        """
+        return {path.name: _file_record(path) for path in (*self._constant, *self._growing)}
+
+    def file_sizes(self) -> list[int]:
+        """Return the lengths of the files beside the checkpoints, in bytes."""
+        return [path.stat().st_size for path in (*self._constant, *self._growing)]
+
+    def check_files(self, records: Mapping[str, Mapping[str, Any]]) -> None:
+        """Raise a `DamagedError` that names the first file that does not begin with what was recorded."""
+        for name, record in records.items():
+            path = self.path / name
+            if not is_file(path):
+                raise DamagedError(f"{path}: missing")
+            length, recorded = path.stat().st_size, record["bytes"]
+            if path in self._growing and length < recorded:
+                raise DamagedError(f"{path}: has {length:,} bytes of {recorded:,} recorded; rows are lost")
+            if path in self._constant and length != recorded:
+                raise DamagedError(f"{path}: was changed after the run began; restore the file")
+            if sha256_of_beginning(path, recorded) != record["sha256"]:
+                raise DamagedError(f"{path}: is not what a checkpoint recorded; the file is damaged")
+
+    @property
+    def _constant(self) -> tuple[Path, ...]:
+        return (self.spec, self.provenance)
+
+    @property
+    def _growing(self) -> tuple[Path, ...]:
+        return (*(self.tables / f"{name}.csv" for name in TABLES), self.events)
+
     def recorded(self, key: str) -> Any:
         """Return one entry of the provenance; `DamagedError` where it is missing."""
         provenance = self.read_provenance()
@@ -142,13 +179,25 @@ class RunDirectory:
         """Hold the run for this process; `UserError` while another holds it. A dead one holds nothing."""
         path = self.path / _LOCK
         with writing(path), path.open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(
-                    f"{self.path} is being run by another process; wait for it, or end it"
-                ) from None
+            self._lock(file, fcntl.LOCK_EX)
             yield
+
+    @contextmanager
+    def held_still(self) -> Iterator[None]:
+        """Keep others from running the run, without writing anything; `UserError` while one does."""
+        path = self.path / _LOCK
+        if not exists(path):
+            yield
+            return
+        with reading(path), path.open("rb") as file:
+            self._lock(file, fcntl.LOCK_SH)
+            yield
+
+    def _lock(self, file: IO[Any], kind: int) -> None:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{self.path} is being run by another process; wait for it, or end it") from None
 
     def read_provenance(self) -> dict[str, Any]:
         """Return what the run came from; `DamagedError` if the file holds no such thing."""
@@ -159,6 +208,12 @@ class RunDirectory:
         if not isinstance(data, dict) or not isinstance(data.get("spec", {}), dict):
             raise DamagedError(f"{self.provenance}: is not a record of provenance")
         return data
+
+
+def _file_record(path: Path) -> dict[str, Any]:
+    fsync_file(path)
+    length = path.stat().st_size
+    return {"bytes": length, "sha256": sha256_of_beginning(path, length)}
 
 
 def refuse_existing(path: Path) -> None:

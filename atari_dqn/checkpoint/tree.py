@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -66,5 +66,10 @@ def tree_digest(tree: StateDict) -> str:
 
     A digest of digests, so that a part whose digest is known need not be read again.
     """
-    lines = sorted(f"{path} {leaf_digest(leaf)}" for path, leaf in leaves(tree))
+    return digest_of_digests({path: leaf_digest(leaf) for path, leaf in leaves(tree)})
+
+
+def digest_of_digests(digests: Mapping[str, str]) -> str:
+    """Return the digest of a tree from those of its leaves, by their dotted paths."""
+    lines = sorted(f"{path} {digest}" for path, digest in digests.items())
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

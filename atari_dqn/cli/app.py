@@ -86,16 +86,29 @@ def train(
 @app.command()
 def resume(
     run_dir: RunPath,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="NAME", help="latest, best or step_…. Default: the latest.")
+    ] = None,
+    discard_later: Annotated[
+        bool, typer.Option("--discard-later", help="Let go of checkpoints after the one named.")
+    ] = False,
     frames: Annotated[int | None, typer.Option(help="Raise the budget to this many frames.")] = None,
     device: Annotated[
         str | None, typer.Option(help="auto, cpu, cuda or cuda:N. Default: where the run began.")
     ] = None,
     plain: PlainOption = False,
 ) -> None:
-    """Continue a run from its latest checkpoint."""
+    """Continue a run from a checkpoint; log rows after it are cut off, and written again."""
     from atari_dqn.cli.train import resume as run
 
-    run(run_dir, frames=frames, device=device, plain=plain)
+    run(
+        run_dir,
+        checkpoint=checkpoint,
+        discard_later=discard_later,
+        frames=frames,
+        device=device,
+        plain=plain,
+    )
 
 
 @app.command(name="eval")
@@ -164,6 +177,28 @@ def compare(
         plot=plot,
         html=html,
     )
+
+
+@app.command()
+def verify(
+    run_dir: RunPath,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Play on from latest, best, step_… or beginning. Default: one with another soon after it.",
+        ),
+    ] = None,
+    frames: Annotated[int, typer.Option(min=1, help="Emulator frames to play on for.")] = 10_000,
+    device: Annotated[
+        str | None, typer.Option(help="auto, cpu, cuda or cuda:N. Default: where the run began.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check every file of a run, and that going on from a checkpoint repeats exactly."""
+    from atari_dqn.cli.verify import verify as run
+
+    run(run_dir, checkpoint=checkpoint, frames=frames, device=device, as_json=json)
 
 
 @app.command()

@@ -25,6 +25,7 @@ from atari_dqn.spec.loader import ResolvedSpec, load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train import launch
 from atari_dqn.train.rate import measure_frames_per_second
+from atari_dqn.train.resumption import point_of, recorded_spec
 from atari_dqn.view.live import LiveView, suits_live_view
 from atari_dqn.view.plain import PlainView
 
@@ -56,16 +57,32 @@ def train(
     typer.echo(result_text(path, summary))
 
 
-def resume(run_dir: Path, *, frames: int | None, device: str | None, plain: bool) -> None:
+def resume(
+    run_dir: Path,
+    *,
+    checkpoint: str | None,
+    discard_later: bool,
+    frames: int | None,
+    device: str | None,
+    plain: bool,
+) -> None:
     """Continue a run, on the device it began on unless another is named."""
     run = RunDirectory.open(run_dir)
-    resolved = launch.recorded_spec(run)
+    with run.locked():
+        budget = point_of(run, checkpoint).budget(frames)
+    resolved = recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))
-    budget = launch.budget_of(run, frames)
     extended = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
     _refuse_what_cannot_fit(extended, run_dir, chosen)
     with _view(run_dir.resolve().name, resolved, budget, plain=plain) as view:
-        summary = launch.resume(run, device=chosen, views=[view], total_frames=frames)
+        summary = launch.resume(
+            run,
+            device=chosen,
+            views=[view],
+            total_frames=frames,
+            checkpoint=checkpoint,
+            discard_later=discard_later,
+        )
     typer.echo(result_text(run_dir, summary))
 
 

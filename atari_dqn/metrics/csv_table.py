@@ -50,6 +50,10 @@ class CsvTable:
         self._check_offset(offset)
         self._file.truncate(offset)
 
+    def restart(self) -> None:
+        """Cut every row."""
+        self._file.truncate(len(self._header))
+
     def close(self) -> None:
         """Let go of the file; safe to call twice."""
         self._file.close()

@@ -51,6 +51,11 @@ class TableSink:
         for name, table in self._tables.items():
             table.truncate(state[name])
 
+    def restart(self) -> None:
+        """Cut every row: the run begins again."""
+        for table in self._tables.values():
+            table.restart()
+
 
 def utc_now() -> datetime:
     """Return the present time, in UTC."""

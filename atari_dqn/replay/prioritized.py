@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
+from atari_dqn.replay.generator import restore_generator
 from atari_dqn.replay.priority_tree import PriorityTree
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.types import StateDict
@@ -112,7 +113,7 @@ class PrioritizedSampler:
         self.tree.load_state_dict(state["tree"])
         self.highest.copy_(torch.as_tensor(state["highest"]))
         self.count = state["count"]
-        self.generator.set_state(torch.as_tensor(state["generator"]))
+        restore_generator(self.generator, state["generator"])
 
     def _settle(self) -> None:
         """Bring the tree up to date with the cells that entered or left."""

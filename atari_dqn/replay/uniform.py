@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
+from atari_dqn.replay.generator import restore_generator
 from atari_dqn.types import StateDict
 
 
@@ -83,4 +84,4 @@ class UniformSampler:
         """Take over the list and the random stream."""
         self.cells.copy_(torch.as_tensor(state["cells"]))
         self.first, self.count = state["first"], state["count"]
-        self.generator.set_state(torch.as_tensor(state["generator"]))
+        restore_generator(self.generator, state["generator"])

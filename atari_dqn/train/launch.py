@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest
+from atari_dqn.checkpoint.rewind import rewind
+from atari_dqn.checkpoint.store import CheckpointStore
+from atari_dqn.checkpoint.tree import leaf_digest
 from atari_dqn.envs.pool import WorkerDiedError
-from atari_dqn.errors import HaltedError, InterruptedRunError, UserError
-from atari_dqn.files import write_json_atomically
+from atari_dqn.errors import HaltedError, InterruptedRunError
+from atari_dqn.files import plain, write_json_atomically
 from atari_dqn.hardware import Hardware
 from atari_dqn.metrics.events import Sink
 from atari_dqn.metrics.sinks import EventLog, Sinks, TableSink
-from atari_dqn.provenance import provenance, versions
+from atari_dqn.provenance import provenance
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.digest import spec_digest
-from atari_dqn.spec.loader import ResolvedSpec, load_resolved
+from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble, build_gates
+from atari_dqn.train.promises import schedules_that_ended, why_inexact
+from atari_dqn.train.resumption import (
+    Point,
+    point_of,
+    recorded_spec,
+    refuse_to_discard,
+    reopened,
+    resume_command,
+)
 from atari_dqn.train.session import Session, session_protocol
 from atari_dqn.train.training import Training
 from atari_dqn.train.watch import Watch
+
+_SEAL = "summary_sha256"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,82 +63,64 @@ def start(
             _provenance(resolved, training, origin),
         )
         with run.locked(), closing(RunSinks(run, views)) as sinks:
-            session = _session(training, resolved.spec, run, sinks)
+            session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
             session.notice("started", f"training {resolved.name} on {device}")
             return _run(session, resolved, run)
 
 
 def resume(
-    run: RunDirectory, *, device: torch.device, views: Sequence[Sink], total_frames: int | None
+    run: RunDirectory,
+    *,
+    device: torch.device,
+    views: Sequence[Sink],
+    total_frames: int | None,
+    checkpoint: str | None = None,
+    discard_later: bool = False,
 ) -> dict[str, Any]:
-    """Continue a run from its latest checkpoint to its end and return its summary.
+    """Continue a run from a checkpoint, the latest by default, to its end and return its summary.
 
-    `total_frames` raises the budget. `UserError` for a run that is complete and is not extended, or that
-    another process is running.
+    A run that ended before it saved anything begins again. `total_frames` raises the budget. Nothing is
+    changed before all files are known to be good. `UserError` for a run that is complete and not extended,
+    or that another process is running; `DamagedError` names the file, and a checkpoint that is whole.
     """
-    resolved = recorded_spec(run)
-    torch.set_num_threads(run.recorded("torch_threads"))
     with run.locked():
-        store = CheckpointStore(run.checkpoints)
-        checkpoint = store.latest()
-        budget_of(run, total_frames)
-        store.tidy()
-        with closing(assemble(_where_it_was(resolved.spec, run), device)) as training:
-            training_state, bookkeeping = load_checkpoint(checkpoint, device)
-            training.load_state_dict(training_state)
+        point = point_of(run, checkpoint)
+        point.budget(total_frames)
+        resolved = recorded_spec(run)
+        store = _store(run, resolved.spec)
+        if checkpoint is not None and not discard_later:
+            refuse_to_discard(store, point)
+        with reopened(point, device) as training:
+            if point.checkpoint is None:
+                store.tidy()
+            else:
+                rewind(store, point.step)
             with closing(RunSinks(run, views)) as sinks:
-                session = _session(training, resolved.spec, run, sinks)
-                session.load_state_dict(bookkeeping)
-                session.notice("resumed", f"continuing from {checkpoint.name} on {device}")
-                session.watch.announce()
-                for difference in _inexact(run, device):
-                    session.notice("inexact", f"the run may differ from an unbroken one: {difference}")
+                session = make_session(training, resolved.spec, run, sinks, store)
+                take_over(session, point, device)
                 if total_frames is not None:
-                    session.extend(total_frames)
-                    session.notice("extended", f"the budget is {total_frames:,} frames now")
+                    _extend(session, total_frames)
                 return _run(session, resolved, run)
 
 
-def resume_command(run: RunDirectory) -> str:
-    """Return what a user types to continue a run."""
-    return f"dqn resume {shlex.quote(str(run.path))}"
+def take_over(session: Session, point: Point, device: torch.device) -> None:
+    """Put a session where its checkpoint was, and tell how exactly it goes on from there."""
+    if point.checkpoint is None:
+        session.tables.restart()
+    else:
+        session.load_state_dict(point.bookkeeping)
+    session.notice("resumed", f"continuing from {point.name} on {device}")
+    session.watch.announce()
+    for reason in why_inexact(point.run, device):
+        session.notice("inexact", f"the run may differ from an unbroken one: {reason}")
 
 
-def budget_of(run: RunDirectory, total_frames: int | None) -> int:
-    """Return the frames a resumed run would go to: `total_frames`, or what its checkpoint is on the way to.
-
-    `UserError` for a complete run that is not extended, and for a budget that is not larger.
-    """
-    bookkeeping = read_manifest(CheckpointStore(run.checkpoints).latest())["bookkeeping"]
-    budget = int(bookkeeping["total_frames"])
-    if total_frames is None and bookkeeping["finished"] and run.summary.exists():
-        raise UserError(
-            f"{run.path} is complete at {budget:,} frames; "
-            f"`{resume_command(run)} --frames N` goes on to frame N"
-        )
-    if total_frames is not None and total_frames <= budget:
-        raise UserError(f"--frames {total_frames:,}: the budget is {budget:,} frames already; expected more")
-    return total_frames or budget
-
-
-def _where_it_was(spec: Spec, run: RunDirectory) -> Spec:
-    """Return the spec with its replay where the run had it: `auto` may choose otherwise today."""
-    return replace(spec, replay=replace(spec.replay, device=run.recorded("replay_device")))
-
-
-def _inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
-    """Yield what differs from the machine the run began on, each a reason for other roundings."""
-    if str(device) != run.recorded("device"):
-        yield f"device {device}, it began on {run.recorded('device')}"
-    recorded = run.recorded("versions")
-    for name, version in versions().items():
-        if version != recorded.get(name) and name != "platform":
-            yield f"{name} {version}, it began with {recorded.get(name)}"
-
-
-def recorded_spec(run: RunDirectory) -> ResolvedSpec:
-    """Return the spec of a run, under the name the run began with."""
-    return replace(load_resolved(run.spec), name=run.recorded("name"))
+def _extend(session: Session, total_frames: int) -> None:
+    """Raise the budget, tell what that means for schedules, and have the checkpoint know it."""
+    session.extend(total_frames)
+    schedules = schedules_that_ended(session.spec)
+    message = f"the budget is {total_frames:,} frames now; {schedules}"
+    session.notice("extended", message, total_frames=total_frames, schedules=schedules)
 
 
 class RunSinks(Sinks):
@@ -137,13 +131,17 @@ class RunSinks(Sinks):
         super().__init__([self.tables, EventLog(run.events), *views])
 
 
-def _session(training: Training, spec: Spec, run: RunDirectory, sinks: RunSinks) -> Session:
+def make_session(
+    training: Training, spec: Spec, run: RunDirectory, sinks: RunSinks, checkpoints: CheckpointStore
+) -> Session:
+    """Put a training into a run directory."""
     return Session(
         training,
         spec,
+        run=run,
         tables=sinks.tables,
         sinks=sinks,
-        checkpoints=CheckpointStore(run.checkpoints, keep_last=spec.checkpoint.keep_last),
+        checkpoints=checkpoints,
         watch=Watch(
             training,
             build_gates(spec, training.clock),
@@ -152,6 +150,10 @@ def _session(training: Training, spec: Spec, run: RunDirectory, sinks: RunSinks)
             run=run,
         ),
     )
+
+
+def _store(run: RunDirectory, spec: Spec) -> CheckpointStore:
+    return CheckpointStore(run.checkpoints, keep_last=spec.checkpoint.keep_last)
 
 
 def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:
@@ -170,7 +172,7 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
         )
         raise HaltedError(f"{error}; {remedy}") from error
     summary = _summary(session, resolved, digest)
-    write_json_atomically(run.summary, summary)
+    write_json_atomically(run.summary, sealed_summary(summary))
     session.notice("finished", f"finished at {summary['env_frames']:,} frames")
     return summary
 
@@ -191,6 +193,12 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
     )
     place = training.replay.ring.device.type
     return {"name": resolved.name, "replay_device": place, **record}
+
+
+def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a summary as it is written: with a digest of itself, so that damage to it shows."""
+    contents = {key: value for key, value in plain(summary).items() if key != _SEAL}
+    return {**contents, _SEAL: leaf_digest(contents)}
 
 
 def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from atari_dqn.evaluate import StoppedError, evaluate
 from atari_dqn.metrics.events import Notice, Progress, Row, Value
 from atari_dqn.metrics.sinks import Sinks, TableSink
 from atari_dqn.protocol import Protocol
+from atari_dqn.run import RunDirectory
 from atari_dqn.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.interrupt import SignalGuard
@@ -46,12 +47,13 @@ class Session:
         training: Training,
         spec: Spec,
         *,
+        run: RunDirectory,
         tables: TableSink,
         sinks: Sinks,
         checkpoints: CheckpointStore,
         watch: Watch,
     ) -> None:
-        self.training, self.spec = training, spec
+        self.training, self.spec, self._directory = training, spec, run
         self.tables, self.sinks, self.checkpoints, self.watch = tables, sinks, checkpoints, watch
         self._light = Every(period=spec.evaluation.light_period_frames)
         self._full = Every(period=spec.evaluation.full_period_frames)
@@ -82,19 +84,15 @@ class Session:
         `InterruptedRunError` after SIGINT or SIGTERM, once a checkpoint is saved; `HaltedError` where a
         failure gate trips.
         """
-        clock = self.training.clock
         with SignalGuard() as guard:
-            self._throughput.begin(env_frames=clock.env_frames, updates=clock.updates)
-            self._between_ticks(guard)
-            for tick in q_learning(self.training):
-                self.watch.tick(tick)
-                transitions = self.training.replay.num_transitions
-                for row in self.training.reporter.rows(tick, replay_transitions=transitions):
-                    self._report(row)
-                for row in self._replay_log.rows():
-                    self._report(row)
-                self._between_ticks(guard)
+            self._train(guard, self.training.total_steps)
             return self._finish(guard)
+
+    def run_until(self, steps: int) -> None:
+        """Train to the first tick at which so many agent steps are played, and no further; ends nothing."""
+        with SignalGuard() as guard:
+            self._train(guard, steps)
+            self._leave_if_asked(guard)
 
     def notice(self, kind: str, message: str, **data: object) -> None:
         """Tell every sink of something that happened once."""
@@ -114,6 +112,8 @@ class Session:
             "total_frames": self.total_frames,
             "finished": self.finished,
             "tables": self.tables.state_dict(),
+            "files": self._directory.file_records(),
+            "recent_batch": self.training.recent_state(),
             "scores": [[step, asdict(score)] for step, score in self.scores],
             "watch": self.watch.state_dict(),
         }
@@ -130,6 +130,21 @@ class Session:
         self.tables.load_state_dict(state["tables"])
         self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
         self.watch.load_state_dict(state["watch"])
+        self.training.load_recent_state(state.get("recent_batch"))
+
+    def _train(self, guard: SignalGuard, steps: int) -> None:
+        clock = self.training.clock
+        self._throughput.begin(env_frames=clock.env_frames, updates=clock.updates)
+        self._between_ticks(guard)
+        ticks = q_learning(self.training)
+        while clock.steps < steps and (tick := next(ticks, None)) is not None:
+            self.watch.tick(tick)
+            transitions = self.training.replay.num_transitions
+            for row in self.training.reporter.rows(tick, replay_transitions=transitions):
+                self._report(row)
+            for row in self._replay_log.rows():
+                self._report(row)
+            self._between_ticks(guard)
 
     def _between_ticks(self, guard: SignalGuard) -> None:
         clock = self.training.clock

@@ -81,6 +81,21 @@ class Training:
             return None
         return self.replay.minibatch(*self._recent[-1 - updates_ago]).to(self.device)
 
+    def recent_state(self) -> StateDict | None:
+        """Return the latest minibatch by its cells, as plain values: a gate looks at it once a period."""
+        if not self._recent:
+            return None
+        cell, weight = self._recent[-1]
+        return {"cell": cell.tolist(), "weight": weight.tolist()}
+
+    def load_recent_state(self, state: StateDict | None) -> None:
+        """Take over the latest minibatch, which a run has none of before its first update."""
+        self._recent.clear()
+        if state is not None:
+            device = self.replay.ring.device
+            cell = torch.tensor(state["cell"], dtype=torch.int64, device=device)
+            self._recent.append((cell, torch.tensor(state["weight"], device=device)))
+
     def dead_unit_share(self) -> float | None:
         """Return the share of hidden units that are 0 all over the latest minibatch; None without one."""
         batch = self.recent_batch()

@@ -1,0 +1,45 @@
+"""What a resumed run may promise: the very bytes of an unbroken one, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from atari_dqn.envs.exactness import why_inexact_game
+from atari_dqn.hardware import find_hardware
+from atari_dqn.provenance import versions
+from atari_dqn.run import RunDirectory
+from atari_dqn.spec.schema import Spec
+from atari_dqn.train.resumption import recorded_spec
+
+
+def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
+    """Yield each reason for which the run, continued here on `device`, may differ from an unbroken one."""
+    yield from _other_machine(run, device)
+    recorded = run.recorded("versions")
+    for name, version in versions().items():
+        if version != recorded.get(name) and name != "platform":
+            yield f"{name} {version}, it began with {recorded.get(name)}"
+    spec = recorded_spec(run).spec
+    if spec.env.kind == "atari" and (problem := why_inexact_game(spec.game)):
+        yield problem
+
+
+def schedules_that_ended(spec: Spec) -> str:
+    """Return what becomes of schedules that end with the budget once it is raised."""
+    if spec.toggles.prioritized:
+        return f"β keeps its end, 1 from frame {spec.training.total_frames:,} on"
+    return "no schedule ends with the budget"
+
+
+def _other_machine(run: RunDirectory, device: torch.device) -> Iterator[str]:
+    if str(device) != run.recorded("device"):
+        yield f"device {device}, it began on {run.recorded('device')}"
+    began, here = run.recorded("hardware"), find_hardware(run.path)
+    if here.cpu_model != began["cpu_model"] or list(here.cpu_flags) != began["cpu_flags"]:
+        yield f"processor {here.cpu_model}, it began on {began['cpu_model']}"
+    names = [gpu.name for gpu in here.gpus]
+    recorded = [gpu["name"] for gpu in began["gpus"]]
+    if device.type == "cuda" and names[device.index or 0] not in recorded:
+        yield f"GPU {names[device.index or 0]}, it began on {recorded[0] if recorded else 'none'}"

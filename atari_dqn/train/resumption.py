@@ -1,0 +1,183 @@
+"""Where a run goes on: from which checkpoint, and whether its files are good."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from atari_dqn.checkpoint.rewind import (
+    checkpoint_directories,
+    is_whole,
+    later_checkpoints,
+    named_checkpoint,
+    refuse_lost_catalog,
+)
+from atari_dqn.checkpoint.store import MANIFEST, CheckpointStore, load_checkpoint, read_manifest
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files import is_file
+from atari_dqn.run import RunDirectory
+from atari_dqn.spec.loader import ResolvedSpec, load_resolved
+from atari_dqn.spec.schema import Spec
+from atari_dqn.train.assembly import assemble
+from atari_dqn.train.training import Training
+from atari_dqn.types import StateDict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """Where a run goes on: one of its checkpoints, or its beginning if it ended before it saved one."""
+
+    run: RunDirectory
+    checkpoint: Path | None
+    step: int
+    bookkeeping: StateDict
+
+    @property
+    def name(self) -> str:
+        """The checkpoint's name, for people."""
+        return self.checkpoint.name if self.checkpoint else "the beginning: nothing was saved"
+
+    @property
+    def total_frames(self) -> int:
+        """The budget the run has at this point."""
+        if self.checkpoint is None:
+            return recorded_spec(self.run).spec.training.total_frames
+        return int(self.bookkeeping["total_frames"])
+
+    def budget(self, total_frames: int | None) -> int:
+        """Return the frames to go to, `total_frames` if given.
+
+        `UserError` for a complete run that is not extended, and for a budget that is not larger.
+        """
+        finished = self.bookkeeping.get("finished") and self.run.summary.exists()
+        if total_frames is None and finished:
+            raise UserError(
+                f"{self.run.path} is complete at {self.total_frames:,} frames; "
+                f"`{resume_command(self.run)} --frames N` goes on to frame N"
+            )
+        if total_frames is not None and total_frames <= self.total_frames:
+            raise UserError(
+                f"--frames {total_frames:,}: the budget is {self.total_frames:,} frames already; "
+                "expected more"
+            )
+        return total_frames or self.total_frames
+
+
+def point_of(run: RunDirectory, checkpoint: str | None = None) -> Point:
+    """Return where a run goes on, every file beside the checkpoint checked.
+
+    `checkpoint` is a name; None is the latest, or the run's beginning. `UserError` for an unknown name;
+    `DamagedError` names the file, and a checkpoint that is whole.
+    """
+    store = CheckpointStore(run.checkpoints)
+    with offering_a_whole_one(run):
+        if checkpoint is not None:
+            return _point(run, named_checkpoint(store, checkpoint))
+        refuse_lost_catalog(store)
+        if entries := store.catalog():
+            # not the link, which a crash can leave behind the catalog by one
+            return _point(run, store.folder / entries[-1].path)
+        _refuse_lost_checkpoints(run)
+        return beginning_of(run)
+
+
+def beginning_of(run: RunDirectory) -> Point:
+    """Return the point before a run's first step."""
+    return Point(run=run, checkpoint=None, step=0, bookkeeping={})
+
+
+def _refuse_lost_checkpoints(run: RunDirectory) -> None:
+    """Raise a `DamagedError` where the log tells of checkpoints: to begin again would cut the logs."""
+    if is_file(run.events) and b'"kind": "checkpoint"' in run.events.read_bytes():
+        raise DamagedError(f"{run.checkpoints}: empty, though {run.events.name} tells of checkpoints")
+
+
+def _point(run: RunDirectory, checkpoint: Path) -> Point:
+    if not is_file(checkpoint / MANIFEST):
+        raise DamagedError(f"{checkpoint / MANIFEST}: missing")
+    manifest = read_manifest(checkpoint)
+    if checkpoint.name != f"step_{manifest['step']:09d}":
+        raise DamagedError(f"{checkpoint}: holds the checkpoint of step {manifest['step']:,}")
+    run.check_files(manifest["bookkeeping"].get("files", {}))
+    return Point(run=run, checkpoint=checkpoint, step=manifest["step"], bookkeeping=manifest["bookkeeping"])
+
+
+@contextmanager
+def reopened(point: Point, device: torch.device) -> Iterator[Training]:
+    """Yield the training as it was at a point; nothing on disk is changed.
+
+    `DamagedError` names the file that is not good, and a checkpoint that is whole.
+    """
+    torch.set_num_threads(point.run.recorded("torch_threads"))
+    spec = _where_it_was(recorded_spec(point.run).spec, point.run, device)
+    with closing(assemble(spec, device)) as training:
+        if point.checkpoint is None:
+            training.begin()
+        else:
+            with offering_a_whole_one(point.run):
+                _load(training, point.checkpoint, device)
+        yield training
+
+
+def _load(training: Training, checkpoint: Path, device: torch.device) -> None:
+    state, _ = load_checkpoint(checkpoint, device)
+    try:
+        training.load_state_dict(state)
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise DamagedError(f"{checkpoint}: is no state of this run's spec: {error}") from error
+
+
+def refuse_to_discard(store: CheckpointStore, point: Point) -> None:
+    """Raise a `UserError` where going on from a point would lose later checkpoints that are whole."""
+    whole = [path.name for path in later_checkpoints(store, point.step) if is_whole(path)]
+    if whole:
+        raise UserError(
+            f"{', '.join(whole)} would be lost, with the log rows after {point.name}: they are later; "
+            "add --discard-later to go back all the same, or copy the run directory first"
+        )
+
+
+@contextmanager
+def offering_a_whole_one(run: RunDirectory) -> Iterator[None]:
+    """Have a `DamagedError` of the block tell the newest checkpoint that is whole, and the command for it."""
+    try:
+        yield
+    except DamagedError as error:
+        raise DamagedError(f"{error}\n{_way_on(run)}") from error
+
+
+def _way_on(run: RunDirectory) -> str:
+    for checkpoint in reversed(checkpoint_directories(CheckpointStore(run.checkpoints))):
+        if is_whole(checkpoint) and _fits(run, checkpoint):
+            command = f"{resume_command(run)} --checkpoint {checkpoint.name}"
+            return f"the newest checkpoint that is whole: `{command}`"
+    return "no checkpoint of this run is whole; restore the file, or begin another run"
+
+
+def _fits(run: RunDirectory, checkpoint: Path) -> bool:
+    try:
+        _point(run, checkpoint)
+    except DamagedError:
+        return False
+    return True
+
+
+def resume_command(run: RunDirectory) -> str:
+    """Return what a user types to continue a run."""
+    return f"dqn resume {shlex.quote(str(run.path))}"
+
+
+def recorded_spec(run: RunDirectory) -> ResolvedSpec:
+    """Return the spec of a run, under the name the run began with."""
+    return replace(load_resolved(run.spec), name=run.recorded("name"))
+
+
+def _where_it_was(spec: Spec, run: RunDirectory, device: torch.device) -> Spec:
+    """Return the spec with its replay where the run had it: `auto` may choose otherwise today."""
+    on_gpu = device.type == "cuda" and run.recorded("replay_device") == "cuda"
+    return replace(spec, replay=replace(spec.replay, device="cuda" if on_gpu else "cpu"))

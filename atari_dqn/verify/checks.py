@@ -1,0 +1,84 @@
+"""Whether every file of a run is what was written: checkpoints, specification, provenance, logs, summary."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.checkpoint.rewind import checkpoint_directories, refuse_lost_catalog
+from atari_dqn.checkpoint.store import CATALOG, CheckpointStore, verify
+from atari_dqn.errors import DamagedError
+from atari_dqn.run import RunDirectory
+from atari_dqn.scores import EvaluationScore
+from atari_dqn.train.launch import sealed_summary
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """What was found whole."""
+
+    checkpoints: tuple[str, ...]
+    files: int
+    bytes: int
+
+
+def check_run(run: RunDirectory) -> Checked:
+    """Check every file of a run; `DamagedError` names the first that is not what was written."""
+    store = CheckpointStore(run.checkpoints)
+    refuse_lost_catalog(store)
+    manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store)}
+    _check_catalog(store, manifests)
+    _check_links(store, manifests)
+    _check_summary(run, manifests)
+    sizes = [entry["bytes"] for manifest in manifests.values() for entry in manifest["files"].values()]
+    beside = run.file_sizes()
+    return Checked(checkpoints=tuple(manifests), files=len(sizes) + len(beside), bytes=sum([*sizes, *beside]))
+
+
+def _checked(run: RunDirectory, checkpoint: Path) -> dict[str, Any]:
+    manifest = verify(checkpoint)
+    if checkpoint.name != f"step_{manifest['step']:09d}":
+        raise DamagedError(f"{checkpoint}: holds the checkpoint of step {manifest['step']:,}")
+    run.check_files(manifest["bookkeeping"].get("files", {}))
+    return manifest
+
+
+def _check_catalog(store: CheckpointStore, manifests: dict[str, dict[str, Any]]) -> None:
+    """Compare the catalog with the manifests of what it lists."""
+    path = store.folder / CATALOG
+    for entry in store.catalog():
+        manifest = manifests.get(entry.path)
+        if manifest is None:
+            raise DamagedError(f"{store.folder / entry.path}: missing, though {path} lists it")
+        if entry.step != manifest["step"] or entry.eval_score != _score_at(manifest):
+            raise DamagedError(f"{path}: differs from the manifest of {entry.path}; the file is damaged")
+
+
+def _score_at(manifest: dict[str, Any]) -> float | None:
+    """Return the mean return of the full evaluation at a checkpoint's step, if there was one."""
+    scores = {step: EvaluationScore.of_state(score) for step, score in manifest["bookkeeping"]["scores"]}
+    score = scores.get(manifest["step"])
+    return score.mean_return if score else None
+
+
+def _check_links(store: CheckpointStore, manifests: dict[str, dict[str, Any]]) -> None:
+    for name in ("latest", "best"):
+        link = store.folder / name
+        if link.is_symlink() and str(link.readlink()) not in manifests:
+            raise DamagedError(f"{link}: points to {link.readlink()}, which is no checkpoint of this run")
+        if link.exists() and not link.is_symlink():
+            raise DamagedError(f"{link}: is no link to a checkpoint")
+
+
+def _check_summary(run: RunDirectory, manifests: dict[str, dict[str, Any]]) -> None:
+    """Check the seal of a summary; those of earlier versions, whose checkpoints know no files, have none."""
+    if not run.summary.exists() or not all("files" in each["bookkeeping"] for each in manifests.values()):
+        return
+    try:
+        summary = json.loads(run.summary.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"{run.summary}: is not JSON ({error})") from error
+    if not isinstance(summary, dict) or sealed_summary(summary) != summary:
+        raise DamagedError(f"{run.summary}: is not what was written; the file is damaged")
