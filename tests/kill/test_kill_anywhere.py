@@ -1,0 +1,57 @@
+"""A run that is killed at any moment and resumed is the same run, to the last bit, on the real emulator."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from killing import (
+    Case,
+    Kill,
+    Zygote,
+    differences,
+    killed_over_and_over,
+    outcome,
+    random_kill,
+    run_command,
+    seconds_of,
+)
+
+pytestmark = pytest.mark.slow
+
+KILLS = 5
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as process:
+        yield process
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("pong", "A", 1, 0),
+        Case("breakout", "B", 8, 2),
+        Case("seaquest", "A", 8, 0),
+    ],
+    ids=str,
+)
+def test_run_that_is_killed_five_times_equals_one_that_never_was(
+    zygote: Zygote, tmp_path: Path, case: Case
+) -> None:
+    seconds = seconds_of(zygote, case, tmp_path / "whole")
+    chance = random.Random(str(case))
+    kills = [random_kill(chance, longest_seconds=seconds / KILLS) for _ in range(KILLS)]
+    story = killed_over_and_over(zygote, case, tmp_path / "run", kills)
+    assert len(story.kills) == KILLS
+    assert differences(outcome(tmp_path / "run"), outcome(tmp_path / "whole")) == []
+
+
+def test_command_that_is_killed_five_times_equals_one_that_never_was(zygote: Zygote, tmp_path: Path) -> None:
+    case = Case("qbert", "B", 1, 1)
+    seconds = seconds_of(zygote, case, tmp_path / "whole")
+    for _ in range(KILLS):
+        assert run_command(case, tmp_path / "run", Kill(seconds=seconds))
+    assert not run_command(case, tmp_path / "run")
+    assert differences(outcome(tmp_path / "run"), outcome(tmp_path / "whole")) == []

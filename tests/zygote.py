@@ -1,0 +1,93 @@
+"""A process that has imported everything and done nothing, and forks one that trains for each order it reads.
+
+An order is a line of JSON; the answers are the child's process id, then its wait status. The child leads a
+process group of its own, so that it can be killed with its workers. Imports take most of a short run's time:
+this spares them.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from atari_dqn.devices import resolve_device
+from atari_dqn.hardware import find_hardware
+from atari_dqn.run import RunDirectory
+from atari_dqn.spec.loader import load_spec
+from atari_dqn.train import launch
+
+
+def die_at(point: str, call: int) -> None:
+    """Have the process group killed at the given call of a function, named as `module:function`."""
+    module, _, path = point.partition(":")
+    holder: Any = importlib.import_module(module)
+    *outer, name = path.split(".")
+    for part in outer:
+        holder = getattr(holder, part)
+    setattr(holder, name, _dying(getattr(holder, name), call))
+
+
+def _dying(function: Callable[..., Any], call: int) -> Callable[..., Any]:
+    calls = 0
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            os.killpg(0, signal.SIGKILL)
+        return function(*args, **kwargs)
+
+    return dying
+
+
+def train(order: dict[str, Any]) -> None:
+    """Begin the run of an order, or go on with it if it is there."""
+    if order["point"]:
+        die_at(order["point"], order["call"])
+    torch.set_num_threads(1)
+    path, device = Path(order["run_dir"]), resolve_device("cpu")
+    if (path / "spec.toml").exists():
+        launch.resume(RunDirectory.open(path), device=device, views=[], total_frames=None)
+    else:
+        resolved = load_spec(order["spec"], order["overrides"])
+        origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(path))
+        launch.start(resolved, path, device=device, views=[], origin=origin)
+
+
+def child(order: dict[str, Any]) -> None:
+    os.setsid()
+    try:
+        train(order)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def tell(answer: object) -> None:
+    sys.stdout.write(f"{answer}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    tell("ready")
+    for line in sys.stdin:
+        process = os.fork()
+        if process == 0:
+            child(json.loads(line))
+        while os.getpgid(process) != process:  # until then its group is not to be killed
+            time.sleep(0.001)
+        tell(process)
+        tell(os.waitpid(process, 0)[1])
+
+
+if __name__ == "__main__":
+    main()
