@@ -34,6 +34,7 @@ bench FOLDER:
     python benchmarks/emulation.py --out {{FOLDER}}/emulation.json
     python benchmarks/replay_memory.py --out {{FOLDER}}/replay_memory.json
     python benchmarks/versus_sb3.py --out {{FOLDER}}/versus_sb3.json
+    python benchmarks/tracks.py --out {{FOLDER}}/tracks.json
 
 # train a spec: just train runs/pong_quick.toml
 train SPEC *OPTIONS:

@@ -1,4 +1,4 @@
-"""Train Track A for some seconds and print its emulator frames/s as JSON; `versus_sb3.py` runs this."""
+"""Train a spec for some seconds and print its emulator frames/s as JSON; other benchmarks run this."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ from atari_dqn.train.assembly import assemble
 from atari_dqn.train.loop import Tick, q_learning
 from atari_dqn.train.training import Training
 
-SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
+TRACK_A = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 
 
 def benchmark_spec(options: argparse.Namespace) -> Spec:
@@ -29,7 +29,7 @@ def benchmark_spec(options: argparse.Namespace) -> Spec:
         "learner.target_period_updates": options.target_period_updates,
         "training.total_frames": 10**9,
     }
-    return load_spec(SPEC, [f"{key}={value}" for key, value in overrides.items()]).spec
+    return load_spec(options.spec, [f"{key}={value}" for key, value in overrides.items()]).spec
 
 
 def frames_per_second(spec: Spec, *, warm_up_updates: int, seconds: float) -> float:
@@ -55,6 +55,7 @@ def reported(training: Training) -> Iterator[Tick]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", type=Path, default=TRACK_A)
     parser.add_argument("--game", required=True, help="ROM id, snake case")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--threads", type=int, required=True)

@@ -41,9 +41,11 @@ def prepare(venv: Path) -> Path:
     return python
 
 
-def measure(python: Path | str, script: str, game: str, *, seconds: float, threads: int) -> dict[str, object]:
+def measure(
+    python: Path | str, script: str, game: str, *, seconds: float, threads: int, **more: object
+) -> dict[str, object]:
     """Return what one run of a worker script prints."""
-    settings = {"game": game, "seconds": seconds, "threads": threads, **SETTINGS}
+    settings = {"game": game, "seconds": seconds, "threads": threads, **SETTINGS, **more}
     options = [text for key, value in settings.items() for text in (f"--{key.replace('_', '-')}", str(value))]
     done = subprocess.run(
         [python, HERE / script, *options],

@@ -84,6 +84,10 @@ FAULTS = {
         "[replay]\nprefill_steps = 31",
         "replay.prefill_steps: found 31 with learner.batch_size = 32; the prefill must hold a minibatch",
     ),
+    "parts of unequal size": (
+        "[learner]\nbatch_size = 32\naccumulate = 5",
+        "learner.accumulate: found 5 with learner.batch_size = 32; the parts of a minibatch must be equal",
+    ),
     "prefill over budget": (
         "[training]\ntotal_frames = 200_000",
         "replay.prefill_steps: found 50000 with env.frame_skip = 4 and training.total_frames = 200000; ",

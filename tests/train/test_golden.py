@@ -19,9 +19,9 @@ GOLDEN = Path(__file__).with_name("golden_catch.json")
 COLUMNS = ("step", "updates", "loss", "mean_q", "max_q", "grad_norm", "rolling_return", "epsilon")
 
 
-def course() -> list[dict[str, float]]:
+def course(*overrides: str) -> list[dict[str, float]]:
     """Return rows of update_log from the first with an update on."""
-    with begun(tiny_spec("training.total_frames=1_400")) as training:
+    with begun(tiny_spec("training.total_frames=1_400", *overrides)) as training:
         return [
             {name: row.values[name] for name in COLUMNS}
             for tick in q_learning(training)
@@ -33,6 +33,20 @@ def course() -> list[dict[str, float]]:
 def test_run_takes_the_course_that_was_recorded() -> None:
     # rounding differs between processors and builds of torch, and grows as a run goes on
     assert course() == [pytest.approx(row, rel=1e-4, abs=1e-6) for row in json.loads(GOLDEN.read_text())]
+
+
+ALONE = (
+    "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "toggles.n_step=3",
+    "learner.loss=mse", "learner.max_grad_norm=1.0", "learner.precision=bf16", "optimizer.kind=adam",
+    "optimizer.kind=torch_rmsprop", "env.sticky_probability=0.25",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("override", ALONE)
+def test_toggle_alone_leaves_the_course_that_was_recorded(override: str) -> None:
+    taken, recorded = course(override, "training.total_frames=1_100"), json.loads(GOLDEN.read_text())
+    assert len(taken) == 4
+    assert taken[-1] != pytest.approx(recorded[3], rel=1e-4, abs=1e-6)
 
 
 if __name__ == "__main__":
