@@ -28,6 +28,12 @@ def named_checkpoint(store: CheckpointStore, name: str) -> Path:
     return known[target]
 
 
+def refuse_wrong_place(checkpoint: Path, step: int) -> None:
+    """Raise a `DamagedError` where the directory of a checkpoint is named for another step than its own."""
+    if checkpoint.name != f"step_{step:09d}":
+        raise DamagedError(f"{checkpoint / MANIFEST}: is of step {step:,}, in the place of another")
+
+
 def refuse_lost_catalog(store: CheckpointStore) -> None:
     """Raise a `DamagedError` where the catalog is missing though checkpoints were finished.
 

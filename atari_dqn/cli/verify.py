@@ -29,7 +29,7 @@ def verify(run_dir: Path, *, checkpoint: str | None, frames: int, device: str | 
     status = console.status("checking every file, then playing on twice")
     with status if console.is_terminal else nullcontext():
         found = verify_run(run_dir, checkpoint=checkpoint, frames=frames, device=chosen)
-    typer.echo(json_document(_document(found)).decode().rstrip() if as_json else text(found))
+    typer.echo(json_document(document(found)).decode().rstrip() if as_json else text(found))
     if found.verdict == "differs":
         raise typer.Exit(DamagedError.exit_code)
 
@@ -71,5 +71,6 @@ def _verdict_lines(found: Verification) -> list[str]:
     return [head, *(f"  {line}" for lines in wrapped for line in lines)]
 
 
-def _document(found: Verification) -> dict[str, object]:
+def document(found: Verification) -> dict[str, object]:
+    """Return a verification as plain data."""
     return {"verdict": found.verdict, **asdict(found)}

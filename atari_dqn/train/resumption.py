@@ -16,6 +16,7 @@ from atari_dqn.checkpoint.rewind import (
     later_checkpoints,
     named_checkpoint,
     refuse_lost_catalog,
+    refuse_wrong_place,
 )
 from atari_dqn.checkpoint.store import MANIFEST, CheckpointStore, load_checkpoint, read_manifest
 from atari_dqn.errors import DamagedError, UserError
@@ -101,8 +102,7 @@ def _point(run: RunDirectory, checkpoint: Path) -> Point:
     if not is_file(checkpoint / MANIFEST):
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     manifest = read_manifest(checkpoint)
-    if checkpoint.name != f"step_{manifest['step']:09d}":
-        raise DamagedError(f"{checkpoint}: holds the checkpoint of step {manifest['step']:,}")
+    refuse_wrong_place(checkpoint, manifest["step"])
     run.check_files(manifest["bookkeeping"].get("files", {}))
     return Point(run=run, checkpoint=checkpoint, step=manifest["step"], bookkeeping=manifest["bookkeeping"])
 

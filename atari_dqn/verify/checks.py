@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.checkpoint.rewind import checkpoint_directories, refuse_lost_catalog
-from atari_dqn.checkpoint.store import CATALOG, CheckpointStore, verify
+from atari_dqn.checkpoint.rewind import checkpoint_directories, refuse_lost_catalog, refuse_wrong_place
+from atari_dqn.checkpoint.store import CATALOG, MANIFEST, CheckpointStore, verify
 from atari_dqn.errors import DamagedError
 from atari_dqn.run import RunDirectory
 from atari_dqn.scores import EvaluationScore
 from atari_dqn.train.launch import sealed_summary
+from atari_dqn.train.resumption import resume_command
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +40,7 @@ def check_run(run: RunDirectory) -> Checked:
 
 def _checked(run: RunDirectory, checkpoint: Path) -> dict[str, Any]:
     manifest = verify(checkpoint)
-    if checkpoint.name != f"step_{manifest['step']:09d}":
-        raise DamagedError(f"{checkpoint}: holds the checkpoint of step {manifest['step']:,}")
+    refuse_wrong_place(checkpoint, manifest["step"])
     run.check_files(manifest["bookkeeping"].get("files", {}))
     return manifest
 
@@ -51,7 +51,7 @@ def _check_catalog(store: CheckpointStore, manifests: dict[str, dict[str, Any]])
     for entry in store.catalog():
         manifest = manifests.get(entry.path)
         if manifest is None:
-            raise DamagedError(f"{store.folder / entry.path}: missing, though {path} lists it")
+            raise DamagedError(f"{store.folder / entry.path / MANIFEST}: missing, though {path} lists it")
         if entry.step != manifest["step"] or entry.eval_score != _score_at(manifest):
             raise DamagedError(f"{path}: differs from the manifest of {entry.path}; the file is damaged")
 
@@ -74,7 +74,12 @@ def _check_links(store: CheckpointStore, manifests: dict[str, dict[str, Any]]) -
 
 def _check_summary(run: RunDirectory, manifests: dict[str, dict[str, Any]]) -> None:
     """Check the seal of a summary; those of earlier versions, whose checkpoints know no files, have none."""
-    if not run.summary.exists() or not all("files" in each["bookkeeping"] for each in manifests.values()):
+    records = [manifest["bookkeeping"] for manifest in manifests.values()]
+    if not records or not all("files" in record for record in records):
+        return
+    if not run.summary.exists():
+        if records[-1]["finished"]:
+            raise DamagedError(f"{run.summary}: missing; `{resume_command(run)}` writes it again")
         return
     try:
         summary = json.loads(run.summary.read_bytes())

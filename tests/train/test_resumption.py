@@ -1,0 +1,147 @@
+"""From where a run goes on, and what is refused before anything changes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny import CPU, TINY_CATCH, run
+
+from atari_dqn.checkpoint.store import CheckpointStore
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.run import RunDirectory
+from atari_dqn.train import launch
+
+SHORT = ("training.total_frames=800", "checkpoint.keep_last=2")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete run with the checkpoints of steps 150 and 200."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    run(path, *SHORT)
+    return path
+
+
+@pytest.fixture
+def copied(whole: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "run"
+    shutil.copytree(whole, path, symlinks=True)
+    return path
+
+
+def resume(path: Path, **options: object):
+    values = {"total_frames": None, **options}
+    return launch.resume(RunDirectory.open(path), device=CPU, views=[], **values)
+
+
+def tables(path: Path) -> dict[str, bytes]:
+    return {table.name: table.read_bytes() for table in path.glob("*.csv") if table.stem != "throughput_log"}
+
+
+def kept(path: Path) -> list[int]:
+    return [entry.step for entry in CheckpointStore(path / "checkpoints").catalog()]
+
+
+def test_going_back_to_a_named_checkpoint_repeats_the_run(copied: Path, whole: Path) -> None:
+    resume(copied, checkpoint="step_000000150", discard_later=True)
+    assert tables(copied) == tables(whole)
+    assert kept(copied) == [150, 200]
+
+
+def test_later_checkpoint_that_is_whole_is_not_let_go_of_unasked(copied: Path, whole: Path) -> None:
+    with pytest.raises(UserError, match=r"step_000000200 would be lost.*--discard-later"):
+        resume(copied, checkpoint="step_000000150")
+    assert kept(copied) == [150, 200]
+    assert tables(copied) == tables(whole)
+
+
+def test_unknown_checkpoint_is_refused_with_those_that_are_there(copied: Path) -> None:
+    with pytest.raises(UserError, match=r"no checkpoint 'step_7'; there are: step_000000150, step_000000200"):
+        resume(copied, checkpoint="step_7")
+
+
+def test_damaged_checkpoint_is_named_and_the_newest_whole_one_offered(copied: Path, whole: Path) -> None:
+    (copied / "checkpoints/step_000000200/state.json").write_text("{}")
+    with pytest.raises(DamagedError) as refusal:
+        resume(copied, total_frames=1_200)
+    assert "step_000000200/state.json" in str(refusal.value)
+    command = str(refusal.value).split("`")[1]
+    assert command == f"dqn resume {copied} --checkpoint step_000000150"
+    resume(copied, checkpoint="step_000000150")  # what is damaged may go
+    assert tables(copied) == tables(whole)
+
+
+def test_damaged_catalog_is_made_again_when_going_back(copied: Path) -> None:
+    (copied / "checkpoints/catalog.json").write_text("[")
+    with pytest.raises(DamagedError, match=r"catalog\.json: is no catalog"):
+        resume(copied, total_frames=1_200)
+    resume(copied, checkpoint="step_000000200", total_frames=1_200)
+    assert 200 in kept(copied)
+
+
+def test_lost_catalog_is_refused_and_no_checkpoint_removed(copied: Path) -> None:
+    (copied / "checkpoints/catalog.json").unlink()
+    with pytest.raises(DamagedError, match=r"catalog\.json: missing, though there are checkpoints"):
+        resume(copied, total_frames=1_200)
+    assert (copied / "checkpoints/step_000000200/manifest.json").exists()
+
+
+def test_lost_checkpoints_are_refused_and_no_log_is_cut(copied: Path, whole: Path) -> None:
+    shutil.rmtree(copied / "checkpoints")
+    (copied / "checkpoints").mkdir()
+    with pytest.raises(DamagedError, match=r"checkpoints: empty, though events\.jsonl tells of checkpoints"):
+        resume(copied, total_frames=1_200)
+    assert tables(copied) == tables(whole)
+
+
+def test_checkpoint_in_the_place_of_another_is_refused(copied: Path) -> None:
+    folder = copied / "checkpoints"
+    shutil.rmtree(folder / "step_000000200")
+    shutil.copytree(folder / "step_000000150", folder / "step_000000200")
+    with pytest.raises(DamagedError, match=r"manifest\.json: is of step 150, in the place of"):
+        resume(copied, total_frames=1_200)
+
+
+def test_extension_says_what_becomes_of_schedules(tmp_path: Path) -> None:
+    run(tmp_path / "run", *SHORT, "toggles.prioritized=true")
+    resume(tmp_path / "run", total_frames=1_000)
+    lines = [json.loads(line) for line in (tmp_path / "run/events.jsonl").read_text().splitlines()]
+    told = [line for line in lines if line["kind"] == "extended"]
+    assert [line["data"]["schedules"] for line in told] == ["β keeps its end, 1 from frame 800 on"]
+
+
+def test_run_that_died_before_its_first_checkpoint_begins_again(
+    tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr("atari_dqn.train.session.Session._save", die)
+        with pytest.raises(KeyboardInterrupt):
+            run(path, *SHORT)
+    assert len((path / "update_log.csv").read_bytes()) > len(b"step,env_frames")
+    resume(path)
+    assert tables(path) == tables(whole)
+
+
+def test_run_belongs_to_one_process_until_that_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    command = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "train", str(TINY_CATCH)]
+    options = ["--set", "training.total_frames=9_000_000", "--run-dir", str(path)]
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert any("checkpoint: saved" in line for line in process.stdout)
+        with pytest.raises(UserError, match="is being run by another process"):
+            resume(path)
+        process.send_signal(signal.SIGKILL)
+    with RunDirectory.open(path).locked():
+        assert kept(path)

@@ -1,0 +1,155 @@
+"""Whatever happens to a file of a run: it is named, exit code 4, nothing is executed, nothing changes."""
+
+import hashlib
+import pickle
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import CPU, run
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.run import RunDirectory
+from atari_dqn.train import launch
+from atari_dqn.verify.proof import check_only
+
+Mutation = Callable[["Victim"], bytes | None]
+"""What takes the place of a file; None for a file that goes."""
+
+
+class Victim:
+    """A file, the chance that decides what happens to it, and the files that may take its place."""
+
+    def __init__(self, path: Path, others: list[Path], chance: random.Random, trap: Path) -> None:
+        self.path, self.others, self.chance, self.trap = path, others, chance, trap
+        self.data = path.read_bytes()
+
+    def end(self) -> int:
+        """Return how far a file is covered: a log may go on after the checkpoint that records it."""
+        return len(self.data) // 2 if self.path.name == "events.jsonl" else len(self.data)
+
+
+def truncated(victim: Victim) -> bytes:
+    # a document without its last line end would be the same document
+    return victim.data[: victim.chance.randrange(max(1, victim.end() - 1))]
+
+
+def flipped(victim: Victim) -> bytes:
+    data = bytearray(victim.data)
+    data[victim.chance.randrange(victim.end())] ^= 1 << victim.chance.randrange(8)
+    return bytes(data)
+
+
+def missing(_: Victim) -> None:
+    return None
+
+
+def swapped(victim: Victim) -> bytes:
+    """Take what another file holds, one of the same name if there is one."""
+    others = [path for path in victim.others if path.read_bytes() != victim.data]
+    namesakes = [path for path in others if path.name == victim.path.name]
+    return victim.chance.choice(namesakes or others).read_bytes()
+
+
+class Hostile:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def hostile(victim: Victim) -> bytes:
+    return pickle.dumps(Hostile(victim.trap))
+
+
+MUTATIONS: tuple[Mutation, ...] = (truncated, flipped, missing, swapped, hostile)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete run with two checkpoints."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    run(path, "training.total_frames=800", "checkpoint.keep_last=2")
+    check_only(path)
+    return path
+
+
+@pytest.fixture
+def damaged(whole: Path, tmp_path: Path) -> Path:
+    """A copy of it that may be damaged."""
+    path = tmp_path / "run"
+    shutil.copytree(whole, path, symlinks=True)
+    return path
+
+
+def files_of(path: Path) -> list[Path]:
+    return sorted(file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
+
+
+def tree(path: Path) -> dict[str, str]:
+    """Return every name below a folder and what lies there."""
+    return {
+        str(entry.relative_to(path)): hashlib.sha256(entry.read_bytes()).hexdigest()
+        for entry in path.rglob("*")
+        if entry.is_file()
+    }
+
+
+@contextmanager
+def mutated(victim: Victim, mutation: Mutation) -> Iterator[None]:
+    data = mutation(victim)
+    victim.path.unlink()
+    if data is not None:
+        victim.path.write_bytes(data)
+    yield
+    victim.path.write_bytes(victim.data)
+
+
+def assert_refused(path: Path, victim: Victim, mutation: Mutation, use: Callable[[Path], object]) -> None:
+    with mutated(victim, mutation):
+        before = tree(path)
+        with pytest.raises(DamagedError) as refusal:
+            use(path)
+        assert victim.path.name in str(refusal.value), mutation.__name__
+        assert refusal.value.exit_code == 4
+        assert tree(path) == before
+        assert not victim.trap.exists()
+
+
+def resume(path: Path) -> object:
+    return launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=1_200)
+
+
+def victims(path: Path, trap: Path, seed: int) -> list[Victim]:
+    files = files_of(path)
+    return [Victim(file, [each for each in files if each != file], random.Random(f"{seed} {file.name}"), trap)
+            for file in files]  # fmt: skip
+
+
+def test_200_mutations_are_each_named_by_verify(damaged: Path, tmp_path: Path) -> None:
+    count = 0
+    for seed in range(2):
+        for victim in victims(damaged, tmp_path / "trap", seed):
+            for mutation in MUTATIONS:
+                assert_refused(damaged, victim, mutation, check_only)
+                count += 1
+    assert count >= 200
+
+
+def test_mutations_of_what_a_resume_reads_are_each_named_by_it(damaged: Path, tmp_path: Path) -> None:
+    latest = (damaged / "checkpoints/latest").resolve()
+    read = [
+        victim
+        for victim in victims(damaged, tmp_path / "trap", seed=0)
+        if victim.path.parent in (damaged, latest) and victim.path.name != "summary.json"
+    ]
+    for victim in read:
+        for mutation in MUTATIONS:
+            assert_refused(damaged, victim, mutation, resume)
