@@ -48,7 +48,8 @@ def test_lanes_have_stacks_of_their_own() -> None:
 def test_W10_no_state_holds_a_frame_later_than_its_step() -> None:
     found = transitions(play_tape(make_buffer(capacity=6), "ABCD|EFG!HIJKLMNO"))
     assert all(transition.s_tm1 == "".join(sorted(transition.s_tm1)) for transition in found.values())
-    assert all(max(transition.s_tm1) == name for name, transition in found.items())
+    assert len(found) > 5
+    assert all(ord(max(transition.s_tm1)) - 64 == transition.action for transition in found.values())
 
 
 def test_dok_frames_stay_bytes_until_the_network() -> None:
