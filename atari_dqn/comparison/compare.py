@@ -10,7 +10,7 @@ from atari_dqn.comparison.aggregate import Aggregate, Improvement, aggregates, i
 from atari_dqn.comparison.beside import Beside, beside
 from atari_dqn.comparison.choose import best_choices, last_choices
 from atari_dqn.comparison.group import Group, Method, group_runs
-from atari_dqn.comparison.load import Run, load_run
+from atari_dqn.comparison.load import load_runs
 from atari_dqn.comparison.pace import Pace, pace
 from atari_dqn.comparison.score import GroupScore, group_score
 from atari_dqn.comparison.warn import warnings_of
@@ -63,12 +63,12 @@ class Comparison:
 def compare(
     paths: Sequence[Path], *, at_frames: int | None = None, to_score: float | None = None, human_table: str
 ) -> Comparison:
-    """Compare runs by their directories.
+    """Compare runs by their directories; one that is named twice counts once.
 
     `to_score` is the score that frames and hours are counted to, a person's by default. `UserError` for a
     path that is no run directory; `DamagedError` for one whose files are not what a run writes.
     """
-    groups = group_runs(_loaded(paths))
+    groups = group_runs(load_runs(list(dict.fromkeys(paths))))
     games = dict.fromkeys(group.game for group in groups)
     humans = {game: found for game in games if (found := human_random(game, human_table)) is not None}
     results = tuple(_result(group, at_frames, _threshold(group, to_score, humans)) for group in groups)
@@ -88,11 +88,6 @@ def compare(
             warnings_of([(each.group, each.last, each.best) for each in results], over_games, protocols)
         ),
     )
-
-
-def _loaded(paths: Sequence[Path]) -> list[Run]:
-    """Return the runs; a directory that is named twice counts once."""
-    return [load_run(path) for path in dict.fromkeys(paths)]
 
 
 def _result(group: Group, at_frames: int | None, threshold: float | None) -> GroupResult:

@@ -1,8 +1,9 @@
-"""One run of a comparison, from its directory's files alone."""
+"""The runs of a comparison, from their directories' files alone."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from atari_dqn.comparison.tables import EVALUATIONS, TIMES, TRAINING_RETURNS, read_columns
+from atari_dqn.comparison.tables import EVALUATIONS, TIMES, TRAINING_RETURNS, Table, read_tables
 from atari_dqn.errors import DamagedError
 from atari_dqn.protocol import Protocol
 from atari_dqn.run import RunDirectory
@@ -114,34 +115,37 @@ class Run:
         return int(self.values["evaluation.light_period_frames"])
 
 
-def load_run(path: Path) -> Run:
-    """Read a run directory.
+def load_runs(paths: Sequence[Path]) -> list[Run]:
+    """Read run directories.
 
-    `UserError` if it is none; `DamagedError` if a file is missing or not what a run writes.
+    `UserError` for one that is none; `DamagedError` if a file is missing or not what a run writes.
     """
-    run = RunDirectory.open(path)
-    provenance = run.read_provenance()
-    track = provenance.get("track") or {}
+    directories = [RunDirectory.open(path) for path in paths]
     tables = {
-        name: read_columns(run.tables / f"{name}.csv", columns)
-        for name, columns in (
-            ("eval_log", EVALUATIONS),
-            ("update_log", TRAINING_RETURNS),
-            ("throughput_log", TIMES),
-        )
+        name: read_tables([run.tables / f"{name}.csv" for run in directories], columns)
+        for name, columns in _TABLES.items()
     }
+    return [
+        _run(run, {name: read[place] for name, read in tables.items()})
+        for place, run in enumerate(directories)
+    ]
+
+
+def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
+    provenance = directory.read_provenance()
+    track = provenance.get("track") or {}
     return Run(
-        path=path,
-        name=str(provenance.get("name", path.name)),
-        values=_spec_values(run.spec),
+        path=directory.path,
+        name=str(provenance.get("name", directory.path.name)),
+        values=_spec_values(directory.spec),
         track_label=str(track.get("label", "?")),
         deviations=tuple(track.get("deviations", ())),
         versions=_versions(provenance),
-        protocols=_protocols(run.provenance, provenance),
-        evaluations=_evaluations(tables["eval_log"][0]),
-        training_returns=_curve(tables["update_log"][0]),
-        elapsed_seconds=_curve(tables["throughput_log"][0]),
-        torn=tuple(f"{name}.csv" for name, (_, torn) in tables.items() if torn),
+        protocols=_protocols(directory.provenance, provenance),
+        evaluations=_evaluations(tables["eval_log"].columns),
+        training_returns=_curve(tables["update_log"].columns),
+        elapsed_seconds=_curve(tables["throughput_log"].columns),
+        torn=tuple(f"{name}.csv" for name, table in tables.items() if table.torn),
     )
 
 
@@ -169,16 +173,23 @@ def _spec_values(path: Path) -> dict[str, Scalar]:
 
 
 def _evaluations(table: pl.DataFrame) -> tuple[Evaluation, ...]:
-    ordered = table.sort("env_frames", maintain_order=True).rename(
-        {"eval_type": "kind", "protocol": "protocol_digest"}
+    columns = (table[name].to_list() for name in EVALUATIONS)
+    return tuple(
+        Evaluation(
+            env_frames=frames,
+            kind=kind,
+            episodes=episodes,
+            mean_return=mean_return,
+            frame_caps=frame_caps,
+            protocol_digest=protocol,
+        )
+        for frames, kind, episodes, mean_return, frame_caps, protocol in zip(*columns, strict=True)
     )
-    return tuple(Evaluation(**row) for row in ordered.iter_rows(named=True))
 
 
 def _curve(table: pl.DataFrame) -> Curve:
     frames, values = table.columns
-    ordered = table.sort(frames, maintain_order=True)
-    return Curve(frames=ordered[frames].to_numpy(), values=ordered[values].to_numpy())
+    return Curve(frames=table[frames].to_numpy(), values=table[values].to_numpy())
 
 
 def _protocols(path: Path, provenance: dict[str, Any]) -> dict[str, Protocol]:

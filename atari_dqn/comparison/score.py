@@ -25,6 +25,7 @@ class GroupScore:
     estimates: Mapping[str, Estimate]
     """`mean`, `median` and `iqm`."""
     quartiles: tuple[float, float] | None
+    """Of the scores; None for fewer than two."""
 
     @property
     def n(self) -> int:
@@ -60,7 +61,7 @@ def group_score(choices: Mapping[int, Choice]) -> GroupScore:
         evaluations=evaluations,
         absent={seed: choice.reason for seed, choice in choices.items() if isinstance(choice, Absent)},
         estimates=estimates(values, _STATISTICS) if evaluations else {},
-        quartiles=_quartiles(values) if evaluations else None,
+        quartiles=_quartiles(values) if len(evaluations) > 1 else None,
     )
 
 

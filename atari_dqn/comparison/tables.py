@@ -1,9 +1,14 @@
-"""Columns of a run's CSV tables: only those asked for, and what is wrong with the file in words."""
+"""Columns of runs' CSV tables: only those asked for, and what is wrong with a file in words.
+
+Tables of one header are read by one lazy query over all their files: a query each costs more than reading.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -25,52 +30,105 @@ EVALUATIONS: Columns = {
 TRAINING_RETURNS: Columns = {"env_frames": pl.Int64, "rolling_return": pl.Float64}
 TIMES: Columns = {"env_frames": pl.Int64, "elapsed_seconds": pl.Float64}
 
+_PATH = "path of the file"
 
-def read_columns(path: Path, columns: Columns) -> tuple[pl.DataFrame, bool]:
-    """Return columns of a CSV table, and whether its last row was cut off in the middle and left out.
 
-    `DamagedError` for a file or column that is missing, and for a cell that is not of its column's type.
+@dataclass(frozen=True)
+class _File:
+    """A table on disk: its first line, and whether its last was cut off in the middle."""
+
+    path: Path
+    header: bytes
+    torn: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of a file's rows; an empty cell of a float column is NaN."""
+
+    columns: pl.DataFrame
+    torn: bool
+    """Whether the last row was cut off in the middle, and is left out."""
+
+
+def read_tables(paths: Sequence[Path], columns: Columns) -> list[Table]:
+    """Return columns of CSV tables, one for each path.
+
+    `DamagedError` for a file or column that is missing, for a cell that is empty or not of its column's type,
+    and for rows that are not in the order of frames.
     """
+    files = [_inspected(path, columns) for path in paths]
+    tables = {file.path: _read(file, columns) for file in files if file.torn}
+    by_header: dict[bytes, list[_File]] = defaultdict(list)
+    for file in files:
+        if not file.torn:
+            by_header[file.header].append(file)
+    for alike in by_header.values():
+        tables |= _read_together(alike, columns)
+    for file in files:
+        _check(file.path, tables[file.path])
+    return [Table(tables[file.path], file.torn) for file in files]
+
+
+def _inspected(path: Path, columns: Columns) -> _File:
     if not path.is_file():
         raise DamagedError(f"{path}: is missing; expected the table that `dqn train` writes")
     with reading(path), path.open("rb") as file:
         header = file.readline()
         torn = header.endswith(b"\n") and not _ends_with_a_line(file)
-    _require(path, header, columns)
-    try:
-        return _scan(path, torn=torn).select(_typed(columns)).collect(), torn
-    except PolarsError as error:
-        raise DamagedError(f"{path}: cannot be read as a table: {_first_line(error)}") from error
-
-
-def _scan(path: Path, *, torn: bool) -> pl.LazyFrame:
-    """Return a table of text; its types are set column by column, for only the wanted ones."""
-    source: Path | io.BytesIO = path
-    if torn:
-        data = path.read_bytes()
-        source = io.BytesIO(data[: data.rindex(b"\n") + 1])
-    return pl.scan_csv(source, infer_schema=False)
-
-
-def _typed(columns: Columns) -> list[pl.Expr]:
-    """Return the columns in their types. An empty cell is null, which in a float column stands for NaN."""
-    typed = (pl.col(name).cast(dtype) for name, dtype in columns.items())
-    return [
-        expr.fill_null(float("nan")) if dtype == pl.Float64 else expr
-        for expr, dtype in zip(typed, columns.values(), strict=True)
-    ]
-
-
-def _require(path: Path, header: bytes, columns: Columns) -> None:
     found = header.decode(errors="replace").strip()
     missing = [name for name in columns if name not in found.split(",")]
     if missing:
         raise DamagedError(f"{path}: no column {', '.join(missing)}; the header is {found!r}")
+    return _File(path, header, torn)
 
 
 def _ends_with_a_line(file: io.BufferedReader) -> bool:
     file.seek(-1, io.SEEK_END)
     return file.read(1) == b"\n"
+
+
+def _read_together(files: Sequence[_File], columns: Columns) -> dict[Path, pl.DataFrame]:
+    """Return the tables of whole files with one header. A fault is looked for file by file, to name it."""
+    rows = pl.scan_csv([file.path for file in files], infer_schema=False, include_file_paths=_PATH)
+    try:
+        found = (
+            rows.select(_PATH, *_typed(columns))
+            .collect()
+            .partition_by(_PATH, as_dict=True, include_key=False)
+        )
+    except PolarsError:
+        return {file.path: _read(file, columns) for file in files}
+    nothing = pl.DataFrame(schema=dict(columns))
+    return {file.path: found.get((str(file.path),), nothing) for file in files}
+
+
+def _read(file: _File, columns: Columns) -> pl.DataFrame:
+    """Return one table, without the row that was cut off."""
+    source: Path | io.BytesIO = file.path
+    if file.torn:
+        data = file.path.read_bytes()
+        source = io.BytesIO(data[: data.rindex(b"\n") + 1])
+    try:
+        return pl.scan_csv(source, infer_schema=False).select(*_typed(columns)).collect()
+    except PolarsError as error:
+        raise DamagedError(f"{file.path}: cannot be read as a table: {_first_line(error)}") from error
+
+
+def _typed(columns: Columns) -> list[pl.Expr]:
+    """Return the columns, read as text, in their types."""
+    return [
+        pl.col(name).cast(dtype).fill_null(float("nan")) if dtype == pl.Float64 else pl.col(name).cast(dtype)
+        for name, dtype in columns.items()
+    ]
+
+
+def _check(path: Path, table: pl.DataFrame) -> None:
+    empty = [column.name for column in table if column.null_count()]
+    if empty:
+        raise DamagedError(f"{path}: cells of {', '.join(empty)} are empty; expected a value in each row")
+    if not table["env_frames"].is_sorted():
+        raise DamagedError(f"{path}: rows are not in the order of env_frames")
 
 
 def _first_line(error: Exception) -> str:

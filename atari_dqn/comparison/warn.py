@@ -14,6 +14,7 @@ Scored = tuple[Group, GroupScore, GroupScore]
 """A group with its last and its best score."""
 
 _FEW_SEEDS = 3
+_SHOWN_KEYS = 4
 _ILL_CONDITIONED = {"video_pinball", "double_dunk"}
 """Games on which people score so near to chance that a normalised score says little."""
 
@@ -52,8 +53,12 @@ def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterato
         yield f"{name}: n = {last.n}: fewer than {_FEW_SEEDS} seeds tell little of the spread"
     yield from _lengths(name, group)
     if group.method.track_label.endswith("*"):
-        deviations = group.runs[0].deviations
-        yield f"{name}: marked {group.method.track_label}: deviates from its track in {', '.join(deviations)}"
+        yield f"{name}: marked {group.method.track_label}: deviates in {_shortened(group.runs[0].deviations)}"
+
+
+def _shortened(keys: Sequence[str]) -> str:
+    shown = keys[:_SHOWN_KEYS]
+    return ", ".join([*shown, f"and {len(keys) - len(shown)} keys more"] if len(keys) > len(shown) else shown)
 
 
 def _lengths(name: str, group: Group) -> Iterator[str]:

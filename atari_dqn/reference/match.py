@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from atari_dqn.protocol import Protocol
-from atari_dqn.reference.tables import Figure, Measure, Study, figures, studies
+from atari_dqn.reference.tables import Figure, Measure, Study, curves, studies
 
 _BESIDE = "dqn"
 """The agent that one without figures of its own is shown beside."""
@@ -101,11 +101,6 @@ def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
         )
 
 
-def curve(game: str, study: str, agent: str) -> tuple[Figure, ...]:
-    """Return the published points of a study's agent on a game, in the order of frames."""
-    return tuple(figure for figure in figures(game) if (figure.study, figure.agent) == (study, agent))
-
-
 def differences(subject: Subject, study: Study, agent: str) -> Iterator[str]:
     """Yield what keeps a study's figures from being of the subject's protocol, in words."""
     if agent != subject.agent:
@@ -134,17 +129,11 @@ def _unreached_cap(subject: Subject, field: str, theirs: int) -> bool:
 
 def _curves(subject: Subject) -> Iterator[tuple[Study, tuple[Figure, ...]]]:
     """Yield each study, in the order of sources.toml, with its curve of the subject's agent or of DQN."""
-    found = {
-        key: tuple(points) for key, points in groupby(sorted(figures(subject.game), key=_curve_of), _curve_of)
-    }
+    found = curves(subject.game)
     for name, study in studies().items():
         points = found.get((name, subject.agent)) or found.get((name, _BESIDE))
         if points:
             yield study, points
-
-
-def _curve_of(figure: Figure) -> tuple[str, str]:
-    return figure.study, figure.agent
 
 
 def _at(points: tuple[Figure, ...], env_frames: int) -> tuple[Figure, tuple[int, int] | None] | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any, Literal
 
 Measure = Literal["evaluation", "training"]
@@ -79,15 +80,24 @@ def studies() -> dict[str, Study]:
 
 
 @cache
-def figures(game: str) -> tuple[Figure, ...]:
-    """Return every published figure of a game, those of one curve in the order of frames."""
-    return tuple(_figure(row) for row in _rows("scores.csv") if row["game"] == game)
+def curves(game: str) -> dict[tuple[str, str], tuple[Figure, ...]]:
+    """Return every published figure of a game, by study and agent, in the order of frames."""
+    found: dict[tuple[str, str], list[Figure]] = {}
+    for row in _rows("scores.csv", about=game):
+        if row["game"] == game:
+            found.setdefault((row["study"], row["agent"]), []).append(_figure(row))
+    return {key: tuple(points) for key, points in found.items()}
+
+
+def figures(game: str) -> Iterator[Figure]:
+    """Yield every published figure of a game."""
+    return chain.from_iterable(curves(game).values())
 
 
 @cache
 def human_random(game: str, table: str = DEFAULT_HUMAN_TABLE) -> HumanRandom | None:
     """Return what a person and chance score on a game; None for a game that the table does not have."""
-    for row in _rows("human_random.csv"):
+    for row in _rows("human_random.csv", about=game):
         if row["table"] == table and row["game"] == game:
             return HumanRandom(table=table, random=float(row["random"]), human=float(row["human"]))
     return None
@@ -106,8 +116,10 @@ def _figure(row: Mapping[str, str]) -> Figure:
     )
 
 
-def _rows(name: str) -> Iterator[dict[str, str]]:
-    return csv.DictReader(_text(name).splitlines())
+def _rows(name: str, *, about: str) -> Iterator[dict[str, str]]:
+    """Return the rows of a table that hold this text, and perhaps others: most are never parsed."""
+    header, *lines = _text(name).splitlines()
+    return csv.DictReader([header, *(line for line in lines if f",{about}," in line)])
 
 
 def _text(name: str) -> str:

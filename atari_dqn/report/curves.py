@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from atari_dqn.comparison.beside import Beside
 from atari_dqn.comparison.compare import GroupResult
 from atari_dqn.comparison.load import Run
-from atari_dqn.reference.match import curve
+from atari_dqn.reference.tables import curves
 from atari_dqn.statistics import CONFIDENCE, RESAMPLES, SEED
 
 Frames = NDArray[np.int64]
@@ -100,7 +100,7 @@ def _band(values: Values) -> tuple[Values, Values]:
 
 def _published(result: GroupResult, each: Beside, last_frames: int) -> PublishedCurve | None:
     reference = each.reference
-    points = curve(result.group.game, reference.study.name, reference.agent)
+    points = curves(result.group.game)[reference.study.name, reference.agent]
     if len(points) < 2:
         return None
     beyond = next(

@@ -49,7 +49,7 @@ def times(results: Sequence[GroupResult]) -> str:
 def references(results: Sequence[GroupResult]) -> str:
     """Return the table of published figures of one game; nothing where there are none."""
     rows = [_reference(result.group.method, each) for result in results for each in result.beside]
-    titles = ("group", "score", "published", "its seeds", "verdict", "by", "other protocol")
+    titles = ("group", "score", "published", "its seeds", "verdict", "by", "differs in")
     return _table(titles, rows) if rows else ""
 
 

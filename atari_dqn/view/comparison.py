@@ -94,7 +94,7 @@ def _beside(each: Beside) -> RenderableType:
     if each.measure == "training":
         text.append(f"; training games here: {score(each.score)}")
     if reference.differences:
-        text.append(f"; another protocol: {', '.join(reference.differences)}", style="yellow")
+        text.append(f"; differs in: {', '.join(reference.differences)}", style="yellow")
     return _indented(text)
 
 

@@ -185,7 +185,7 @@ def test_fewer_than_three_seeds_are_warned_of(seeds: list[Path]):
 
 def test_a_run_that_deviates_from_its_track_is_marked(tmp_path: Path):
     run = make_run(tmp_path / "run", [0.0], overrides=["learner.batch_size=64"])
-    assert warned(compared(run), "marked A*: deviates from its track in learner.batch_size")
+    assert warned(compared(run), "marked A*: deviates in learner.batch_size")
 
 
 def test_tracks_in_one_table_are_warned_of(seeds: list[Path], tmp_path: Path):
@@ -250,3 +250,25 @@ def test_probability_of_improvement_is_over_the_first_method(seeds: list[Path], 
     (improvement,) = compared(*seeds, double).improvements
     assert improvement.probability.value == pytest.approx(1 / 3)
     assert improvement.over.label == "trackA double=false"
+
+
+def test_an_empty_cell_where_a_number_must_be_is_damage(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    table.write_text(table.read_text().replace(",30,", ",,", 1))
+    with pytest.raises(DamagedError, match=r"eval_log.csv: cells of episodes are empty"):
+        compared(*seeds)
+
+
+def test_rows_out_of_order_are_damage(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    header, *rows = table.read_text().splitlines(keepends=True)
+    table.write_text("".join([header, *reversed(rows)]))
+    with pytest.raises(DamagedError, match="not in the order of env_frames"):
+        compared(*seeds)
+
+
+def test_tables_of_other_versions_with_other_columns_are_read_too(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    lines = table.read_text().splitlines()
+    table.write_text("".join(f"{word},{line}\n" for word, line in zip(["new", *"1234"], lines, strict=True)))
+    assert only(*seeds).last.values == [10.0, 12.0, 20.0]
