@@ -38,6 +38,11 @@ def percentage(share: float, *, decimals: int = 1) -> str:
     return "-" if math.isnan(share) else f"{share:.{decimals}%}"
 
 
+def fingerprint(digest: str) -> str:
+    """Return the beginning of a digest, enough to tell one from another: `9fb95e78`."""
+    return digest[:8]
+
+
 def measure(number: float) -> str:
     """Return a measured value with three digits that count, at most 8 characters; `-` for NaN."""
     if math.isnan(number):

@@ -1,7 +1,7 @@
 """`dqn compare` on 300 runs of 200 rows a table: wall-clock seconds and peak memory of the whole command.
 
-Twelve methods on five games, five seeds each, in tables as a run writes them; the values are noise. Each round
-is a process of its own, so that imports, reading, statistics and printing are all in the figures.
+Twelve methods on five games, five seeds each, in tables as a run writes them; the values are noise. Each
+round is a process of its own, so that imports, reading, statistics and printing are all in the figures.
 """
 
 import argparse

@@ -20,6 +20,7 @@ from atari_dqn.hardware import Hardware, find_hardware
 from atari_dqn.metrics.events import Sink
 from atari_dqn.plan import check_fits, make_plan
 from atari_dqn.plan_text import plan_text
+from atari_dqn.reference.agents import subject_of
 from atari_dqn.run import RunDirectory, default_run_dir, refuse_existing
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
 from atari_dqn.spec.schema import Spec
@@ -125,7 +126,7 @@ def _view(name: str, resolved: ResolvedSpec, total_frames: int, *, plain: bool) 
     console = Console()
     title = f"{name}  track {resolved.track_label}  seed {resolved.spec.seed}"
     view: LiveView | PlainView = (
-        LiveView(title=title, total_frames=total_frames, console=console)
+        LiveView(title=title, total_frames=total_frames, subject=subject_of(resolved.spec), console=console)
         if suits_live_view(console) and not plain
         else PlainView(title=title, total_frames=total_frames, stream=sys.stdout)
     )

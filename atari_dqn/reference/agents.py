@@ -1,8 +1,10 @@
-"""The name under which the literature knows a combination of toggles."""
+"""What a spec's scores are scores of, and the name under which the literature knows its toggles."""
 
 from __future__ import annotations
 
-from atari_dqn.spec.schema import Toggles
+from atari_dqn.protocol import evaluation_protocol
+from atari_dqn.reference.match import Subject
+from atari_dqn.spec.schema import Spec, Toggles
 
 _KNOWN = {
     (False, False, False): "dqn",
@@ -24,3 +26,11 @@ def agent_name(toggles: Toggles) -> str:
     """
     name = _KNOWN[toggles.double, toggles.dueling, toggles.prioritized]
     return name if toggles.n_step == 1 else f"{name}, n = {toggles.n_step}"
+
+
+def subject_of(spec: Spec) -> Subject:
+    """Return what the evaluations of a run are scores of."""
+    protocol = evaluation_protocol(
+        spec, episodes=spec.evaluation.full_episodes, checkpoint="current", ale_version="", rom_md5=""
+    )
+    return Subject(game=spec.game, agent=agent_name(spec.toggles), protocol=protocol)

@@ -7,7 +7,7 @@ source does not state are not compared.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
 from atari_dqn.protocol import Protocol
@@ -69,12 +69,19 @@ class Reference:
 def score(
     game: str, env_frames: int, protocol: Protocol, *, agent: str = _BESIDE, cap_reached: bool = True
 ) -> Reference | None:
-    """Return the published evaluation score nearest in protocol to one after `env_frames`, if there is one.
+    """Return the published evaluation score nearest in protocol to one after `env_frames`; None without."""
+    return nearest(Subject(game=game, agent=agent, protocol=protocol), env_frames, cap_reached=cap_reached)
 
-    Of figures that differ in equally many things the first of sources.toml counts.
+
+def nearest(subject: Subject, env_frames: int, *, cap_reached: bool = True) -> Reference | None:
+    """Return the published score of fewest differences from a subject's after so many frames.
+
+    Of figures that differ in equally many things the first of sources.toml counts. What was published of
+    other frames alone, such as a paper's final score, is not near.
     """
-    subject = Subject(game=game, agent=agent, protocol=protocol, cap_reached=cap_reached)
-    return min(references(subject, env_frames), key=lambda found: len(found.differences), default=None)
+    subject = replace(subject, cap_reached=cap_reached)
+    found = (each for each in references(subject, env_frames) if each.env_frames == env_frames)
+    return min(found, key=lambda each: len(each.differences), default=None)
 
 
 def references(subject: Subject, env_frames: int) -> Iterator[Reference]:

@@ -15,9 +15,10 @@ from rich.text import Text
 
 from atari_dqn.human import count, duration
 from atari_dqn.metrics.events import Event, Progress
+from atari_dqn.reference.match import Subject
+from atari_dqn.view.evaluations import EvaluationsPanel
 from atari_dqn.view.gates import GatesPanel
 from atari_dqn.view.panels import (
-    EvaluationsPanel,
     LearningPanel,
     NoticesPanel,
     Panel,
@@ -43,16 +44,23 @@ def suits_live_view(console: Console) -> bool:
 class LiveView:
     """Shows a run on a whole terminal, at least 80×24, from construction until `close`.
 
+    `subject` is what the run's evaluations are scores of: published ones are shown beside them.
     Handling an event only keeps its values. Drawing happens on rich's own thread: 8 ms a time, so that once a
     second costs under 1 % of a core. Events and drawing share one lock.
     """
 
     def __init__(
-        self, *, title: str, total_frames: int, console: Console, refreshes_per_second: float = 1.0
+        self,
+        *,
+        title: str,
+        total_frames: int,
+        subject: Subject,
+        console: Console,
+        refreshes_per_second: float = 1.0,
     ) -> None:
         self._header = Header(title=title, total_frames=total_frames)
         self._periods = Periods()
-        self._rows = _panel_rows()
+        self._rows = _panel_rows(subject)
         self._parts: list[Part] = [self._header, *(panel for _, row in self._rows for panel in row)]
         self._lock = Lock()
         self._console = console
@@ -138,11 +146,11 @@ class Header:
         return f"{done}  {rate:>7,.0f} frames/s  {left:>7} left"
 
 
-def _panel_rows() -> tuple[tuple[int | None, tuple[Panel, ...]], ...]:
+def _panel_rows(subject: Subject) -> tuple[tuple[int | None, tuple[Panel, ...]], ...]:
     """Return the panels row by row, each row with its height in lines; None takes what is left."""
     return (
         (7, (LearningPanel(), ReturnsPanel())),
-        (8, (EvaluationsPanel(), ReplayPanel(), ThroughputPanel())),
+        (8, (EvaluationsPanel(subject), ReplayPanel(), ThroughputPanel())),
         (None, (NoticesPanel(), GatesPanel())),
     )
 

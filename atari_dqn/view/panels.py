@@ -110,35 +110,6 @@ class ReturnsPanel:
         return table
 
 
-class EvaluationsPanel:
-    """The latest evaluations, newest first."""
-
-    title = "evaluations"
-
-    def __init__(self) -> None:
-        self._rows: deque[tuple[str, ...]] = deque(maxlen=5)
-
-    def handle(self, event: Event) -> None:
-        """Take an evaluation."""
-        if isinstance(event, Row) and event.table == "eval_log":
-            values = event.values
-            scores = [score(float(values[f"{name}_return"])) for name in ("mean", "std", "max")]
-            self._rows.appendleft((count(float(values["env_frames"])), str(values["eval_type"]), *scores))
-
-    def period(self, record: Mapping[str, float]) -> None:
-        """Take nothing."""
-
-    def draw(self) -> RenderableType:
-        """Return a row for each evaluation."""
-        if not self._rows:
-            return Text("none yet", style="dim")
-        table = _grid("right", "left", "right", "right", "right")
-        table.add_row("frames", "kind", "mean", "std", "max", style="dim")
-        for row in self._rows:
-            table.add_row(*row)
-        return table
-
-
 class ThroughputPanel:
     """How fast the run is, and where its time goes."""
 

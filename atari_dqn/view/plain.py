@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TextIO
 
-from atari_dqn.human import count, duration, measure, percentage, score
+from atari_dqn.human import count, duration, fingerprint, measure, percentage, score
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
 from atari_dqn.view.periods import Periods, RemainingTime
 
@@ -89,13 +89,14 @@ def period_line(record: Mapping[str, float], total_frames: int, seconds_left: fl
 
 
 def evaluation_line(row: Row) -> str:
-    """Return an evaluation's scores."""
+    """Return an evaluation's scores, with the beginning of their protocol's fingerprint."""
     value = {name: cell for name, cell in row.values.items() if not isinstance(cell, str)}
     mean, std, median = (score(value[f"{name}_return"]) for name in ("mean", "std", "median"))
     low, high = score(value["min_return"]), score(value["max_return"])
+    protocol = fingerprint(str(row.values["protocol"]))
     return (
         f"{count(value['env_frames']):>6}  {row.values['eval_type']} evaluation: {mean} ± {std}, "
-        f"median {median}, range {low} to {high}, {value['episodes']:.0f} episodes"
+        f"median {median}, range {low} to {high}, {value['episodes']:.0f} episodes [{protocol}]"
     )
 
 

@@ -3,12 +3,15 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from atari_dqn.metrics.columns import TABLES
 from atari_dqn.metrics.events import GATES, Event, GateChanged, GateState, Notice, Progress, Row
+from atari_dqn.reference.agents import subject_of
+from atari_dqn.spec.loader import load_spec
 from atari_dqn.view.live import LiveView, suits_live_view
 from atari_dqn.view.panels import fitting, sparkline
 
@@ -17,10 +20,13 @@ MakePeriod = Callable[..., list[Row]]
 Screen = Callable[..., str]
 
 
+RUNS = Path(__file__).parents[2] / "runs"
 REPORT = {
     "env_frames": 4_000_000, "transitions": 980_123, "median_age_steps": 412_345.0, "effective_share": 0.4521,
     "beta": 0.4481, "mean_weight": 0.6234, "terminal_share": 0.0042,
 }  # fmt: skip
+
+SUBJECT = subject_of(load_spec(RUNS / "pong_trackA.toml").spec)
 
 
 def console(width: int = 80, height: int = 24) -> Console:
@@ -29,7 +35,9 @@ def console(width: int = 80, height: int = 24) -> Console:
 
 @pytest.fixture
 def view() -> Iterator[LiveView]:
-    with closing(LiveView(title="pong, seed 1", total_frames=50_000_000, console=console())) as view:
+    with closing(
+        LiveView(title="pong, seed 1", total_frames=50_000_000, subject=SUBJECT, console=console())
+    ) as view:
         yield view
 
 
@@ -78,9 +86,29 @@ def test_latest_returns_are_shown_newest_first(screen: Screen, row: MakeRow) -> 
 
 
 def test_evaluation_is_shown(screen: Screen, row: MakeRow) -> None:
-    text = screen(row("eval_log", env_frames=500_000, mean_return=-17.5, std_return=1.25, max_return=-13.0))
-    for figure in ("500k", "light", "-17.5", "1.2", "-13.0"):
+    text = screen(row("eval_log", env_frames=500_000, mean_return=-17.5, std_return=1.25))
+    for figure in ("500k", "light", "-17.5", "1.2", "0a1b2c3d"):
         assert figure in text
+
+
+def test_published_score_stands_beside_the_last_evaluation(screen: Screen, row: MakeRow) -> None:
+    text = screen(row("eval_log", env_frames=10_000_000, mean_return=12.0))
+    assert "published 5.3 (0.1 to 11.8) above" in text
+    assert "nnabla-rl, DQN and Double DQN" in text
+
+
+def test_published_score_of_another_protocol_says_so_and_gives_no_verdict(
+    screen: Screen, row: MakeRow
+) -> None:
+    text = screen(row("eval_log", env_frames=10_000_000, mean_return=12.0, frame_caps=1))
+    assert "≠ cap 400,000" in text
+    assert "above" not in text
+
+
+def test_evaluation_before_the_first_published_point_says_that_there_is_none(
+    screen: Screen, row: MakeRow
+) -> None:
+    assert "nothing published here" in screen(row("eval_log", env_frames=500_000, mean_return=12.0))
 
 
 def test_evaluation_under_way_is_shown_until_its_last_episode(screen: Screen) -> None:
@@ -174,7 +202,7 @@ def test_event_that_comes_while_the_screen_is_drawn_waits(
 
 def test_last_picture_stays_when_the_view_closes() -> None:
     terminal = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
-    view = LiveView(title="pong, seed 1", total_frames=100, console=terminal)
+    view = LiveView(title="pong, seed 1", total_frames=100, subject=SUBJECT, console=terminal)
     view.handle(Notice(kind="finished", step=1, env_frames=4, message="the budget is spent"))
     view.close()
     view.close()

@@ -64,7 +64,7 @@ def test_evaluation_is_one_line_with_its_scores(row: MakeRow) -> None:
         min_return=-21.0, max_return=-19.0,
     )  # fmt: skip
     assert lines_after(evaluation) == [
-        "  500k  light evaluation: -20.1 ± 0.3, median -20.0, range -21.0 to -19.0, 10 episodes"
+        "  500k  light evaluation: -20.1 ± 0.3, median -20.0, range -21.0 to -19.0, 10 episodes [0a1b2c3d]"
     ]
 
 

@@ -1,0 +1,76 @@
+"""Evaluations in the live view: the latest, each with its protocol, and what was published beside it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+from rich.console import Group, JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from atari_dqn.human import count, fingerprint, score
+from atari_dqn.metrics.events import Event, Row
+from atari_dqn.reference.match import Reference, Subject, nearest
+
+_ROWS = 3
+_SIDES: tuple[JustifyMethod, ...] = ("right", "left", "right", "right", "left")
+_VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
+
+
+class EvaluationsPanel:
+    """The latest evaluations, newest first, and the published score nearest in protocol to the last."""
+
+    title = "evaluations"
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._rows: deque[tuple[str, ...]] = deque(maxlen=_ROWS)
+        self._mean = 0.0
+        self._reference: Reference | None = None
+        nearest(
+            subject, 0
+        )  # reads the game's tables now, not while the run waits for an evaluation to be shown
+
+    def handle(self, event: Event) -> None:
+        """Take an evaluation."""
+        if not isinstance(event, Row) or event.table != "eval_log":
+            return
+        values = event.values
+        self._mean = float(values["mean_return"])
+        self._reference = nearest(
+            self._subject, int(values["env_frames"]), cap_reached=bool(values["frame_caps"])
+        )
+        scores = [score(float(values[f"{name}_return"])) for name in ("mean", "std")]
+        protocol = fingerprint(str(values["protocol"]))
+        frames = count(float(values["env_frames"]))
+        self._rows.appendleft((frames, str(values["eval_type"]), *scores, protocol))
+
+    def period(self, record: Mapping[str, float]) -> None:
+        """Take nothing."""
+
+    def draw(self) -> RenderableType:
+        """Return a row for each evaluation, and the published score below."""
+        if not self._rows:
+            return Text("none yet", style="dim")
+        table = Table.grid(padding=(0, 1, 0, 0))
+        for side in _SIDES:
+            table.add_column(justify=side, no_wrap=True)
+        table.add_row("frames", "kind", "mean", "std", "protocol", style="dim")
+        for row in self._rows:
+            table.add_row(*row)
+        return Group(table, *published(self._reference, self._mean))
+
+
+def published(reference: Reference | None, mean: float) -> tuple[Text, Text]:
+    """Return two lines: the published score with a verdict on ours, and whose it is or how it differs."""
+    if reference is None:
+        return Text("nothing published here", style="dim"), Text("")
+    spread = ""
+    if reference.lowest is not None and reference.highest is not None:
+        spread = f" ({score(reference.lowest)} to {score(reference.highest)})"
+    verdict = reference.verdict(mean)
+    line = Text(f"published {score(reference.mean)}{spread} ", no_wrap=True, overflow="ellipsis")
+    line.append(verdict, _VERDICT_STYLES.get(verdict, ""))
+    about = f"≠ {', '.join(reference.differences)}" if reference.differences else reference.study.title
+    return line, Text(about, style="dim", no_wrap=True, overflow="ellipsis")
