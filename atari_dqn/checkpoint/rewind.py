@@ -90,5 +90,6 @@ def _entries_of_manifests(store: CheckpointStore) -> Iterator[CatalogEntry]:
             step=manifest["step"],
             path=directory.name,
             eval_score=score.mean_return if score else None,
+            protocol=manifest["bookkeeping"]["score_protocol"] if score else None,
             timestamp=manifest["timestamp"],
         )

@@ -42,6 +42,8 @@ class CatalogEntry:
     """Mean return of the full evaluation at this step; None where there was none."""
     timestamp: str
     """UTC, ISO 8601."""
+    protocol: str | None = None
+    """Fingerprint of the protocol of `eval_score`."""
     tag: str | None = None
     """`inspect` where a failure gate asked for a look at it; None otherwise."""
 
@@ -59,6 +61,7 @@ class CheckpointStore:
         training: StateDict,
         bookkeeping: StateDict,
         eval_score: float | None,
+        protocol: str | None = None,
         tag: str | None = None,
     ) -> str:
         """Save a state and return its digest. `UserError` if the disk refuses; what was there stays whole.
@@ -76,7 +79,9 @@ class CheckpointStore:
             else:
                 digest = _write_bookkeeping(self.folder / name, bookkeeping)
             if saved is None or eval_score is not None:
-                entry = CatalogEntry(step=step, path=name, eval_score=eval_score, timestamp=_now(), tag=tag)
+                entry = CatalogEntry(
+                    step=step, path=name, eval_score=eval_score, timestamp=_now(), protocol=protocol, tag=tag
+                )
                 self._enter(entry)
             self._point("latest", name)
             self._point_to_best()

@@ -179,7 +179,7 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
 
 def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> dict[str, Any]:
     spec, info = resolved.spec, training.lanes.info
-    protocols = [session_protocol(spec, kind, info.rom_md5) for kind in ("light", "full", "final")]
+    protocols = [session_protocol(spec, kind, info.rom_md5) for kind in ("light", "full", "final", "best")]
     record = provenance(
         command_line=origin.command_line,
         track=resolved.track_label,
@@ -205,7 +205,8 @@ def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str,
     """Return what a finished run came to: the last score, and the best, which is a maximum and says so."""
     clock = session.training.clock
     last_step, last = session.scores[-1]
-    protocol = session_protocol(resolved.spec, "final", session.training.lanes.info.rom_md5)
+    rom_md5 = session.training.lanes.info.rom_md5
+    protocol, best_protocol = (session_protocol(resolved.spec, kind, rom_md5) for kind in ("final", "best"))
     best_step, best = max(session.scores, key=lambda scored: scored[1].mean_return)
     return {
         "name": resolved.name,
@@ -217,8 +218,13 @@ def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str,
         "updates": clock.updates,
         "elapsed_seconds": session.elapsed_seconds,
         "score": str(last),
-        "last": {"step": last_step, **last.row()},
-        "best": {"step": best_step, "of_evaluations": len(session.scores), **best.row()},
+        "last": {"step": last_step, **last.row(), "protocol_digest": protocol.digest()},
+        "best": {
+            "step": best_step,
+            "of_evaluations": len(session.scores),
+            **best.row(),
+            "protocol_digest": best_protocol.digest(),
+        },
         "protocol": asdict(protocol),
         "protocol_digest": protocol.digest(),
         "state_digest": digest,

@@ -13,9 +13,10 @@ from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.clock import Every, frames_to_steps
 from atari_dqn.errors import InterruptedRunError
 from atari_dqn.evaluate import StoppedError, evaluate
+from atari_dqn.human import fingerprint
 from atari_dqn.metrics.events import Notice, Progress, Row, Value
 from atari_dqn.metrics.sinks import Sinks, TableSink
-from atari_dqn.protocol import Protocol
+from atari_dqn.protocol import CheckpointChoice, Protocol
 from atari_dqn.run import RunDirectory
 from atari_dqn.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.schema import Spec
@@ -27,14 +28,17 @@ from atari_dqn.train.training import Training
 from atari_dqn.train.watch import Watch
 from atari_dqn.types import StateDict
 
+_WEIGHTS: dict[str, CheckpointChoice] = {"final": "last", "best": "best"}
+"""Which weights are scored; of an evaluation on the way those of the moment."""
+
 
 def session_protocol(spec: Spec, kind: str, rom_md5: str) -> Protocol:
-    """Return the protocol of a run's own `light`, `full` or `final` evaluation."""
+    """Return the protocol of a run's own `light`, `full` or `final` evaluation, or of its `best`."""
     evaluation = spec.evaluation
     return score_protocol(
         spec,
         episodes=evaluation.light_episodes if kind == "light" else evaluation.full_episodes,
-        checkpoint="last" if kind == "final" else "current",
+        checkpoint=_WEIGHTS.get(kind, "current"),
         rom_md5=rom_md5,
     )
 
@@ -66,6 +70,8 @@ class Session:
         """The final evaluation is played and saved; only a larger budget goes on from there."""
         self.scores: list[tuple[int, EvaluationScore]] = []
         """Step and score of each full and final evaluation."""
+        self.score_protocol: str | None = None
+        """Fingerprint of the latest of these."""
 
     @property
     def elapsed_seconds(self) -> float:
@@ -115,6 +121,7 @@ class Session:
             "files": self._directory.file_records(),
             "recent_batch": self.training.recent_state(),
             "scores": [[step, asdict(score)] for step, score in self.scores],
+            "score_protocol": self.score_protocol,
             "watch": self.watch.state_dict(),
         }
 
@@ -129,6 +136,7 @@ class Session:
         self.finished = state["finished"]
         self.tables.load_state_dict(state["tables"])
         self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
+        self.score_protocol = state["score_protocol"]
         self.watch.load_state_dict(state["watch"])
         self.training.load_recent_state(state.get("recent_batch"))
 
@@ -194,13 +202,19 @@ class Session:
 
     def _log(self, kind: str, score: EvaluationScore) -> None:
         clock = self.training.clock
+        protocol = session_protocol(self.spec, kind, self.training.lanes.info.rom_md5).digest()
         if kind != "light":
             self.scores.append((clock.steps, score))
-        protocol = session_protocol(self.spec, kind, self.training.lanes.info.rom_md5)
+            self.score_protocol = protocol
         where: dict[str, Value] = {"step": clock.steps, "env_frames": clock.env_frames, "eval_type": kind}
-        self.sinks.handle(Row(table="eval_log", values=where | score.row() | {"protocol": protocol.digest()}))
-        message = f"{kind} evaluation: {score}"
-        self.notice("evaluation", message, returns=score.returns, lengths_frames=score.lengths_frames)
+        self.sinks.handle(Row(table="eval_log", values=where | score.row() | {"protocol": protocol}))
+        self.notice(
+            "evaluation",
+            f"{kind} evaluation: {score} [{fingerprint(protocol)}]",
+            returns=score.returns,
+            lengths_frames=score.lengths_frames,
+            protocol=protocol,
+        )
 
     def _save(self, score: EvaluationScore | None = None) -> str:
         """Save a checkpoint and return its digest; `score` is of the full evaluation at this step."""
@@ -212,6 +226,7 @@ class Session:
             training=training.state_dict(),
             bookkeeping=self.state_dict(),
             eval_score=score.mean_return if score else None,
+            protocol=self.score_protocol if score else None,
             tag="inspect" if inspect else None,
         )
         self.notice("checkpoint", f"saved step {training.clock.steps:,}", state_digest=digest)

@@ -69,10 +69,15 @@ def test_manifest_has_the_sha256_of_every_other_file_and_the_state_digest(store:
 
 
 def test_D17_catalog_entry_has_step_path_score_and_time_in_utc(store: CheckpointStore) -> None:
-    save(store, 500_000, 12.5)
+    store.save(
+        step=500_000, training=training_state(), bookkeeping={}, eval_score=12.5, protocol="9fb95e78823e"
+    )
     (entry,) = json.loads((store.folder / "catalog.json").read_text())
     told = datetime.fromisoformat(entry.pop("timestamp"))
-    assert entry == {"step": 500_000, "path": "step_000500000", "eval_score": 12.5, "tag": None}
+    assert entry == {
+        "step": 500_000, "path": "step_000500000", "eval_score": 12.5, "tag": None,
+        "protocol": "9fb95e78823e",
+    }  # fmt: skip
     assert told.utcoffset() == datetime.now(UTC).utcoffset()
     assert abs((datetime.now(UTC) - told).total_seconds()) < 60
 

@@ -170,9 +170,19 @@ def test_digest_in_the_summary_is_that_of_the_last_checkpoint(whole: Path) -> No
     assert manifest["state_digest"] == digest_of(whole)
 
 
-def test_fingerprints_in_eval_log_have_their_words_in_provenance(whole: Path) -> None:
+def test_every_score_that_is_written_carries_a_fingerprint_whose_words_are_in_provenance(whole: Path) -> None:
     words = json.loads((whole / "provenance.json").read_text())["protocols"]
-    assert set(table(whole, "eval_log")["protocol"]) == set(words)
+    summary = json.loads((whole / "summary.json").read_text())
+    catalog = json.loads((whole / "checkpoints/catalog.json").read_text())
+    events = [json.loads(line) for line in (whole / "events.jsonl").read_text().splitlines()]
+    written = {
+        *table(whole, "eval_log")["protocol"],
+        *(summary[which]["protocol_digest"] for which in ("last", "best")),
+        *(entry["protocol"] for entry in catalog if entry["eval_score"] is not None),
+        *(event["data"]["protocol"] for event in events if event["kind"] == "evaluation"),
+    }
+    assert written == set(words)
+    assert words[summary["best"]["protocol_digest"]]["checkpoint"] == "best"
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
