@@ -92,6 +92,16 @@ class Lanes(Protocol):
         """E."""
         ...
 
+    @property
+    def num_processes(self) -> int:
+        """How many processes emulate at once; 1 where it is the caller's own."""
+        ...
+
+    @property
+    def busy_seconds(self) -> float:
+        """Time spent playing steps so far, added up over the processes."""
+        ...
+
     def reset(self) -> StepBatch:
         """Begin a new episode on every lane."""
         ...

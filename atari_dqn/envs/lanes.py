@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 import numpy as np
@@ -23,6 +24,8 @@ class InlineLanes:
         self._num_lanes = num_lanes
         self._batch = new_batch(num_lanes, self._shard.info.frame_shape)
         self._sent = False
+        self.num_processes = 1
+        self.busy_seconds = 0.0
 
     @property
     def info(self) -> GameInfo:
@@ -43,7 +46,9 @@ class InlineLanes:
     def send(self, actions: Int64[np.ndarray, "E"]) -> None:
         """Play one step on every lane."""
         assert not self._sent, "send twice without recv"
+        began = time.perf_counter()
         self._shard.step(actions, self._batch)
+        self.busy_seconds += time.perf_counter() - began
         self._sent = True
 
     def recv(self) -> StepBatch:

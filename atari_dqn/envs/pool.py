@@ -23,7 +23,7 @@ from jaxtyping import Int64
 
 from atari_dqn.envs.buffers import batch_bytes, batch_over
 from atari_dqn.envs.lanes import BuildShard
-from atari_dqn.envs.worker import Command, Outcome, work
+from atari_dqn.envs.worker import Command, Outcome, SharedMemory, work
 from atari_dqn.errors import HaltedError, UserError
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
@@ -119,8 +119,10 @@ class WorkerPool:
         context = multiprocessing.get_context("spawn")
         shared_frames = context.RawArray("B", batch_bytes(num_lanes, frame_shape))
         shared_actions = context.RawArray("q", num_lanes)
+        shared_seconds = context.RawArray("d", workers)
         self._batch = batch_over(np.frombuffer(shared_frames, np.uint8), num_lanes, frame_shape)
         self._actions = np.frombuffer(shared_actions, np.int64)
+        self._busy_seconds = np.frombuffer(shared_seconds, np.float64)
         self._num_lanes = num_lanes
         self._workers: list[_Worker] = []
         self._busy = False
@@ -130,7 +132,8 @@ class WorkerPool:
         atexit.register(self.close)
         try:
             for index, lanes in enumerate(split_lanes(num_lanes, workers)):
-                arguments = (build_shard, lanes, num_lanes, shared_frames, shared_actions)
+                memory = SharedMemory(shared_frames, shared_actions, shared_seconds)
+                arguments = (build_shard, index, lanes, num_lanes, memory)
                 self._watch(_start(context, index, lanes, arguments))
             self._busy = True
             self._info: GameInfo = self._gather()[0]
@@ -154,6 +157,16 @@ class WorkerPool:
     def num_lanes(self) -> int:
         """E."""
         return self._num_lanes
+
+    @property
+    def num_processes(self) -> int:
+        """The workers."""
+        return len(self._workers)
+
+    @property
+    def busy_seconds(self) -> float:
+        """Time the workers spent playing steps so far, added up."""
+        return float(self._busy_seconds.sum())
 
     def reset(self) -> StepBatch:
         """Begin a new episode on every lane."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
+import time
 import traceback
 from enum import Enum
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -15,8 +16,16 @@ from atari_dqn.envs.buffers import batch_over, rows_of
 from atari_dqn.envs.lanes import BuildShard
 from atari_dqn.errors import UserError
 
-SharedMemory = Any
-"""A `RawArray` of bytes; ctypes has no static type for it."""
+
+class SharedMemory(NamedTuple):
+    """What parent and workers share: `RawArray`s, for which ctypes has no static type."""
+
+    frames: Any
+    """Bytes of a `StepBatch` of all lanes."""
+    actions: Any
+    """An int64 a lane."""
+    busy_seconds: Any
+    """A float64 a worker: the time it has spent playing steps."""
 
 
 class Command(bytes, Enum):
@@ -40,15 +49,15 @@ class Outcome(bytes, Enum):
 def work(
     pipe: Connection,
     build_shard: BuildShard,
+    index: int,
     lanes: range,
     num_lanes: int,
-    frames: SharedMemory,
-    actions: SharedMemory,
+    memory: SharedMemory,
 ) -> None:
     """Serve the parent until it hangs up. Errors go to it as text, and end the worker."""
     _leave_signals_to_the_parent()
     try:
-        _serve(pipe, build_shard, lanes, num_lanes, frames, actions)
+        _serve(pipe, build_shard, index, lanes, num_lanes, memory)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent hung up, or is dead
     except UserError as error:
@@ -71,21 +80,24 @@ def _leave_signals_to_the_parent() -> None:
 def _serve(
     pipe: Connection,
     build_shard: BuildShard,
+    index: int,
     lanes: range,
     num_lanes: int,
-    frames: SharedMemory,
-    actions: SharedMemory,
+    memory: SharedMemory,
 ) -> None:
     cv2.setNumThreads(1)
     shard = build_shard(lanes=lanes)
-    memory = np.frombuffer(frames, np.uint8)
-    rows = rows_of(batch_over(memory, num_lanes, shard.info.frame_shape), lanes)
-    mine = np.frombuffer(actions, np.int64)[lanes.start : lanes.stop]
+    batch = batch_over(np.frombuffer(memory.frames, np.uint8), num_lanes, shard.info.frame_shape)
+    rows = rows_of(batch, lanes)
+    actions = np.frombuffer(memory.actions, np.int64)[lanes.start : lanes.stop]
+    busy_seconds = np.frombuffer(memory.busy_seconds, np.float64)
     _answer(pipe, Outcome.RESULT, shard.info)
     while True:
         match pipe.recv_bytes():
             case Command.STEP:
-                shard.step(mine, rows)
+                began = time.perf_counter()
+                shard.step(actions, rows)
+                busy_seconds[index] += time.perf_counter() - began
                 pipe.send_bytes(Outcome.DONE)
             case Command.RESET:
                 shard.reset(rows)

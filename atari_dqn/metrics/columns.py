@@ -105,9 +105,13 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("updates_per_second", "gradient steps/s", "of training over the period"),
         Column("act_share", "share of training time", "choosing actions"),
         Column("emulate_share", "share of training time", "waiting for emulators"),
-        Column("learn_share", "share of training time", "sampling, loss, optimizer"),
         Column("store_share", "share of training time", "copying frames to the replay"),
+        Column("sample_share", "share of training time", "drawing minibatches, taking in their errors"),
+        Column("transfer_share", "share of training time", "moving frames to the learner's device"),
+        Column("learn_share", "share of training time", "targets, loss and gradients"),
+        Column("optimize_share", "share of training time", "moving the weights"),
         Column("other_share", "share of training time", "bookkeeping"),
+        Column("emulators_busy_share", "share of training time", "each emulating process played, on average"),
     ),
 }
 

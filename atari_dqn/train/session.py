@@ -62,7 +62,7 @@ class Session:
         self._light = Every(period=spec.evaluation.light_period_frames)
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
-        self._throughput = Throughput(training.stopwatch)
+        self._throughput = Throughput(training.stopwatch, training.lanes)
         self._elapsed_before_seconds = 0.0
         self._began = time.monotonic()
         self.total_frames = spec.training.total_frames

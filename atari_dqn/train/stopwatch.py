@@ -12,10 +12,15 @@ R = TypeVar("R")
 
 
 class Stopwatch:
-    """Adds up the seconds spent inside wrapped functions, by part, and all seconds since the last `lap`."""
+    """Adds up the seconds spent inside wrapped functions, by part, and all seconds since the last `lap`.
+
+    A part called from within another counts for itself alone, so that the parts never add up to too much.
+    """
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
+        self._within = 0.0
+        """Seconds of parts called from within the one that runs now."""
         self._lap_began = time.perf_counter()
 
     def timed(self, part: str, function: Callable[P, R]) -> Callable[P, R]:
@@ -23,11 +28,14 @@ class Stopwatch:
         self._seconds[part] = self._seconds.get(part, 0.0)
 
         def measured(*args: P.args, **kwargs: P.kwargs) -> R:
+            within_outer, self._within = self._within, 0.0
             began = time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
-                self._seconds[part] += time.perf_counter() - began
+                spent = time.perf_counter() - began
+                self._seconds[part] += spent - self._within
+                self._within = within_outer + spent
 
         return measured
 

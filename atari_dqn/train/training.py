@@ -52,7 +52,12 @@ class Training:
         self.send = timed("emulate", self.lanes.send)
         self.recv = timed("emulate", self.lanes.recv)
         self.store = timed("store", self._store)
-        self.update = timed("learn", self._update)
+        self._sample = timed("sample", self.replay.sample)
+        self._transfer = timed("transfer", self._to_device)
+        self._learn = timed("learn", self.learner.update)
+        self._feed_back = timed("sample", self.replay.feed_back)
+        optimizer = self.learner.optimizer
+        optimizer.step = timed("optimize", optimizer.step)  # type: ignore[assignment, method-assign]
 
     @property
     def schedule_frames(self) -> int:
@@ -71,6 +76,14 @@ class Training:
         """Take over a state, in place of `begin`."""
         for name, part in self._stateful().items():
             part.load_state_dict(state[name])
+
+    def update(self) -> UpdateMetrics:
+        """Take one gradient step on a minibatch of the replay."""
+        batch = self._sample(self.schedule_frames)
+        self._recent.append((batch.cell, batch.weight))
+        update = self._learn(self._transfer(batch))
+        self._feed_back(batch, update.abs_td_error)
+        return update.metrics
 
     def recent_batch(self, updates_ago: int = 0) -> Minibatch | None:
         """Return a recent update's minibatch, put together anew; None if it was before the start or resume.
@@ -122,9 +135,5 @@ class Training:
         discount = step.discount(terminal_on_life_loss=self.terminal_on_life_loss)
         self.replay.append(actions, discount, step)
 
-    def _update(self) -> UpdateMetrics:
-        batch = self.replay.sample(self.schedule_frames)
-        self._recent.append((batch.cell, batch.weight))
-        update = self.learner.update(batch.to(self.device))
-        self.replay.feed_back(batch, update.abs_td_error)
-        return update.metrics
+    def _to_device(self, batch: Minibatch) -> Minibatch:
+        return batch.to(self.device)

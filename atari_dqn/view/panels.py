@@ -114,7 +114,7 @@ class ThroughputPanel:
     """How fast the run is, and where its time goes."""
 
     title = "throughput"
-    _parts = ("learn", "emulate", "act", "store", "other")
+    _parts = ("learn", "optimize", "sample", "act", "emulate")
 
     def __init__(self) -> None:
         self._record: Mapping[str, float] = {}

@@ -1,6 +1,7 @@
 import copy
 import math
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -252,22 +253,48 @@ def test_stopwatch_counts_a_part_that_fails(hands: Hands) -> None:
     assert watch.lap()[1] == {"act": 2.0}
 
 
+def test_a_part_within_another_counts_for_itself_alone(hands: Hands) -> None:
+    watch = Stopwatch()
+    optimize = watch.timed("optimize", hands.pass_seconds)
+
+    def learn() -> None:
+        hands.pass_seconds(1.0)
+        optimize(2.0)
+        hands.pass_seconds(0.5)
+        optimize(4.0)
+
+    watch.timed("learn", learn)()
+    hands.pass_seconds(1.0)
+    assert watch.lap() == (8.5, {"optimize": 6.0, "learn": 1.5})
+
+
+SECONDS = {
+    "act": 1.0, "emulate": 1.5, "store": 0.5, "sample": 0.25, "transfer": 0.25, "learn": 3.0, "optimize": 1.0,
+}  # fmt: skip
+
+
 def throughput_row(hands: Hands) -> Row:
     watch = Stopwatch()
-    parts = {part: watch.timed(part, hands.pass_seconds) for part in ("act", "emulate", "learn", "store")}
-    throughput = Throughput(watch)
+    lanes = SimpleNamespace(busy_seconds=10.0, num_processes=2)
+    parts = {part: watch.timed(part, hands.pass_seconds) for part in SECONDS}
+    throughput = Throughput(watch, lanes)
     throughput.begin(env_frames=400, updates=25)
-    for part, seconds in zip(parts, (1.0, 2.0, 4.0, 0.5), strict=True):
+    for part, seconds in SECONDS.items():
         parts[part](seconds)
     hands.pass_seconds(0.5)
+    lanes.busy_seconds = 16.0
     values = {"step": 300, "env_frames": 1_200, "updates": 75}
     return throughput.row(Row(table="update_log", values=values), elapsed_seconds=99.0)
 
 
 def test_P06_shares_of_training_time_sum_to_one(hands: Hands) -> None:
     values = throughput_row(hands).values
-    shares = [values[f"{part}_share"] for part in ("act", "emulate", "learn", "store", "other")]
-    assert shares == [0.125, 0.25, 0.5, 0.0625, 0.0625]
+    shares = [values[f"{part}_share"] for part in (*SECONDS, "other")]
+    assert shares == [0.125, 0.1875, 0.0625, 0.03125, 0.03125, 0.375, 0.125, 0.0625]
+
+
+def test_emulators_are_busy_for_the_mean_of_their_times(hands: Hands) -> None:
+    assert throughput_row(hands).values["emulators_busy_share"] == 0.375  # 6 of 2 × 8 seconds
 
 
 def test_speed_is_of_the_period_alone(hands: Hands) -> None:
