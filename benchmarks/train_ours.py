@@ -2,9 +2,6 @@
 
 import argparse
 import json
-import time
-from collections import deque
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,8 +10,7 @@ import torch
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble
-from atari_dqn.train.loop import Tick, q_learning
-from atari_dqn.train.training import Training
+from atari_dqn.train.rate import timed, warm_up
 
 TRACK_A = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 
@@ -35,22 +31,8 @@ def benchmark_spec(options: argparse.Namespace) -> Spec:
 def frames_per_second(spec: Spec, *, warm_up_updates: int, seconds: float) -> float:
     """Return the speed after the prefill and `warm_up_updates` more updates."""
     with closing(assemble(spec, torch.device("cpu"))) as training:
-        clock = training.clock
-        training.begin()
-        ticks = reported(training)
-        while clock.updates < warm_up_updates:
-            next(ticks)
-        frames, began = clock.env_frames, time.perf_counter()
-        while (elapsed := time.perf_counter() - began) < seconds:
-            next(ticks)
-        return (clock.env_frames - frames) / elapsed
-
-
-def reported(training: Training) -> Iterator[Tick]:
-    """Yield every tick once its rows are made, as `dqn train` does: reporting is part of training."""
-    for tick in q_learning(training):
-        deque(training.reporter.rows(tick, replay_transitions=training.replay.num_transitions), maxlen=0)
-        yield tick
+        warm_up(training, updates=warm_up_updates)
+        return timed(training, seconds).frames_per_second
 
 
 def main() -> None:

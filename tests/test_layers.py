@@ -13,7 +13,7 @@ import atari_dqn
 PACKAGE = Path(atari_dqn.__file__).parent
 LAYERS = (
     {"cli"},
-    {"verify"},
+    {"verify", "bench"},
     {"train", "evaluate_checkpoint", "view", "report", "doctor", "plan_text"},
     {"frozen"},
     {"evaluate", "assembly", "checkpoint", "plan", "comparison"},

@@ -202,6 +202,20 @@ def verify(
 
 
 @app.command()
+def bench(
+    spec: SpecPath,
+    overrides: SetOption = None,
+    device: DeviceOption = "auto",
+    seconds: Annotated[float, typer.Option(min=1.0, help="How long to train.")] = 10.0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure how fast a spec trains here, where the time goes, and what the hardware could do."""
+    from atari_dqn.cli.bench import bench_spec as run
+
+    run(spec, overrides or [], device=device, seconds=seconds, as_json=json)
+
+
+@app.command()
 def doctor() -> None:
     """Say what this machine has, and which settings suit it."""
     from atari_dqn.cli.doctor import doctor as run

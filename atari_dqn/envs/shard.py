@@ -23,6 +23,7 @@ class Shard:
         self, emulators: Sequence[Emulator], streams: Sequence[EpisodeStreams], env: Env, info: GameInfo
     ) -> None:
         rules = EpisodeRules.of(env)
+        self.emulators = tuple(emulators)
         self._lanes = [
             Lane(emulator, rules, of_lane) for emulator, of_lane in zip(emulators, streams, strict=True)
         ]

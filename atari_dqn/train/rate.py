@@ -4,39 +4,90 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble
 from atari_dqn.train.loop import q_learning
+from atari_dqn.train.training import Training
 
 _WARM_UP_UPDATES = 20
 _REPLAY_STEPS = 2_000
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """How fast training went, and where its time went."""
+
+    seconds: float
+    frames_per_second: float
+    updates_per_second: float
+    samples_per_second: float
+    """Transitions learned from."""
+    shares: dict[str, float]
+    """Of the time, by part; the names are throughput_log's, without `_share`."""
+    emulators_busy_share: float
+    """Of the time, that an emulating process played, on average."""
+
+
 def measure_frames_per_second(spec: Spec, device: torch.device, *, seconds: float = 2.0) -> float:
-    """Return the emulator frames/s that learning makes, measured for `seconds` on a small replay.
+    """Return the emulator frames/s of `measure_rate`."""
+    return measure_rate(spec, device, seconds=seconds).frames_per_second
+
+
+def measure_rate(spec: Spec, device: torch.device, *, seconds: float) -> Rate:
+    """Return how fast learning goes on a small replay, after its prefill and a warm-up.
 
     Learning as it is once ε has fallen: that is nearly all of a run.
     """
-    with closing(assemble(_small(spec), device)) as training:
-        training.begin()
-        began, frames = 0.0, 0
-        for tick in q_learning(training):
-            clock = training.clock
-            deque(training.reporter.rows(tick, replay_transitions=training.replay.num_transitions), maxlen=0)
-            if not began and clock.updates >= _WARM_UP_UPDATES:
-                began, frames = time.perf_counter(), clock.env_frames
-            elif began and time.perf_counter() - began >= seconds:
-                break
-        return (training.clock.env_frames - frames) / (time.perf_counter() - began)
+    with closing(assemble(small(spec), device)) as training:
+        warm_up(training)
+        return timed(training, seconds)
 
 
-def _small(spec: Spec) -> Spec:
-    """Return the spec with a small replay, soon filled, and ε as it is at the end."""
+def warm_up(training: Training, *, updates: int = _WARM_UP_UPDATES) -> None:
+    """Begin, fill the replay, and learn for some updates."""
+    training.begin()
+    for _ in _ticks(training):
+        if training.clock.updates >= updates:
+            break
+
+
+def timed(training: Training, seconds: float) -> Rate:
+    """Train on for that long and return the rate."""
+    clock, lanes = training.clock, training.lanes
+    frames, updates, busy_seconds = clock.env_frames, clock.updates, lanes.busy_seconds
+    training.stopwatch.lap()
+    began = time.perf_counter()
+    for _ in _ticks(training):
+        if time.perf_counter() - began >= seconds:
+            break
+    spent, parts = training.stopwatch.lap()
+    learned = clock.updates - updates
+    return Rate(
+        seconds=spent,
+        frames_per_second=(clock.env_frames - frames) / spent,
+        updates_per_second=learned / spent,
+        samples_per_second=learned * training.replay.sampler.batch_size / spent,
+        shares={part: in_it / spent for part, in_it in parts.items()}
+        | {"other": 1 - sum(parts.values()) / spent},
+        emulators_busy_share=(lanes.busy_seconds - busy_seconds) / lanes.num_processes / spent,
+    )
+
+
+def _ticks(training: Training) -> Iterator[None]:
+    """Train tick by tick, each reported as `dqn train` does: that is part of training."""
+    for tick in q_learning(training):
+        deque(training.reporter.rows(tick, replay_transitions=training.replay.num_transitions), maxlen=0)
+        yield
+
+
+def small(spec: Spec) -> Spec:
+    """Return the spec with a small replay, soon filled, ε as it is at the end, and no end of its budget."""
     end = spec.exploration.epsilon_end
     steps = max(_REPLAY_STEPS, 4 * spec.learner.batch_size, 64 * spec.env.lanes)
     return replace(

@@ -22,6 +22,8 @@ class Stopwatch:
         self._within = 0.0
         """Seconds of parts called from within the one that runs now."""
         self._lap_began = time.perf_counter()
+        self.synchronize: Callable[[], None] = lambda: None
+        """Called before a part ends. A device that works on its own is waited for here, if at all."""
 
     def timed(self, part: str, function: Callable[P, R]) -> Callable[P, R]:
         """Return `function`, its time counted under `part`."""
@@ -33,6 +35,7 @@ class Stopwatch:
             try:
                 return function(*args, **kwargs)
             finally:
+                self.synchronize()
                 spent = time.perf_counter() - began
                 self._seconds[part] += spent - self._within
                 self._within = within_outer + spent

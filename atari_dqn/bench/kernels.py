@@ -1,0 +1,89 @@
+"""The convolutions and matrix products of one update, recorded as they run and timed again on their own.
+
+Their time is the least an update can take with these libraries; what it takes beyond that is ours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+_ONEDNN_LINEAR = "mkldnn::_linear_pointwise"
+_ARITHMETIC = {
+    "aten::convolution", "aten::convolution_backward",
+    "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", _ONEDNN_LINEAR,
+}  # fmt: skip
+_REPEATS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernels:
+    """What an update's convolutions and products amount to."""
+
+    calls: int
+    seconds: float
+    """Of all of them, each repeated alone on the same arguments; medians of 30."""
+    flop: float
+
+    @property
+    def flop_per_second(self) -> float:
+        """The rate these libraries reach on these shapes."""
+        return self.flop / self.seconds
+
+
+class _Recorder(TorchDispatchMode):
+    """Keeps every call of an arithmetic kernel, with its arguments, as it happens."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
+
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        del types
+        if operator.name().partition(".")[0] in _ARITHMETIC:
+            self.calls.append((operator, args, kwargs or {}))
+        return operator(*args, **(kwargs or {}))
+
+
+def kernels_of(update: Callable[[], object], device: torch.device) -> Kernels:
+    """Run an update, then its convolutions and products again one by one."""
+    with _Recorder() as recorder:
+        update()
+    with torch.no_grad():
+        seconds = sum(_median_seconds(call, device) for call in recorder.calls)
+        flop = sum(_flop(*call) for call in recorder.calls)
+    return Kernels(calls=len(recorder.calls), seconds=seconds, flop=flop)
+
+
+def _median_seconds(call: tuple[Any, tuple[Any, ...], dict[str, Any]], device: torch.device) -> float:
+    operator, args, kwargs = call
+    times = []
+    for _ in range(_REPEATS):
+        began = time.perf_counter()
+        operator(*args, **kwargs)
+        finish(device)
+        times.append(time.perf_counter() - began)
+    return sorted(times)[_REPEATS // 2]
+
+
+def _flop(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
+    if operator.name().partition(".")[0] == _ONEDNN_LINEAR:
+        a, b = args[:2]
+        return float(2 * a.shape[0] * a.shape[1] * b.shape[0])
+    result: Tensor = operator(*args, **kwargs)
+    return float(flop_registry[operator.overloadpacket](*args, **kwargs, out_val=result))
+
+
+def finish(device: torch.device) -> None:
+    """Wait until an accelerator has done what it was told; a CPU has."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -1,0 +1,133 @@
+"""What `dqn bench` finds, put together, as plain data and as text."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from atari_dqn.bench.ceilings import Ceilings, measure_ceilings
+from atari_dqn.bench.kernels import Kernels, finish, kernels_of
+from atari_dqn.hardware import Hardware, find_hardware
+from atari_dqn.provenance import versions
+from atari_dqn.spec.schema import Spec
+from atari_dqn.train.assembly import assemble
+from atari_dqn.train.rate import Rate, small, timed, warm_up
+
+_CEILING_SECONDS = 0.5
+PARTS = {
+    "act": "choosing actions", "emulate": "waiting for emulators", "store": "frames to the replay",
+    "sample": "drawing minibatches", "transfer": "moving them to the device",
+    "learn": "targets, loss, gradients", "optimize": "moving the weights", "other": "bookkeeping",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """The speed of one spec on one machine, beside what that machine can do."""
+
+    spec: str
+    device: str
+    torch_threads: int
+    emulating_processes: int
+    date: str
+    hardware: Hardware
+    versions: dict[str, str | None]
+    rate: Rate
+    split: Rate
+    """Measured apart where a device works on its own: every part then waits for it, which costs speed."""
+    kernels: Kernels
+    ceilings: Ceilings
+
+    @property
+    def learner_share_of_ceiling(self) -> float:
+        """How much of an update's time, optimizer included, its convolutions and products account for."""
+        seconds = (self.split.shares["learn"] + self.split.shares["optimize"]) / self.split.updates_per_second
+        return self.kernels.seconds / seconds
+
+    @property
+    def emulation_share_of_ceiling(self) -> float:
+        """Frames per second that an emulating process was busy, over those of plain emulation."""
+        busy_processes = self.rate.emulators_busy_share * self.emulating_processes
+        return self.rate.frames_per_second / busy_processes / self.ceilings.emulator_frames_per_second
+
+
+def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Bench:
+    """Measure a spec's training for `seconds` after a short prefill, then the hardware's ceilings."""
+    with closing(assemble(small(spec), device)) as training:
+        warm_up(training)
+        rate = timed(training, seconds)
+        split = rate
+        if device.type == "cuda":
+            training.stopwatch.synchronize = lambda: finish(device)
+            split = timed(training, seconds)
+        kernels = kernels_of(training.update, device)
+        processes = training.lanes.num_processes
+    return Bench(
+        spec=name,
+        device=str(device),
+        torch_threads=torch.get_num_threads(),
+        emulating_processes=processes,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        hardware=find_hardware(Path.cwd()),
+        versions=versions(),
+        rate=rate,
+        split=split,
+        kernels=kernels,
+        ceilings=measure_ceilings(spec, device, seconds=_CEILING_SECONDS),
+    )
+
+
+def bench_data(result: Bench) -> dict[str, Any]:
+    """Return it as plain data, the shares of the ceilings included."""
+    return {
+        **asdict(result),
+        "learner_share_of_ceiling": result.learner_share_of_ceiling,
+        "emulation_share_of_ceiling": result.emulation_share_of_ceiling,
+    }
+
+
+def bench_text(result: Bench) -> str:
+    """Return it as lines of at most 80 columns."""
+    return "\n".join([*_speed(result), "", *_split(result), "", *_hardware_lines(result)])
+
+
+def _speed(result: Bench) -> list[str]:
+    rate = result.rate
+    return [
+        f"{result.spec}, {rate.seconds:.0f} s of training after the prefill",
+        f"{result.device}, torch threads: {result.torch_threads}, emulating processes: "
+        f"{result.emulating_processes}",
+        "",
+        f"  {rate.frames_per_second:>10,.0f}  emulator frames/s",
+        f"  {rate.updates_per_second:>10,.1f}  updates/s",
+        f"  {rate.samples_per_second:>10,.0f}  samples/s",
+    ]
+
+
+def _split(result: Bench) -> list[str]:
+    shares = result.split.shares
+    lines = [f"  {shares[part]:>6.1%}  {part:<9} {meaning}" for part, meaning in PARTS.items()]
+    return ["where the time goes", *lines, f"  {result.rate.emulators_busy_share:>6.1%}  emulators busy"]
+
+
+def _hardware_lines(result: Bench) -> list[str]:
+    ceilings, kernels = result.ceilings, result.kernels
+    giga = 1e-9
+    return [
+        "what this hardware can do",
+        f"  {ceilings.emulator_frames_per_second:>10,.0f}  frames/s of plain emulation on a core",
+        f"  {ceilings.fp32_flop_per_second * giga:>10,.0f}  GFLOP/s in products of large matrices, fp32",
+        f"  {ceilings.bf16_flop_per_second * giga:>10,.0f}  GFLOP/s, bf16",
+        f"  {kernels.flop_per_second * giga:>10,.0f}  GFLOP/s in an update's {kernels.calls} convolutions "
+        f"and products: {kernels.seconds * 1e3:.2f} ms",
+        f"  {ceilings.copy_bytes_per_second * giga:>10,.1f}  GB/s copied",
+        "",
+        "how much of it is reached",
+        f"  {result.learner_share_of_ceiling:>10.0%}  of an update is convolutions and products",
+        f"  {result.emulation_share_of_ceiling:>10.0%}  of plain emulation, while an emulator is busy",
+    ]

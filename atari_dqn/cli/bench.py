@@ -1,0 +1,21 @@
+"""`dqn bench`."""
+
+from __future__ import annotations
+
+import json as json_library
+from pathlib import Path
+
+import typer
+
+from atari_dqn.bench.report import bench, bench_data, bench_text
+from atari_dqn.devices import resolve_device
+from atari_dqn.files import plain
+from atari_dqn.spec.loader import load_spec
+
+
+def bench_spec(path: Path, overrides: list[str], *, device: str, seconds: float, as_json: bool) -> None:
+    """Print how fast a spec trains here; write nothing."""
+    resolved = load_spec(path, overrides)
+    result = bench(resolved.spec, name=path.name, device=resolve_device(device), seconds=seconds)
+    text = json_library.dumps(plain(bench_data(result)), indent=2) if as_json else bench_text(result)
+    typer.echo(text)

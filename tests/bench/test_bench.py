@@ -1,0 +1,65 @@
+import json
+from collections.abc import Callable
+
+import pytest
+import torch
+from tiny import CPU, tiny_spec
+from typer.testing import CliRunner
+
+from atari_dqn.agents.linear import OneDnnLinear
+from atari_dqn.bench.kernels import kernels_of
+from atari_dqn.bench.report import PARTS, Bench, bench, bench_data, bench_text
+from atari_dqn.cli.app import app
+
+
+@pytest.fixture(scope="module")
+def result() -> Bench:
+    return bench(tiny_spec(), name="tiny.toml", device=CPU, seconds=0.3)
+
+
+def test_rates_are_of_the_time_that_was_measured(result: Bench) -> None:
+    rate = result.rate
+    updates = rate.updates_per_second * rate.seconds
+    assert updates == pytest.approx(round(updates), abs=1e-6)
+    assert updates > 0
+    assert rate.samples_per_second == pytest.approx(rate.updates_per_second * tiny_spec().learner.batch_size)
+
+
+def test_shares_of_the_time_sum_to_one_and_are_named_by_the_text(result: Bench) -> None:
+    assert sum(result.split.shares.values()) == pytest.approx(1.0)
+    assert set(result.split.shares) == set(PARTS)
+
+
+def test_text_fits_a_terminal_of_80_columns(result: Bench) -> None:
+    assert max(len(line) for line in bench_text(result).splitlines()) <= 80
+
+
+def test_data_is_json_and_names_hardware_and_versions(result: Bench) -> None:
+    data = json.loads(json.dumps(bench_data(result)))
+    assert data["versions"]["torch"] == torch.__version__
+    assert data["hardware"]["cores_usable"] == result.hardware.cores_usable
+
+
+def recorded(function: Callable[[], object]) -> tuple[int, float]:
+    kernels = kernels_of(function, CPU)
+    return kernels.calls, kernels.flop
+
+
+def test_kernels_of_a_product_are_counted_with_their_arithmetic() -> None:
+    a, b = torch.ones(3, 5), torch.ones(5, 7)
+    assert recorded(lambda: torch.mm(a, b).relu()) == (1, 2 * 3 * 5 * 7)
+
+
+def test_kernels_of_a_linear_layer_are_its_three_products() -> None:
+    layer, x = OneDnnLinear(5, 7), torch.ones(3, 5, requires_grad=True)
+    assert recorded(lambda: layer(x).sum().backward()) == (3, 3 * 2 * 3 * 5 * 7)
+
+
+def test_kernels_of_a_convolution_are_counted_forward_and_back() -> None:
+    layer, x = torch.nn.Conv2d(2, 3, 2), torch.ones(1, 2, 4, 4)  # 3×3 places, 2·2·2 weights for each of 3
+    assert recorded(lambda: layer(x).sum().backward()) == (2, 2 * (2 * 9 * 8 * 3))
+
+
+def test_bench_refuses_a_spec_that_is_not_there() -> None:
+    result = CliRunner().invoke(app, ["bench", "none.toml"])
+    assert "none.toml" in str(result.exception)
