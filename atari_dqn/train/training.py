@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
-from atari_dqn.agents.learner import Learner, UpdateMetrics
+from atari_dqn.agents.learner import Learner, Update, UpdateMetrics
 from atari_dqn.agents.networks import dead_unit_share
 from atari_dqn.agents.policy import EpsilonGreedy
 from atari_dqn.clock import Clock
@@ -52,10 +52,10 @@ class Training:
         self.send = timed("emulate", self.lanes.send)
         self.recv = timed("emulate", self.lanes.recv)
         self.store = timed("store", self._store)
-        self._sample = timed("sample", self.replay.sample)
+        self._sample = timed("sample", self._draw)
         self._transfer = timed("transfer", self._to_device)
-        self._learn = timed("learn", self.learner.update)
-        self._feed_back = timed("sample", self.replay.feed_back)
+        self._learn = timed("learn", self._take_step)
+        self._feed_back = timed("sample", self._tell)
         optimizer = self.learner.optimizer
         optimizer.step = timed("optimize", optimizer.step)  # type: ignore[assignment, method-assign]
 
@@ -79,7 +79,7 @@ class Training:
 
     def update(self) -> UpdateMetrics:
         """Take one gradient step on a minibatch of the replay."""
-        batch = self._sample(self.schedule_frames)
+        batch = self._sample()
         self._recent.append((batch.cell, batch.weight))
         update = self._learn(self._transfer(batch))
         self._feed_back(batch, update.abs_td_error)
@@ -135,5 +135,14 @@ class Training:
         discount = step.discount(terminal_on_life_loss=self.terminal_on_life_loss)
         self.replay.append(actions, discount, step)
 
+    def _draw(self) -> Minibatch:
+        return self.replay.sample(self.schedule_frames)
+
     def _to_device(self, batch: Minibatch) -> Minibatch:
         return batch.to(self.device)
+
+    def _take_step(self, batch: Minibatch) -> Update:
+        return self.learner.update(batch)
+
+    def _tell(self, batch: Minibatch, abs_td_error: Float[Tensor, "B"]) -> None:
+        self.replay.feed_back(batch, abs_td_error)

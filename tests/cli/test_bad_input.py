@@ -46,7 +46,11 @@ FAULTS = {
     "no such device": (GOOD, ["--device", "cuda:99"], "cuda:99"),
     "no device at all": (GOOD, ["--device", "abacus"], "abacus"),
     "too little memory": (GOOD, ["--set", "replay.capacity_steps=900_000_000_000"], "replay.capacity_steps"),
-    "path below a file": (GOOD, ["--run-dir", "my.toml/run"], "my.toml/run"),
+    "path below a file": (
+        GOOD,
+        ["--run-dir", "my.toml/run", "--set", "replay.capacity_steps=60_000"],
+        "my.toml/run",
+    ),
     "name too long": (GOOD, ["--run-dir", "n" * 300], "n" * 300),
     "contradiction": (GOOD, ["--set", "replay.prefill_steps=2_000_000"], "replay.capacity_steps"),
 }
