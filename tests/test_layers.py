@@ -14,9 +14,9 @@ PACKAGE = Path(atari_dqn.__file__).parent
 LAYERS = (
     {"cli"},
     {"verify", "bench"},
-    {"train", "evaluate_checkpoint", "view", "report", "doctor", "plan_text"},
-    {"frozen"},
-    {"evaluate", "assembly", "checkpoint", "plan", "comparison"},
+    {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},
+    {"frozen", "recorder"},
+    {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison"},
     {"run", "scores", "gates", "reference", "traces"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},

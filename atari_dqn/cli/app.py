@@ -42,8 +42,16 @@ CheckpointPath = Annotated[
 ]
 
 
+class RecordingProtocol(StrEnum):
+    """What `--protocol` of `dqn record` may be."""
+
+    RUN = "run"
+    CLASSIC = "classic"
+    MODERN = "modern"
+
+
 class EvaluationProtocol(StrEnum):
-    """What `--protocol` may be."""
+    """What `--protocol` of `dqn eval` may be."""
 
     RUN = "run"
     CLASSIC = "classic"
@@ -213,6 +221,54 @@ def bench(
     from atari_dqn.cli.bench import bench_spec as run
 
     run(spec, overrides or [], device=device, seconds=seconds, as_json=json)
+
+
+@app.command()
+def record(
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="[RUN_DIR|CHECKPOINT]", help="A run's latest checkpoint, or any one."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT.mp4", help="Default: in videos/ of the run."),
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="Games to show.")] = 1,
+    best_of: Annotated[
+        int | None, typer.Option(min=1, help="Play this many and show the best of them.")
+    ] = None,
+    protocol: Annotated[
+        RecordingProtocol, typer.Option(help="The run's own, Track A's, or Track B's.")
+    ] = RecordingProtocol.RUN,
+    overlay: Annotated[
+        bool, typer.Option("--overlay/--no-overlay", help="A panel that explains the game.")
+    ] = True,
+    saliency: Annotated[
+        bool, typer.Option("--saliency", help="Show where the network looks; takes a while.")
+    ] = False,
+    scale: Annotated[
+        int | None, typer.Option(min=1, max=12, help="Video pixels to a screen's pixel. Default: 3.")
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Make a video again from the recording beside it."),
+    ] = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Record games of a checkpoint as a video that browsers play."""
+    from atari_dqn.cli.record import Wanted
+    from atari_dqn.cli.record import record as run
+
+    wanted = Wanted(
+        protocol=protocol.value,
+        episodes=episodes,
+        best_of=best_of,
+        overlay=overlay,
+        saliency=saliency,
+        scale=scale,
+        device=device,
+    )
+    run(path, output, wanted, replay=replay)
 
 
 @app.command()

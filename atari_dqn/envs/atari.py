@@ -81,6 +81,11 @@ class AtariEmulator:
         """Write the screen in grey."""
         self._ale.getScreenGrayscale(screen)
 
+    def rgb(self) -> UInt8[np.ndarray, "H W 3"]:
+        """Return the screen in the console's colours (NTSC)."""
+        screen: np.ndarray = self._ale.getScreenRGB()
+        return screen
+
     def _restore(self, state: ALEState) -> None:
         # Twice, a frame apart: the video chip's flag that a clone lacks is set by running once. Without it
         # Q*bert and Tetris run a wrong number of cycles in their first frame.

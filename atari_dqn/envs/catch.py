@@ -81,6 +81,12 @@ class CatchEmulator:
         left, right = self._paddle - PADDLE_HALF_CELLS, self._paddle + PADDLE_HALF_CELLS + 1
         screen[edges[-2] :, edges[left] : edges[right]] = _BRIGHT
 
+    def rgb(self) -> UInt8[np.ndarray, "H W 3"]:
+        """Return the screen in colour: grey."""
+        screen = np.zeros(self.screen_shape, np.uint8)
+        self.grey(screen)
+        return np.repeat(screen[:, :, None], 3, axis=2)
+
     def state_dict(self) -> StateDict:
         """Return the game's state."""
         return {

@@ -38,6 +38,10 @@ class Emulator(Protocol):
         """Write the screen as it is now, in grey, into `screen`."""
         ...
 
+    def rgb(self) -> UInt8[np.ndarray, "H W 3"]:
+        """Return a copy of the screen as it is now, in colour."""
+        ...
+
     def state_dict(self) -> StateDict:
         """Return the game's state."""
         ...

@@ -16,6 +16,7 @@ from jaxtyping import UInt8
 
 from atari_dqn.envs.emulator import NOOP, Emulator
 from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
+from atari_dqn.envs.filming import Camera, FilmedEmulator
 from atari_dqn.rng import generator_state, set_generator_state
 from atari_dqn.types import StateDict
 
@@ -41,6 +42,10 @@ class Lane:
         self.screen: UInt8[np.ndarray, "H W"] = self._pooled
         self.reward = 0.0
         self.terminated = self.truncated = self.life_lost = self.first = False
+
+    def film(self, camera: Camera) -> None:
+        """Show `camera` the emulator after each of its frames from now on, no-op frames included."""
+        self._emulator = FilmedEmulator(self._emulator, camera)
 
     def reset(self) -> None:
         """Begin the next episode."""

@@ -10,6 +10,7 @@ from jaxtyping import Int64
 
 from atari_dqn.envs.emulator import Emulator
 from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
+from atari_dqn.envs.filming import Camera
 from atari_dqn.envs.lane import Lane
 from atari_dqn.envs.preprocess import Resizer
 from atari_dqn.spec.schema import Env
@@ -29,6 +30,11 @@ class Shard:
         ]
         self._resizer = Resizer(env.screen_size_pixels, env.resize, emulators[0].screen_shape)
         self.info = info
+
+    def film(self, camera: Camera) -> None:
+        """Show `camera` each lane's emulator after each of its frames from now on."""
+        for lane in self._lanes:
+            lane.film(camera)
 
     def reset(self, out: StepBatch) -> None:
         """Begin a new episode on every lane and write its first row."""

@@ -1,0 +1,86 @@
+"""A canvas with the few strokes that a panel needs, in one unit of length and one palette."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image, ImageDraw, ImageFont
+
+Colour = tuple[int, int, int]
+
+BACKGROUND: Colour = (17, 19, 24)
+RAISED: Colour = (30, 34, 42)
+LINE: Colour = (48, 53, 64)
+FAINT: Colour = (134, 142, 158)
+PLAIN: Colour = (205, 210, 220)
+BRIGHT: Colour = (250, 251, 255)
+GREEDY: Colour = (88, 166, 255)
+RANDOM: Colour = (255, 160, 66)
+GAIN: Colour = (86, 211, 132)
+LOSS: Colour = (248, 98, 98)
+
+Align = Literal["left", "middle", "right"]
+_ANCHORS: dict[Align, str] = {"left": "lm", "middle": "mm", "right": "rm"}
+
+
+@cache
+def font(size_pixels: int) -> ImageFont.FreeTypeFont:
+    """Return the font that Pillow brings along, so that a video looks the same on every machine.
+
+    It has ASCII and Latin-1 letters only.
+    """
+    found = ImageFont.load_default(size_pixels)
+    assert isinstance(found, ImageFont.FreeTypeFont), "Pillow's wheels have FreeType"
+    return found
+
+
+class Canvas:
+    """A picture drawn in units of which 630 are its height: whatever the scale, it looks the same."""
+
+    HEIGHT = 630.0
+
+    def __init__(self, image: Image.Image) -> None:
+        self._image, self._draw = image, ImageDraw.Draw(image)
+        self._unit = image.height / self.HEIGHT
+
+    @classmethod
+    def blank(cls, *, width: int, height: int) -> Canvas:
+        """Return an empty canvas of that many pixels."""
+        return cls(Image.new("RGB", (width, height), BACKGROUND))
+
+    @property
+    def width(self) -> float:
+        """In units."""
+        return self._image.width / self._unit
+
+    def copy(self) -> Canvas:
+        """Return a canvas to draw on that leaves this one as it is."""
+        return Canvas(self._image.copy())
+
+    def pixels(self) -> UInt8[np.ndarray, "H W 3"]:
+        """Return what was drawn."""
+        return np.asarray(self._image)
+
+    def text(self, x: float, y: float, text: str, size: float, colour: Colour, align: Align = "left") -> None:
+        """Write one line, its middle at height `y`, its left end, middle or right end at `x`."""
+        written = font(max(1, round(size * self._unit)))
+        self._draw.text(self._at(x, y), text, font=written, fill=colour, anchor=_ANCHORS[align])
+
+    def box(
+        self, left: float, top: float, right: float, bottom: float, colour: Colour, radius: float = 0
+    ) -> None:
+        """Fill a rectangle, its corners rounded; one that is too narrow is a line."""
+        (x0, y0), (x1, y1) = self._at(left, top), self._at(right, bottom)
+        corners = (x0, y0, max(x0, x1 - 1), max(y0, y1 - 1))
+        self._draw.rounded_rectangle(corners, radius=radius * self._unit, fill=colour)
+
+    def line(self, points: list[tuple[float, float]], colour: Colour, width: float = 1.0) -> None:
+        """Join points."""
+        pixels = [self._at(x, y) for x, y in points]
+        self._draw.line(pixels, fill=colour, width=max(1, round(width * self._unit)), joint="curve")
+
+    def _at(self, x: float, y: float) -> tuple[float, float]:
+        return round(x * self._unit), round(y * self._unit)

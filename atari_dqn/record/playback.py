@@ -1,0 +1,87 @@
+"""Recorded games, played again: the same streams and actions give the same screens, frame by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import UInt8
+
+from atari_dqn.clock import steps_to_frames
+from atari_dqn.envs.buffers import new_batch
+from atari_dqn.envs.emulator import Emulator
+from atari_dqn.envs.registry import ENVS
+from atari_dqn.envs.shard import Shard
+from atari_dqn.errors import DamagedError
+from atari_dqn.record.recording import RecordedGame, Recording
+from atari_dqn.types import StepBatch
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Moment:
+    """What the emulator showed between two decisions."""
+
+    step: int
+    """The decision it follows from; −1 for the reset and the no-op frames."""
+    screens: tuple[UInt8[np.ndarray, "H W 3"], ...]
+    """Every emulator frame, in colour."""
+    lives: tuple[int, ...]
+    """Lives left at each of them."""
+    score: float
+    """The game's return so far, this moment included."""
+    rows: StepBatch
+    """The row that the agent saw at its end; its arrays are reused by the next moment."""
+
+
+def playback(recording: Recording, game: RecordedGame) -> Iterator[Moment]:
+    """Yield a game's moments in order; `DamagedError` if it does not come to its recorded end."""
+    shard = _stage(recording, game)
+    filmed: list[tuple[UInt8[np.ndarray, "H W 3"], int]] = []
+
+    def camera(emulator: Emulator) -> None:
+        filmed.append((emulator.rgb(), emulator.lives()))
+
+    shard.film(camera)
+    rows = new_batch(1, shard.info.frame_shape)
+    shard.reset(rows)
+    score = 0.0
+    for step in range(-1, len(game.trace.actions)):
+        if step >= 0:
+            filmed.clear()
+            shard.step(game.trace.actions[step : step + 1].astype(np.int64), rows)
+        score += float(rows.reward[0])
+        screens, lives = zip(*filmed, strict=True)
+        yield Moment(step=step, screens=screens, lives=lives, score=score, rows=rows)
+    _check_end(recording, game, score, rows)
+
+
+def _stage(recording: Recording, game: RecordedGame) -> Shard:
+    """Return a lane that begins with this game."""
+    shard = ENVS.load(recording.env.kind)(
+        game=recording.game,
+        env=recording.env,
+        lanes=range(game.episode, game.episode + 1),
+        num_lanes=game.episode + 1,
+        seed=recording.seed,
+        stream=recording.stream,
+        power_on_reset=True,
+    )
+    if shard.info.rom_md5 != recording.rom_md5:
+        raise DamagedError(
+            f"the ROM of {recording.game} here has MD5 {shard.info.rom_md5}, "
+            f"the recording was made with {recording.rom_md5}; install the ale-py it was made with"
+        )
+    return shard
+
+
+def _check_end(recording: Recording, game: RecordedGame, score: float, rows: StepBatch) -> None:
+    ending = "game_over" if rows.terminated[0] else "frame_cap" if rows.truncated[0] else "no ending"
+    frames = steps_to_frames(len(game.trace.actions), frame_skip=recording.env.frame_skip)
+    found = (score, frames, ending)
+    expected = (game.result.episode_return, game.result.length_frames, game.result.end_reason)
+    if found != expected:
+        raise DamagedError(
+            f"game {game.episode} came out as {found}, recorded was {expected}: "
+            f"this emulator is not the one it was recorded with"
+        )

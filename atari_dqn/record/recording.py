@@ -1,0 +1,182 @@
+"""A recording: every decision of some games, and all else that it takes to show them again.
+
+It is one JSON file beside its video. Neither the network nor the run is needed to make the video again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files import is_file, plain, reading, write_atomically
+from atari_dqn.record.packing import digits, pack, undigits, unpack
+from atari_dqn.scores import EvaluationEpisode
+from atari_dqn.spec.schema import Env
+from atari_dqn.traces import Trace
+
+SCHEMA_VERSION = 1
+_SEAL = "sha256"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What a video shows."""
+
+    scale: int | None = None
+    """Video pixels a screen's pixel is wide and high. None: as makes the video about 630 high."""
+    overlay: bool = True
+    """Whether a panel beside the screen explains the game."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Which agent played, and how."""
+
+    checkpoint: str
+    step: int
+    env_frames: int
+    protocol: str
+    """In words."""
+    protocol_digest: str
+    epsilon: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordedGame:
+    """One game of an evaluation. G saliency cells across and down."""
+
+    episode: int
+    """Its number in the run's evaluations, from 0: with the seed it names the game's random streams."""
+    result: EvaluationEpisode
+    trace: Trace
+    saliency: UInt8[np.ndarray, "T G G"] | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recording:
+    """Games of one checkpoint."""
+
+    game: str
+    seed: int
+    stream: str
+    """Name of the random streams, under the seed."""
+    env: Env
+    rom_md5: str
+    action_names: tuple[str, ...]
+    source: Source
+    choice: str
+    """Why these games, in words: `the best of 10`."""
+    look: Look
+    games: tuple[RecordedGame, ...]
+
+
+def save_recording(recording: Recording, path: Path) -> None:
+    """Write a recording, atomically. `UserError` if the file cannot be written."""
+    write_atomically(path, recording_bytes(recording))
+
+
+def recording_bytes(recording: Recording) -> bytes:
+    """Return a recording as its file holds it: equal recordings are equal bytes."""
+    contents = _contents(recording)
+    return (json.dumps({**contents, _SEAL: _digest(contents)}, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def load_recording(path: Path) -> Recording:
+    """Read a recording. `UserError` if the file is none, `DamagedError` if it is not what was written."""
+    if not is_file(path):
+        raise UserError(f"{path}: not found; expected the .json file that lies beside a video")
+    with reading(path):
+        data = path.read_bytes()
+    try:
+        table = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is no recording: it is not JSON ({error})") from error
+    if not isinstance(table, dict) or _SEAL not in table or "games" not in table:
+        raise UserError(f"{path} is no recording: expected the .json file that lies beside a video")
+    if table.get("schema_version") != SCHEMA_VERSION:
+        raise DamagedError(
+            f"{path}: schema version {table.get('schema_version')}; this program reads {SCHEMA_VERSION}"
+        )
+    if _digest({key: value for key, value in table.items() if key != _SEAL}) != table[_SEAL]:
+        raise DamagedError(f"{path}: is not what was written; the file is damaged or was edited")
+    return _recording(table)
+
+
+def recording_digest(recording: Recording) -> str:
+    """Return the SHA-256 of a recording, the same that its file carries."""
+    return _digest(_contents(recording))
+
+
+def _digest(contents: Mapping[str, Any]) -> str:
+    text = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _contents(recording: Recording) -> dict[str, Any]:
+    contents: dict[str, Any] = plain(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "game": recording.game,
+            "seed": recording.seed,
+            "stream": recording.stream,
+            "env": asdict(recording.env),
+            "rom_md5": recording.rom_md5,
+            "action_names": recording.action_names,
+            "source": asdict(recording.source),
+            "choice": recording.choice,
+            "look": asdict(recording.look),
+            "games": [_game_table(game) for game in recording.games],
+        }
+    )
+    return contents
+
+
+def _game_table(game: RecordedGame) -> dict[str, Any]:
+    return {
+        "episode": game.episode,
+        **asdict(game.result),
+        "actions": digits(game.trace.actions),
+        "explored": digits(game.trace.explored.astype(np.uint8)),
+        "values": pack(game.trace.values),
+        "saliency": None if game.saliency is None else pack(game.saliency),
+    }
+
+
+def _recording(table: Mapping[str, Any]) -> Recording:
+    return Recording(
+        game=table["game"],
+        seed=table["seed"],
+        stream=table["stream"],
+        env=Env(**table["env"]),
+        rom_md5=table["rom_md5"],
+        action_names=tuple(table["action_names"]),
+        source=Source(**table["source"]),
+        choice=table["choice"],
+        look=Look(**table["look"]),
+        games=tuple(_game(game) for game in table["games"]),
+    )
+
+
+def _game(table: Mapping[str, Any]) -> RecordedGame:
+    return RecordedGame(
+        episode=table["episode"],
+        result=EvaluationEpisode(
+            episode_return=table["episode_return"],
+            length_frames=table["length_frames"],
+            end_reason=table["end_reason"],
+        ),
+        trace=Trace(
+            actions=undigits(table["actions"]),
+            explored=undigits(table["explored"]).astype(np.bool_),
+            values=unpack(table["values"]),
+        ),
+        saliency=None if table["saliency"] is None else unpack(table["saliency"]),
+    )

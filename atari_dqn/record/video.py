@@ -1,0 +1,118 @@
+"""H.264 video in MP4, as browsers play it. Needs the extra `record`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+from jaxtyping import UInt8
+
+from atari_dqn.errors import UserError
+from atari_dqn.files import writing
+
+if TYPE_CHECKING:
+    from av.container import OutputContainer
+
+FRAMES_PER_SECOND = 60
+"""As the console: 59.92 on a television of its time, 60 by convention."""
+ENCODER = "libx264"
+_OPTIONS = {"preset": "veryfast", "crf": "18"}
+_THREADS = 2
+"""Fixed: the same pictures give the same bytes for one number of threads only."""
+WIDTH_UNIT_PIXELS = 128
+"""With other widths x264 reads a few bytes beyond its rows, and the same pictures may give other bytes."""
+_SMPTE_170M, _LIMITED = 6, 1
+"""FFmpeg's numbers for NTSC's colours, and luma from 16 to 235: what OpenCV turns RGB into."""
+
+Write = Callable[[UInt8[np.ndarray, "H W 3"]], None]
+
+
+def require_encoder() -> None:
+    """Raise the `UserError` that says what to install, where videos cannot be made."""
+    try:
+        import av
+        import PIL  # noqa: F401 - the overlay's
+    except ImportError as error:
+        raise UserError(
+            f"videos need the package {error.name!r}, which is not installed; pip install 'atari-dqn[record]'"
+        ) from error
+    if ENCODER not in av.codecs_available:
+        raise UserError(
+            f"this installation of PyAV has no encoder {ENCODER!r} (H.264); its wheels have: "
+            f"pip install --force-reinstall --only-binary av av"
+        )
+
+
+@contextmanager
+def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]) -> Iterator[Write]:
+    """Give a function that adds an RGB picture to a new video; the file appears once the block ends well.
+
+    60 pictures a second, their width a multiple of 128, their height even. `UserError` if the file is there
+    or cannot be written.
+    """
+    assert width % WIDTH_UNIT_PIXELS == 0
+    assert height % 2 == 0, "chroma is shared by 2×2 pixels"
+    refuse_existing_video(path)
+    partial = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.partial")
+    with writing(path):
+        try:
+            with _container(partial, metadata) as container:
+                encoder = _Encoder(container, width=width, height=height)
+                yield encoder.write
+                encoder.finish()
+            partial.rename(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def refuse_existing_video(path: Path) -> None:
+    """Raise the `UserError` for a file that is there already."""
+    if os.path.lexists(path):
+        raise UserError(f"{path} exists and is never overwritten; name another file with -o")
+
+
+def _container(path: Path, metadata: Mapping[str, str]) -> OutputContainer:
+    import av
+
+    # faststart: the index at the front, so that a browser plays while loading; bitexact: no version, no date.
+    options = {"movflags": "+faststart", "fflags": "+bitexact"}
+    container = av.open(str(path), "w", format="mp4", options=options)
+    container.metadata.update(metadata)
+    return container
+
+
+class _Encoder:
+    """The one video stream of a container."""
+
+    def __init__(self, container: OutputContainer, *, width: int, height: int) -> None:
+        self._container = container
+        # mypy knows the encoders by name, and which kind of stream each makes.
+        self._stream = container.add_stream("libx264", rate=FRAMES_PER_SECOND, options=dict(_OPTIONS))
+        self._pictures = 0
+        context = self._stream.codec_context
+        context.width, context.height, context.pix_fmt = width, height, "yuv420p"
+        context.time_base = Fraction(1, FRAMES_PER_SECOND)
+        context.thread_count = _THREADS
+        context.colorspace = context.color_primaries = context.color_trc = _SMPTE_170M
+        context.color_range = _LIMITED
+
+    def write(self, picture: UInt8[np.ndarray, "H W 3"]) -> None:
+        """Add a picture."""
+        from av import VideoFrame
+
+        planes = cv2.cvtColor(picture, cv2.COLOR_RGB2YUV_I420).astype(np.uint8, copy=False)
+        frame = VideoFrame.from_ndarray(planes, format="yuv420p")
+        frame.pts = self._pictures
+        self._pictures += 1
+        self._container.mux(self._stream.encode(frame))
+
+    def finish(self) -> None:
+        """Add what the encoder still holds."""
+        self._container.mux(self._stream.encode(None))

@@ -1,0 +1,213 @@
+"""A video is the game as the emulator showed it, and its recording makes it again, to the byte."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from tiny import CPU, run
+
+from atari_dqn.cli import main
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.evaluate import evaluate
+from atari_dqn.frozen import load_frozen
+from atari_dqn.record import video as video_module
+from atari_dqn.record.playback import playback
+from atari_dqn.record.recording import Look, Recording, load_recording, recording_bytes, save_recording
+from atari_dqn.record.render import render
+from atari_dqn.record_checkpoint import record_checkpoint
+
+PONG = ("game=pong", "env.kind=atari", "env.screen_size_pixels=84")
+SHORT = (
+    "training.total_frames=260", "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",
+    "evaluation.epsilon=0.3", "env.sticky_probability=0.25",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def catch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("outputs") / "catch"
+    run(path, *SHORT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def pong(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("outputs") / "pong"
+    run(path, *PONG, *SHORT)
+    return path
+
+
+@pytest.fixture
+def mine(catch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the run of Catch that a test may write into, beside the working directory."""
+    shutil.copytree(catch, tmp_path / "run", symlinks=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "run"
+
+
+def recorded(path: Path, **options) -> Recording:
+    options = {"look": Look(scale=2), "on_progress": lambda *_: None} | options
+    return record_checkpoint(load_frozen(path, CPU), **options)
+
+
+def dqn(*arguments: str) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["dqn", *arguments])
+        try:
+            main()
+        except SystemExit as ended:
+            return int(str(ended.code))
+    return 0
+
+
+def pictures(path: Path) -> Iterator[np.ndarray]:
+    with av.open(str(path)) as container:
+        for frame in container.decode(video=0):
+            yield frame.to_ndarray(format="rgb24")
+
+
+def test_video_is_h264_in_yuv420p_at_60_frames_a_second(pong: Path, tmp_path: Path) -> None:
+    render(recorded(pong), tmp_path / "a.mp4")
+    with av.open(str(tmp_path / "a.mp4")) as container:
+        stream = container.streams.video[0]
+        assert (stream.codec_context.name, stream.pix_fmt, stream.average_rate) == ("h264", "yuv420p", 60)
+        assert (stream.codec_context.width, stream.codec_context.height) == (640, 420)
+
+
+def test_video_shows_every_emulator_frame_from_the_reset_to_the_end(pong: Path, tmp_path: Path) -> None:
+    recording = recorded(pong, look=Look(scale=2, overlay=False))
+    render(recording, tmp_path / "a.mp4")
+    screens = [screen for moment in playback(recording, recording.games[0]) for screen in moment.screens]
+    shown = list(pictures(tmp_path / "a.mp4"))
+    # the cap counts the no-op frames; the reset's screen comes before all of them
+    assert len(shown) == len(screens) == 1 + 120
+    for place in (0, 60, -1):
+        enlarged = screens[place].repeat(2, axis=0).repeat(2, axis=1).astype(int)
+        # 320 pixels in the middle of 384
+        assert np.abs(enlarged - shown[place][:, 32:-32]).mean() < 2.0, place
+
+
+def test_screens_are_those_of_the_evaluation(pong: Path) -> None:
+    agent = load_frozen(pong, CPU)
+    played = evaluate(agent.network, agent.spec, episodes=3)
+    recording = recorded(pong, episodes=3)
+    assert [game.result for game in recording.games] == list(played)
+    for game in recording.games:
+        assert list(playback(recording, game))[-1].score == game.result.episode_return
+
+
+def test_recording_makes_the_same_video_again(mine: Path) -> None:
+    assert dqn("record", str(mine), "-o", "a.mp4") == 0
+    assert dqn("record", "--replay", "a.mp4", "-o", "b.mp4") == 0
+    assert Path("a.mp4").read_bytes() == Path("b.mp4").read_bytes()
+
+
+def test_recording_survives_its_file(pong: Path, tmp_path: Path) -> None:
+    recording = recorded(pong, episodes=2, saliency=True)
+    save_recording(recording, tmp_path / "a.json")
+    assert recording_bytes(load_recording(tmp_path / "a.json")) == recording_bytes(recording)
+
+
+def test_file_carries_seed_actions_and_protocol_and_the_video_its_recording(mine: Path) -> None:
+    assert dqn("record", str(mine), "-o", "a.mp4") == 0
+    table = json.loads(Path("a.json").read_text())
+    with av.open("a.mp4") as container:
+        comment = json.loads(container.metadata["comment"])
+    assert table["seed"] == comment["seed"] == 1
+    assert set(table["games"][0]["actions"]) <= set("012")
+    assert comment["protocol_digest"] == table["source"]["protocol_digest"]
+    assert comment["recording_sha256"] == table["sha256"]
+
+
+def test_best_of_shows_the_highest_return_first(catch: Path) -> None:
+    everything = recorded(catch, episodes=6)
+    best = recorded(catch, episodes=2, best_of=6)
+    returns = sorted((game.result.episode_return for game in everything.games), reverse=True)
+    assert [game.result.episode_return for game in best.games] == returns[:2]
+    assert best.choice == "the best 2 of 6"
+
+
+def test_default_place_is_in_the_run_and_an_older_video_is_kept(mine: Path) -> None:
+    assert dqn("record", str(mine)) == 0
+    assert dqn("record", str(mine), "--no-overlay") == 0
+    names = sorted(path.name for path in (mine / "videos").iterdir())
+    assert names == [
+        "step_000000065_run.json", "step_000000065_run.mp4", "step_000000065_run_2.json",
+        "step_000000065_run_2.mp4",
+    ]  # fmt: skip
+
+
+def test_saliency_is_greatest_where_a_change_matters(catch: Path) -> None:
+    saliency = recorded(catch, saliency=True).games[0].saliency
+    assert saliency is not None
+    assert saliency.dtype == np.uint8
+    assert saliency.max() == 255
+    assert saliency.shape[1:] == (7, 7)
+
+
+def test_game_that_comes_out_otherwise_is_not_shown(catch: Path, tmp_path: Path) -> None:
+    recording = recorded(catch)
+    game = recording.games[0]
+    changed = replace(game, result=replace(game.result, episode_return=77.0))
+    with pytest.raises(DamagedError, match=r"recorded was \(77"):
+        render(replace(recording, games=(changed,)), tmp_path / "a.mp4")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_recording_of_another_rom_is_not_played(pong: Path, tmp_path: Path) -> None:
+    with pytest.raises(DamagedError, match=r"MD5"):
+        render(replace(recorded(pong), rom_md5="0" * 32), tmp_path / "a.mp4")
+
+
+def test_recording_that_was_edited_is_damaged(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dqn("record", str(mine), "-o", "a.mp4") == 0
+    Path("a.json").write_text(Path("a.json").read_text().replace('"seed": 1', '"seed": 2'))
+    assert dqn("record", "--replay", "a.json", "-o", "b.mp4") == 4
+    assert "was edited" in capsys.readouterr().err
+
+
+FAULTS = {
+    "nothing named": ([], "expected RUN_DIR, CHECKPOINT or --replay FILE"),
+    "no run": (["."], "is no run directory"),
+    "no recording": (["--replay", "absent.mp4"], "absent.json: not found"),
+    "replay of something else": (["--replay", "run/provenance.json"], "is no recording"),
+    "replay with other wishes": (["--replay", "a.json", "--saliency"], "--replay makes the same video again"),
+    "no mp4": (["run", "-o", "a.avi"], "expected a name that ends in .mp4"),
+    "video is there": (["run", "-o", "there.mp4"], "there.mp4 exists and is never overwritten"),
+    "recording is there": (["run", "-o", "half.mp4"], "half.json exists and is never overwritten"),
+    "below a file": (["run", "-o", "there.mp4/a.mp4"], "cannot write there.mp4"),
+    "best of too few": (["run", "--episodes", "3", "--best-of", "2"], "--best-of 2 with --episodes 3"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "says"), FAULTS.values(), ids=FAULTS.keys())
+def test_fault_is_one_message_with_exit_code_2_and_nothing_written(
+    arguments: list[str], says: str, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("there.mp4").write_text("mine")
+    Path("half.json").write_text("mine")
+    before = sorted(mine.parent.rglob("*"))
+    assert dqn("record", *arguments) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("error:") == 1
+    assert sorted(mine.parent.rglob("*")) == before
+    assert Path("there.mp4").read_text() == "mine"
+
+
+def test_encoder_that_is_missing_is_a_users_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(video_module, "ENCODER", "lib_of_no_one")
+    with pytest.raises(UserError, match=r"no encoder 'lib_of_no_one'"):
+        video_module.require_encoder()
+
+
+def test_package_that_is_missing_is_a_users_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(UserError, match=r"pip install 'atari-dqn\[record\]'"):
+        video_module.require_encoder()
