@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +14,16 @@ import typer
 
 from atari_dqn import __version__
 from atari_dqn.cli import spec as spec_commands
+from atari_dqn.cli.options import (
+    CheckpointPath,
+    DeviceOption,
+    EvaluationProtocol,
+    PlainOption,
+    RecordingProtocol,
+    RunPath,
+    SetOption,
+    SpecPath,
+)
 
 app = typer.Typer(
     name="dqn",
@@ -25,38 +34,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(spec_commands.app, name="spec")
-
-SpecPath = Annotated[Path, typer.Argument(metavar="SPEC.toml", help="The run's spec.")]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A directory that `dqn train` made.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key: --set learner.batch_size=64."),
-]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
-PlainOption = Annotated[bool, typer.Option("--plain", help="One line a period instead of the live view.")]
-
-
-CheckpointPath = Annotated[
-    Path,
-    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
-]
-
-
-class RecordingProtocol(StrEnum):
-    """What `--protocol` of `dqn record` may be."""
-
-    RUN = "run"
-    CLASSIC = "classic"
-    MODERN = "modern"
-
-
-class EvaluationProtocol(StrEnum):
-    """What `--protocol` of `dqn eval` may be."""
-
-    RUN = "run"
-    CLASSIC = "classic"
-    MODERN = "modern"
-    BOTH = "both"
 
 
 def _print_version(wanted: bool) -> None:
