@@ -36,7 +36,7 @@ def last_at(run: Run, at_frames: int) -> Choice:
     One older than the run's period of evaluations is of another time, and not taken.
     """
     if run.reached_frames < at_frames:
-        return Absent(f"has {run.reached_frames:,} of {at_frames:,} frames")
+        return _short(run, at_frames)
     before = [evaluation for evaluation in run.evaluations if evaluation.env_frames <= at_frames]
     if not before:
         return Absent(f"was not evaluated by frame {at_frames:,}")
@@ -53,6 +53,8 @@ def best_choices(runs: Sequence[Run], at_frames: int | None) -> dict[int, Choice
 def _best(run: Run, at_frames: int | None) -> Choice:
     if at_frames is None and not run.finished:
         return _unfinished(run)
+    if at_frames is not None and run.reached_frames < at_frames:
+        return _short(run, at_frames)
     within = [
         evaluation
         for evaluation in run.evaluations
@@ -77,6 +79,10 @@ def _final_at(run: Run, env_frames: int) -> Choice:
 
 def _final(run: Run) -> Evaluation | None:
     return next((each for each in reversed(run.evaluations) if each.kind == "final"), None)
+
+
+def _short(run: Run, at_frames: int) -> Absent:
+    return Absent(f"has {run.reached_frames:,} of {at_frames:,} frames")
 
 
 def _unfinished(run: Run) -> Absent:
