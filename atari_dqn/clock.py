@@ -6,7 +6,7 @@ first observation are not counted: counters are transitions, as in the published
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from atari_dqn.types import StateDict
 
@@ -29,6 +29,12 @@ class Clock:
     prefill_steps: int
     steps: int = 0
     updates: int = 0
+    _learning_from_steps: int = field(init=False)
+    _updates_before: int = 0
+    """Updates that were made before `_learning_from_steps`."""
+
+    def __post_init__(self) -> None:
+        self._learning_from_steps = self.prefill_steps
 
     @property
     def env_frames(self) -> int:
@@ -46,8 +52,14 @@ class Clock:
         return steps_to_frames(max(0, self.steps - self.prefill_steps), frame_skip=self.frame_skip)
 
     def updates_due(self, *, period_steps: int) -> int:
-        """Return the updates owed: one per `period_steps` agent steps since the prefill ended."""
-        return max(0, self.steps - self.prefill_steps) // period_steps - self.updates
+        """Return the updates owed: one per `period_steps` agent steps since the prefill, or refill, ended."""
+        learned_steps = self.steps - self._learning_from_steps
+        return max(0, learned_steps // period_steps - (self.updates - self._updates_before))
+
+    def refill(self) -> None:
+        """Owe no update until the replay, which is empty now, holds a prefill again. ε goes on as it was."""
+        self._learning_from_steps = self.steps + self.prefill_steps
+        self._updates_before = self.updates
 
     def advance(self, *, steps: int, updates: int) -> None:
         """Count what one tick did."""
@@ -56,11 +68,18 @@ class Clock:
 
     def state_dict(self) -> StateDict:
         """Return the counters."""
-        return {"steps": self.steps, "updates": self.updates}
+        return {
+            "steps": self.steps,
+            "updates": self.updates,
+            "learning_from_steps": self._learning_from_steps,
+            "updates_before": self._updates_before,
+        }
 
     def load_state_dict(self, state: StateDict) -> None:
         """Take over the counters."""
         self.steps, self.updates = state["steps"], state["updates"]
+        self._learning_from_steps = state["learning_from_steps"]
+        self._updates_before = state["updates_before"]
 
 
 @dataclass(kw_only=True)

@@ -9,6 +9,10 @@ class UserError(ValueError):
     exit_code = 2
 
 
+class DiskFullError(UserError):
+    """A file has no room: on its disk, or within a quota or a limit."""
+
+
 class HaltedError(RuntimeError):
     """The run was stopped: by a failure gate, or because a worker process died."""
 

@@ -14,7 +14,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.errors import UserError
+from atari_dqn.errors import DiskFullError, UserError
 
 _REMEDIES = {
     errno.ENOSPC: "free space on that disk, or choose another place",
@@ -30,10 +30,17 @@ _REMEDIES = {
 _BLOCK_BYTES = 2**20
 
 
-def write_failure(path: Path, error: OSError) -> UserError:
-    """Return the error a user meets when `path` cannot be written: the file, the cause, the remedy."""
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def write_failure(path: Path, error: OSError, *, detail: str = "") -> UserError:
+    """Return the error a user meets when `path` cannot be written: the file, the cause, the remedy.
+
+    A `DiskFullError` where there is no room. `detail` follows the cause.
+    """
     remedy = _REMEDIES.get(error.errno or 0, "make it writable, or choose another place")
-    return UserError(f"cannot write {path}: {_cause(error)}; {remedy}")
+    kind = DiskFullError if error.errno in _NO_ROOM else UserError
+    return kind(f"cannot write {path}: {_cause(error)}{detail}; {remedy}")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from atari_dqn.sizes import (
     LANE_BYTES,
     LOG_BYTES_PER_STEP,
     PROCESS_BYTES,
+    SAVED_REPLAY_SHARE,
     WORKER_BYTES,
     minibatch_bytes,
     network_bytes,
@@ -135,6 +136,13 @@ def _problem(plan: Plan, place: Place, free: int) -> str:
     )
 
 
+def _key_of_checkpoints(spec: Spec) -> str:
+    """Return the key to lower where the checkpoints take too much."""
+    if spec.checkpoint.keep_last > 1:
+        return "checkpoint.keep_last"
+    return "checkpoint.keep_best" if spec.checkpoint.keep_best > 1 else "replay.capacity_steps"
+
+
 def _replay_bytes(spec: Spec) -> int:
     return replay_bytes(
         capacity_steps=spec.replay.capacity_steps, screen_size_pixels=spec.env.screen_size_pixels
@@ -175,10 +183,15 @@ def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
 
 
 def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
-    """Return what a run writes. A checkpoint holds the replay; while one is written the older ones stay."""
-    checkpoint = _replay_bytes(spec) + weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)
-    kept = spec.checkpoint.keep_last + 1  # the newest, and the best
-    key = "checkpoint.keep_last" if spec.checkpoint.keep_last > 1 else "replay.capacity_steps"
+    """Return what a run writes. Of the replay a checkpoint holds the compressed rows; it shares what it can.
+
+    At worst it shares none: it is a whole replay's length after the one before. While one is written the older
+    ones stay.
+    """
+    replay = round(_replay_bytes(spec) * SAVED_REPLAY_SHARE) if spec.checkpoint.replay else 0
+    checkpoint = replay + weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)
+    kept = spec.checkpoint.keep_last + spec.checkpoint.keep_best
+    key = _key_of_checkpoints(spec)
     steps = frames_to_steps(spec.training.total_frames, frame_skip=spec.env.frame_skip)
     return (
         Item(place="disk", name=f"{kept} checkpoints kept", bytes=kept * checkpoint, key=key),

@@ -24,15 +24,16 @@ SPEC = Path(__file__).with_name("killed_atari.toml")
 ZYGOTE = Path(__file__).with_name("zygote.py")
 DQN = (sys.executable, "-c", "from atari_dqn.cli import main; main()")
 POINTS = (
-    "atari_dqn.checkpoint.store:write_state",
-    "atari_dqn.checkpoint.store:_manifest",
-    "atari_dqn.checkpoint.store:_flush",
-    "atari_dqn.checkpoint.store:fsync_directory",
-    "atari_dqn.checkpoint.store:write_json_atomically",
-    "atari_dqn.checkpoint.store:CheckpointStore._enter",
-    "atari_dqn.checkpoint.store:CheckpointStore._point",
-    "atari_dqn.checkpoint.store:CheckpointStore._point_to_best",
-    "atari_dqn.checkpoint.store:CheckpointStore._prune",
+    "atari_dqn.checkpoint.row_saver:write_segment",
+    "atari_dqn.checkpoint.row_saver:share_segment",
+    "atari_dqn.checkpoint.stages:write_rest",
+    "atari_dqn.checkpoint.stages:write_manifest",
+    "atari_dqn.checkpoint.stages:flush",
+    "atari_dqn.checkpoint.stages:put_in_place",
+    "atari_dqn.checkpoint.stages:fsync_directory",
+    "atari_dqn.checkpoint.stages:enter",
+    "atari_dqn.checkpoint.stages:point",
+    "atari_dqn.checkpoint.stages:prune",
 )
 """Where a checkpoint's write is cut: each begins one of its stages."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}

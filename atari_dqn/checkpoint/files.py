@@ -1,8 +1,8 @@
 """One checkpoint's files: weights for `torch.load`, arrays as `.npy`, everything else as JSON.
 
 `agent.pt` holds both networks and the optimizer: all that an evaluation or another program needs.
-`arrays/<dotted.path>.npy` are the other arrays of the state, `state.json` its other values; where an array
-was, it names the file.
+`arrays/<dotted.path>.npy` are the other arrays of the state, `replay/` its rows (`segments.py`), `state.json`
+its other values; where an array or rows were, it tells of their files.
 """
 
 from __future__ import annotations
@@ -15,22 +15,33 @@ from typing import Any
 import numpy as np
 import torch
 
+from atari_dqn.checkpoint.segments import from_plain
 from atari_dqn.checkpoint.tree import as_array, is_array, map_leaves
 from atari_dqn.errors import DamagedError
+from atari_dqn.replay.rows import Rows
 from atari_dqn.types import StateDict
 
 AGENT = "agent.pt"
 STATE = "state.json"
 ARRAYS = "arrays"
 _ARRAY_KEY = "$array"
+_ROWS_KEY = "$rows"
 
 
-def write_state(directory: Path, agent: StateDict, rest: StateDict) -> None:
-    """Write a state's files into an existing directory. `OSError` if the disk refuses."""
+def write_state(directory: Path, agent: StateDict, rest: StateDict, rows: dict[str, Any]) -> None:
+    """Write a state's files into an existing directory; `rows` stands for those of the replay in state.json.
+
+    `OSError` if the disk refuses.
+    """
+
+    def put(path: str, leaf: Any) -> Any:
+        if is_array(leaf):
+            return _put_array(directory, path, leaf)
+        return {_ROWS_KEY: rows} if isinstance(leaf, Rows) else leaf
+
     (directory / ARRAYS).mkdir()
     write_agent(directory, agent)
-    plain = map_leaves(rest, lambda path, leaf: _put_array(directory, path, leaf) if is_array(leaf) else leaf)
-    (directory / STATE).write_text(json.dumps(plain, allow_nan=True))
+    (directory / STATE).write_text(json.dumps(map_leaves(rest, put), allow_nan=True))
 
 
 def write_agent(directory: Path, agent: StateDict) -> None:
@@ -58,7 +69,7 @@ def read_rest(directory: Path) -> StateDict:
     try:
         plain = json.loads(path.read_text())
         state: StateDict = _take_arrays(directory, plain)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, KeyError, TypeError) as error:
         raise DamagedError(f"{path}: cannot be read: {error}") from error
     return state
 
@@ -86,8 +97,9 @@ def _write_array(path: Path, array: np.ndarray) -> None:
 def _take_arrays(directory: Path, tree: Any) -> Any:
     if isinstance(tree, dict):
         if tree.keys() == {_ARRAY_KEY}:
-            # Mapped, not read: a replay of 7 GB is then in memory once, in the ring it is copied to.
-            return np.load(directory / tree[_ARRAY_KEY], mmap_mode="c", allow_pickle=False)
+            return np.load(directory / tree[_ARRAY_KEY], allow_pickle=False)
+        if tree.keys() == {_ROWS_KEY}:
+            return from_plain(directory, tree[_ROWS_KEY])
         return {key: _take_arrays(directory, value) for key, value in tree.items()}
     if isinstance(tree, list):
         return [_take_arrays(directory, value) for value in tree]

@@ -1,58 +1,79 @@
-"""The checkpoints of a run: saved beside their place and renamed into it, so one is whole or absent."""
+"""The checkpoints of a run: made beside their place and renamed into it, so one is whole or absent.
+
+Training waits while a snapshot is taken: copies of all that changes, and a loan of the replay's rows, which
+do not. A thread then writes the checkpoint while training goes on; `stages.py` has its steps.
+"""
 
 from __future__ import annotations
 
-import json
-import os
+import copy
 import shutil
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial as bound
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from atari_dqn.checkpoint.files import read_agent, read_rest, write_state
-from atari_dqn.checkpoint.tree import leaf_digest, tree_digest
-from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files import (
-    fsync_directory,
-    json_document,
-    plain,
-    sha256_of_file,
-    write_json_atomically,
-    writing,
+from atari_dqn.checkpoint import stages
+from atari_dqn.checkpoint.background import Background
+from atari_dqn.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog, worth_keeping
+from atari_dqn.checkpoint.files import read_agent, read_rest
+from atari_dqn.checkpoint.manifest import (
+    MANIFEST,
+    SCHEMA_VERSION,
+    now,
+    read_manifest,
+    replace_bookkeeping,
+    sealed,
+    verify,
 )
+from atari_dqn.checkpoint.row_saver import RowSaver
+from atari_dqn.checkpoint.segments import SavedRows
+from atari_dqn.checkpoint.stages import Snapshot
+from atari_dqn.checkpoint.tree import detached, leaves
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files import write_failure, writing
+from atari_dqn.human import size
+from atari_dqn.replay.rows import RingRows
 from atari_dqn.types import StateDict
 
-SCHEMA_VERSION = 1
-MANIFEST = "manifest.json"
-CATALOG = "catalog.json"
-_SEAL = "manifest_sha256"
-_MANIFEST_KEYS = ("step", "state_digest", "timestamp", "files", "bookkeeping", _SEAL)
+__all__ = [
+    "CATALOG",
+    "MANIFEST",
+    "SCHEMA_VERSION",
+    "CatalogEntry",
+    "CheckpointStore",
+    "Saved",
+    "load_checkpoint",
+    "read_manifest",
+    "sealed",
+    "verify",
+]
+
+_GIVING_UP_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class CatalogEntry:
-    """One line of catalog.json."""
+class Saved:
+    """A checkpoint that is on disk."""
 
     step: int
-    path: str
-    eval_score: float | None
-    """Mean return of the full evaluation at this step; None where there was none."""
-    timestamp: str
-    """UTC, ISO 8601."""
-    protocol: str | None = None
-    """Fingerprint of the protocol of `eval_score`."""
-    tag: str | None = None
-    """`inspect` where a failure gate asked for a look at it; None otherwise."""
+    state_digest: str
 
 
 class CheckpointStore:
-    """The folder `checkpoints/` of a run directory."""
+    """The folder `checkpoints/` of a run directory. One checkpoint is written at a time."""
 
-    def __init__(self, folder: Path, *, keep_last: int = 1) -> None:
-        self.folder, self.keep_last = folder, keep_last
+    def __init__(
+        self, folder: Path, *, keep_last: int = 1, keep_best: int = 1, save_replay: bool = True
+    ) -> None:
+        self.folder, self.keep_last, self.keep_best = folder, keep_last, keep_best
+        self.save_replay = save_replay
+        self._writer: Background[Saved] = Background()
+        self._rows_before: SavedRows | None = None
+        """The rows of the newest checkpoint, if they are those of the run that is saved here."""
 
     def save(
         self,
@@ -64,34 +85,74 @@ class CheckpointStore:
         protocol: str | None = None,
         tag: str | None = None,
     ) -> str:
-        """Save a state and return its digest. `UserError` if the disk refuses; what was there stays whole.
+        """Save a state and return its digest. `UserError` if the disk refuses; what was there stays whole."""
+        self.begin(
+            step=step,
+            training=training,
+            bookkeeping=bookkeeping,
+            eval_score=eval_score,
+            protocol=protocol,
+            tag=tag,
+        )
+        saved = self.finish()
+        assert saved is not None
+        return saved.state_digest
+
+    def begin(
+        self,
+        *,
+        step: int,
+        training: StateDict,
+        bookkeeping: StateDict,
+        eval_score: float | None,
+        protocol: str | None = None,
+        tag: str | None = None,
+    ) -> None:
+        """Take a snapshot, and begin to write it in the background; the state may change from here on.
 
         The digest is of `training` alone: `bookkeeping`, plain values, holds what may differ between equal
         runs, such as elapsed time. Of a step that is saved already only the bookkeeping is written again,
-        and the score if one is given.
+        and the score if one is given. Waits for the checkpoint before, and raises its error.
         """
-        name = f"step_{step:09d}"
-        with writing(self.folder / name):
-            saved = next((entry for entry in self.catalog() if entry.step == step), None)
-            if saved is None:
-                digest = tree_digest(training)
-                self._write(self.folder / name, step, digest, training, bookkeeping)
-            else:
-                digest = _write_bookkeeping(self.folder / name, bookkeeping)
-            if saved is None or eval_score is not None:
-                entry = CatalogEntry(
-                    step=step, path=name, eval_score=eval_score, timestamp=_now(), protocol=protocol, tag=tag
-                )
-                self._enter(entry)
-            self._point("latest", name)
-            self._point_to_best()
-            self._prune()
-        return digest
+        self.finish()
+        entry = CatalogEntry(
+            step=step,
+            path=f"step_{step:09d}",
+            eval_score=eval_score,
+            timestamp=now(),
+            protocol=protocol,
+            tag=tag,
+        )
+        saved = any(known.step == step for known in self.catalog())
+        bookkeeping = copy.deepcopy(bookkeeping)
+        if saved:
+            self._writer.begin(bound(self._save_again, entry, bookkeeping))
+        else:
+            self._writer.begin(bound(self._save, entry, self._snapshot(step, training, bookkeeping)))
+
+    def finish(self) -> Saved | None:
+        """Wait for a checkpoint that was begun, and return it; None if there is none.
+
+        `UserError` if the disk refuses, `DiskFullError` if for want of room; what was there stays whole.
+        """
+        return self._writer.finish()
+
+    def poll(self) -> Saved | None:
+        """Return what `finish` does if it would not wait, else None."""
+        return self.finish() if self._writer.done else None
+
+    def give_up(self) -> None:
+        """Let what is being written go: the process has to end at once."""
+        self._writer.give_up(wait_seconds=_GIVING_UP_SECONDS)
+
+    def go_on_from(self, checkpoint: Path) -> None:
+        """Take the segments of the checkpoint that a run's state was loaded from as saved."""
+        self._rows_before = saved_rows(read_rest(checkpoint))
 
     def point_to(self, step: int) -> None:
         """Make the checkpoint of a step the latest."""
         with writing(self.folder / "latest"):
-            self._point("latest", f"step_{step:09d}")
+            stages.point(self.folder, f"step_{step:09d}")
 
     def tidy(self) -> None:
         """Remove what a process that died left behind. Call it while no other process saves."""
@@ -104,13 +165,7 @@ class CheckpointStore:
 
     def catalog(self) -> list[CatalogEntry]:
         """Return what is kept, oldest first."""
-        path = self.folder / CATALOG
-        if not path.exists():
-            return []
-        try:
-            return [CatalogEntry(**entry) for entry in json.loads(path.read_text())]
-        except (ValueError, TypeError) as error:
-            raise DamagedError(f"{path}: is no catalog of checkpoints") from error
+        return read_catalog(self.folder)
 
     def latest(self) -> Path:
         """Return the newest checkpoint, from the catalog where the link is lost.
@@ -133,139 +188,79 @@ class CheckpointStore:
         path = self.folder / "best"
         return path.resolve() if path.exists() else None
 
-    def _write(
-        self, final: Path, step: int, digest: str, training: StateDict, bookkeeping: StateDict
-    ) -> None:
+    def _snapshot(self, step: int, training: StateDict, bookkeeping: StateDict) -> Snapshot:
+        copied = detached(training)
+        path, rows = next((path, leaf) for path, leaf in leaves(copied) if isinstance(leaf, RingRows))
+        saver = RowSaver(rows, before=self._rows_before, keep=self.save_replay)
+        return Snapshot(step=step, training=copied, bookkeeping=bookkeeping, rows_path=path, rows=saver)
+
+    def _save(self, entry: CatalogEntry, snapshot: Snapshot) -> Saved:
+        final = self.folder / entry.path
+        with self._writing(final, snapshot):
+            digest = self._make(final, snapshot)
+            self._list(entry, entry.path)
+        if self.save_replay:
+            self._rows_before = snapshot.rows.saved_in(final)
+        return Saved(step=entry.step, state_digest=digest)
+
+    def _save_again(self, entry: CatalogEntry, bookkeeping: StateDict) -> Saved:
+        """Write of a saved step what may have changed."""
+        final = self.folder / entry.path
+        with writing(final):
+            digest = replace_bookkeeping(final, bookkeeping)
+            self._list(entry if entry.eval_score is not None else None, entry.path)
+        return Saved(step=entry.step, state_digest=digest)
+
+    def _make(self, final: Path, snapshot: Snapshot) -> str:
+        """Make a checkpoint in its place and return its digest; nothing is left of one that fails."""
         partial = final.with_name(f".{final.name}.partial")
         for left_over in (partial, final):  # by a process that died before the catalog listed it
             shutil.rmtree(left_over, ignore_errors=True)
         try:
             partial.mkdir(parents=True)
-            rest = {key: part for key, part in training.items() if key != "learner"}
-            write_state(partial, training["learner"], rest)
-            manifest = {**_manifest(partial, step, digest), "bookkeeping": bookkeeping}
-            (partial / MANIFEST).write_bytes(json_document(sealed(manifest)))
-            _flush(partial)
-            partial.rename(final)
-            fsync_directory(self.folder)
+            stages.write_rows(partial, snapshot, self._writer.check_wanted)
+            stages.write_rest(partial, snapshot)
+            digest = stages.write_manifest(partial, snapshot)
+            stages.flush(partial)
+            self._writer.check_wanted()
+            stages.put_in_place(partial, final)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
+        return digest
 
-    def _enter(self, entry: CatalogEntry) -> None:
-        # A later step than the newest is of a past that a crash cut off from `latest`: it is played again.
-        earlier = [known for known in self.catalog() if known.step < entry.step]
-        write_json_atomically(self.folder / CATALOG, [asdict(known) for known in [*earlier, entry]])
+    def _list(self, entry: CatalogEntry | None, newest: str) -> None:
+        if entry is not None:
+            stages.enter(self.folder, entry)
+        stages.point(self.folder, newest)
+        kept = worth_keeping(self.catalog(), keep_last=self.keep_last, keep_best=self.keep_best)
+        stages.prune(self.folder, kept)
 
-    def _point(self, link: str, name: str) -> None:
-        """Switch a symlink in one step."""
-        fresh = self.folder / f".{link}.partial"
-        fresh.unlink(missing_ok=True)
-        fresh.symlink_to(name)
-        fresh.replace(self.folder / link)
-
-    def _point_to_best(self) -> None:
-        scored = [entry for entry in self.catalog() if entry.eval_score is not None]
-        if scored:
-            # Of several that are equal, the earliest: a later one has proved nothing more.
-            self._point("best", max(scored, key=lambda entry: (entry.eval_score, -entry.step)).path)
-
-    def _prune(self) -> None:
-        """Remove all but the newest checkpoints, the best one, and the newest with a tag."""
-        entries = self.catalog()
-        best = self.best()
-        tagged = [entry for entry in entries if entry.tag is not None]
-        kept = [
-            entry
-            for place, entry in enumerate(entries, start=1)
-            if place > len(entries) - self.keep_last
-            or (best is not None and entry.path == best.name)
-            or entry in tagged[-1:]
-        ]
-        write_json_atomically(self.folder / CATALOG, [asdict(entry) for entry in kept])
-        for entry in entries:
-            if entry not in kept:
-                shutil.rmtree(self.folder / entry.path)
+    @contextmanager
+    def _writing(self, final: Path, snapshot: Snapshot) -> Iterator[None]:
+        """Give the rows back in any case; put an error of the disk into words, with what is needed."""
+        try:
+            yield
+        except OSError as error:
+            detail = (
+                f" (the checkpoint takes about {size(snapshot.bytes_expected())}, "
+                f"{size(shutil.disk_usage(self.folder).free)} are free)"
+            )
+            raise write_failure(final, error, detail=detail) from error
+        finally:
+            snapshot.rows.end()
 
 
 def load_checkpoint(directory: Path, device: torch.device) -> tuple[StateDict, StateDict]:
-    """Return the training state and the bookkeeping of a checkpoint, every file verified first."""
+    """Return the training state and the bookkeeping of a checkpoint, every file verified first.
+
+    The replay's rows are read from their files when they are asked for.
+    """
     manifest = verify(directory)
     training = {**read_rest(directory), "learner": read_agent(directory, device)}
     return training, manifest["bookkeeping"]
 
 
-def verify(directory: Path) -> dict[str, Any]:
-    """Return the manifest once every file matches it; `DamagedError` names the first that does not."""
-    manifest = read_manifest(directory)
-    for name, expected in manifest["files"].items():
-        path = directory / name
-        if not path.is_file():
-            raise DamagedError(f"{path}: missing")
-        if path.stat().st_size != expected["bytes"] or sha256_of_file(path) != expected["sha256"]:
-            raise DamagedError(f"{path}: is not what {MANIFEST} says; the file is damaged")
-    return manifest
-
-
-def read_manifest(directory: Path) -> dict[str, Any]:
-    """Return a checkpoint's manifest. `UserError` if there is none, `DamagedError` if it cannot be used."""
-    path = directory / MANIFEST
-    if not path.is_file():
-        raise UserError(f"{directory} is no checkpoint: it holds no {MANIFEST}")
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_text())
-        version = manifest["schema_version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"{path}: is no manifest of a checkpoint ({error})") from error
-    if version != SCHEMA_VERSION:
-        raise DamagedError(f"{path}: schema version {version}; this program reads {SCHEMA_VERSION}")
-    missing = [key for key in _MANIFEST_KEYS if key not in manifest]
-    if missing:
-        raise DamagedError(f"{path}: is no manifest of a checkpoint (it lacks {', '.join(missing)})")
-    if sealed(manifest)[_SEAL] != manifest[_SEAL]:
-        raise DamagedError(f"{path}: is not what was written; the file is damaged")
-    return manifest
-
-
-def _write_bookkeeping(directory: Path, bookkeeping: StateDict) -> str:
-    """Replace a checkpoint's bookkeeping, in one step, and return its digest."""
-    manifest = read_manifest(directory)
-    write_json_atomically(directory / MANIFEST, sealed({**manifest, "bookkeeping": bookkeeping}))
-    return str(manifest["state_digest"])
-
-
-def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest with a digest of itself, so that damage to it shows too."""
-    contents = {key: value for key, value in plain(manifest).items() if key != _SEAL}
-    return {**contents, _SEAL: leaf_digest(contents)}
-
-
-def _manifest(directory: Path, step: int, digest: str) -> dict[str, Any]:
-    files = sorted(path for path in directory.rglob("*") if path.is_file())
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "step": step,
-        "state_digest": digest,
-        "timestamp": _now(),
-        "files": {
-            path.relative_to(directory).as_posix(): {
-                "sha256": sha256_of_file(path),
-                "bytes": path.stat().st_size,
-            }
-            for path in files
-        },
-    }
-
-
-def _flush(directory: Path) -> None:
-    """Wait until the disk holds every file and name below a directory."""
-    for path in [*directory.rglob("*"), directory]:
-        if path.is_dir():
-            fsync_directory(path)
-        else:
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def saved_rows(training: StateDict) -> SavedRows | None:
+    """Return the rows of a loaded state; None where the replay was left out."""
+    return next((leaf for _, leaf in leaves(training) if isinstance(leaf, SavedRows)), None)

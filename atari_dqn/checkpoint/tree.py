@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
+from atari_dqn.replay.rows import Rows, Tables, pieces_of
 from atari_dqn.types import StateDict
 
 Leaf = Any
-"""A number, a string, a boolean, None, a NumPy array or a tensor."""
+"""A number, a string, a boolean, None, a NumPy array, a tensor, or rows of a replay."""
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Leaf]]:
@@ -49,8 +50,21 @@ def as_array(leaf: Leaf) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
+def detached(tree: Any) -> Any:
+    """Return a copy, arrays on the host, that shares no memory with the tree but for rows, which are lent."""
+    if isinstance(tree, dict):
+        return {key: detached(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)(detached(value) for value in tree)
+    if isinstance(tree, Tensor):
+        return tree.detach().to("cpu", copy=True)
+    return tree.copy() if isinstance(tree, np.ndarray) else tree
+
+
 def leaf_digest(leaf: Leaf) -> str:
     """Return the SHA-256 of a leaf: of dtype, shape and bytes of an array, of the JSON of a plain value."""
+    if isinstance(leaf, Rows):
+        return rows_digest((*piece, piece_digest(leaf.read(*piece))) for piece in pieces_of(leaf))
     digest = hashlib.sha256()
     if is_array(leaf):
         array = as_array(leaf)
@@ -61,15 +75,29 @@ def leaf_digest(leaf: Leaf) -> str:
     return digest.hexdigest()
 
 
-def tree_digest(tree: StateDict) -> str:
+def piece_digest(tables: Tables) -> str:
+    """Return the SHA-256 of a piece of rows: of the lines `column digest`, sorted by column."""
+    return _digest_of_lines(f"{name} {leaf_digest(column)}" for name, column in tables.items())
+
+
+def rows_digest(pieces: Iterable[tuple[int, int, str]]) -> str:
+    """Return the SHA-256 of rows: of the lines `first stop digest` of their pieces."""
+    return _digest_of_lines(f"{first:020d} {stop} {digest}" for first, stop, digest in pieces)
+
+
+def tree_digest(tree: StateDict, known: Mapping[str, str] | None = None) -> str:
     """Return the SHA-256 of a whole tree: of the lines `path digest` of its leaves, sorted by path.
 
-    A digest of digests, so that a part whose digest is known need not be read again.
+    A digest of digests, so that a leaf whose digest is `known`, by its path, need not be read again.
     """
-    return digest_of_digests({path: leaf_digest(leaf) for path, leaf in leaves(tree)})
+    known = known or {}
+    return digest_of_digests({path: known.get(path) or leaf_digest(leaf) for path, leaf in leaves(tree)})
 
 
 def digest_of_digests(digests: Mapping[str, str]) -> str:
     """Return the digest of a tree from those of its leaves, by their dotted paths."""
-    lines = sorted(f"{path} {digest}" for path, digest in digests.items())
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return _digest_of_lines(f"{path} {digest}" for path, digest in digests.items())
+
+
+def _digest_of_lines(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()

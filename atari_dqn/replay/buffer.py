@@ -103,19 +103,24 @@ class ReplayBuffer:
         assert self._first_row == oldest_whole or not expected
 
     def state_dict(self) -> StateDict:
-        """Return ring, sampler and the flags that join them."""
+        """Return ring, sampler and where the sampler's list begins."""
         return {
             "ring": self.ring.state_dict(),
             "sampler": self.sampler.state_dict(),
-            "is_step": self._is_step.copy(),
             "first_row": self._first_row,
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of a replay of the same shape."""
+        """Take over a state of a replay of the same shape.
+
+        Of one whose rows were not saved only the newest frames are there: the replay begins anew with them.
+        """
+        if "ring" not in state:
+            self.begin(_first_step(state["newest_frame"]))
+            return
         self.ring.load_state_dict(state["ring"])
         self.sampler.load_state_dict(state["sampler"])
-        self._is_step[:] = state["is_step"]
+        self._is_step[:] = self.ring.steps_of_rows().numpy()
         self._first_row = state["first_row"]
 
     def _cells(self, row: int) -> Int64[Tensor, "n"]:
@@ -130,3 +135,17 @@ class ReplayBuffer:
         for gone in range(self._first_row, row):
             self.sampler.drop(self._cells(gone))
         self._first_row = row
+
+
+def _first_step(frame: UInt8[np.ndarray, "E H W"]) -> StepBatch:
+    """Return frames as if episodes began with them."""
+    lanes = len(frame)
+    no = np.zeros(lanes, dtype=np.bool_)
+    return StepBatch(
+        frame=frame,
+        reward=np.zeros(lanes),
+        terminated=no,
+        truncated=no,
+        life_lost=no,
+        first=np.ones(lanes, dtype=np.bool_),
+    )

@@ -14,6 +14,8 @@ The newest row has a frame but no action yet. Row numbers count from the run's b
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +23,10 @@ import torch
 from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
+from atari_dqn.replay.rows import Loan, RingRows, Rows, Tables, pieces_of
 from atari_dqn.types import StateDict, StepBatch
+
+_LOADING_THREADS = min(4, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,8 @@ class Window:
 class FrameRing:
     """A ring of `rows` × `lanes` cells. The last cell of the frame table is a zero frame, for padding.
 
-    Invariant: the rows from `oldest` to `newest` are stored; all but `newest` are complete.
+    Invariant: the rows from `oldest` to `newest` are stored; all but `newest` are complete, and no complete
+    row changes before it is overwritten, which waits for a loan of it.
     """
 
     def __init__(
@@ -53,6 +59,8 @@ class FrameRing:
         self.start = torch.zeros(cells, dtype=torch.bool, device=device)
         self.is_step = torch.zeros(cells, dtype=torch.bool, device=device)
         self._back = torch.arange(stack - 1, -1, -1, device=device)
+        self._loan = Loan(0)
+        self._loan.end()
 
     @property
     def oldest(self) -> int:
@@ -116,38 +124,80 @@ class FrameRing:
         return self.is_step.view(self.rows, self.lanes)[stored].double().mean().item()
 
     def state_dict(self) -> StateDict:
-        """Return every stored row; a ring that never wrapped returns only the rows it has filled."""
-        filled = self._filled_cells(self.newest)
-        return {"newest": self.newest, **{name: tensor[:filled] for name, tensor in self._tables().items()}}
+        """Return the complete rows, as a view of the tables, and what is known of the newest row."""
+        cells = self._cells_of(self.newest)
+        return {
+            "newest": self.newest,
+            "rows": self._complete_rows(),
+            "newest_frame": self.frame[cells],
+            "newest_start": self.start[cells],
+        }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over stored rows; `ValueError` where their shape is not this ring's."""
-        filled = self._filled_cells(state["newest"])
-        for name, tensor in self._tables().items():
-            stored, expected = torch.as_tensor(state[name]), (filled, *tensor.shape[1:])
-            if stored.shape != expected:
-                raise ValueError(f"replay.{name}: found {tuple(stored.shape)}, expected {expected}")
-            tensor[:filled] = stored
+        """Take over stored rows, several pieces at a time; `ValueError` where their shape is not this ring's.
+
+        What lies in memory is put in its place at once: a replay of 7 GB is never there twice.
+        """
+        rows: Rows = state["rows"]
+        expected = max(0, state["newest"] - self.rows + 1)
+        if rows.first != expected:
+            raise ValueError(f"replay: found rows from {rows.first} on, expected from {expected} on")
+        self.is_step.zero_()
+        with ThreadPoolExecutor(_LOADING_THREADS) as pool:
+            list(pool.map(lambda piece: self._put(piece[0], rows.read(*piece)), pieces_of(rows)))
         self.newest = state["newest"]
+        cells = self._cells_of(self.newest)
+        self.frame[cells] = torch.as_tensor(state["newest_frame"], device=self.device)
+        self.start[cells] = torch.as_tensor(state["newest_start"], device=self.device)
+
+    def steps_of_rows(self) -> Bool[Tensor, "T E"]:
+        """Return which cells hold a step, on the host, by place; False in rows that are not complete."""
+        flags = torch.zeros((self.rows, self.lanes), dtype=torch.bool)
+        stored = torch.arange(self.oldest, self.newest) % self.rows
+        flags[stored] = self.is_step.view(self.rows, self.lanes).cpu()[stored]
+        return flags
+
+    def _complete_rows(self) -> RingRows:
+        first, stop = self.oldest, max(0, self.newest)
+        return RingRows(self._tables(), first=first, stop=stop, lend=lambda: self._lend(first))
+
+    def _lend(self, first: int) -> Loan:
+        assert self._loan.ended, "rows are lent to one reader at a time"
+        assert first == self.oldest, "some of these rows are overwritten already"
+        self._loan = Loan(first)
+        return self._loan
 
     def _tables(self) -> dict[str, Tensor]:
-        return {
-            "frame": self.frame,
+        """Return every column, as [rows, lanes, …]."""
+        columns = {
+            "frame": self.frame[: self.zero_cell],
             "action": self.action,
             "reward": self.reward,
             "discount": self.discount,
             "start": self.start,
             "is_step": self.is_step,
         }
+        return {
+            name: column.view(self.rows, self.lanes, *column.shape[1:]) for name, column in columns.items()
+        }
+
+    def _put(self, first: int, tables: Tables) -> None:
+        for name, column in self._tables().items():
+            found = tables[name]
+            if found.shape[1:] != column.shape[1:]:
+                shapes = found.shape[1:], tuple(column.shape[1:])
+                raise ValueError(f"replay.{name}: found rows of {shapes[0]}, expected {shapes[1]}")
+            begin = first % self.rows
+            before_seam = min(len(found), self.rows - begin)
+            _store(column[begin : begin + before_seam], found[:before_seam])
+            _store(column[: len(found) - before_seam], found[before_seam:])
 
     def _store_frames(self, step: StepBatch) -> None:
+        self._loan.wait_for(self.newest + 1 - self.rows)
         self.newest += 1
         cells = self._cells_of(self.newest)
         _store(self.frame[cells], step.frame)
         _store(self.start[cells], step.first)
-
-    def _filled_cells(self, newest: int) -> int:
-        return min(newest + 1, self.rows) * self.lanes
 
     def _first_cell(self, row: int) -> int:
         return row % self.rows * self.lanes

@@ -182,7 +182,14 @@ class Checkpoint:
     """What is kept on disk."""
 
     keep_last: Annotated[int, AtLeast(1)]
-    """Newest checkpoints kept, besides the best one."""
+    """Newest checkpoints kept, besides the best ones."""
+    keep_best: Annotated[int, AtLeast(1)]
+    """Checkpoints kept for the best mean returns of their full evaluations."""
+    replay: bool
+    """Save the replay too. Without it a resumed run begins with an empty one, and so differs from an unbroken
+    one."""
+    on_full_disk: Literal["stop", "continue"]
+    """Where a periodic checkpoint finds no room: end the run, or train on and try again at the next one."""
 
 
 @dataclass(frozen=True, kw_only=True)

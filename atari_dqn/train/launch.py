@@ -95,6 +95,7 @@ def resume(
                 store.tidy()
             else:
                 rewind(store, point.step)
+                store.go_on_from(point.checkpoint)
             with closing(RunSinks(run, views)) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
                 take_over(session, point, device)
@@ -153,7 +154,12 @@ def make_session(
 
 
 def _store(run: RunDirectory, spec: Spec) -> CheckpointStore:
-    return CheckpointStore(run.checkpoints, keep_last=spec.checkpoint.keep_last)
+    return CheckpointStore(
+        run.checkpoints,
+        keep_last=spec.checkpoint.keep_last,
+        keep_best=spec.checkpoint.keep_best,
+        save_replay=spec.checkpoint.replay,
+    )
 
 
 def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:

@@ -22,6 +22,8 @@ def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
         if version != recorded.get(name) and name != "platform":
             yield f"{name} {version}, it began with {recorded.get(name)}"
     spec = recorded_spec(run).spec
+    if not spec.checkpoint.replay:
+        yield "its replay is not saved (checkpoint.replay = false), and fills anew before learning goes on"
     if spec.env.kind == "atari" and (problem := why_inexact_game(spec.game)):
         yield problem
 

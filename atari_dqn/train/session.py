@@ -7,11 +7,13 @@ how often they happen changes nothing that is learned.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
-from atari_dqn.checkpoint.store import CheckpointStore
+from atari_dqn.checkpoint.store import CheckpointStore, Saved
 from atari_dqn.clock import Every, frames_to_steps
-from atari_dqn.errors import InterruptedRunError
+from atari_dqn.errors import DiskFullError, InterruptedRunError, UserError
 from atari_dqn.evaluate import StoppedError, evaluate
 from atari_dqn.human import fingerprint
 from atari_dqn.metrics.events import Notice, Progress, Row, Value
@@ -90,13 +92,13 @@ class Session:
         `InterruptedRunError` after SIGINT or SIGTERM, once a checkpoint is saved; `HaltedError` where a
         failure gate trips.
         """
-        with SignalGuard() as guard:
+        with SignalGuard() as guard, self._checkpoints_finished():
             self._train(guard, self.training.total_steps)
             return self._finish(guard)
 
     def run_until(self, steps: int) -> None:
         """Train to the first tick at which so many agent steps are played, and no further; ends nothing."""
-        with SignalGuard() as guard:
+        with SignalGuard() as guard, self._checkpoints_finished():
             self._train(guard, steps)
             self._leave_if_asked(guard)
 
@@ -140,6 +142,19 @@ class Session:
         self.watch.load_state_dict(state["watch"])
         self.training.load_recent_state(state.get("recent_batch"))
 
+    @contextmanager
+    def _checkpoints_finished(self) -> Iterator[None]:
+        """Let a checkpoint that is being written come to its end, unless the process has to end at once."""
+        try:
+            yield
+        except Exception:
+            with suppress(UserError):
+                self._tell_saved(self.checkpoints.finish())
+            raise
+        except BaseException:
+            self.checkpoints.give_up()
+            raise
+
     def _train(self, guard: SignalGuard, steps: int) -> None:
         clock = self.training.clock
         self._throughput.begin(env_frames=clock.env_frames, updates=clock.updates)
@@ -159,10 +174,11 @@ class Session:
         if clock.steps >= self.training.total_steps:
             return
         with self.training.stopwatch.paused():
+            self._settle(self.checkpoints.poll)
             if self._full.is_due(clock.env_frames):
                 score = self._evaluate("full", self.spec.evaluation.full_episodes, guard)
                 self._mark_evaluated()
-                self._save(score)
+                self._begin_to_save(score)
             elif self._light.is_due(clock.env_frames):
                 self._evaluate("light", self.spec.evaluation.light_episodes, guard)
                 self._mark_evaluated()
@@ -217,11 +233,20 @@ class Session:
         )
 
     def _save(self, score: EvaluationScore | None = None) -> str:
-        """Save a checkpoint and return its digest; `score` is of the full evaluation at this step."""
+        """Save a checkpoint, wait for it, and return its digest."""
+        self._begin_to_save(score)
+        saved = self.checkpoints.finish()
+        assert saved is not None
+        self._tell_saved(saved)
+        return saved.state_digest
+
+    def _begin_to_save(self, score: EvaluationScore | None) -> None:
+        """Begin to save a checkpoint; `score` is of the full evaluation at this step."""
         training = self.training
         self.watch.check()
         inspect = score is not None and self.watch.evaluated(score.mean_return)
-        digest = self.checkpoints.save(
+        self._settle(self.checkpoints.finish)
+        self.checkpoints.begin(
             step=training.clock.steps,
             training=training.state_dict(),
             bookkeeping=self.state_dict(),
@@ -229,8 +254,19 @@ class Session:
             protocol=self.score_protocol if score else None,
             tag="inspect" if inspect else None,
         )
-        self.notice("checkpoint", f"saved step {training.clock.steps:,}", state_digest=digest)
-        return digest
+
+    def _settle(self, outcome: Callable[[], Saved | None]) -> None:
+        """Tell what came of a periodic checkpoint, if there is anything to tell."""
+        try:
+            self._tell_saved(outcome())
+        except DiskFullError as error:
+            if self.spec.checkpoint.on_full_disk == "stop":
+                raise
+            self.notice("checkpoint failed", f"{error}; training goes on")
+
+    def _tell_saved(self, saved: Saved | None) -> None:
+        if saved is not None:
+            self.notice("checkpoint", f"saved step {saved.step:,}", state_digest=saved.state_digest)
 
     def _leave_if_asked(self, guard: SignalGuard) -> None:
         if guard.received is None:

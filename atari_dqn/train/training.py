@@ -73,9 +73,11 @@ class Training:
         return {name: part.state_dict() for name, part in self._stateful().items()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state, in place of `begin`."""
+        """Take over a state, in place of `begin`. Where it lacks the replay's rows, the replay fills anew."""
         for name, part in self._stateful().items():
             part.load_state_dict(state[name])
+        if not has_replay(state):
+            self.clock.refill()
 
     def update(self) -> UpdateMetrics:
         """Take one gradient step on a minibatch of the replay."""
@@ -146,3 +148,8 @@ class Training:
 
     def _tell(self, batch: Minibatch, abs_td_error: Float[Tensor, "B"]) -> None:
         self.replay.feed_back(batch, abs_td_error)
+
+
+def has_replay(state: StateDict) -> bool:
+    """Return whether a training's state holds its replay's rows."""
+    return "ring" in state["replay"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec, TypeVar
 
-from atari_dqn.checkpoint.store import CheckpointStore
+from atari_dqn.checkpoint.store import CheckpointStore, Saved
 from atari_dqn.checkpoint.tree import leaf_digest, leaves
 from atari_dqn.devices import resolve_device
 from atari_dqn.evaluate import evaluate
@@ -46,9 +46,12 @@ class Trace:
 class _Unsaved(CheckpointStore):
     """Takes checkpoints and keeps none."""
 
-    def save(self, **_: Any) -> str:
+    def begin(self, **_: Any) -> None:
         """Save nothing."""
-        return ""
+
+    def finish(self) -> Saved:
+        """Tell of nothing."""
+        return Saved(step=0, state_digest="")
 
 
 def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -11,24 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from states import CPU, training_state
 
 from atari_dqn.checkpoint.files import read_agent
 from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, sealed, verify
 from atari_dqn.checkpoint.tree import tree_digest
-from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.errors import DamagedError, DiskFullError, UserError
 from atari_dqn.files import sha256_of_file
-
-CPU = torch.device("cpu")
-
-
-def training_state(step: int = 1) -> dict[str, Any]:
-    return {
-        "clock": {"steps": step, "updates": 2},
-        "learner": {"online": {"weight": torch.full((3,), float(step))}, "updates": 2},
-        "replay": {"ring": {"frame": torch.arange(12, dtype=torch.uint8).reshape(3, 2, 2)}, "first": 0},
-        "policy": {"state": 2**127 + 1, "nan": float("nan"), "none": None, "empty": []},
-        "returns": np.array([1.5, -2.0]),
-    }
 
 
 def save(store: CheckpointStore, step: int, score: float | None = None, **bookkeeping: Any) -> str:
@@ -65,7 +54,7 @@ def test_manifest_has_the_sha256_of_every_other_file_and_the_state_digest(store:
     assert {name: entry["sha256"] for name, entry in manifest["files"].items()} == {
         path.relative_to(directory).as_posix(): sha256_of_file(path) for path in files
     }
-    assert len(files) == 4  # agent.pt, state.json, two arrays
+    assert len(files) == 6  # agent.pt, state.json, three arrays, one segment of the replay
 
 
 def test_D17_catalog_entry_has_step_path_score_and_time_in_utc(store: CheckpointStore) -> None:
@@ -174,7 +163,8 @@ def test_checkpoint_without_its_manifest_is_damaged(store: CheckpointStore) -> N
         store.latest()
 
 
-FILES = ["agent.pt", "state.json", "arrays/replay.ring.frame.npy", "arrays/returns.npy"]
+SEGMENT = "replay/000000000000-000000000003.zst"
+FILES = ["agent.pt", "state.json", SEGMENT, "arrays/returns.npy"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -204,7 +194,7 @@ def test_missing_file_is_found_and_named(store: CheckpointStore, name: str) -> N
         load_checkpoint(store.latest(), CPU)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema_version": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema_version": 2}'])
 def test_manifest_that_is_none_is_damage(store: CheckpointStore, text: str) -> None:
     save(store, 1)
     (store.latest() / "manifest.json").write_text(text)
@@ -214,9 +204,9 @@ def test_manifest_that_is_none_is_damage(store: CheckpointStore, text: str) -> N
 
 def test_manifest_of_another_version_is_refused(store: CheckpointStore) -> None:
     save(store, 1)
-    manifest = json.loads((store.latest() / "manifest.json").read_text()) | {"schema_version": 2}
+    manifest = json.loads((store.latest() / "manifest.json").read_text()) | {"schema_version": 1}
     (store.latest() / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(DamagedError, match=r"schema version 2; this program reads 1"):
+    with pytest.raises(DamagedError, match=r"schema version 1; this program reads 2: go on with the version"):
         load_checkpoint(store.latest(), CPU)
 
 
@@ -312,7 +302,7 @@ def test_P13_write_that_fails_leaves_the_earlier_checkpoint_whole(store: Checkpo
 
 @pytest.mark.parametrize(
     "fails",
-    ["atari_dqn.checkpoint.files._write_array", "atari_dqn.checkpoint.store._flush", "pathlib.Path.rename"],
+    ["atari_dqn.checkpoint.files._write_array", "atari_dqn.checkpoint.stages.flush", "pathlib.Path.rename"],
 )
 def test_P13_full_disk_is_a_users_error_and_leaves_nothing_partial(
     store: CheckpointStore, monkeypatch: pytest.MonkeyPatch, fails: str
@@ -324,7 +314,7 @@ def test_P13_full_disk_is_a_users_error_and_leaves_nothing_partial(
     before = names(store.folder)
     with monkeypatch.context() as patch:
         patch.setattr(fails, refuse)
-        with pytest.raises(UserError, match=r"step_000000002: no space left on device; free space"):
+        with pytest.raises(DiskFullError, match=r"step_000000002: no space left .*; free space"):
             save(store, 2)
     assert names(store.folder) == before
 
@@ -337,7 +327,7 @@ def test_P13_process_killed_in_a_save_leaves_a_partial_directory_that_the_next_s
 
     save(store, 1)
     with monkeypatch.context() as patch:
-        patch.setattr("atari_dqn.checkpoint.store._flush", kill)
+        patch.setattr("atari_dqn.checkpoint.stages.flush", kill)
         with pytest.raises(KeyboardInterrupt):
             save(store, 2)
     assert store.latest().name == "step_000000001"

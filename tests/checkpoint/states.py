@@ -1,0 +1,49 @@
+"""States small enough to look at, with a real ring whose every row tells its number."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from atari_dqn.replay.ring import FrameRing
+from atari_dqn.types import StepBatch
+
+CPU = torch.device("cpu")
+MANY_ROWS = 1_000
+
+
+def numbered(row: int, lanes: int) -> StepBatch:
+    no = np.zeros(lanes, dtype=bool)
+    return StepBatch(
+        frame=np.full((lanes, 2, 2), row % 251, dtype=np.uint8),
+        reward=np.zeros(lanes),
+        terminated=no,
+        truncated=no,
+        life_lost=no,
+        first=np.full(lanes, row % 7 == 0),
+    )
+
+
+def ring_at(newest: int, *, rows: int = MANY_ROWS, lanes: int = 1) -> FrameRing:
+    """Return a ring whose newest row has this number."""
+    ring = FrameRing(rows=rows, lanes=lanes, frame_shape=(2, 2), stack=1, device=CPU)
+    ring.begin(numbered(0, lanes))
+    extend(ring, newest)
+    return ring
+
+
+def extend(ring: FrameRing, newest: int) -> None:
+    """Play on to this row."""
+    for row in range(ring.newest + 1, newest + 1):
+        values = np.full(ring.lanes, row - 1)
+        ring.append(values % 5, values.astype(np.float32), np.ones(ring.lanes), numbered(row, ring.lanes))
+
+
+def training_state(step: int = 1, ring: FrameRing | None = None) -> dict[str, Any]:
+    return {
+        "clock": {"steps": step, "updates": 2},
+        "learner": {"online": {"weight": torch.full((3,), float(step))}, "updates": 2},
+        "replay": {"ring": (ring or ring_at(2 + step % 100)).state_dict(), "first": 0},
+        "policy": {"state": 2**127 + 1, "nan": float("nan"), "none": None, "empty": []},
+        "returns": np.array([1.5, -2.0]),
+    }
