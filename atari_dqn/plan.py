@@ -185,8 +185,8 @@ def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
 def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
     """Return what a run writes. Of the replay a checkpoint holds the compressed rows; it shares what it can.
 
-    At worst it shares none: it is a whole replay's length after the one before. While one is written the older
-    ones stay.
+    At worst it shares none: it is a whole replay's length after the one before. While one is written the
+    older ones stay.
     """
     replay = round(_replay_bytes(spec) * SAVED_REPLAY_SHARE) if spec.checkpoint.replay else 0
     checkpoint = replay + weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)

@@ -1,9 +1,6 @@
 import json
 import os
 import pickle
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from full_disk import largest_file
 from states import CPU, training_state
 
 from atari_dqn.checkpoint.files import read_agent
@@ -272,17 +270,6 @@ def test_file_that_holds_no_weights_is_damage(tmp_path: Path, data: bytes) -> No
     (tmp_path / "agent.pt").write_bytes(data)
     with pytest.raises(DamagedError, match=r"agent\.pt: cannot be read as weights"):
         read_agent(tmp_path, CPU)
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """Let the kernel refuse to write a file beyond `size` bytes, as a full disk would."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("size", [100, 900, 2_000])

@@ -52,7 +52,14 @@ def test_plan_of_the_paper_counts_the_replay_in_ram(make_spec: MakeSpec, laptop:
 
 def test_disk_holds_the_checkpoints_kept_and_one_being_written(make_spec: MakeSpec, laptop: Hardware) -> None:
     plan = make_plan(make_spec("checkpoint.keep_last=3"), num_actions=6, device="cpu", hardware=laptop)
-    assert plan.bytes("disk") == pytest.approx(5 * (1_000_000 * 7084 + 4 * 6_748_824), rel=0.01)
+    assert plan.bytes("disk") == pytest.approx(5 * (1_000_000 * 7084 / 30 + 4 * 6_748_824), rel=0.02)
+
+
+def test_checkpoints_without_the_replay_take_the_networks_alone(
+    make_spec: MakeSpec, laptop: Hardware
+) -> None:
+    plan = make_plan(make_spec("checkpoint.replay=false"), num_actions=6, device="cpu", hardware=laptop)
+    assert plan.bytes("disk") == pytest.approx(3 * 4 * 6_748_824 + 6_250_000, rel=0.02)
 
 
 def test_plan_that_fits_is_accepted(make_spec: MakeSpec, laptop: Hardware) -> None:
@@ -69,16 +76,16 @@ def test_too_little_memory_is_refused_naming_need_room_and_key(make_spec: MakeSp
 
 
 def test_too_little_disk_names_the_number_of_checkpoints(make_spec: MakeSpec, laptop: Hardware) -> None:
-    small = replace(laptop, disk_free_bytes=10 * GB)
+    small = replace(laptop, disk_free_bytes=GB // 10)
     plan = make_plan(make_spec("checkpoint.keep_last=2"), num_actions=6, device="cpu", hardware=small)
-    with pytest.raises(UserError, match=r"of disk, 10\.00 GB are free; lower checkpoint\.keep_last"):
+    with pytest.raises(UserError, match=r"of disk, 100\.0 MB are free; lower checkpoint\.keep_last"):
         check_fits(plan, small)
 
 
 def test_number_of_checkpoints_is_not_named_where_it_cannot_be_lower(
     make_spec: MakeSpec, laptop: Hardware
 ) -> None:
-    small = replace(laptop, disk_free_bytes=10 * GB)
+    small = replace(laptop, disk_free_bytes=GB // 10)
     plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
     with pytest.raises(UserError, match=r"lower replay\.capacity_steps"):
         check_fits(plan, small)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from full_disk import largest_file
 from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
 
 from atari_dqn.assembly import build_network, build_replay
@@ -73,7 +74,8 @@ def files(*overrides: str) -> dict[str, object]:
         path = Path(folder) / "run"
         run(path, *overrides)
         tables = {name: (path / f"{name}.csv").read_text() for name in TABLES if name != "throughput_log"}
-        checkpoints = sorted(entry.name for entry in (path / "checkpoints").iterdir())
+        found = [*(path / "checkpoints").iterdir(), *(path / "checkpoints/latest").iterdir()]
+        checkpoints = sorted(entry.name for entry in found)
         return tables | {"checkpoints": checkpoints}
 
 
@@ -87,6 +89,16 @@ def alarms(*overrides: str) -> set[tuple[str, str]]:
         lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
     told = {(line["data"]["gate"], line["data"]["state"]) for line in lines if line["kind"] == "gate"}
     return told | {("halted", line["step"]) for line in lines if line["kind"] == "halted"}
+
+
+@cache
+def on_a_full_disk(*overrides: str) -> list[str]:
+    """What is noticed where no file may be larger than 100 kB, which the networks are and logs are not."""
+    with TemporaryDirectory() as folder, largest_file(100_000):
+        path = Path(folder) / "run"
+        with pytest.raises(UserError, match="file too large"):
+            run(path, *overrides)
+        return [json.loads(line)["kind"] for line in (path / "events.jsonl").read_text().splitlines()]
 
 
 def slowed(*overrides: str) -> list[tuple[str, str]]:
@@ -125,6 +137,7 @@ EVALUATED = (
     "optimizer.learning_rate=0.1",
 )  # fmt: skip
 """Scores go up and down again."""
+THREE_SCORES = ("evaluation.full_period_frames=400", "evaluation.light_period_frames=9999")
 PRIORITIZED = ("toggles.prioritized=true",)
 TORCH_RMSPROP = ("optimizer.kind=torch_rmsprop",)
 
@@ -184,6 +197,9 @@ CHANGES = {
     "evaluation.full_period_frames": to("evaluation.full_period_frames=400", *SHORT, shows_in=files),
     "evaluation.full_episodes": to("evaluation.full_episodes=2", *SHORT, shows_in=files),
     "checkpoint.keep_last": to("checkpoint.keep_last=3", *SHORT, shows_in=files),
+    "checkpoint.keep_best": to("checkpoint.keep_best=2", *THREE_SCORES, shows_in=files),
+    "checkpoint.replay": to("checkpoint.replay=false", *SHORT, shows_in=files),
+    "checkpoint.on_full_disk": to("checkpoint.on_full_disk=continue", shows_in=on_a_full_disk),
     "logging.update_period_steps": to("logging.update_period_steps=40", *SHORT, shows_in=files),
     "logging.replay_period_steps": to("logging.replay_period_steps=40", *SHORT, shows_in=files),
     "logging.rolling_episodes": to("logging.rolling_episodes=1", *SHORT, shows_in=files),

@@ -1,13 +1,16 @@
 import json
+import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+from full_disk import largest_file
 from tiny import CPU, run
 
-from atari_dqn.errors import DamagedError, InterruptedRunError, UserError
+from atari_dqn.checkpoint.store import CheckpointStore
+from atari_dqn.errors import DamagedError, DiskFullError, InterruptedRunError, UserError
 from atari_dqn.metrics.columns import TABLES, column_names
 from atari_dqn.metrics.events import Event, Notice, Progress, Row
 from atari_dqn.run import RunDirectory
@@ -244,3 +247,64 @@ def test_resume_on_other_versions_says_it_may_differ(tmp_path: Path, monkeypatch
     monkeypatch.setattr("atari_dqn.train.promises.versions", lambda: {"torch": "99.0"})
     resume(path, 1600)
     assert "inexact" in notices(path)
+
+
+UNSAVED = "checkpoint.replay=false"
+
+
+def test_run_without_a_saved_replay_says_on_resuming_that_it_differs(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(InterruptedRunError):
+        run(path, SHORT, UNSAVED, views=[SignalAt(in_training)])
+    resume(path)
+    told = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    (inexact,) = [line["message"] for line in told if line["kind"] == "inexact"]
+    assert "its replay was not saved (checkpoint.replay = false)" in inexact
+
+
+def test_run_without_a_saved_replay_learns_again_once_the_prefill_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(InterruptedRunError):
+        run(path, UNSAVED, views=[SignalAt(in_training)])  # at step 100, with 8 updates made
+    resume(path)
+    rows = table(path, "update_log").select("step", "updates").rows()
+    # 64 steps of prefill, then an update every 4 steps; none from step 100 to 164, where it begins again
+    assert rows == [(50, 0), (100, 8), (150, 8), (200, 16), (250, 29), (300, 41)]
+
+
+def test_saving_the_replay_or_not_changes_nothing_that_is_learned(tmp_path: Path, whole: Path) -> None:
+    assert run(tmp_path / "run", SHORT, UNSAVED)["state_digest"] == digest_of(whole)
+
+
+def test_full_disk_ends_the_run_where_the_spec_says_stop(tmp_path: Path) -> None:
+    with largest_file(100_000), pytest.raises(DiskFullError, match=r"the checkpoint takes about"):
+        run(tmp_path / "run", SHORT)
+    assert "final evaluation" not in (tmp_path / "run/events.jsonl").read_text()
+
+
+class RoomAfter:
+    """A view that gives the disk room again after the first checkpoint that failed."""
+
+    def __init__(self) -> None:
+        self._before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, self._before[1]))
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, Notice) and event.kind == "checkpoint failed":
+            self.close()
+
+    def close(self) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, self._before)
+
+
+def test_full_disk_does_not_end_the_run_where_the_spec_says_continue(tmp_path: Path, whole: Path) -> None:
+    summary = run(tmp_path / "run", SHORT, "checkpoint.on_full_disk=continue", views=[RoomAfter()])
+    assert notices(tmp_path / "run").count("checkpoint failed") == 1
+    assert summary["state_digest"] == digest_of(whole)
+    assert CheckpointStore(tmp_path / "run/checkpoints").latest().name == "step_000000200"
+
+
+def test_last_checkpoint_is_not_optional(tmp_path: Path) -> None:
+    with largest_file(100_000), pytest.raises(DiskFullError):
+        run(tmp_path / "run", SHORT, "checkpoint.on_full_disk=continue")
+    assert not (tmp_path / "run/summary.json").exists()
