@@ -1,0 +1,114 @@
+"""How the replay's frames are best compressed: codecs and levels on frames of real games.
+
+Frames of random play, of one lane and of eight, as segments hold them (atari_dqn/checkpoint/segments.py), as
+they are and as differences (XOR) to the frame before on the same lane. Seconds are of one core's own time.
+"""
+
+import argparse
+import importlib.util
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import zstandard
+from hardware import circumstances
+
+from atari_dqn.envs.registry import make_lanes
+from atari_dqn.replay.rows import PIECE_CELLS
+from atari_dqn.spec.loader import load_spec
+
+GAMES = ("pong", "breakout", "seaquest")
+LANES = (1, 8)
+ZSTD_LEVELS = (-5, -1, 1, 2, 3, 5)
+ROUNDS = 3
+RUNS = Path(__file__).parents[1] / "runs"
+
+Codec = tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]
+
+
+def codecs() -> dict[str, Codec]:
+    """Return what can be compared here; lz4 only where it is installed."""
+    found: dict[str, Codec] = {
+        f"zstd {level}": (
+            zstandard.ZstdCompressor(level=level).compress,
+            zstandard.ZstdDecompressor().decompress,
+        )
+        for level in ZSTD_LEVELS
+    }
+    if importlib.util.find_spec("lz4") is not None:
+        import lz4.block
+
+        found["lz4"] = (lz4.block.compress, lz4.block.decompress)
+    return found
+
+
+def play(game: str, lanes: int) -> np.ndarray:
+    """Return a whole piece of frames of random play: u8[T, E, H, W]."""
+    spec = load_spec(RUNS / f"{game}_trackA.toml").spec
+    games = make_lanes(game=game, env=spec.env, num_lanes=lanes, seed=1, stream="training")
+    generator = np.random.default_rng(0)
+    frames = [games.reset().frame.copy()]
+    while len(frames) < PIECE_CELLS // lanes:
+        games.send(generator.integers(games.info.num_actions, size=lanes))
+        frames.append(games.recv().frame.copy())
+    games.close()
+    return np.stack(frames)
+
+
+def differences(frames: np.ndarray) -> np.ndarray:
+    """Return each frame but the first XOR the one before."""
+    return np.concatenate([frames[:1], frames[1:] ^ frames[:-1]])
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Return the median of a few goes, in seconds of this process's own time."""
+
+    def once() -> float:
+        began = time.process_time()
+        work()
+        return time.process_time() - began
+
+    return median(once() for _ in range(ROUNDS))
+
+
+def measure(data: bytes, codec: Codec) -> dict[str, float]:
+    """Return how small a codec makes some bytes, and how fast it is both ways."""
+    compress, decompress = codec
+    small = compress(data)
+    assert decompress(small) == data
+    return {
+        "ratio": len(data) / len(small),
+        "compress_mb_per_second": len(data) / 1e6 / seconds_of(lambda: compress(data)),
+        "decompress_mb_per_second": len(data) / 1e6 / seconds_of(lambda: decompress(small)),
+    }
+
+
+def rows() -> Iterator[dict[str, object]]:
+    """Yield one measurement after the other."""
+    for game in GAMES:
+        for lanes in LANES:
+            frames = play(game, lanes)
+            for form, data in (("frames", frames.tobytes()), ("xor", differences(frames).tobytes())):
+                for name, codec in codecs().items():
+                    yield {"game": game, "lanes": lanes, "form": form, "codec": name} | measure(data, codec)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    options = parser.parse_args()
+    report = {**circumstances(), "piece_cells": PIECE_CELLS, "rows": list(rows())}
+    options.out.write_text(json.dumps(report, indent=2) + "\n")
+    for row in report["rows"]:
+        print(
+            "{game:9} {lanes} {form:6} {codec:8} {ratio:6.1f}x {compress_mb_per_second:6.0f} MB/s".format(
+                **row
+            )
+        )
+
+
+if __name__ == "__main__":
+    main()
