@@ -140,7 +140,9 @@ class Session:
         self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
         self.score_protocol = state["score_protocol"]
         self.watch.load_state_dict(state["watch"])
-        self.training.load_recent_state(state.get("recent_batch"))
+        # its cells mean nothing in a replay that fills anew
+        recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
+        self.training.load_recent_state(recent)
 
     @contextmanager
     def _checkpoints_finished(self) -> Iterator[None]:
