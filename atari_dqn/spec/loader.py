@@ -10,6 +10,7 @@ from atari_dqn.spec.check import Checked, check_entries
 from atari_dqn.spec.complete import key_faults
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.errors import Fault, SpecError
+from atari_dqn.spec.history import brought_up_to_date
 from atari_dqn.spec.keys import KEYS, Values, build
 from atari_dqn.spec.parse import Entry, override_entry, read_toml, table_entries
 from atari_dqn.spec.schema import Spec
@@ -52,10 +53,13 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
 
 
 def load_resolved(path: str | Path) -> ResolvedSpec:
-    """Load a run's own spec, which has every key: no track fills in what is missing."""
+    """Load a run's own spec, which has every key there was when it began: no track fills in what is missing."""
     path = Path(path)
     checked = check_entries(table_entries(read_toml(path), where=str(path)))
-    return _resolve(path, checked, checked.values)
+    added = {
+        key: value for key, value in brought_up_to_date(checked.values).items() if key not in checked.spoiled
+    }
+    return _resolve(path, checked, added)
 
 
 def _read_overrides(overrides: Iterable[str]) -> tuple[list[Entry], list[Fault]]:

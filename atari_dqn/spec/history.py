@@ -1,0 +1,21 @@
+"""Keys that came after runs had been made, and the value at which such a run goes on as it was."""
+
+from __future__ import annotations
+
+from atari_dqn.spec.keys import KEYS, Scalar, Values
+
+ADDED: dict[str, Scalar] = {
+    "learner.accumulate": 1,
+    "checkpoint.keep_best": 1,
+    "checkpoint.replay": True,
+    "checkpoint.on_full_disk": "stop",
+    "gates.min_effective_share": 0.02,
+}
+"""A new key is entered here, or every earlier run's spec would lack it."""
+
+
+def brought_up_to_date(values: Values) -> dict[str, Scalar]:
+    """Return the values of a run's own spec with those added since, in the schema's order."""
+    missing = {key: value for key, value in ADDED.items() if key not in values and KEYS[key].applies(values)}
+    complete = {**missing, **values}
+    return {key: complete[key] for key in KEYS if key in complete}
