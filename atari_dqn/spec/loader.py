@@ -53,13 +53,11 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
 
 
 def load_resolved(path: str | Path) -> ResolvedSpec:
-    """Load a run's own spec, which has every key there was when it began: no track fills in what is missing."""
+    """Load a run's own spec, which has every key there was when it began: no track fills in the others."""
     path = Path(path)
     checked = check_entries(table_entries(read_toml(path), where=str(path)))
-    added = {
-        key: value for key, value in brought_up_to_date(checked.values).items() if key not in checked.spoiled
-    }
-    return _resolve(path, checked, added)
+    values = brought_up_to_date(checked.values)
+    return _resolve(path, checked, {key: values[key] for key in values if key not in checked.spoiled})
 
 
 def _read_overrides(overrides: Iterable[str]) -> tuple[list[Entry], list[Fault]]:
