@@ -113,7 +113,9 @@ def modules_of(unit: str) -> list[str]:
     return [".".join(names).removesuffix(".__init__") for names in parts]
 
 
-@pytest.mark.parametrize("unit", ["spec", "protocol", "registry", "metrics", "envs"])
+@pytest.mark.parametrize(
+    "unit", ["spec", "protocol", "registry", "metrics", "envs", "reference", "comparison", "report"]
+)
 def test_torch_is_not_imported_by(unit):
     code = f"import sys, {', '.join(modules_of(unit))}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -62,11 +62,13 @@ def _best(run: Run, at_frames: int | None) -> Choice:
     ]
     numbers = [evaluation for evaluation in within if math.isfinite(evaluation.mean_return)]
     if len(numbers) < len(within):
-        return Absent(f"{len(within) - len(numbers)} of its {len(within)} full evaluations have no number")
+        return Absent(
+            f"has {len(within) - len(numbers)} of {len(within)} full evaluations that are not a number"
+        )
     return (
         max(numbers, key=lambda evaluation: evaluation.mean_return)
         if numbers
-        else Absent("no full evaluation")
+        else Absent("has no full evaluation")
     )
 
 
@@ -92,4 +94,4 @@ def _unfinished(run: Run) -> Absent:
 def _if_a_number(evaluation: Evaluation) -> Choice:
     if math.isfinite(evaluation.mean_return):
         return evaluation
-    return Absent(f"its score at {evaluation.env_frames:,} frames is not a number")
+    return Absent(f"has a score at {evaluation.env_frames:,} frames that is not a number")

@@ -90,7 +90,9 @@ def _ends_with_a_line(file: io.BufferedReader) -> bool:
 
 def _read_together(files: Sequence[_File], columns: Columns) -> dict[Path, pl.DataFrame]:
     """Return the tables of whole files with one header. A fault is looked for file by file, to name it."""
-    rows = pl.scan_csv([file.path for file in files], infer_schema=False, include_file_paths=_PATH)
+    rows = pl.scan_csv(
+        [file.path for file in files], infer_schema=False, include_file_paths=_PATH, glob=False
+    )
     try:
         found = (
             rows.select(_PATH, *_typed(columns))
@@ -110,7 +112,7 @@ def _read(file: _File, columns: Columns) -> pl.DataFrame:
         data = file.path.read_bytes()
         source = io.BytesIO(data[: data.rindex(b"\n") + 1])
     try:
-        return pl.scan_csv(source, infer_schema=False).select(*_typed(columns)).collect()
+        return pl.scan_csv(source, infer_schema=False, glob=False).select(*_typed(columns)).collect()
     except PolarsError as error:
         raise DamagedError(f"{file.path}: cannot be read as a table: {_first_line(error)}") from error
 

@@ -44,9 +44,10 @@ def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterato
     )
     for seed, reason in best.absent.items():
         if seed not in last.absent:
-            yield f"{name}: seed {seed}, best: {reason}"
+            yield f"{name}: seed {seed} {reason}; it is not in the best"
     if not last.n:
-        reached = min(run.reached_frames for run in group.runs)
+        unfinished = not any(run.finished for run in group.runs)
+        reached = min(run.reached_frames for run in group.runs) if unfinished else 0
         remedy = f"; `--at {reached:_}` compares what all of its runs have" if reached else ""
         yield f"{name}: no run has a score here{remedy}"
     elif last.n < _FEW_SEEDS:

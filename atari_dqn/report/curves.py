@@ -31,7 +31,7 @@ class LearningCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupCurve(LearningCurve):
-    """The mean over seeds where every seed was evaluated, with its 95 % interval."""
+    """The mean over seeds at frames where every one was evaluated, with its 95 % interval."""
 
     seeds: dict[int, tuple[Frames, Values]]
     """Each seed's own evaluations, as far as they go."""
@@ -63,12 +63,14 @@ def published_curves(results: Sequence[GroupResult]) -> list[PublishedCurve]:
 
 def _group_curve(result: GroupResult) -> GroupCurve:
     group = result.group
-    by_seed = {run.seed: dict(_points(run)) for run in group.runs}
-    shared = sorted(set.intersection(*(set(points) for points in by_seed.values())))
-    values = np.array([[points[frames] for frames in shared] for points in by_seed.values()], np.float64)
+    by_seed = {run.seed: points for run in group.runs if (points := dict(_points(run)))}
+    shared = sorted(set.intersection(*map(set, by_seed.values()))) if by_seed else []
+    values = np.array(
+        [[points[frames] for frames in shared] for points in by_seed.values()] or [[]], np.float64
+    )
     low, high = _band(values)
     return GroupCurve(
-        label=f"{group.method.label} {group.method.track_label}, n = {len(group.runs)}",
+        label=f"{group.method.label} {group.method.track_label}, n = {len(by_seed)}",
         frames=np.array(shared, np.int64),
         mean=values.mean(axis=0),
         low=low,

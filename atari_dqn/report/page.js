@@ -107,6 +107,10 @@ function legendEntry(legend, curve, layer, place) {
 }
 
 function chart(figure, { groups, published }) {
+  if (groups.every(group => group.seeds.length === 0)) {
+    figure.textContent = "No evaluation yet.";
+    return;
+  }
   const curves = [...published, ...groups], scale = scales(curves, groups);
   const svg = shape(figure, "svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
   svg.setAttribute("aria-label", `learning curves of ${figure.dataset.game}`);

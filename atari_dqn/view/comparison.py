@@ -143,7 +143,8 @@ def _legend(comparison: Comparison) -> Iterator[RenderableType]:
     if comparison.warnings:
         yield from _title("beware", "")
         yield from (_item(warning, "▲", "yellow") for warning in comparison.warnings)
-    yield from _title("protocols", "")
+    if comparison.protocols:
+        yield from _title("protocols", "")
     yield from (_item(words.short(), digest, "dim") for digest, words in comparison.protocols.items())
     yield Text(
         f"\nn: seeds. Intervals: stratified bootstrap over seeds, percentiles, {RESAMPLES:,} resamples. IQM: "

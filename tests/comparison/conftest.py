@@ -1,1 +1,5 @@
 """Runs side by side."""
+
+from tiny import one_torch_thread
+
+__all__ = ["one_torch_thread"]

@@ -35,7 +35,9 @@ def make_run(
 ) -> Path:
     """Make a run evaluated every `period_frames` with these mean returns; one hour passes in each period."""
     resolved = load_spec(RUNS / spec, overrides)
-    kinds = ["full"] * (len(returns) - 1) + ["final" if finished else "full"]
+    kinds = ["full"] * len(returns)
+    if finished:
+        kinds[-1] = "final"
     protocols = {kind: protocol_of(resolved, kind, episodes, ale_version) for kind in ("full", "final")}
     run = RunDirectory.create(
         path, resolved_toml(resolved), spec_digest(resolved.spec), _provenance(resolved, protocols, versions)

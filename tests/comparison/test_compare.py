@@ -1,8 +1,10 @@
+import json
 import math
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny import run
 
 from atari_dqn.comparison.compare import Comparison, GroupResult, compare
 from atari_dqn.errors import DamagedError, UserError
@@ -114,7 +116,9 @@ def test_a_score_that_is_not_a_number_is_left_out_in_words(seeds: list[Path], tm
     broken = make_run(tmp_path / "nan", [0.0, 0.0, 0.0, NAN], overrides=["seed=4"])
     comparison = compared(*seeds, broken)
     assert comparison.results[0].last.values == [10.0, 12.0, 20.0]
-    assert warned(comparison, "seed 4 its score at 2,000,000 frames is not a number; it is not in the scores")
+    assert warned(
+        comparison, "seed 4 has a score at 2,000,000 frames that is not a number; it is not in the scores"
+    )
 
 
 def test_a_seed_that_other_groups_have_is_missed(seeds: list[Path], tmp_path: Path):
@@ -272,3 +276,44 @@ def test_tables_of_other_versions_with_other_columns_are_read_too(seeds: list[Pa
     lines = table.read_text().splitlines()
     table.write_text("".join(f"{word},{line}\n" for word, line in zip(["new", *"1234"], lines, strict=True)))
     assert only(*seeds).last.values == [10.0, 12.0, 20.0]
+
+
+def test_a_full_evaluation_without_a_number_leaves_its_seed_out_of_the_best_in_words(tmp_path: Path):
+    run = make_run(tmp_path / "run", [0.0, NAN, 2.0])
+    comparison = compared(run)
+    assert (comparison.results[0].last.n, comparison.results[0].best.n) == (1, 0)
+    assert warned(
+        comparison, "seed 1 has 1 of 3 full evaluations that are not a number; it is not in the best"
+    )
+
+
+def test_a_run_that_has_just_begun_has_no_score(tmp_path: Path):
+    comparison = compared(make_run(tmp_path / "run", [], finished=False))
+    assert comparison.results[0].last.n == 0
+    assert warned(comparison, "seed 1 has no final evaluation yet: 0 of 50,000,000 frames")
+
+
+def test_a_path_may_hold_what_a_shell_would_expand(tmp_path: Path):
+    assert only(make_run(tmp_path / "run[1] a*b?", [3.0])).last.values == [3.0]
+
+
+@pytest.fixture(scope="module")
+def catch(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two seeds of a real run, from its start to its end."""
+    root = tmp_path_factory.mktemp("catch")
+    for seed in (1, 2):
+        run(root / str(seed), f"seed={seed}")
+    return [root / "1", root / "2"]
+
+
+def test_real_runs_are_one_group_with_the_scores_of_their_summaries(catch: list[Path]):
+    scores = [json.loads((path / "summary.json").read_text()) for path in catch]
+    result = only(*catch)
+    assert result.last.values == [score["last"]["mean_return"] for score in scores]
+    assert result.best.values == [score["best"]["mean_return"] for score in scores]
+    assert result.last.protocol_digests == [scores[0]["protocol_digest"]]
+
+
+def test_a_game_that_nobody_published_has_no_reference_and_no_human_score(catch: list[Path]):
+    comparison = compared(*catch)
+    assert (comparison.results[0].beside, comparison.results[0].pace, comparison.aggregates) == ((), None, ())

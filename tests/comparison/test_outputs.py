@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from atari_dqn.comparison.compare import Comparison, compare
 from atari_dqn.comparison.document import comparison_csv, comparison_document
 from atari_dqn.errors import UserError
 from atari_dqn.files import json_document
+from atari_dqn.report.curves import group_curves
 from atari_dqn.report.page import page
 from atari_dqn.report.plot import draw
 from atari_dqn.view.comparison import comparison_view
@@ -180,3 +182,19 @@ def test_comparing_imports_no_torch():
     program = "import sys, atari_dqn.cli.compare; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_curve_is_the_mean_where_every_seed_was_evaluated(tmp_path: Path):
+    returns = {1: [0.0, 2.0, 9.0], 2: [2.0, math.nan, 11.0], 3: [4.0, 6.0], 4: []}
+    for seed, values in returns.items():
+        make_run(tmp_path / str(seed), values, overrides=[f"seed={seed}"], finished=False)
+    (curve,) = group_curves(compare(sorted(tmp_path.iterdir()), human_table="atari57").results)
+    assert (curve.frames.tolist(), curve.mean.tolist()) == ([500_000], [2.0])
+    assert curve.seeds[1][1].tolist() == [0.0, 2.0, 9.0]
+    assert curve.label == "trackA A, n = 3"
+
+
+def test_band_of_a_curve_is_the_interval_of_its_mean(comparison: Comparison):
+    curve = group_curves(comparison.results)[0]
+    interval = comparison.results[0].last.estimates["mean"].interval
+    assert (curve.low[-1], curve.high[-1]) == pytest.approx((interval.low, interval.high))
