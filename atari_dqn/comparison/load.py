@@ -16,6 +16,7 @@ from atari_dqn.comparison.tables import EVALUATIONS, TIMES, TRAINING_RETURNS, Ta
 from atari_dqn.errors import DamagedError
 from atari_dqn.protocol import Protocol
 from atari_dqn.run import RunDirectory
+from atari_dqn.spec.history import brought_up_to_date
 from atari_dqn.spec.keys import Scalar
 
 _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_log": TIMES}
@@ -169,7 +170,7 @@ def _spec_values(path: Path) -> dict[str, Scalar]:
     missing = [key for key in _NEEDED if key not in values]
     if missing:
         raise DamagedError(f"{path}: no {', '.join(missing)}; expected the complete spec of a run")
-    return values
+    return {**values, **brought_up_to_date(values)}
 
 
 def _evaluations(table: pl.DataFrame) -> tuple[Evaluation, ...]:

@@ -1,5 +1,6 @@
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from tiny import run
 
 from atari_dqn.comparison.compare import Comparison, GroupResult, compare
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files import sha256_of_file
 from runs import make_run
 
 NAN = math.nan
@@ -66,6 +68,26 @@ def test_another_key_is_another_group_named_by_it(seeds: list[Path], tmp_path: P
 def test_keys_that_cannot_change_results_are_no_other_group(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4", "system.workers=2"])
     assert only(*seeds, other).last.n == 4
+
+
+def respecify(run: Path, pattern: str, text: str) -> None:
+    """Change a run's spec as if it had begun with another version of this program."""
+    spec, provenance = run / "spec.toml", run / "provenance.json"
+    before = sha256_of_file(spec)
+    spec.write_text(re.sub(pattern, text, spec.read_text()))
+    assert before != sha256_of_file(spec)
+    provenance.write_text(provenance.read_text().replace(before, sha256_of_file(spec)))
+
+
+def test_a_run_from_before_a_key_was_added_is_of_the_same_group(seeds: list[Path]):
+    respecify(seeds[0], "(?m)^accumulate = .*\n", "")
+    assert only(*seeds).last.n == 3
+
+
+def test_a_key_of_another_version_that_is_not_known_makes_another_group(seeds: list[Path]):
+    respecify(seeds[0], "(?m)^accumulate = .*\n", "accumulate = 1\nlookahead = 2\n")
+    labels = [result.group.method.label for result in compared(*seeds).results]
+    assert labels[0] == "trackA lookahead=2"
 
 
 def test_a_path_that_is_named_twice_counts_once(seeds: list[Path]):
