@@ -1,4 +1,5 @@
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,9 @@ def test_pages_that_the_code_cites_exist():
 def test_the_newest_transition_is_deviation_twelve():
     # atari_dqn/train/loop.py cites the row by its number
     assert "| D12 | newest transition |" in (ROOT / "docs" / "deviations.md").read_text()
+
+
+def test_the_key_reference_is_current():
+    script = runpy.run_path(str(ROOT / "scripts" / "make_key_reference.py"))
+    remedy = "docs/keys.md is old: run `python scripts/make_key_reference.py`"
+    assert (ROOT / "docs" / "keys.md").read_text() == script["page"](), remedy

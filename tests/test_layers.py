@@ -17,7 +17,7 @@ LAYERS = (
     {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},
     {"frozen", "recorder"},
     {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison"},
-    {"run", "scores", "gates", "reference", "traces"},
+    {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
     {"spec", "hardware", "devices", "allocator"},

@@ -12,6 +12,7 @@ import torch
 from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.hardware import find_hardware
 from atari_dqn.metrics.events import Sink
+from atari_dqn.sinks.choice import NO_OUTLETS, Outlets
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train import launch
@@ -64,7 +65,9 @@ def digest_after(spec: Spec, count: int | None = None) -> str:
         return tree_digest(training.state_dict())
 
 
-def run(path: Path, *overrides: str, views: Sequence[Sink] = ()) -> dict[str, Any]:
+def run(
+    path: Path, *overrides: str, views: Sequence[Sink] = (), outlets: Outlets = NO_OUTLETS
+) -> dict[str, Any]:
     """Train the tiny run, as `dqn train` does, and return its summary."""
     origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(path))
-    return launch.start(tiny(*overrides), path, device=CPU, views=views, origin=origin)
+    return launch.start(tiny(*overrides), path, device=CPU, views=views, origin=origin, outlets=outlets)

@@ -15,7 +15,16 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key: --set learner.batch_size=64."),
 ]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+SinkOption = Annotated[
+    list[str] | None,
+    typer.Option("--sink", metavar="NAME", help="Report to tensorboard, wandb or parquet; repeatable."),
+]
+NotifyOption = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="Run a shell command when the run ends or warns: see DQN_EVENT."),
+]
 PlainOption = Annotated[bool, typer.Option("--plain", help="One line a period instead of the live view.")]
+
 CheckpointPath = Annotated[
     Path,
     typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),

@@ -22,6 +22,7 @@ from atari_dqn.plan import check_fits, make_plan
 from atari_dqn.plan_text import plan_text
 from atari_dqn.reference.agents import subject_of
 from atari_dqn.run import RunDirectory, default_run_dir, refuse_existing
+from atari_dqn.sinks.choice import Outlets, chosen_sinks, remembered_sinks
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train import launch
@@ -29,6 +30,7 @@ from atari_dqn.train.rate import measure_frames_per_second
 from atari_dqn.train.resumption import point_of, recorded_spec
 from atari_dqn.view.live import LiveView, suits_live_view
 from atari_dqn.view.plain import PlainView
+from atari_dqn.view.title import TitleView
 
 MOST_ACTIONS = 18
 """Actions of the console's controller; most games use fewer."""
@@ -42,9 +44,12 @@ def train(
     device: str,
     plan_only: bool,
     plain: bool,
+    sinks: Sequence[str],
+    notify: str | None,
 ) -> None:
     """Train a new run, or print its plan."""
     resolved = load_spec(spec_path, overrides)
+    outlets = Outlets(sinks=chosen_sinks(sinks), notify=notify)
     path = run_dir or default_run_dir(resolved.name, resolved.spec.seed)
     chosen = resolve_device(device)
     if plan_only:
@@ -53,8 +58,8 @@ def train(
     refuse_existing(path)
     hardware = _refuse_what_cannot_fit(resolved.spec, path, chosen)
     origin = launch.Origin(command_line=sys.argv, hardware=hardware)
-    with _view(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as view:
-        summary = launch.start(resolved, path, device=chosen, views=[view], origin=origin)
+    with _view(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as views:
+        summary = launch.start(resolved, path, device=chosen, views=views, origin=origin, outlets=outlets)
     typer.echo(result_text(path, summary))
 
 
@@ -66,23 +71,28 @@ def resume(
     frames: int | None,
     device: str | None,
     plain: bool,
+    sinks: Sequence[str] | None,
+    notify: str | None,
 ) -> None:
-    """Continue a run, on the device it began on unless another is named."""
+    """Continue a run, on the device it began on and with the sinks it had unless others are named."""
     run = RunDirectory.open(run_dir)
+    names = remembered_sinks(run_dir) if sinks is None else sinks
+    outlets = Outlets(sinks=chosen_sinks(names), notify=notify)
     with run.locked():
         budget = point_of(run, checkpoint).budget(frames)
     resolved = recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))
     extended = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
     _refuse_what_cannot_fit(extended, run_dir, chosen)
-    with _view(run_dir.resolve().name, resolved, budget, plain=plain) as view:
+    with _view(run_dir.resolve().name, resolved, budget, plain=plain) as views:
         summary = launch.resume(
             run,
             device=chosen,
-            views=[view],
+            views=views,
             total_frames=frames,
             checkpoint=checkpoint,
             discard_later=discard_later,
+            outlets=outlets,
         )
     typer.echo(result_text(run_dir, summary))
 
@@ -121,8 +131,8 @@ def result_text(path: Path, summary: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _view(name: str, resolved: ResolvedSpec, total_frames: int, *, plain: bool) -> Iterator[Sink]:
-    """Show the run on the terminal, or as lines where there is none, until the block ends."""
+def _view(name: str, resolved: ResolvedSpec, total_frames: int, *, plain: bool) -> Iterator[Sequence[Sink]]:
+    """Show the run on the terminal and in its title, or as lines where there is none, for a block."""
     console = Console()
     title = f"{name}  track {resolved.track_label}  seed {resolved.spec.seed}"
     view: LiveView | PlainView = (
@@ -130,5 +140,5 @@ def _view(name: str, resolved: ResolvedSpec, total_frames: int, *, plain: bool) 
         if suits_live_view(console) and not plain
         else PlainView(title=title, total_frames=total_frames, stream=sys.stdout)
     )
-    with closing(view):
-        yield view
+    with closing(TitleView(name=name, total_frames=total_frames, console=console)) as in_title, closing(view):
+        yield [view, in_title]

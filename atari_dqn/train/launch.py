@@ -18,9 +18,9 @@ from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.files import plain, write_json_atomically
 from atari_dqn.hardware import Hardware
 from atari_dqn.metrics.events import Sink
-from atari_dqn.metrics.sinks import EventLog, Sinks, TableSink
 from atari_dqn.provenance import provenance
 from atari_dqn.run import RunDirectory
+from atari_dqn.sinks.choice import NO_OUTLETS, Outlets
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.render import resolved_toml
@@ -35,6 +35,7 @@ from atari_dqn.train.resumption import (
     reopened,
     resume_command,
 )
+from atari_dqn.train.run_sinks import RunSinks, open_outlets
 from atari_dqn.train.session import Session, session_protocol
 from atari_dqn.train.training import Training
 from atari_dqn.train.watch import Watch
@@ -51,7 +52,13 @@ class Origin:
 
 
 def start(
-    resolved: ResolvedSpec, path: Path, *, device: torch.device, views: Sequence[Sink], origin: Origin
+    resolved: ResolvedSpec,
+    path: Path,
+    *,
+    device: torch.device,
+    views: Sequence[Sink],
+    origin: Origin,
+    outlets: Outlets = NO_OUTLETS,
 ) -> dict[str, Any]:
     """Train a new run to its end and return its summary. Nothing is written before all parts stand."""
     with closing(assemble(resolved.spec, device)) as training:
@@ -62,7 +69,7 @@ def start(
             spec_digest(resolved.spec),
             _provenance(resolved, training, origin),
         )
-        with run.locked(), closing(RunSinks(run, views)) as sinks:
+        with run.locked(), closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
             session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
             session.notice("started", f"training {resolved.name} on {device}")
             return _run(session, resolved, run)
@@ -76,6 +83,7 @@ def resume(
     total_frames: int | None,
     checkpoint: str | None = None,
     discard_later: bool = False,
+    outlets: Outlets = NO_OUTLETS,
 ) -> dict[str, Any]:
     """Continue a run from a checkpoint, the latest by default, to its end and return its summary.
 
@@ -96,7 +104,7 @@ def resume(
             else:
                 rewind(store, point.step)
                 store.go_on_from(point.checkpoint)
-            with closing(RunSinks(run, views)) as sinks:
+            with closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
                 take_over(session, point, device)
                 if total_frames is not None:
@@ -122,14 +130,6 @@ def _extend(session: Session, total_frames: int) -> None:
     schedules = schedules_that_ended(session.spec)
     message = f"the budget is {total_frames:,} frames now; {schedules}"
     session.notice("extended", message, total_frames=total_frames, schedules=schedules)
-
-
-class RunSinks(Sinks):
-    """The sinks of a run: its tables and event log first, the views after them."""
-
-    def __init__(self, run: RunDirectory, views: Sequence[Sink]) -> None:
-        self.tables = TableSink(run.tables)
-        super().__init__([self.tables, EventLog(run.events), *views])
 
 
 def make_session(

@@ -19,8 +19,9 @@ from atari_dqn.devices import resolve_device
 from atari_dqn.evaluate import evaluate
 from atari_dqn.metrics.columns import TABLES
 from atari_dqn.run import RunDirectory
-from atari_dqn.train.launch import RunSinks, make_session, take_over
+from atari_dqn.train.launch import make_session, take_over
 from atari_dqn.train.resumption import beginning_of, point_of, recorded_spec, reopened
+from atari_dqn.train.run_sinks import RunSinks
 from atari_dqn.types import StateDict
 
 P = ParamSpec("P")

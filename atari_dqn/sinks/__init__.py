@@ -1,0 +1,1 @@
+"""Where else events go: TensorBoard, Weights & Biases, Parquet, a user's command. None holds training up."""

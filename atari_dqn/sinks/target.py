@@ -1,0 +1,20 @@
+"""What a sink knows of the run it reports on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from atari_dqn.spec.keys import Scalar
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A run, as sinks present it."""
+
+    directory: Path
+    name: str
+    track_label: str
+    values: Mapping[str, Scalar]
+    """The complete spec, by dotted key."""

@@ -1,0 +1,72 @@
+"""The videos that a run makes, each met once, and as moving pictures for viewers that play no video."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from atari_dqn.clock import steps_to_frames
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_GIF_PERIOD_FRAMES = 6
+"""Every sixth of 60 frames a second."""
+_GIF_FRAMES = 200
+_GIF_PIXELS = 320
+_GIF_MILLISECONDS = 100
+
+
+class NewVideos:
+    """Finds the videos of a run that were not there at the last look."""
+
+    def __init__(self, run: Path, *, frame_skip: int) -> None:
+        self._run, self._frame_skip = run, frame_skip
+        self._seen = set(videos_of(run))
+
+    def fresh(self) -> Iterator[tuple[int, Path]]:
+        """Yield each new video with the emulator frames its checkpoint had seen."""
+        for path in videos_of(self._run):
+            if path not in self._seen:
+                self._seen.add(path)
+                yield steps_to_frames(video_step(path), frame_skip=self._frame_skip), path
+
+
+def videos_of(run: Path) -> list[Path]:
+    """Return a run's finished videos, in the order of their checkpoints."""
+    found = [*run.glob("videos/*.mp4"), *run.glob("checkpoints/step_*/*.mp4")]
+    return sorted((path for path in found if not path.name.startswith(".")), key=_order)
+
+
+def video_step(path: Path) -> int:
+    """Return the agent steps that a video's name, or its folder's, tells of; 0 where they do not."""
+    match = re.search(r"step_(\d+)", path.name) or re.search(r"step_(\d+)", path.parent.name)
+    return int(match[1]) if match else 0
+
+
+def gif(video: Path) -> tuple[int, int, bytes]:
+    """Return height, width and a looping GIF of a video's first 20 seconds, ten pictures a second."""
+    import av
+
+    with av.open(str(video)) as container:
+        wanted: Iterator[Any] = islice(
+            container.decode(video=0), 0, _GIF_FRAMES * _GIF_PERIOD_FRAMES, _GIF_PERIOD_FRAMES
+        )
+        pictures = [_small(frame.to_image()) for frame in wanted]
+    first, *rest = pictures
+    data = io.BytesIO()
+    first.save(data, "GIF", save_all=True, append_images=rest, duration=_GIF_MILLISECONDS, loop=0)
+    return first.height, first.width, data.getvalue()
+
+
+def _small(picture: Image) -> Image:
+    picture.thumbnail((_GIF_PIXELS, _GIF_PIXELS))
+    return picture
+
+
+def _order(path: Path) -> tuple[int, str]:
+    return video_step(path), str(path)

@@ -1,0 +1,59 @@
+"""Where a run's events go: its own files, the views, and sinks that may fail without harm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atari_dqn.metrics.events import Event, Notice, Sink
+from atari_dqn.metrics.sinks import EventLog, Sinks, TableSink
+from atari_dqn.run import RunDirectory
+from atari_dqn.sinks.background import BackgroundSink
+from atari_dqn.sinks.choice import Outlets
+from atari_dqn.sinks.target import Target
+from atari_dqn.spec.keys import flatten
+from atari_dqn.spec.loader import ResolvedSpec
+
+
+class RunSinks(Sinks):
+    """The sinks of a run: its tables and event log first, then the views, then those that may fail.
+
+    What goes wrong with one of the last is told to the others as a notice, and is no error.
+    """
+
+    def __init__(
+        self, run: RunDirectory, views: Sequence[Sink], outlets: Sequence[BackgroundSink] = ()
+    ) -> None:
+        self.tables = TableSink(run.tables)
+        self._outlets = outlets
+        self._step = self._env_frames = 0
+        super().__init__([self.tables, EventLog(run.events), *views, *outlets])
+
+    def handle(self, event: Event) -> None:
+        """Give the event to every sink."""
+        if isinstance(event, Notice):
+            self._step, self._env_frames = event.step, event.env_frames
+        super().handle(event)
+        self._pass_on_complaints()
+
+    def close(self) -> None:
+        """Close every sink, those that may fail first, so that the event log hears of it."""
+        for outlet in self._outlets:
+            outlet.close()
+        self._pass_on_complaints()
+        super().close()
+
+    def _pass_on_complaints(self) -> None:
+        for outlet in self._outlets:
+            while (complaint := outlet.complaint()) is not None:
+                super().handle(
+                    Notice(kind="sink", step=self._step, env_frames=self._env_frames, message=complaint)
+                )
+
+
+def open_outlets(outlets: Outlets, resolved: ResolvedSpec, run: RunDirectory) -> list[BackgroundSink]:
+    """Start the sinks that a run is to have besides."""
+    values = flatten(resolved.spec)
+    name = run.path.resolve().name
+    return outlets.open(
+        Target(directory=run.path, name=name, track_label=resolved.track_label, values=values)
+    )

@@ -1,0 +1,46 @@
+"""Progress in the terminal's title, so that a window among others tells how far its run is."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
+
+from atari_dqn.human import duration
+from atari_dqn.metrics.events import Event, Notice
+from atari_dqn.view.periods import Periods, RemainingTime
+
+_ENDINGS = {"finished": "done", "halted": "halted", "interrupted": "interrupted", "worker died": "halted"}
+"""What the title says once a notice of one of these kinds has come."""
+
+
+class TitleView:
+    """Sets the title to `42% 3h 05m pong_quick_seed1`. Where the output is no terminal it does nothing."""
+
+    def __init__(self, *, name: str, total_frames: int, console: Console) -> None:
+        self._name, self._total_frames = name, total_frames
+        self._console = console
+        self._periods = Periods()
+        self._remaining = RemainingTime(total_frames)
+        self._shown = ""
+        self._show(self._name)
+
+    def handle(self, event: Event) -> None:
+        """Show how far a period has brought the run, or how it ended."""
+        if isinstance(event, Notice) and event.kind in _ENDINGS:
+            self._show(f"{_ENDINGS[event.kind]} {self._name}")
+        record = self._periods.add(event)
+        if record is not None:
+            self._remaining.add(record)
+            seconds = self._remaining.seconds()
+            left = "" if seconds is None else f" {duration(seconds)}"
+            self._show(f"{record['env_frames'] / self._total_frames:.0%}{left} {self._name}")
+
+    def close(self) -> None:
+        """Leave the title, which tells how the run ended."""
+
+    def _show(self, title: str) -> None:
+        if self._console.is_terminal and title != self._shown:
+            self._shown = title
+            printable = "".join(letter for letter in title if letter.isprintable())
+            self._console.control(Control((ControlType.SET_WINDOW_TITLE, printable)))

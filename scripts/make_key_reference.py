@@ -1,0 +1,94 @@
+"""Makes docs/keys.md, the reference of every key of a spec, from the schema and the tracks."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from atari_dqn.spec.constraints import When
+from atari_dqn.spec.docs import key_docs
+from atari_dqn.spec.keys import KEYS, SECTIONS, Key, Scalar
+from atari_dqn.spec.schema import Spec
+from atari_dqn.spec.tracks import load_parts, load_track
+
+PAGE = Path(__file__).parents[1] / "docs" / "keys.md"
+TRACKS = KEYS["track"].choices
+INTRODUCTION = """# Every key of a spec
+
+Made from the schema by `python scripts/make_key_reference.py`; `dqn spec show SPEC --docs` prints the same
+beside a spec's own values. A spec gives what differs from its track. `_frames` are emulator frames, `_steps`
+agent steps, `_updates` gradient steps.
+"""
+
+
+def shown(value: Scalar | None) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, int) and value >= 10_000:
+        return f"`{value:_}`"
+    return f'`"{value}"`' if isinstance(value, str) else f"`{value}`"
+
+
+def type_of(key: Key) -> str:
+    if key.choices:
+        return " · ".join(f"`{choice}`" for choice in key.choices)
+    bounds = ", ".join(str(bound) for bound in key.bounds)
+    name = {bool: "true or false", int: "integer", float: "number", str: "text"}[key.kind]
+    return f"{name} {bounds}".strip()
+
+
+def belongs(when: When | None) -> str:
+    return "" if when is None else f" Only with `{when.key} = {shown(when.value).strip('`')}`."
+
+
+def row(key: Key) -> str:
+    defaults = [shown(load_track(track).get(key.name)) for track in TRACKS]
+    meaning = key_docs()[key.name].replace("|", r"\|") + belongs(key.when)
+    return f"| `{key.leaf}` | {type_of(key)} | {' | '.join(defaults)} | {meaning} |"
+
+
+def table(section: str) -> Iterator[str]:
+    yield f"| key | values | {' | '.join(f'track {track}' for track in TRACKS)} | meaning |"
+    yield f"|---|---|{'---|' * len(TRACKS)}---|"
+    yield from (row(key) for key in KEYS.values() if key.section == section)
+
+
+def parts() -> Iterator[str]:
+    yield "## What a choice brings along"
+    yield ""
+    yield "Where a spec chooses a part over its track's, these values come with it unless the spec gives its own."
+    yield ""
+    yield "| choice | values |"
+    yield "|---|---|"
+    for part in load_parts():
+        values = ", ".join(f"`{key} = {shown(value).strip('`')}`" for key, value in part.values.items())
+        yield f"| `{part.key} = {shown(part.value).strip('`')}` | {values or 'none'} |"
+
+
+def page() -> str:
+    lines = [INTRODUCTION, "## Top level", "", *table("")]
+    for section, owner in SECTIONS.items():
+        lines += [
+            "",
+            f"## `[{section}]`",
+            "",
+            (owner.__doc__ or "").strip().replace("\n\n    ", " "),
+            "",
+            *table(section),
+        ]
+    assert Spec.__doc__
+    return "\n".join([*lines, "", *parts(), ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page is old")
+    if parser.parse_args().check:
+        sys.exit(PAGE.read_text(encoding="utf-8") != page())
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

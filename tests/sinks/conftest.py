@@ -1,0 +1,22 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tiny import one_torch_thread, tiny_spec
+
+from atari_dqn.sinks.target import Target
+from atari_dqn.spec.keys import flatten
+
+__all__ = ["one_torch_thread"]
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Callable[[], Target]:
+    """Makes the target of a run in a directory with an awkward name."""
+
+    def make() -> Target:
+        directory = tmp_path / "my run é"
+        directory.mkdir(exist_ok=True)
+        return Target(directory=directory, name="my run é", track_label="A*", values=flatten(tiny_spec()))
+
+    return make

@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.metrics.events import Event, GateChanged, Notice
+from atari_dqn.sinks.notify import NotifySink
+
+
+def notice(kind: str) -> Notice:
+    return Notice(kind=kind, step=300, env_frames=1200, message="a 'quoted' $HOME é")
+
+
+def warned(state: str) -> GateChanged:
+    return GateChanged(
+        gate="q_bound", state=state, step=1, env_frames=4, message="Q is 200", value=200.0, threshold=100.0
+    )  # type: ignore[arg-type]
+
+
+def told(target, tmp_path: Path, event: Event) -> str:
+    log = tmp_path / "log"
+    log.touch()
+    NotifySink(
+        f'echo "$DQN_EVENT|$DQN_MESSAGE|$DQN_RUN_NAME|$DQN_GAME|$DQN_ENV_FRAMES" >> "{log}"', target()
+    ).handle(event)
+    return log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("kind", "event"),
+    [
+        ("finished", "finished"),
+        ("halted", "halted"),
+        ("worker died", "halted"),
+        ("interrupted", "interrupted"),
+    ],
+)
+def test_an_ending_is_told_with_its_facts_as_they_are(target, tmp_path: Path, kind: str, event: str) -> None:
+    assert told(target, tmp_path, notice(kind)) == f"{event}|a 'quoted' $HOME é|my run é|catch|1200\n"
+
+
+def test_a_gate_that_warns_is_told(target, tmp_path: Path) -> None:
+    assert told(target, tmp_path, warned("warned")) == "warning|q_bound: Q is 200|my run é|catch|4\n"
+
+
+@pytest.mark.parametrize("event", [notice("checkpoint"), notice("sink"), warned("ok"), warned("watching")])
+def test_nothing_else_is_told(target, tmp_path: Path, event: Event) -> None:
+    assert told(target, tmp_path, event) == ""

@@ -1,0 +1,178 @@
+"""Whole runs of the toy game with every sink, and what the sinks then hold."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tiny import CPU, TINY_CATCH, run
+
+from atari_dqn.errors import InterruptedRunError
+from atari_dqn.metrics.columns import TABLES
+from atari_dqn.metrics.events import Event, Row
+from atari_dqn.run import RunDirectory
+from atari_dqn.sinks.choice import Outlets
+from atari_dqn.train import launch
+
+ALL = Outlets(sinks=("tensorboard", "wandb", "parquet"))
+STOP_STEP = 200
+
+
+class StopAt:
+    """Interrupts the run, as Ctrl-C does."""
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, Row) and event.table == "update_log" and event.values["step"] == STOP_STEP:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def resumed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was interrupted after 800 of 1,200 frames and resumed, both times with every sink."""
+    path = tmp_path_factory.mktemp("sinks") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WANDB_MODE", "offline")
+        with pytest.raises(InterruptedRunError):
+            run(path, views=[StopAt()], outlets=ALL)
+        launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None, outlets=ALL)
+    return path
+
+
+def complaints(path: Path) -> list[str]:
+    lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    return [line["message"] for line in lines if line["kind"] == "sink"]
+
+
+@pytest.fixture(scope="module")
+def board(resumed: Path) -> EventAccumulator:
+    return EventAccumulator(str(resumed / "tensorboard"), size_guidance={"histograms": 0}).Reload()
+
+
+def test_no_sink_complains(resumed: Path) -> None:
+    assert complaints(resumed) == []
+
+
+@pytest.mark.parametrize(
+    ("tag", "table", "column"),
+    [("update/epsilon", "update_log", "epsilon"), ("train/episode_return", "train_log", "episode_return")],
+)
+def test_D09_tensorboard_has_every_row_once_at_its_frames(
+    resumed: Path, board: EventAccumulator, tag: str, table: str, column: str
+) -> None:
+    rows = pl.read_csv(resumed / f"{table}.csv")
+    found = [(event.step, round(event.value, 4)) for event in board.Scalars(tag)]
+    assert found == [(frames, round(value, 4)) for frames, value in rows.select("env_frames", column).rows()]
+
+
+def test_tensorboard_has_histograms_of_the_games_of_an_evaluation(board: EventAccumulator) -> None:
+    assert [(event.step, event.histogram_value.num) for event in board.Histograms("eval/returns")] == [
+        (300, 2), (600, 3), (900, 2), (1200, 3)
+    ]  # fmt: skip
+
+
+def test_tensorboard_has_the_specs_keys_as_hyperparameters(board: EventAccumulator) -> None:
+    content = board.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+    assert b"learner.batch_size" in content
+
+
+def test_D16_parquet_holds_every_table_as_its_csv_does(resumed: Path) -> None:
+    for table in TABLES:
+        text, columns = (
+            pl.read_csv(resumed / f"{table}.csv"),
+            pl.read_parquet(resumed / "parquet" / f"{table}.parquet"),
+        )
+        assert columns.columns == text.columns
+        assert len(columns) == len(text)
+        assert columns["env_frames"].to_list() == text["env_frames"].to_list()
+
+
+def test_wandb_resumes_into_the_same_run(resumed: Path) -> None:
+    run_id = json.loads((resumed / "wandb.json").read_text())["run_id"]
+    assert len(list((resumed / "wandb").glob(f"offline-run-*-{run_id}*"))) == 2
+
+
+def wandb_records(data: bytes) -> Iterator[bytes]:
+    """Yield the records of a W&B file: blocks of 32 kB, as LevelDB's log, after a header of 7 bytes."""
+    place, parts = 7, b""
+    while place + 7 <= len(data):
+        left = 32_768 - place % 32_768
+        if left < 7:
+            place += left
+            continue
+        length, kind = struct.unpack_from("<HB", data, place + 4)
+        parts += data[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # whole, or the last part of one
+            yield parts
+            parts = b""
+
+
+def wandb_history(path: Path) -> list[dict[str, str]]:
+    from wandb.proto import wandb_internal_pb2
+
+    rows = []
+    for file in sorted(path.glob("wandb/offline-run-*/run-*.wandb")):
+        for data in wandb_records(file.read_bytes()):
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(data)
+            if record.WhichOneof("record_type") == "history":
+                items = record.history.item
+                rows.append({item.key or "/".join(item.nested_key): item.value_json for item in items})
+    return rows
+
+
+def test_D16_wandb_has_every_episode_once_at_its_frames(resumed: Path) -> None:
+    episodes = pl.read_csv(resumed / "train_log.csv").select("env_frames", "episode_return").rows()
+    sent = [
+        (int(row["env_frames"]), float(row["train/episode_return"]))
+        for row in wandb_history(resumed)
+        if "train/episode_return" in row
+    ]
+    assert sent == episodes
+
+
+def test_sinks_change_no_digest_and_no_table(resumed: Path, tmp_path: Path) -> None:
+    plain = run(tmp_path / "plain")
+    assert json.loads((resumed / "summary.json").read_text())["state_digest"] == plain["state_digest"]
+    for table in set(TABLES) - {"throughput_log"}:
+        assert (resumed / f"{table}.csv").read_bytes() == (tmp_path / "plain" / f"{table}.csv").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_wandb_whose_network_is_gone_is_told_and_the_program_ends(tmp_path: Path) -> None:
+    environment = os.environ | {
+        "WANDB_MODE": "online",
+        "WANDB_API_KEY": "0" * 40,
+        "WANDB_BASE_URL": "http://127.0.0.1:9",
+    }
+    code = "from atari_dqn.cli import main; main()"
+    command = [sys.executable, "-c", code, "train", str(TINY_CATCH), "--run-dir", str(tmp_path / "run")]
+    done = subprocess.run(
+        [*command, "--sink", "wandb"], env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1,200 frames" in done.stdout
+    assert "the sink wandb" in complaints(tmp_path / "run")[0]
+
+
+def test_a_command_that_fails_is_told_and_the_run_ends(tmp_path: Path) -> None:
+    run(tmp_path / "run", outlets=Outlets(notify="exit 3"))
+    assert "the sink notify failed (CalledProcessError" in complaints(tmp_path / "run")[0]
+
+
+def test_the_commands_facts_are_the_runs(tmp_path: Path) -> None:
+    run(
+        tmp_path / "run",
+        outlets=Outlets(notify=f'echo "$DQN_EVENT $DQN_ENV_FRAMES $DQN_RUN_DIR" > "{tmp_path}/told"'),
+    )
+    assert (tmp_path / "told").read_text() == f"finished 1200 {tmp_path}/run\n"
