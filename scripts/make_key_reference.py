@@ -58,12 +58,13 @@ def table(section: str) -> Iterator[str]:
 def parts() -> Iterator[str]:
     yield "## What a choice brings along"
     yield ""
-    yield "Where a spec chooses a part over its track's, these values come with it unless the spec gives its own."
+    yield "Where a spec chooses a part over its track's, these values come along unless it has its own."
     yield ""
     yield "| choice | values |"
     yield "|---|---|"
     for part in load_parts():
-        values = ", ".join(f"`{key} = {shown(value).strip('`')}`" for key, value in part.values.items())
+        brought = [f"`{key} = {shown(value).strip('`')}`" for key, value in part.values.items()]
+        values = ", ".join(brought)
         yield f"| `{part.key} = {shown(part.value).strip('`')}` | {values or 'none'} |"
 
 
