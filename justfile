@@ -33,6 +33,7 @@ bench FOLDER:
     mkdir -p {{FOLDER}}
     python benchmarks/emulation.py --out {{FOLDER}}/emulation.json
     python benchmarks/replay_memory.py --out {{FOLDER}}/replay_memory.json
+    python benchmarks/checkpoint.py --out {{FOLDER}}/checkpoint.json
     python benchmarks/versus_sb3.py --out {{FOLDER}}/versus_sb3.json
     python benchmarks/tracks.py --out {{FOLDER}}/tracks.json
 

@@ -35,7 +35,7 @@ from atari_dqn.types import StepBatch
 CPU = torch.device("cpu")
 SPEC = Path(__file__).parents[1] / "runs/pong_trackA.toml"
 LANES = 8
-TAPE_ROWS = 15_000
+TAPE_ROWS = 5_000
 QUIET_TICKS = 40
 
 
