@@ -3,7 +3,7 @@
 A later checkpoint takes over the segments of the one before by hard links, so that it writes new rows alone,
 and yet is whole by itself: it may be moved, and removing another takes nothing from it.
 
-A file is one zstandard frame of all columns, one after the other (docs/decisions/0014-replay-segments.md).
+A file is one zstandard frame of all columns, one after the other (docs/decisions/0016-replay-segments.md).
 """
 
 from __future__ import annotations
