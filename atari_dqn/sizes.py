@@ -21,7 +21,7 @@ CUDA_CONTEXT_BYTES = 1000 * _MB
 LOG_BYTES_PER_STEP = 0.5
 """Rows of the tables, spread over agent steps: an episode's row of 60 bytes every few hundred steps."""
 SAVED_REPLAY_SHARE = 1 / 30
-"""Of a replay's row, once a checkpoint has it compressed: an allowance; docs/results/codec.json has 1/70 at worst."""
+"""Of a replay's row in a checkpoint, compressed: an allowance; docs/results/codec.json has 1/70 at worst."""
 
 _F32 = 4
 

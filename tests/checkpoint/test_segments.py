@@ -1,4 +1,6 @@
 import errno
+import hashlib
+import json
 import os
 import shutil
 import threading
@@ -8,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import zstandard
 from full_disk import largest_file, small_disk
 from states import CPU, extend, ring_at, training_state
 
 from atari_dqn.checkpoint import row_saver, stages
-from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest
+from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest, sealed
 from atari_dqn.checkpoint.tree import tree_digest
-from atari_dqn.errors import DiskFullError
+from atari_dqn.errors import DamagedError, DiskFullError
 from atari_dqn.replay.ring import FrameRing
 
 PIECE_ROWS = 8
@@ -339,6 +342,22 @@ def test_limit_on_the_size_of_files_leaves_the_checkpoint_before_whole(store: Ch
     with largest_file(8_000), pytest.raises(DiskFullError, match=r"file too large \(the .* takes about"):
         save(store, noisy_ring())
     assert_only_the_first_is_there_and_whole(store)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"no frame", zstandard.compress(b"x"), zstandard.compress(bytes(9_999))]
+)
+def test_segment_that_holds_something_else_is_damage_though_its_sum_is_right(
+    store: CheckpointStore, data: bytes
+) -> None:
+    save(store, ring_at(5))
+    name = "replay/000000000000-000000000005.zst"
+    (store.latest() / name).write_bytes(data)
+    manifest = read_manifest(store.latest())
+    manifest["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    (store.latest() / "manifest.json").write_text(json.dumps(sealed(manifest)))
+    with pytest.raises(DamagedError, match=rf"{name}: cannot be read"):
+        assert_loads_as(ring_at(5), store.latest())
 
 
 def test_checkpoint_without_the_replay_has_the_same_digest_and_no_rows(tmp_path: Path) -> None:
