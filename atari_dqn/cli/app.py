@@ -5,7 +5,6 @@ Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 130/143 in
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -15,6 +14,7 @@ import typer
 from atari_dqn import __version__
 from atari_dqn.cli import look_commands, run_commands, score_commands
 from atari_dqn.cli import spec as spec_commands
+from atari_dqn.cli.streams import leave_stdout, show_what_can_be_shown
 
 app = typer.Typer(
     name="dqn",
@@ -60,6 +60,7 @@ def main() -> None:
     """Run the program; end with the exit code its errors carry, and never with a traceback for a user's."""
     from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
 
+    show_what_can_be_shown()
     try:
         app()
         sys.stdout.flush()
@@ -73,16 +74,4 @@ def main() -> None:
         print("interrupted; nothing was saved after the last checkpoint", file=sys.stderr)  # noqa: T201
         sys.exit(130)
     except OSError as error:
-        _leave_stdout(error)
-
-
-def _leave_stdout(error: OSError) -> None:
-    """End after output that nobody reads, which is no fault, or that cannot be written, which is one."""
-    if error.filename is not None:
-        raise error
-    # Or the last flush of the interpreter would fail too.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if isinstance(error, BrokenPipeError):
-        sys.exit(0)
-    print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)  # noqa: T201
-    sys.exit(2)
+        leave_stdout(error)

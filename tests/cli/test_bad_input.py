@@ -1,5 +1,7 @@
 """What a user can get wrong: one message, exit code 2, nothing written, no traceback."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -114,3 +116,16 @@ def test_directory_that_is_no_run_is_not_said_to_be_one(
 def test_numbers_that_no_machine_holds_are_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert dqn("train", spec(GOOD), "--plan", "--set", option) == 2
     assert "error:" in capsys.readouterr().err
+
+
+def test_output_that_knows_only_ascii_is_no_traceback() -> None:
+    runs = Path(__file__).parents[2] / "runs"
+    command = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "spec", "diff"]
+    done = subprocess.run(
+        [*command, str(runs / "pong_trackA.toml"), str(runs / "pong_trackB.toml")],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"?" in done.stdout
