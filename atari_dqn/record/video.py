@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FRAMES_PER_SECOND = 60
 """As the console: 59.92 on a television of its time, 60 by convention."""
 ENCODER = "libx264"
-_OPTIONS = {"preset": "veryfast", "crf": "18"}
+_OPTIONS = {"preset": "veryfast", "crf": "21"}
 _THREADS = 2
 """Fixed: the same pictures give the same bytes for one number of threads only."""
 WIDTH_UNIT_PIXELS = 128

@@ -10,6 +10,7 @@ ADDED: dict[str, Scalar] = {
     "checkpoint.replay": True,
     "checkpoint.on_full_disk": "stop",
     "gates.min_effective_share": 0.02,
+    "system.evaluation_video": False,
 }
 """A new key is entered here, or every earlier run's spec would lack it."""
 

@@ -27,6 +27,7 @@ from atari_dqn.train.loop import q_learning
 from atari_dqn.train.replay_log import ReplayLog
 from atari_dqn.train.throughput import Throughput
 from atari_dqn.train.training import Training
+from atari_dqn.train.videos import Videos
 from atari_dqn.train.watch import Watch
 from atari_dqn.types import StateDict
 
@@ -64,6 +65,7 @@ class Session:
         self._light = Every(period=spec.evaluation.light_period_frames)
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
+        self._videos = Videos(training, spec, run, self.notice)
         self._throughput = Throughput(training.stopwatch, training.lanes)
         self._elapsed_before_seconds = 0.0
         self._began = time.monotonic()
@@ -92,7 +94,7 @@ class Session:
         `InterruptedRunError` after SIGINT or SIGTERM, once a checkpoint is saved; `HaltedError` where a
         failure gate trips.
         """
-        with SignalGuard() as guard, self._checkpoints_finished():
+        with SignalGuard() as guard, self._checkpoints_finished(), self._videos:
             self._train(guard, self.training.total_steps)
             return self._finish(guard)
 
@@ -201,6 +203,7 @@ class Session:
     def _evaluate(self, kind: str, episodes: int, guard: SignalGuard) -> EvaluationScore:
         """Play an evaluation and log it; one that is interrupted leaves no trace and is played again."""
         self.watch.check()
+        tracer = self._videos.tracer(kind)
         try:
             played = evaluate(
                 self.training.learner.online,
@@ -210,12 +213,14 @@ class Session:
                     Progress(activity=f"{kind} evaluation", done=done, total=total)
                 ),
                 stop=lambda: guard.received is not None,
+                tracer=tracer,
             )
         except StoppedError:
             self._leave_if_asked(guard)
             raise
         score = EvaluationScore.of(played)
         self._log(kind, score)
+        self._videos.take(kind, played, tracer)
         return score
 
     def _log(self, kind: str, score: EvaluationScore) -> None:
@@ -284,5 +289,6 @@ class Session:
             throughput = self._throughput.row(row, elapsed_seconds=self.elapsed_seconds)
             self.sinks.handle(throughput)
             self.watch.period(throughput)
+            self._videos.poll()
         elif row.table == "replay_log":
             self.watch.replay_report(row)
