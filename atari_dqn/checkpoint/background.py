@@ -50,6 +50,11 @@ class Background(Generic[R]):
             raise error
         return result
 
+    def wait(self) -> None:
+        """Wait for the work that began; `finish` has what came of it."""
+        if self._thread is not None:
+            self._thread.join()
+
     def give_up(self, *, wait_seconds: float) -> None:
         """Ask the work to end without a result, and wait a little for it."""
         self._given_up.set()

@@ -141,6 +141,10 @@ class CheckpointStore:
         """Return what `finish` does if it would not wait, else None."""
         return self.finish() if self._writer.done else None
 
+    def wait(self) -> None:
+        """Wait until nothing is being written, so that `latest` is what it will be."""
+        self._writer.wait()
+
     def give_up(self) -> None:
         """Let what is being written go: the process has to end at once."""
         self._writer.give_up(wait_seconds=_GIVING_UP_SECONDS)

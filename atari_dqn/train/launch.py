@@ -149,6 +149,7 @@ def make_session(
             check_period_updates=spec.gates.check_period_updates,
             sinks=sinks,
             run=run,
+            wait_for_checkpoint=checkpoints.wait,
         ),
     )
 

@@ -193,6 +193,7 @@ class Session:
             every.mark(self.training.clock.env_frames)
 
     def _finish(self, guard: SignalGuard) -> str:
+        self._settle(self.checkpoints.finish)
         self._leave_if_asked(guard)
         if self.finished:  # and stopped before its summary was written
             return self._save()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -36,10 +37,18 @@ class Watch:
     """
 
     def __init__(
-        self, training: Training, gates: Gates, *, check_period_updates: int, sinks: Sink, run: RunDirectory
+        self,
+        training: Training,
+        gates: Gates,
+        *,
+        check_period_updates: int,
+        sinks: Sink,
+        run: RunDirectory,
+        wait_for_checkpoint: Callable[[], None],
     ) -> None:
         self._training, self._gates, self._sinks, self._run = training, gates, sinks, run
         self._check_period_updates = check_period_updates
+        self._wait_for_checkpoint = wait_for_checkpoint
         self._pending: list[UpdateMetrics] = []
         self._history: deque[UpdateRecord] = deque(maxlen=HISTORY_UPDATES)
 
@@ -134,6 +143,7 @@ class Watch:
         return f"What to look at first: {bundle / README}"
 
     def _way_on(self) -> str:
+        self._wait_for_checkpoint()
         latest = self._run.checkpoints / "latest"
         if not latest.exists():
             return "No checkpoint had been saved. Mend the cause and start a new run."
