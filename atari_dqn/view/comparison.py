@@ -46,7 +46,7 @@ def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
         yield _name(result.group.method, *_circumstances(result))
         yield from _scores(result)
         if result.pace is not None:
-            yield _indented(_pace(result.pace, result.group.game, asked=comparison.to_score is not None))
+            yield _pace(result.pace, result.group.game, asked=comparison.to_score is not None)
         yield from (_beside(each) for each in result.beside)
 
 
@@ -74,13 +74,16 @@ def _scores(result: GroupResult) -> Iterator[RenderableType]:
         yield _cells(*intervals[:3], high, intervals[3], style="dim")
 
 
-def _pace(pace: Pace, game: str, *, asked: bool) -> str:
+def _pace(pace: Pace, game: str, *, asked: bool) -> RenderableType:
     whose = "" if asked else f", a person's score on {game},"
+    reached = f"reached by {pace.reached} of {pace.runs} seeds"
     if not math.isfinite(pace.median_frames):
-        return f"{score(pace.score)}{whose} not yet: reached by {pace.reached} of {pace.runs} seeds"
+        return _indented(Text(f"{score(pace.score)}{whose} not yet: {reached}"))
     hours = f" and {pace.median_hours:,.1f} hours" if math.isfinite(pace.median_hours) else ""
-    reached = "" if pace.reached == pace.runs else f"; reached by {pace.reached} of {pace.runs} seeds"
-    return f"{score(pace.score)}{whose} after {count(pace.median_frames)} frames{hours} (median{reached})"
+    told = "median" if pace.reached == pace.runs else f"median; {reached}"
+    return _indented(
+        Text(f"{score(pace.score)}{whose} after {count(pace.median_frames)} frames{hours} ({told})")
+    )
 
 
 def _beside(each: Beside) -> RenderableType:
@@ -176,7 +179,7 @@ def _cells(*texts: str, style: str = "") -> RenderableType:
     return Text("".join(f"{text:>{_CELL_WIDTH}}" for text in texts), style=style)
 
 
-def _indented(text: Text | str) -> RenderableType:
+def _indented(text: Text) -> RenderableType:
     return Padding(text, (0, 0, 0, _INDENT))
 
 
