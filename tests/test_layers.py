@@ -16,7 +16,7 @@ LAYERS = (
     {"verify", "bench"},
     {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},
     {"frozen", "recorder"},
-    {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison"},
+    {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison", "following"},
     {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},

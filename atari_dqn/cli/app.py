@@ -32,6 +32,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare": score_commands.compare,
     "verify": run_commands.verify,
     "bench": run_commands.bench,
+    "watch": look_commands.watch,
     "doctor": look_commands.doctor,
 }
 """Every command by its name, in the order of the help. A command imports what it needs when it runs."""

@@ -1,6 +1,13 @@
-"""Commands that look, and change nothing: `doctor`."""
+"""Commands that look, and change nothing: `watch`, `doctor`."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from atari_dqn.cli.options import PlainOption
 
 
 def doctor() -> None:
@@ -8,3 +15,17 @@ def doctor() -> None:
     from atari_dqn.cli.doctor import doctor as run
 
     run()
+
+
+def watch(
+    run_dirs: Annotated[
+        list[Path], typer.Argument(metavar="RUN_DIR...", help="Runs, training here or elsewhere.")
+    ],
+    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time between looks.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Show how things are now, and end.")] = False,
+    plain: PlainOption = False,
+) -> None:
+    """Show a run as `dqn train` does, from its files alone; several as a table."""
+    from atari_dqn.cli.watch import watch as run
+
+    run(run_dirs, every_seconds=every, once=once, plain=plain)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 import typer
-from rich.console import Console
 
+from atari_dqn.cli.show import shown
 from atari_dqn.devices import resolve_device
 from atari_dqn.errors import UserError
 from atari_dqn.hardware import Hardware, find_hardware
-from atari_dqn.metrics.events import Sink
 from atari_dqn.plan import check_fits, make_plan
 from atari_dqn.plan_text import plan_text
-from atari_dqn.reference.agents import subject_of
 from atari_dqn.run import RunDirectory, default_run_dir, refuse_existing
 from atari_dqn.sinks.choice import Outlets, chosen_sinks, remembered_sinks
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
@@ -28,9 +25,6 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.train import launch
 from atari_dqn.train.rate import measure_frames_per_second
 from atari_dqn.train.resumption import point_of, recorded_spec
-from atari_dqn.view.live import LiveView, suits_live_view
-from atari_dqn.view.plain import PlainView
-from atari_dqn.view.title import TitleView
 
 MOST_ACTIONS = 18
 """Actions of the console's controller; most games use fewer."""
@@ -58,7 +52,7 @@ def train(
     refuse_existing(path)
     hardware = _refuse_what_cannot_fit(resolved.spec, path, chosen)
     origin = launch.Origin(command_line=sys.argv, hardware=hardware)
-    with _view(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as views:
+    with shown(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as views:
         summary = launch.start(resolved, path, device=chosen, views=views, origin=origin, outlets=outlets)
     typer.echo(result_text(path, summary))
 
@@ -84,7 +78,7 @@ def resume(
     chosen = resolve_device(device or run.recorded("device"))
     extended = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
     _refuse_what_cannot_fit(extended, run_dir, chosen)
-    with _view(run_dir.resolve().name, resolved, budget, plain=plain) as views:
+    with shown(run_dir.resolve().name, resolved, budget, plain=plain) as views:
         summary = launch.resume(
             run,
             device=chosen,
@@ -128,17 +122,3 @@ def result_text(path: Path, summary: dict[str, Any]) -> str:
         f"final evaluation: {summary['score']}, protocol {summary['protocol_digest']}\n"
         f"play it again:    dqn eval {shlex.quote(str(path))}"
     )
-
-
-@contextmanager
-def _view(name: str, resolved: ResolvedSpec, total_frames: int, *, plain: bool) -> Iterator[Sequence[Sink]]:
-    """Show the run on the terminal and in its title, or as lines where there is none, for a block."""
-    console = Console()
-    title = f"{name}  track {resolved.track_label}  seed {resolved.spec.seed}"
-    view: LiveView | PlainView = (
-        LiveView(title=title, total_frames=total_frames, subject=subject_of(resolved.spec), console=console)
-        if suits_live_view(console) and not plain
-        else PlainView(title=title, total_frames=total_frames, stream=sys.stdout)
-    )
-    with closing(TitleView(name=name, total_frames=total_frames, console=console)) as in_title, closing(view):
-        yield [view, in_title]

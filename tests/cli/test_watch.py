@@ -1,0 +1,102 @@
+"""`dqn watch` as a program: in a pipe and on a terminal."""
+
+import fcntl
+import os
+import pty
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pyte
+import pytest
+from tiny import one_torch_thread, run
+
+__all__ = ["one_torch_thread"]
+
+COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "watch"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("watched") / "my run [é]"
+    run(path)
+    return path
+
+
+def watched(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+def test_a_finished_run_in_a_pipe_is_told_to_its_end_and_no_further(finished: Path) -> None:
+    done = watched(finished)
+    assert done.returncode == 0
+    assert "finished: finished at 1,200 frames" in done.stdout.splitlines()[-1]
+
+
+def test_several_runs_are_a_table_and_an_unreadable_one_is_named(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "spec.toml").write_text("no")
+    done = watched(finished, tmp_path / "broken")
+    assert done.returncode == 0
+    line = next(line for line in done.stdout.splitlines() if "my run [é]" in line)
+    assert line.split()[3:5] == ["finished", "100%"]
+    assert "broken" in done.stdout
+    assert "unreadable" in done.stdout
+
+
+def test_no_run_at_all_is_the_users_mistake(tmp_path: Path) -> None:
+    done = watched(tmp_path)
+    assert done.returncode == 2
+    assert "is no run directory" in done.stderr
+    assert watched(tmp_path, tmp_path / "b").returncode == 2
+
+
+class Terminal:
+    """A program on a pseudo-terminal, and what its screen shows."""
+
+    def __init__(self, command: list[str], *, columns: int, lines: int) -> None:
+        self.screen = pyte.Screen(columns, lines)
+        self._stream = pyte.ByteStream(self.screen)
+        self._master, slave = pty.openpty()
+        self.resize(columns, lines)
+        environment = os.environ | {"TERM": "xterm-256color"}
+        self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment)
+        os.close(slave)
+
+    def resize(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.screen.resize(lines, columns)
+
+    def shows(self, text: str, *, seconds: float = 30.0) -> bool:
+        deadline = time.monotonic() + seconds
+        os.set_blocking(self._master, False)
+        while time.monotonic() < deadline:
+            try:
+                self._stream.feed(os.read(self._master, 65_536))
+            except BlockingIOError:
+                time.sleep(0.05)
+            except OSError:
+                break
+            if any(text in line for line in self.screen.display):
+                return True
+        return False
+
+
+def test_a_run_that_goes_on_is_shown_on_80_by_24_and_after_a_resize(finished: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    events = path / "events.jsonl"
+    lines = events.read_text().splitlines(keepends=True)
+    events.write_text("".join(line for line in lines if '"finished"' not in line))
+    terminal = Terminal([*COMMAND, "--every", "0.2", str(path)], columns=80, lines=24)
+    assert terminal.shows("1.2k/1.2k 100.0%")
+    terminal.resize(100, 30)
+    os.kill(terminal.process.pid, signal.SIGWINCH)
+    assert terminal.shows("saved step 300")
+    with events.open("a") as file:
+        file.write(lines[-1])
+    assert terminal.process.wait(30) == 0

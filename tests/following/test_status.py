@@ -1,0 +1,121 @@
+"""What a run's files say of it, against the run that wrote them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.following.events import RunEvents
+from atari_dqn.following.status import RunStatus, identity_of
+from atari_dqn.metrics.columns import TABLES
+from atari_dqn.metrics.events import GateChanged, Row
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "copy", symlinks=True))
+
+
+def looked(path: Path, **options) -> RunStatus:
+    status = RunStatus(path, **options)
+    status.look()
+    return status
+
+
+def without_ending(path: Path) -> Path:
+    lines = (path / "events.jsonl").read_text().splitlines()
+    kept = [line for line in lines if json.loads(line)["kind"] != "finished"]
+    (path / "events.jsonl").write_text("\n".join(kept) + "\n")
+    return path
+
+
+def test_every_row_comes_back_as_it_was_written(finished: Path) -> None:
+    events = RunEvents(finished).new()
+    for table in TABLES:
+        rows = [event.values for event in events if isinstance(event, Row) and event.table == table]
+        written = pl.read_csv((finished / f"{table}.csv").read_bytes())
+        assert [row["env_frames"] for row in rows] == written["env_frames"].to_list()
+    episodes = [e.values["episode_return"] for e in events if isinstance(e, Row) and e.table == "train_log"]
+    assert episodes == pl.read_csv((finished / "train_log.csv").read_bytes())["episode_return"].to_list()
+
+
+def test_events_come_in_the_order_of_steps(finished: Path) -> None:
+    steps = [
+        event.values["step"] if isinstance(event, Row) else event.step for event in RunEvents(finished).new()
+    ]
+    assert steps == sorted(steps)
+
+
+def test_a_gate_comes_back_as_a_gate(finished: Path) -> None:
+    gates = [event for event in RunEvents(finished).new() if isinstance(event, GateChanged)]
+    assert {(gate.gate, gate.state) for gate in gates} == {("actions", "watching"), ("actions", "ok")}
+
+
+def test_a_finished_run_is_finished_with_its_numbers(finished: Path) -> None:
+    status = looked(finished)
+    scores = pl.read_csv((finished / "eval_log.csv").read_bytes())
+    best = scores.filter(pl.col("eval_type") != "light")["mean_return"].max()
+    assert (status.state, status.env_frames, status.share) == ("finished", 1200, 1.0)
+    assert status.best_return == best
+    assert (status.identity.game, status.identity.seed, status.identity.track) == ("catch", 1, "A")
+
+
+def test_a_run_that_wrote_just_now_runs_and_one_long_silent_is_silent(copied: Path) -> None:
+    without_ending(copied)
+    written = (copied / "events.jsonl").stat().st_mtime
+    assert looked(copied, now=lambda: written + 30).state == "running"
+    assert looked(copied, now=lambda: written + 3600).state == "silent"
+
+
+def test_a_table_cut_in_the_middle_of_a_line_shows_the_rows_before(copied: Path) -> None:
+    table = copied / "update_log.csv"
+    table.write_bytes(table.read_bytes()[:-10])
+    status = looked(copied)
+    assert status.env_frames == 1000
+    assert status.state == "finished"
+
+
+def test_a_run_cut_back_by_a_resume_is_read_anew(copied: Path) -> None:
+    status = looked(copied)
+    table = copied / "update_log.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:3]))
+    status.look()
+    assert status.env_frames == 400
+
+
+def test_lines_that_no_run_writes_are_counted_and_left_out(copied: Path) -> None:
+    with (copied / "events.jsonl").open("a") as file:
+        file.write('{"kind": 1}\nnot json\n')
+    with (copied / "update_log.csv").open("a") as file:
+        file.write("only,three,cells\n")
+    events = RunEvents(copied)
+    events.new()
+    assert events.unreadable_lines == 3
+
+
+def test_a_raised_budget_counts(copied: Path) -> None:
+    record = {
+        "kind": "extended",
+        "step": 300,
+        "env_frames": 1200,
+        "message": "",
+        "data": {"total_frames": 2400},
+    }
+    with (copied / "events.jsonl").open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    assert looked(copied).share == 0.5
+
+
+def test_a_folder_without_a_spec_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"spec\.toml: no such file"):
+        identity_of(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "track = ", 'track = "A"', "\x00"])
+def test_a_damaged_spec_is_an_error_that_names_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "spec.toml").write_text(text)
+    with pytest.raises(DamagedError, match=r"spec\.toml: is not the complete spec"):
+        identity_of(tmp_path)
