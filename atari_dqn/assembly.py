@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 
-from atari_dqn.agents.learner import Learner, double_dqn_target, dqn_target
-from atari_dqn.agents.networks import DuelingHead, LinearHead, QNetwork, initialize
+from atari_dqn.agents.heads import DuelingHead, Head, LinearHead
+from atari_dqn.agents.learner import Learner
+from atari_dqn.agents.losses import VALUE_RULES, Loss, ValueLoss, categorical_loss, quantile_loss
+from atari_dqn.agents.networks import FractionCounts, ImplicitQuantileNetwork, QNetwork, initialize
+from atari_dqn.agents.noisy import NoisyLinear
+from atari_dqn.agents.predictions import CategoricalOutput, Output, QuantileOutput, ValueOutput
 from atari_dqn.agents.registry import NETWORKS, OPTIMIZERS
+from atari_dqn.agents.targets import MunchausenTarget, TargetRule, double_dqn_target, dqn_target
+from atari_dqn.agents.torsos import Torso
 from atari_dqn.devices import replay_device
 from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
 from atari_dqn.replay.prioritized import PrioritizedSampler
@@ -18,22 +26,71 @@ from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.rng import torch_seed
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.sizes import replay_bytes
-from atari_dqn.spec.schema import Optimizer, Spec
+from atari_dqn.spec.schema import Spec
+from atari_dqn.spec.schema_agent import Optimizer
 from atari_dqn.types import GameInfo
+
+T = TypeVar("T")
+
+
+def given(value: T | None) -> T:
+    """Return the value of a key whose part was chosen: the spec is complete."""
+    assert value is not None, "a chosen part has every key"
+    return value
 
 
 def build_network(spec: Spec, info: GameInfo, device: torch.device) -> QNetwork:
     """Make a network of the spec's kind, its weights drawn from the run's own stream."""
-    head_type = DuelingHead if spec.toggles.dueling else LinearHead
-    torso = NETWORKS.load(spec.network.kind)(
-        stack=spec.env.stack_frames, frame_shape=info.frame_shape, streams=head_type.streams
-    )
-    head = head_type(torso.num_features, info.num_actions)
-    network = QNetwork(torso, head, precision=spec.learner.precision)
+    network = _network(spec, info)
     # Drawn on the CPU, so that a run begins with the same weights on every device.
     generator = torch.Generator().manual_seed(torch_seed(spec.seed, "network"))
     initialize(network, init=spec.network.init, generator=generator)
     return network.to(device)
+
+
+def _network(spec: Spec, info: GameInfo) -> QNetwork:
+    values, precision = spec.distribution, spec.learner.precision
+    if spec.toggles.distribution == "iqn":
+        counts = FractionCounts(
+            loss=given(values.num_fractions),
+            target=given(values.num_target_fractions),
+            policy=given(values.num_policy_fractions),
+        )
+        return ImplicitQuantileNetwork(
+            *_torso_and_head(spec, info, size=1), precision=precision, counts=counts
+        )
+    output = _output(spec)
+    return QNetwork(*_torso_and_head(spec, info, size=output.size), precision=precision, output=output)
+
+
+def _output(spec: Spec) -> Output:
+    """Say what the numbers that a head puts out mean."""
+    values = spec.distribution
+    if spec.toggles.distribution == "c51":
+        return CategoricalOutput(
+            v_min=given(values.v_min), v_max=given(values.v_max), num_atoms=given(values.num_atoms)
+        )
+    if spec.toggles.distribution == "qr_dqn":
+        return QuantileOutput(num_quantiles=given(values.num_quantiles))
+    return ValueOutput()
+
+
+def _torso_and_head(spec: Spec, info: GameInfo, *, size: int) -> tuple[Torso, Head]:
+    """Make what sees, and what puts out `size` numbers for each action."""
+    layers = {}
+    if spec.toggles.noisy:
+        layers["layer"] = partial(NoisyLinear, sigma=given(spec.network.noisy_sigma))
+    width = {} if spec.network.width is None else {"width": spec.network.width}
+    head_type = DuelingHead if spec.toggles.dueling else LinearHead
+    torso = NETWORKS.load(spec.network.kind)(
+        stack=spec.env.stack_frames,
+        frame_shape=info.frame_shape,
+        streams=head_type.streams,
+        hidden_units=spec.network.hidden_units,
+        **width,
+        **layers,
+    )
+    return torso, head_type(torso.num_features, info.num_actions, size, **layers)
 
 
 def build_optimizer(network: QNetwork, optimizer: Optimizer) -> torch.optim.Optimizer:
@@ -49,13 +106,35 @@ def build_learner(spec: Spec, info: GameInfo, device: torch.device) -> Learner:
         online=online,
         target=build_network(spec, info, device),
         optimizer=build_optimizer(online, spec.optimizer),
-        target_rule=double_dqn_target if spec.toggles.double else dqn_target,
-        loss=spec.learner.loss,
+        target_rule=_target_rule(spec),
+        loss=_loss(spec),
         reduction=spec.learner.reduction,
         accumulate=spec.learner.accumulate,
         max_grad_norm=spec.learner.max_grad_norm,
         target_period_updates=spec.learner.target_period_updates,
+        generator=device_stream(spec, "learner", device),
     )
+
+
+def device_stream(spec: Spec, name: str, device: torch.device) -> torch.Generator:
+    """Make the run's stream of that name on a device."""
+    return torch.Generator(device=device).manual_seed(torch_seed(spec.seed, name))
+
+
+def _target_rule(spec: Spec) -> TargetRule:
+    if spec.toggles.munchausen:
+        return MunchausenTarget(
+            scale=given(spec.learner.munchausen_scale),
+            temperature=given(spec.learner.munchausen_temperature),
+            lowest=given(spec.learner.munchausen_lowest),
+        )
+    return double_dqn_target if spec.toggles.double else dqn_target
+
+
+def _loss(spec: Spec) -> Loss[Any]:
+    if spec.learner.loss is not None:
+        return ValueLoss(VALUE_RULES[spec.learner.loss])
+    return categorical_loss if spec.toggles.distribution == "c51" else quantile_loss
 
 
 def _build_sampler(spec: Spec, *, capacity: int, device: torch.device) -> Sampler:
@@ -63,15 +142,14 @@ def _build_sampler(spec: Spec, *, capacity: int, device: torch.device) -> Sample
     seed, batch_size = torch_seed(spec.seed, "replay"), spec.learner.batch_size
     if not spec.toggles.prioritized:
         return UniformSampler(capacity=capacity, batch_size=batch_size, seed=seed, device=device)
-    assert spec.replay.alpha is not None
-    assert spec.replay.beta_start is not None
-    assert spec.replay.priority_offset is not None
     return PrioritizedSampler(
         capacity=capacity,
         batch_size=batch_size,
-        alpha=spec.replay.alpha,
-        beta=LinearSchedule(start=spec.replay.beta_start, end=1.0, decay_frames=spec.training.total_frames),
-        priority_offset=spec.replay.priority_offset,
+        alpha=given(spec.replay.alpha),
+        beta=LinearSchedule(
+            start=given(spec.replay.beta_start), end=1.0, decay_frames=spec.training.total_frames
+        ),
+        priority_offset=given(spec.replay.priority_offset),
         seed=seed,
         device=device,
     )

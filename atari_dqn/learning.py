@@ -1,44 +1,100 @@
 """Learning rules: pure functions of tensors, in the papers' symbols and in time order.
 
-`x_tm1` belongs to the step an action was taken at, `x_t` to the step it led to. B minibatch, A actions.
-`discount_t` holds γⁿ times the product of the step discounts, so no rule sees an ending or an n.
+`x_tm1` belongs to the step an action was taken at, `x_t` to the step it led to. B minibatch, A actions, Z
+numbers predicted of an action: one value, a logit for each atom, or N quantiles; P points. `discount_t` holds
+γⁿ times the product of the step discounts, so no rule sees an ending or an n.
 """
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
 
-def q_target(
-    r_t: Float[Tensor, "B"], discount_t: Float[Tensor, "B"], q_t: Float[Tensor, "B A"]
-) -> Float[Tensor, "B"]:
-    """Return r + γ max q: the target network chooses and rates. Mnih et al. (2015), Algorithm 1."""
-    return r_t + discount_t * q_t.amax(dim=1)
+def taken(z: Float[Tensor, "B A *Z"], a: Int64[Tensor, "B"]) -> Float[Tensor, "B *Z"]:
+    """Return what is predicted of each row's action."""
+    place = a.view(-1, *[1] * (z.dim() - 1)).expand(-1, 1, *z.shape[2:])
+    return z.gather(1, place).squeeze(1)
 
 
-def double_q_target(
-    r_t: Float[Tensor, "B"],
-    discount_t: Float[Tensor, "B"],
-    q_t: Float[Tensor, "B A"],
-    q_t_selector: Float[Tensor, "B A"],
-) -> Float[Tensor, "B"]:
-    """Return r + γ q[argmax selector]: one chooses, the other rates. van Hasselt et al. (2016), eq. 4."""
-    return r_t + discount_t * taken(q_t, q_t_selector.argmax(dim=1))
+def selected(z_t: Float[Tensor, "B A *Z"], q_t_selector: Float[Tensor, "B A"]) -> Float[Tensor, "B *Z"]:
+    """Return what is predicted of the action that a selector values most.
+
+    The target network selects for itself in Mnih et al. (2015), Algorithm 1; the online network does in van
+    Hasselt et al. (2016), eq. 4.
+    """
+    return taken(z_t, q_t_selector.argmax(dim=1))
 
 
-def taken(q: Float[Tensor, "B A"], a: Int64[Tensor, "B"]) -> Float[Tensor, "B"]:
-    """Return the value of each row's action."""
-    return q.gather(1, a[:, None]).squeeze(1)
+def backed_up(
+    r_t: Float[Tensor, "B"], discount_t: Float[Tensor, "B"], z_t: Float[Tensor, "#B Z"]
+) -> Float[Tensor, "B Z"]:
+    """Return r + γ z, of values, of quantiles, or of atoms."""
+    return r_t[:, None] + discount_t[:, None] * z_t
 
 
-def huber(td_error: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
+def huber(td_error: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
     """Return ½δ² where |δ| ≤ 1, else |δ| − ½; its gradient is δ clipped to ±1. Mnih et al. (2015)."""
     magnitude = td_error.abs()
     quadratic = magnitude.clamp(max=1.0)
     return quadratic * (magnitude - 0.5 * quadratic)
 
 
-def mse(td_error: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
+def mse(td_error: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
     """Return ½δ², whose gradient is the TD error itself."""
     return 0.5 * td_error.square()
+
+
+def projected(
+    points: Float[Tensor, "B P"], mass: Float[Tensor, "B P"], atoms: Float[Tensor, "Z"]
+) -> Float[Tensor, "B Z"]:
+    """Return masses at any points as masses on evenly spaced atoms. Bellemare et al. (2017), Algorithm 1.
+
+    A point gives its mass to its two neighbours by nearness, which keeps mass and mean; one outside of the
+    support gives it to the edge.
+    """
+    inside = points.clamp(atoms[0], atoms[-1])
+    distance = (inside[:, None, :] - atoms[:, None]) / (atoms[1] - atoms[0])
+    share = (1.0 - distance.abs()).clamp(min=0.0)
+    return torch.bmm(share, mass[:, :, None]).squeeze(2)
+
+
+def kl_divergence(target: Float[Tensor, "B Z"], logits: Float[Tensor, "B Z"]) -> Float[Tensor, "B"]:
+    """Return Σ m (ln m − ln p), p the softmax of the logits; finite where they are, and where m is 0.
+
+    Its gradient is that of Bellemare et al. (2017)'s cross-entropy; it is Hessel et al. (2018)'s priority.
+    """
+    return (torch.xlogy(target, target) - target * logits.log_softmax(dim=1)).sum(dim=1)
+
+
+def quantile_huber(
+    quantiles: Float[Tensor, "B N"], fractions: Float[Tensor, "#B N"], targets: Float[Tensor, "B M"]
+) -> Float[Tensor, "B"]:
+    """Return Σᵢ meanⱼ |τᵢ − 1{δᵢⱼ < 0}| huber(δᵢⱼ), δᵢⱼ = targetⱼ − quantileᵢ.
+
+    Dabney et al. (2018), "Distributional reinforcement learning with quantile regression", eq. 10, κ = 1.
+    """
+    error = targets[:, None, :] - quantiles[:, :, None]
+    slope = (fractions[:, :, None] - (error < 0).to(error.dtype)).abs()
+    return (slope * huber(error)).mean(dim=2).sum(dim=1)
+
+
+def scaled_log_policy(q: Float[Tensor, "B A"], temperature: float) -> Float[Tensor, "B A"]:
+    """Return τ ln π, π the softmax of q / τ. Vieillard et al. (2020), eq. 2; finite wherever q is."""
+    return temperature * (q / temperature).log_softmax(dim=1)
+
+
+def soft_value(
+    z_t: Float[Tensor, "B A Z"], log_policy_t: Float[Tensor, "B A"], temperature: float
+) -> Float[Tensor, "B Z"]:
+    """Return Σₐ π (z − τ ln π): the policy's expectation and its entropy. Vieillard et al. (2020), eq. 2."""
+    policy = (log_policy_t / temperature).exp()
+    return (policy[:, :, None] * (z_t - log_policy_t[:, :, None])).sum(dim=1)
+
+
+def munchausen_bonus(
+    log_policy_tm1: Float[Tensor, "B A"], a_tm1: Int64[Tensor, "B"], *, scale: float, lowest: float
+) -> Float[Tensor, "B"]:
+    """Return α τ ln π(a|s), τ ln π clipped to `lowest`, for the reward. Vieillard et al. (2020), eq. 2."""
+    return scale * taken(log_policy_tm1, a_tm1).clamp(min=lowest, max=0.0)

@@ -12,11 +12,13 @@ from atari_dqn.human import size
 from atari_dqn.sizes import (
     CUDA_CONTEXT_BYTES,
     CUDA_PROCESS_BYTES,
+    EMBEDDING_COSINES,
     LANE_BYTES,
     LOG_BYTES_PER_STEP,
     PROCESS_BYTES,
     SAVED_REPLAY_SHARE,
     WORKER_BYTES,
+    NetworkShape,
     minibatch_bytes,
     network_bytes,
     replay_bytes,
@@ -90,7 +92,7 @@ def make_plan(
     learner: Place = "ram" if device == "cpu" else "vram"
     replay_on = replay_place(spec.replay.device, device, _replay_bytes(spec), hardware)
     replay: Place = "ram" if replay_on == "cpu" else "vram"
-    weights = _network_bytes(spec, num_actions)
+    weights = network_bytes(network_shape(spec, num_actions))
     items = (
         Item(place=replay, name="replay", bytes=_replay_bytes(spec), key="replay.capacity_steps"),
         Item(
@@ -149,13 +151,20 @@ def _replay_bytes(spec: Spec) -> int:
     )
 
 
-def _network_bytes(spec: Spec, num_actions: int) -> int:
-    return network_bytes(
-        spec.network.kind,
+def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
+    """Return what decides how many weights the spec's network has."""
+    values, is_implicit = spec.distribution, spec.toggles.distribution == "iqn"
+    return NetworkShape(
+        kind=spec.network.kind,
         screen_size_pixels=spec.env.screen_size_pixels,
         stack_frames=spec.env.stack_frames,
         num_actions=num_actions,
+        hidden_units=spec.network.hidden_units,
+        width=spec.network.width or 1,
         dueling=spec.toggles.dueling,
+        noisy=spec.toggles.noisy,
+        outputs=values.num_atoms or values.num_quantiles or 1,
+        cosines=EMBEDDING_COSINES if is_implicit else 0,
     )
 
 

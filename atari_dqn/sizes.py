@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 _MB = 10**6
 
@@ -22,6 +23,8 @@ LOG_BYTES_PER_STEP = 0.5
 """Rows of the tables, spread over agent steps: an episode's row of 60 bytes every few hundred steps."""
 SAVED_REPLAY_SHARE = 1 / 30
 """Of a replay's row in a checkpoint, compressed: an allowance; docs/results/codec.json has 1/70 at worst."""
+EMBEDDING_COSINES = 64
+"""Inputs of the embedding of fractions. Dabney et al. (2018b), section 3.1."""
 
 _F32 = 4
 
@@ -36,36 +39,72 @@ def replay_bytes(*, capacity_steps: int, screen_size_pixels: int) -> int:
     return capacity_steps * replay_row_bytes(screen_size_pixels)
 
 
-def nature_parameters(
-    *, screen_size_pixels: int, stack_frames: int, num_actions: int, dueling: bool = False
-) -> int:
-    """Return the weights and biases of the Nature network. Mnih et al. (2015), model architecture.
+@dataclass(frozen=True, kw_only=True)
+class NetworkShape:
+    """What decides how many weights a network has."""
 
-    A dueling head has a hidden layer for each of its two streams, and one output more. Wang et al. (2016).
+    kind: str
+    """`nature`, `data_efficient` or `impala`."""
+    screen_size_pixels: int
+    stack_frames: int
+    num_actions: int
+    hidden_units: int
+    width: int = 1
+    """Multiplies the channels of `impala`."""
+    dueling: bool = False
+    noisy: bool = False
+    outputs: int = 1
+    """Numbers predicted of each action."""
+    cosines: int = 0
+    """Inputs of an embedding of fractions; 0 for none."""
+
+
+def network_parameters(shape: NetworkShape) -> int:
+    """Return a network's weights and biases.
+
+    A dueling head has a hidden layer for each of its two streams, and outputs for the state (Wang et al.
+    2016). A noisy layer has a σ for each weight and bias. An embedding has the convolutions' outputs.
     """
-    size, channels, count = screen_size_pixels, stack_frames, 0
-    for filters, kernel, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
-        count += filters * (channels * kernel**2 + 1)
-        size, channels = (size - kernel) // stride + 1, filters
-    units = 512
-    streams, outputs = (2, num_actions + 1) if dueling else (1, num_actions)
-    return count + streams * units * (channels * size**2 + 1) + outputs * (units + 1)
+    convolutions, seen = _CONVOLUTIONS[shape.kind](shape)
+    streams, rated = (2, shape.num_actions + 1) if shape.dueling else (1, shape.num_actions)
+    hidden = streams * shape.hidden_units * (seen + 1)
+    outputs = rated * shape.outputs * (shape.hidden_units + 1)
+    embedding = (shape.cosines + 1) * seen if shape.cosines else 0
+    return convolutions + (hidden + outputs) * (2 if shape.noisy else 1) + embedding
 
 
-_PARAMETERS: dict[str, Callable[..., int]] = {"nature": nature_parameters}
+def _chain(*layers: tuple[int, int, int]) -> Callable[[NetworkShape], tuple[int, int]]:
+    """Return what counts a chain of (channels, kernel, stride): its weights, and the numbers it puts out."""
+
+    def count(shape: NetworkShape) -> tuple[int, int]:
+        size, channels, weights = shape.screen_size_pixels, shape.stack_frames, 0
+        for filters, kernel, stride in layers:
+            weights += filters * (channels * kernel**2 + 1)
+            size, channels = (size - kernel) // stride + 1, filters
+        return weights, channels * size**2
+
+    return count
 
 
-def network_bytes(
-    kind: str, *, screen_size_pixels: int, stack_frames: int, num_actions: int, dueling: bool
-) -> int:
+def _impala(shape: NetworkShape) -> tuple[int, int]:
+    """Return the weights of three sections of five 3×3 convolutions, and the numbers they put out."""
+    size, channels, weights = shape.screen_size_pixels, shape.stack_frames, 0
+    for filters in (16 * shape.width, 32 * shape.width, 32 * shape.width):
+        weights += filters * (channels * 9 + 1) + 4 * filters * (filters * 9 + 1)
+        size, channels = -(-size // 2), filters
+    return weights, channels * size**2
+
+
+_CONVOLUTIONS: dict[str, Callable[[NetworkShape], tuple[int, int]]] = {
+    "nature": _chain((32, 8, 4), (64, 4, 2), (64, 3, 1)),
+    "data_efficient": _chain((32, 5, 5), (64, 5, 5)),
+    "impala": _impala,
+}
+
+
+def network_bytes(shape: NetworkShape) -> int:
     """Return what one copy of a network's weights takes."""
-    parameters = _PARAMETERS[kind](
-        screen_size_pixels=screen_size_pixels,
-        stack_frames=stack_frames,
-        num_actions=num_actions,
-        dueling=dueling,
-    )
-    return _F32 * parameters
+    return _F32 * network_parameters(shape)
 
 
 def minibatch_bytes(*, part_size: int, screen_size_pixels: int, stack_frames: int) -> int:

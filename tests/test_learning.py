@@ -2,8 +2,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from atari_dqn.learning import double_q_target, huber, mse, q_target, taken
+from atari_dqn.learning import backed_up, huber, mse, selected, taken
+
+
+def q_target(r_t: Tensor, discount_t: Tensor, q_t: Tensor, selector: Tensor | None = None) -> Tensor:
+    """The target of values, as the rules put it together."""
+    z_t = selected(q_t[:, :, None], q_t if selector is None else selector)
+    return backed_up(r_t, discount_t, z_t).squeeze(1)
 
 
 def test_q_target_is_reward_and_discounted_largest_value() -> None:
@@ -18,14 +25,14 @@ def test_dok_target_of_a_last_transition_is_its_reward() -> None:
 
 def test_dok_double_selects_with_one_network_and_rates_with_the_other() -> None:
     rates, selects = torch.tensor([[10.0, 20.0, 30.0]]), torch.tensor([[5.0, 9.0, 1.0]])
-    target = double_q_target(torch.tensor([1.0]), torch.tensor([0.5]), rates, selects)
+    target = q_target(torch.tensor([1.0]), torch.tensor([0.5]), rates, selects)
     assert target.tolist() == [1 + 0.5 * 20]
 
 
 def test_double_equals_plain_where_both_networks_are_one() -> None:
     q_t = torch.tensor([[1.0, 3.0], [7.0, 2.0]])
     r_t, discount_t = torch.tensor([0.0, 1.0]), torch.tensor([0.9, 0.9])
-    assert torch.equal(double_q_target(r_t, discount_t, q_t, q_t), q_target(r_t, discount_t, q_t))
+    assert torch.equal(q_target(r_t, discount_t, q_t, q_t), q_target(r_t, discount_t, q_t))
 
 
 def test_dok_taken_gathers_each_rows_own_action() -> None:
@@ -87,5 +94,5 @@ def test_targets_and_losses_equal_a_loop_in_double_precision(rows) -> None:
     losses = [x * x / 2 if abs(x) <= 1 else abs(x) - 0.5 for x in plain]
     close = {"rtol": 1e-5, "atol": 1e-4, "check_dtype": False}
     torch.testing.assert_close(q_target(r_t, discount_t, q_t), torch.tensor(plain), **close)
-    torch.testing.assert_close(double_q_target(r_t, discount_t, q_t, selector), torch.tensor(double), **close)
+    torch.testing.assert_close(q_target(r_t, discount_t, q_t, selector), torch.tensor(double), **close)
     torch.testing.assert_close(huber(torch.tensor(plain)), torch.tensor(losses), **close)

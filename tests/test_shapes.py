@@ -3,7 +3,9 @@ import torch
 from jaxtyping import TypeCheckError
 
 from atari_dqn import learning
-from atari_dqn.agents.networks import LinearHead, NatureTorso, QNetwork
+from atari_dqn.agents.heads import LinearHead
+from atari_dqn.agents.networks import QNetwork
+from atari_dqn.agents.torsos import NatureTorso
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.uniform import UniformSampler
@@ -12,12 +14,12 @@ CPU = torch.device("cpu")
 
 
 def test_right_shapes_pass():
-    target = learning.q_target(torch.ones(3), torch.zeros(3), torch.zeros(3, 4))
-    assert target.tolist() == [1.0, 1.0, 1.0]
+    target = learning.backed_up(torch.ones(3), torch.zeros(3), torch.zeros(3, 1))
+    assert target.tolist() == [[1.0], [1.0], [1.0]]
 
 
 @pytest.mark.parametrize(
-    ("r_t", "discount_t", "q_t"),
+    ("r_t", "discount_t", "z_t"),
     [
         (torch.zeros(3), torch.zeros(1), torch.zeros(3, 4)),  # would broadcast
         (torch.zeros(3), torch.zeros(3), torch.zeros(4, 3)),
@@ -25,9 +27,9 @@ def test_right_shapes_pass():
         (torch.zeros(3, dtype=torch.int64), torch.zeros(3), torch.zeros(3, 4)),
     ],
 )
-def test_wrong_shape_or_dtype_in_a_learning_rule_is_caught(r_t, discount_t, q_t):
+def test_wrong_shape_or_dtype_in_a_learning_rule_is_caught(r_t, discount_t, z_t):
     with pytest.raises(TypeCheckError):
-        learning.q_target(r_t, discount_t, q_t)
+        learning.backed_up(r_t, discount_t, z_t)
 
 
 def test_wrong_cells_in_the_replay_are_caught():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from atari_dqn import learning
+from atari_dqn.agents.losses import Judged, Loss
 from atari_dqn.agents.networks import QNetwork
 from atari_dqn.agents.optimizers import step_if
+from atari_dqn.agents.targets import TargetRule
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.types import StateDict
 
@@ -28,30 +30,10 @@ class Update:
     """What one gradient step found."""
 
     metrics: UpdateMetrics
-    abs_td_error: Float[Tensor, "B"]
-    """|target − value| of each transition, for the replay; 0 where that is no finite number."""
+    error: Float[Tensor, "B"]
+    """How wrong each transition's prediction was, for the replay; 0 where that is no finite number."""
 
 
-class TargetRule(Protocol):
-    """How a transition's target value comes from the networks."""
-
-    def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork) -> Float[Tensor, "B"]:
-        """Return the target of each transition's taken action."""
-        ...
-
-
-def dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork) -> Float[Tensor, "B"]:
-    """Let the target network choose and rate. Mnih et al. (2015)."""
-    del online
-    return learning.q_target(batch.r_t, batch.discount_t, target(batch.s_t))
-
-
-def double_dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork) -> Float[Tensor, "B"]:
-    """Let the online network choose, the target network rate. van Hasselt et al. (2016)."""
-    return learning.double_q_target(batch.r_t, batch.discount_t, target(batch.s_t), online(batch.s_t))
-
-
-LOSSES: dict[str, Callable[[Tensor], Tensor]] = {"huber": learning.huber, "mse": learning.mse}
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": torch.mean}
 
 
@@ -61,6 +43,8 @@ class Learner:
     A minibatch may be taken in `accumulate` equal parts, whose gradients add up to that of the whole.
     A gradient that is not finite changes neither weights nor optimizer. Its update counts all the same, so
     that copies to the target network stay in step.
+
+    Noise and fractions come from `generator`, on the networks' device; each part of a minibatch has its own.
     """
 
     def __init__(
@@ -70,17 +54,19 @@ class Learner:
         target: QNetwork,
         optimizer: Optimizer,
         target_rule: TargetRule,
-        loss: str,
+        loss: Loss[Any],
         reduction: str,
         accumulate: int,
         max_grad_norm: float,
         target_period_updates: int,
+        generator: torch.Generator,
     ) -> None:
         self.online, self.target, self.optimizer = online, target, optimizer
-        self._target_rule, self._loss, self._reduce = target_rule, LOSSES[loss], REDUCTIONS[reduction]
+        self._target_rule, self._loss, self._reduce = target_rule, loss, REDUCTIONS[reduction]
         self._max_grad_norm = max_grad_norm
         self._target_period_updates = target_period_updates
         self.updates = 0
+        self._generator = generator
         device = next(online.parameters()).device
         self._accumulate = accumulate
         self._part_share = torch.tensor(1.0 if reduction == "sum" else 1.0 / accumulate, device=device)
@@ -95,31 +81,32 @@ class Learner:
     def update(self, batch: Minibatch) -> Update:
         """Take one gradient step, and copy the networks when the target's period is over."""
         columns = zip(*map(self._add_gradients, batch.split(self._accumulate)), strict=True)
-        q_tm1, td_error, losses = (torch.cat(column) for column in columns)
+        q_tm1, td_error, error, losses = (torch.cat(column) for column in columns)
         grad_norm = self._clip_gradients()
         self._step(grad_norm)
-        abs_td_error = td_error.abs()
         metrics = {
             "loss": losses.mean(),
             "mean_q": learning.taken(q_tm1, batch.a_tm1).mean(),
             "max_q": q_tm1.max(),
-            "mean_abs_td_error": abs_td_error.mean(),
+            "mean_abs_td_error": td_error.abs().mean(),
             "grad_norm": grad_norm,
             "nonfinite_gradients": self._nonfinite_gradients,
         }
-        return Update(metrics=metrics, abs_td_error=abs_td_error.nan_to_num(nan=0.0, posinf=0.0))
+        return Update(metrics=metrics, error=error.nan_to_num(nan=0.0, posinf=0.0))
 
     def _add_gradients(
         self, part: Minibatch
-    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B"], Float[Tensor, "B"]]:
-        """Add a part's gradients to those there are; return its action values, TD errors and losses."""
+    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B"], Float[Tensor, "B"], Float[Tensor, "B"]]:
+        """Add a part's gradients to those there are; return action values, TD errors, errors and losses."""
         with torch.no_grad():
-            target_value = self._target_rule(part, self.online, self.target)
-        q_tm1 = self.online(part.s_tm1)
-        td_error = target_value - learning.taken(q_tm1, part.a_tm1)
-        losses = self._loss(td_error) * part.weight
+            backup = self._target_rule(part, self.online, self.target, self._generator)
+        predicted = self.online.predict(part.s_tm1, self._generator, use="loss")
+        judged: Judged = self._loss(predicted, part.a_tm1, backup)
+        losses = judged.loss * part.weight
         self._reduce(losses).backward(self._part_share)  # type: ignore[no-untyped-call]
-        return q_tm1.detach(), td_error.detach(), losses.detach()
+        with torch.no_grad():
+            q_tm1 = predicted.q_values()
+        return q_tm1.detach(), judged.td_error.detach(), judged.error.detach(), losses.detach()
 
     def _step(self, grad_norm: Float[Tensor, ""]) -> None:
         """Move the weights by their gradients if those are finite; count the update in any case."""
@@ -140,13 +127,14 @@ class Learner:
         return norm
 
     def state_dict(self) -> StateDict:
-        """Return both networks, the optimizer and the counts."""
+        """Return both networks, the optimizer, the counts and the random stream."""
         return {
             "online": dict(self.online.state_dict()),
             "target": dict(self.target.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "updates": self.updates,
             "nonfinite_gradients": self._nonfinite_gradients.clone(),
+            "generator": self._generator.get_state(),
         }
 
     def load_state_dict(self, state: StateDict) -> None:
@@ -158,3 +146,4 @@ class Learner:
         self._nonfinite_gradients = torch.as_tensor(
             state["nonfinite_gradients"], device=self._nonfinite_gradients.device
         )
+        self._generator.set_state(torch.as_tensor(state["generator"]))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 HAS_ONEDNN: bool = hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
@@ -20,11 +21,18 @@ class OneDnnLinear(nn.Linear):
 
     def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
         """Return x Wᵀ + b."""
-        plain_fp32 = x.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
-        if HAS_ONEDNN and plain_fp32 and x.device.type == "cpu":
-            product: Tensor = _Product.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
-            return product
-        return super().forward(x)
+        return linear(x, self.weight, self.bias)
+
+
+def linear(
+    x: Float[Tensor, "B D"], weight: Float[Tensor, "F D"], bias: Float[Tensor, "F"]
+) -> Float[Tensor, "B F"]:
+    """Return x Wᵀ + b by the quicker way."""
+    plain_fp32 = x.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
+    if HAS_ONEDNN and plain_fp32 and x.device.type == "cpu":
+        product: Tensor = _Product.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        return product
+    return F.linear(x, weight, bias)
 
 
 class _Product(torch.autograd.Function):

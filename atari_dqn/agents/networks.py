@@ -1,139 +1,171 @@
-"""Networks from stacked frames to action values: a torso that sees, a head that rates.
+"""Networks from stacked frames to what is predicted of every action: a torso that sees, a head that rates.
 
-B batch, S stacked frames, H×W one frame, D features, A actions.
+B batch, S stacked frames, H×W one frame, D features, A actions, Z numbers per action, N fractions.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from math import pi
+from typing import Literal
 
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from atari_dqn.agents.heads import Head
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
 from atari_dqn.agents.linear import OneDnnLinear
+from atari_dqn.agents.noisy import NoisyLinear, noise
+from atari_dqn.agents.predictions import Output, Prediction, Quantiles, ValueOutput, midpoints
+from atari_dqn.agents.torsos import Torso
+from atari_dqn.sizes import EMBEDDING_COSINES
 
-CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
-"""Channels, kernel and stride of each layer. Mnih et al. (2015), Methods."""
-HIDDEN_UNITS = 512
+Use = Literal["loss", "target", "rating", "policy"]
+"""What a prediction is for: to be corrected; to choose and rate an action; to rate one; to choose one.
 
-
-class Torso(nn.Module):
-    """What sees: stacked frames in, as floats from 0 to 255, `num_features` features out."""
-
-    num_features: int
-
-
-class PixelConv2d(nn.Conv2d):
-    """A convolution of pixels scaled to [0, 1] that takes them as they are: it scales its weights instead.
-
-    The same function, without a pass over the frames; and 0 to 255 are exact in bf16, 0 to 1 are not.
-    """
-
-    def forward(self, pixels: Float[Tensor, "B S H W"]) -> Float[Tensor, "B C H2 W2"]:
-        """Return the convolution of `pixels / 255`."""
-        convolved: Tensor = self._conv_forward(pixels, self.weight / 255.0, self.bias)
-        return convolved
-
-
-class NatureTorso(Torso):
-    """Three convolutions and one fully connected layer, each behind a ReLU. Mnih et al. (2015).
-
-    A head of several streams gets a fully connected layer for each, computed as one: they see the same input.
-    """
-
-    def __init__(self, *, stack: int, frame_shape: tuple[int, int], streams: int = 1) -> None:
-        super().__init__()
-        channels = (stack, *(out for out, _, _ in CONVOLUTIONS))
-        self.convolutions = nn.ModuleList(
-            (nn.Conv2d if place else PixelConv2d)(channels[place], out, kernel, stride)
-            for place, (out, kernel, stride) in enumerate(CONVOLUTIONS)
-        )
-        self.num_features = HIDDEN_UNITS * streams
-        self.hidden = OneDnnLinear(_flat_features(frame_shape), self.num_features)
-
-    def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
-        """Return the features of pixels from 0 to 255."""
-        for convolution in self.convolutions:
-            x = F.relu(convolution(x))
-        return F.relu(self.hidden(x.flatten(1)))
-
-
-def _flat_features(frame_shape: tuple[int, int]) -> int:
-    """Return what the last convolution puts out: 64 × 7 × 7 = 3,136 for 84 × 84 frames."""
-    height, width = frame_shape
-    for _, kernel, stride in CONVOLUTIONS:
-        height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
-    return CONVOLUTIONS[-1][0] * height * width
-
-
-class Head(nn.Module):
-    """What rates: the features of `streams` fully connected layers in, a value per action out."""
-
-    streams: int
-
-
-class LinearHead(Head):
-    """One value per action, by one linear layer."""
-
-    streams = 1
-
-    def __init__(self, num_features: int, num_actions: int) -> None:
-        super().__init__()
-        self.output = nn.Linear(num_features, num_actions)
-
-    def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A"]:
-        """Return the action values."""
-        values: Tensor = self.output(features)
-        return values
-
-
-class DuelingHead(Head):
-    """The state's value plus each action's advantage over their mean. Wang et al. (2016), eq. 9."""
-
-    streams = 2
-
-    def __init__(self, num_features: int, num_actions: int) -> None:
-        super().__init__()
-        units = num_features // self.streams
-        self.value = nn.Linear(units, 1)
-        self.advantage = nn.Linear(units, num_actions)
-
-    def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A"]:
-        """Return the action values; half of the features rates the state, half the actions."""
-        state, actions = features.chunk(self.streams, dim=1)
-        advantage = self.advantage(actions)
-        values: Tensor = self.value(state) + advantage - advantage.mean(dim=1, keepdim=True)
-        return values
+It decides how many fractions are drawn, where fractions are drawn, and nothing else.
+"""
 
 
 class QNetwork(nn.Module):
-    """Frames in, action values out. Frames become floats here and nowhere else.
+    """Frames in, predictions and action values out. Frames become floats here and nowhere else.
 
     The torso runs in `precision`; the head always in fp32, because gaps between actions are often under one
     percent, less than bf16 resolves. Convolutions of fp32 run fastest channels-last, those of bf16 do not.
+
+    What is random in a network draws from the generator that a call is given. A call without one has the
+    noisy layers' means and evenly spread fractions, as evaluations do.
     """
 
-    def __init__(self, torso: Torso, head: Head, *, precision: str) -> None:
+    def __init__(self, torso: Torso, head: Head, *, precision: str, output: Output | None = None) -> None:
         super().__init__()
         self.torso, self.head = torso, head
+        self.output = output or ValueOutput()
         self.bf16 = precision == "bf16"
         self.dtype = torch.bfloat16 if self.bf16 else torch.float32
         self.layout = torch.contiguous_format if self.bf16 else torch.channels_last
         self.to(memory_format=self.layout)  # type: ignore[call-overload]
+        self._noisy = tuple(layer for layer in self.modules() if isinstance(layer, NoisyLinear))
 
-    def forward(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "B A"]:
-        """Return the action values of stacked frames."""
-        values: Tensor = self.head(self.features(frames))
-        return values
+    @property
+    def hidden_parts(self) -> tuple[nn.Module, ...]:
+        """What comes before the head."""
+        return (self.torso,)
+
+    def forward(
+        self, frames: UInt8[Tensor, "B S H W"], generator: torch.Generator | None = None
+    ) -> Float[Tensor, "B A"]:
+        """Return the action values of stacked frames; each of them has a noise of its own."""
+        return self.predict(frames, generator, noise_rows=len(frames)).q_values()
+
+    def predict(
+        self,
+        frames: UInt8[Tensor, "B S H W"],
+        generator: torch.Generator | None = None,
+        *,
+        use: Use = "policy",
+        noise_rows: int = 1,
+    ) -> Prediction:
+        """Return what is predicted of every action; each of `noise_rows` equal parts has its own noise."""
+        with noise(self._noisy, generator, noise_rows):
+            return self._predict(frames, generator, use)
 
     def features(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
         """Return what the torso makes of stacked frames: its hidden units, after their ReLU."""
-        # in this order a pass moves bytes, not floats
-        pixels = frames.contiguous(memory_format=self.layout).to(self.dtype)
-        with torch.autocast(frames.device.type, torch.bfloat16, enabled=self.bf16):
-            features: Tensor = self.torso(pixels)
+        with self._arithmetic(frames):
+            features: Tensor = self.torso(self._pixels(frames))
         return features.float()
+
+    def _predict(
+        self, frames: UInt8[Tensor, "B S H W"], generator: torch.Generator | None, use: Use
+    ) -> Prediction:
+        del generator, use
+        prediction: Prediction = self.output(self.head(self.features(frames)))
+        return prediction
+
+    def _pixels(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "B S H W"]:
+        # in this order a pass moves bytes, not floats
+        return frames.contiguous(memory_format=self.layout).to(self.dtype)
+
+    def _arithmetic(self, frames: Tensor) -> torch.autocast:
+        return torch.autocast(frames.device.type, torch.bfloat16, enabled=self.bf16)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FractionCounts:
+    """How many fractions an implicit quantile network is asked for. Dabney et al. (2018b), section 3.2."""
+
+    loss: int
+    """N, of the prediction that is corrected."""
+    target: int
+    """N′, of the target."""
+    policy: int
+    """K, for choosing an action."""
+
+    def of(self, use: Use) -> tuple[int, int]:
+        """Return how many fractions predict, and how many more choose."""
+        return {
+            "loss": (self.loss, 0),
+            "target": (self.target, self.policy),
+            "rating": (self.target, 0),
+            "policy": (self.policy, 0),
+        }[use]
+
+
+class ImplicitQuantileNetwork(QNetwork):
+    """Predicts the return's quantile at any fraction. Dabney et al. (2018b), "Implicit quantile networks".
+
+    What the convolutions see is multiplied by an embedding of the fraction, eq. 4; the rest is as ever.
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, torso: Torso, head: Head, *, precision: str, counts: FractionCounts) -> None:
+        super().__init__(torso, head, precision=precision)
+        self.counts = counts
+        self.embedding = OneDnnLinear(EMBEDDING_COSINES, torso.num_seen)
+        self.register_buffer("frequencies", pi * torch.arange(EMBEDDING_COSINES), persistent=False)
+
+    @property
+    def hidden_parts(self) -> tuple[nn.Module, ...]:
+        """What comes before the head."""
+        return (self.torso, self.embedding)
+
+    def features(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "BN D"]:
+        """Return the hidden units at each of the fractions that choose an action."""
+        return self._features(frames, self._fractions(len(frames), self.counts.policy, None))
+
+    def _predict(
+        self, frames: UInt8[Tensor, "B S H W"], generator: torch.Generator | None, use: Use
+    ) -> Quantiles:
+        predicting, choosing = self.counts.of(use)
+        fractions = torch.cat(
+            [self._fractions(len(frames), count, generator) for count in (predicting, choosing) if count],
+            dim=1,
+        )
+        quantiles = self.head(self._features(frames, fractions)).view(*fractions.shape, -1).transpose(1, 2)
+        outputs = quantiles[..., :predicting]
+        return Quantiles(
+            outputs, fractions[:, :predicting], quantiles[..., predicting:] if choosing else outputs
+        )
+
+    def _features(
+        self, frames: UInt8[Tensor, "B S H W"], fractions: Float[Tensor, "B N"]
+    ) -> Float[Tensor, "BN D"]:
+        with self._arithmetic(frames):
+            seen = self.torso.see(self._pixels(frames))
+            waves = (fractions.flatten()[:, None] * self.frequencies).cos()
+            embedded = F.relu(self.embedding(waves)).view(*fractions.shape, -1)
+            features = self.torso.think((seen[:, None] * embedded).flatten(0, 1))
+        return features.float()
+
+    def _fractions(self, batch: int, count: int, generator: torch.Generator | None) -> Float[Tensor, "B N"]:
+        device = self.frequencies.device
+        if generator is None:
+            return midpoints(count).to(device).expand(batch, count)
+        return torch.rand(batch, count, generator=generator, device=device)
 
 
 @torch.inference_mode()
@@ -145,7 +177,9 @@ def dead_unit_share(network: QNetwork, frames: UInt8[Tensor, "B S H W"]) -> floa
 def initialize(network: QNetwork, *, init: str, generator: torch.Generator) -> None:
     """Draw every weight of a network from `generator`, in the order its layers are listed."""
     fill = INITIALIZERS[init]
-    for part, gain in ((network.torso, RELU_GAIN), (network.head, 1.0)):
+    for part, gain in (*((part, RELU_GAIN) for part in network.hidden_parts), (network.head, 1.0)):
         for layer in part.modules():
-            if isinstance(layer, nn.Conv2d | nn.Linear):
+            if isinstance(layer, NoisyLinear):
+                layer.initialize(generator)
+            elif isinstance(layer, nn.Conv2d | nn.Linear):
                 fill(layer, gain, generator)

@@ -17,9 +17,14 @@ Stacks = Callable[[], UInt8[Tensor, "E S H W"]]
 
 
 @torch.inference_mode()
-def greedy_actions(network: QNetwork, stacks: UInt8[Tensor, "E S H W"]) -> Int64[np.ndarray, "E"]:
-    """Return the action each lane's network values most; the first of several that are equal."""
-    actions: np.ndarray = network(stacks).argmax(dim=1).cpu().numpy()
+def greedy_actions(
+    network: QNetwork, stacks: UInt8[Tensor, "E S H W"], generator: torch.Generator | None = None
+) -> Int64[np.ndarray, "E"]:
+    """Return the action each lane's network values most; the first of several that are equal.
+
+    With a generator under noise, where the network has any.
+    """
+    actions: np.ndarray = network(stacks, generator).argmax(dim=1).cpu().numpy()
     return actions
 
 
@@ -31,9 +36,17 @@ class EpsilonGreedy:
     """
 
     def __init__(
-        self, network: QNetwork, *, lanes: int, num_actions: int, stream: np.random.Generator
+        self,
+        network: QNetwork,
+        *,
+        lanes: int,
+        num_actions: int,
+        stream: np.random.Generator,
+        generator: torch.Generator,
     ) -> None:
         self.network, self.lanes, self.num_actions, self.stream = network, lanes, num_actions, stream
+        self.generator = generator
+        """The stream of the network's own noise, on its device."""
         self.greedy_counts = np.zeros(num_actions, dtype=np.int64)
         """How often each action was the greedy one so far, where the network was asked."""
 
@@ -43,15 +56,20 @@ class EpsilonGreedy:
         random_actions = self.stream.integers(self.num_actions, size=self.lanes)
         if explores.all():
             return random_actions
-        greedy = greedy_actions(self.network, stacks())
+        greedy = greedy_actions(self.network, stacks(), self.generator)
         np.add.at(self.greedy_counts, greedy, 1)
         return np.where(explores, random_actions, greedy)
 
     def state_dict(self) -> StateDict:
-        """Return the stream's state and the counts of greedy actions."""
-        return {"stream": generator_state(self.stream), "greedy_counts": self.greedy_counts.copy()}
+        """Return both streams' states and the counts of greedy actions."""
+        return {
+            "stream": generator_state(self.stream),
+            "generator": self.generator.get_state(),
+            "greedy_counts": self.greedy_counts.copy(),
+        }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Put stream and counts where they were."""
+        """Put streams and counts where they were."""
         set_generator_state(self.stream, state["stream"])
+        self.generator.set_state(torch.as_tensor(state["generator"]))
         self.greedy_counts[:] = state["greedy_counts"]

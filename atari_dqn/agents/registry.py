@@ -10,10 +10,15 @@ from atari_dqn.registry import Registry
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from atari_dqn.agents.networks import Torso
+    from atari_dqn.agents.torsos import Torso
 
 NETWORKS: Registry[Callable[..., Torso]] = Registry(
-    "network", [("nature", "atari_dqn.agents.networks:NatureTorso")]
+    "network",
+    [
+        ("data_efficient", "atari_dqn.agents.torsos:DataEfficientTorso"),
+        ("impala", "atari_dqn.agents.torsos:ImpalaTorso"),
+        ("nature", "atari_dqn.agents.torsos:NatureTorso"),
+    ],
 )
 
 OPTIMIZERS: Registry[Callable[..., Optimizer]] = Registry(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from atari_dqn.comparison.load import Run
 from atari_dqn.reference.agents import agent_name
@@ -63,8 +64,8 @@ def _identity(values: Mapping[str, Scalar]) -> frozenset[tuple[str, Scalar]]:
 
 
 def _method(label: str, run: Run) -> Method:
-    toggles = {name: run.values[f"toggles.{name}"] for name in ("double", "dueling", "prioritized", "n_step")}
-    return Method(label=label, track_label=run.track_label, agent=agent_name(Toggles(**toggles)))  # type: ignore[arg-type]
+    toggles: dict[str, Any] = {field.name: run.values[f"toggles.{field.name}"] for field in fields(Toggles)}
+    return Method(label=label, track_label=run.track_label, agent=agent_name(Toggles(**toggles)))
 
 
 def _group(method: Method, game: str, members: Sequence[Run]) -> Group:

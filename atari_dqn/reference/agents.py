@@ -17,15 +17,43 @@ _KNOWN = {
     (True, True, True): "prioritized_dueling_ddqn",
 }
 """By double, dueling, prioritized."""
+RAINBOW = Toggles(
+    double=True, dueling=True, prioritized=True, n_step=3, noisy=True, distribution="c51", munchausen=False
+)
+"""Hessel et al. (2018)."""
+
+
+_DISTRIBUTIONAL = {
+    ("none", True, False): "m_dqn",
+    ("c51", False, False): "c51",
+    ("qr_dqn", False, False): "qr_dqn",
+    ("iqn", False, False): "iqn",
+    ("iqn", True, False): "m_iqn",
+    ("none", False, True): "noisy_dqn",
+}
+"""By distribution, munchausen, noisy, where the three older toggles are off and one reward is summed."""
 
 
 def agent_name(toggles: Toggles) -> str:
-    """Return the agent's name as the tables of figures have it: `double_dqn`, `prioritized_ddqn`.
+    """Return the agent's name as the tables of figures have it: `double_dqn`, `rainbow`, `m_iqn`.
 
-    Returns over several steps are said behind it, `double_dqn, n = 3`: no table has such an agent.
+    What no table has is said behind the nearest name: `double_dqn, n = 3`, `prioritized_ddqn, c51, noisy`.
     """
-    name = _KNOWN[toggles.double, toggles.dueling, toggles.prioritized]
-    return name if toggles.n_step == 1 else f"{name}, n = {toggles.n_step}"
+    if toggles == RAINBOW:
+        return "rainbow"
+    older = (toggles.double, toggles.dueling, toggles.prioritized)
+    newer = (toggles.distribution, toggles.munchausen, toggles.noisy)
+    if not any(older) and newer in _DISTRIBUTIONAL:
+        names = [_DISTRIBUTIONAL[newer]]
+    else:
+        names = [_KNOWN[older], *_said(toggles)]
+    return ", ".join(names + ([] if toggles.n_step == 1 else [f"n = {toggles.n_step}"]))
+
+
+def _said(toggles: Toggles) -> list[str]:
+    """Return the newer toggles that are on, as words."""
+    on = [name for name in ("noisy", "munchausen") if getattr(toggles, name)]
+    return on if toggles.distribution == "none" else [toggles.distribution, *on]
 
 
 def subject_of(spec: Spec) -> Subject:

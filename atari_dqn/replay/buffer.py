@@ -79,10 +79,10 @@ class ReplayBuffer:
             cell=cell,
         )
 
-    def feed_back(self, batch: Minibatch, abs_td_error: Float[Tensor, "B"]) -> None:
+    def feed_back(self, batch: Minibatch, error: Float[Tensor, "B"]) -> None:
         """Tell the sampler how wrong the latest minibatch's values were, before the next row is stored."""
         assert self._sampled_at == self.ring.newest, "the replay moved on: one loop writes it and reads it"
-        self.sampler.update(batch.cell, abs_td_error.to(batch.cell.device))
+        self.sampler.update(batch.cell, error.to(batch.cell.device))
 
     @property
     def num_transitions(self) -> int:

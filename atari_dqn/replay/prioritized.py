@@ -73,13 +73,13 @@ class PrioritizedSampler:
         weights = relative.pow(-self.beta.at(env_frames)).float()
         return cells.view_as(unit), weights.view_as(unit)
 
-    def update(self, cells: Int64[Tensor, "B"], abs_td_error: Float[Tensor, "B"]) -> None:
+    def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Set the priorities of drawn cells. Of a cell drawn twice, both errors are the same.
 
         An error that is not finite, and one of a cell that has left, changes nothing.
         """
         self._settle()
-        found, present = (abs_td_error.double() + self.priority_offset).pow(self.alpha), self.tree.get(cells)
+        found, present = (error.double() + self.priority_offset).pow(self.alpha), self.tree.get(cells)
         priorities = torch.where(found.isfinite() & (present > 0), found, present)
         torch.maximum(self.highest, priorities.amax(), out=self.highest)
         self.tree.set(cells, priorities)

@@ -41,7 +41,7 @@ class Sampler(Protocol):
         """
         ...
 
-    def update(self, cells: Int64[Tensor, "B"], abs_td_error: Float[Tensor, "B"]) -> None:
+    def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Learn how wrong the values of drawn cells were."""
         ...
 

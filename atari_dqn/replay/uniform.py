@@ -54,7 +54,7 @@ class UniformSampler:
         places = (self.first + (unit * self.count).long()) % len(self.cells)
         return self.cells[places], self._weight.expand_as(places)
 
-    def update(self, cells: Int64[Tensor, "B"], abs_td_error: Float[Tensor, "B"]) -> None:
+    def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Do nothing: no error makes a cell more likely."""
 
     def listed(self) -> Int64[Tensor, "n"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -44,6 +45,12 @@ def _holds_a_window(capacity_steps: int, lanes: int, stack_frames: int, n_step: 
 
 def _holds_a_transition(prefill_steps: int, lanes: int, n_step: int) -> bool:
     return prefill_steps // lanes >= n_step + _SPARE_ROWS
+
+
+def _support_suits(v_max: float, v_min: float, max_abs_reward: float, discount: float) -> bool:
+    bound = max_abs_reward / (1 - discount) if discount < 1 else math.inf
+    narrowest = 0.0 if math.isinf(max_abs_reward) else max_abs_reward
+    return narrowest <= max(v_max, -v_min) <= bound
 
 
 RULES = (
@@ -106,6 +113,40 @@ RULES = (
         ("env.frame_skip", "evaluation.max_episode_frames"),
         lambda skip, cap: skip <= cap,
         "an episode must hold a step: lower the first or raise the second",
+    ),
+    Rule(
+        ("distribution.v_min", "distribution.v_max"),
+        lambda low, high: low < high,
+        "atoms lie from the first up to the second: lower the first or raise the second",
+    ),
+    Rule(
+        ("distribution.v_max", "distribution.v_min", "learner.max_abs_reward", "learner.discount"),
+        _support_suits,
+        "the support's larger end must hold one clipped reward, and be no larger than what such rewards can "
+        "add up to, max_abs_reward / (1 − discount): change the support",
+    ),
+    Rule(
+        ("toggles.noisy", "exploration.epsilon_start", "exploration.epsilon_end", "track"),
+        lambda noisy, start, end, track: not noisy or track == "C" or start == end == 0,
+        "noisy layers explore by themselves: set both to 0 (only Track C's source has ε beside them)",
+    ),
+    Rule(
+        ("toggles.munchausen", "toggles.double"),
+        lambda munchausen, double: not (munchausen and double),
+        "the soft policy stands where Double chooses, and no paper defines both: turn one off",
+    ),
+    Rule(
+        ("toggles.munchausen", "toggles.distribution"),
+        lambda munchausen, distribution: not munchausen or distribution in ("none", "iqn"),
+        'Vieillard et al. (2020) define it for "none" and "iqn" alone: turn it off, or choose one of these',
+    ),
+    *(
+        Rule(
+            ("toggles.distribution", f"toggles.{toggle}"),
+            lambda distribution, on: distribution != "qr_dqn" or not on,
+            f'no paper defines quantiles at fixed fractions with it: turn {toggle} off, or choose "iqn"',
+        )
+        for toggle in ("double", "dueling", "noisy")
     ),
 )
 

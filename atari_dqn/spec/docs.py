@@ -9,19 +9,20 @@ from functools import cache
 from itertools import pairwise
 from types import MappingProxyType
 
-from atari_dqn.spec import schema
+from atari_dqn.spec import schema, schema_agent
 from atari_dqn.spec.keys import SECTIONS
 
 
 @cache
 def key_docs() -> Mapping[str, str]:
-    """Return what each dotted key means, in the schema's order of classes."""
+    """Return what each dotted key means, in the order of the schema's modules and their classes."""
     prefixes = {owner.__name__: f"{section}." for section, owner in SECTIONS.items()}
     prefixes[schema.Spec.__name__] = ""
     return MappingProxyType(
         {
             prefixes[node.name] + field: doc
-            for node in ast.parse(inspect.getsource(schema)).body
+            for module in (schema, schema_agent)
+            for node in ast.parse(inspect.getsource(module)).body
             if isinstance(node, ast.ClassDef) and node.name in prefixes
             for field, doc in _field_docs(node)
         }

@@ -5,6 +5,10 @@ from __future__ import annotations
 from atari_dqn.spec.keys import KEYS, Scalar, Values
 
 ADDED: dict[str, Scalar] = {
+    "toggles.noisy": False,
+    "toggles.distribution": "none",
+    "toggles.munchausen": False,
+    "network.hidden_units": 512,
     "learner.accumulate": 1,
     "checkpoint.keep_best": 1,
     "checkpoint.replay": True,

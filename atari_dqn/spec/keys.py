@@ -54,7 +54,8 @@ def _section_types() -> dict[str, type[Any]]:
 
 def _key(name: str, hint: Any) -> Key:
     inner, *constraints = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    choices = get_args(inner) if get_origin(inner) is Literal else ()
+    literal = next((part for part in (inner, *get_args(inner)) if get_origin(part) is Literal), None)
+    choices = get_args(literal)
     kinds = [type(choices[0])] if choices else [k for k in get_args(inner) or (inner,) if k is not NoneType]
     assert len(kinds) == 1, f"{name}: one type, or one type and None, got {kinds}"
     bounds = tuple(constraint for constraint in constraints if not isinstance(constraint, When))

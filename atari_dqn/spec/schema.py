@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from atari_dqn.spec.constraints import AtLeast, AtMost, Below, MoreThan, When, Within
-
-FLOAT32_MAX = 3.4028234663852886e38
-"""Weights are float32: what multiplies or divides them must be one."""
+from atari_dqn.spec.constraints import AtLeast, Below, MoreThan, When, Within
+from atari_dqn.spec.schema_agent import Distribution, Learner, Network, Optimizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +25,13 @@ class Toggles:
     """Sample transitions by how wrong their values were. Schaul et al. (2016)."""
     n_step: Annotated[int, AtLeast(1)]
     """Rewards summed before bootstrapping. Sutton (1988); 3 in Hessel et al. (2018)."""
+    noisy: bool
+    """Noise of learned size in fully connected layers explores, in place of ε. Fortunato et al. (2018)."""
+    distribution: Literal["none", "c51", "qr_dqn", "iqn"]
+    """What is learned of a return: its mean, masses on atoms (Bellemare et al. 2017), quantiles at fixed
+    fractions (Dabney et al. 2018), quantiles at any fraction (Dabney et al. 2018b)."""
+    munchausen: bool
+    """A soft target, and the policy's log-probability added to the reward. Vieillard et al. (2020)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,69 +91,6 @@ class Replay:
     """Exponent of importance weights at frame 0; it rises in a line to 1 at `training.total_frames`."""
     priority_offset: Annotated[float | None, MoreThan(0.0), Below(1.0), When("toggles.prioritized", True)]
     """Added to |TD error|, so that no transition is forgotten; ε in Schaul et al. (2016)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Network:
-    """The function from stacked frames to action values."""
-
-    kind: Literal["nature"]
-    """`nature`: three convolutions and 512 units, Mnih et al. (2015)."""
-    init: Literal["fan_in_uniform", "he_uniform", "orthogonal"]
-    """Hidden layers' initial weights: U(±1/√fan_in) as DeepMind's Lua code, or with the gain of a ReLU."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Learner:
-    """One gradient step, and how often."""
-
-    discount: Annotated[float, Within(0.0, 1.0)]
-    """γ, per agent step."""
-    batch_size: Annotated[int, AtLeast(1)]
-    """Transitions in a minibatch."""
-    accumulate: Annotated[int, AtLeast(1)]
-    """Equal parts of a minibatch whose gradients are added up: an update in less memory, to rounding."""
-    update_period_steps: Annotated[int, AtLeast(1)]
-    """Agent steps between updates, summed over lanes. 4 in Mnih et al. (2015)."""
-    target_period_updates: Annotated[int, AtLeast(1)]
-    """Updates between copies of the online network to the target network."""
-    max_abs_reward: Annotated[float, MoreThan(0.0)]
-    """Rewards are clipped to ± this before they are stored; `inf` leaves them alone."""
-    loss: Literal["huber", "mse"]
-    """Huber with δ = 1 is the paper's TD error clipped to ±1."""
-    reduction: Literal["sum", "mean"]
-    """Over a minibatch. The Lua code sums; see docs/deviations.md."""
-    max_grad_norm: Annotated[float, MoreThan(0.0)]
-    """Gradients are scaled down to this global norm; `inf` leaves them alone."""
-    precision: Literal["fp32", "bf16"]
-    """Arithmetic of the torso; the head and the loss are always fp32."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Optimizer:
-    """The rule that turns gradients into weights."""
-
-    kind: Literal["deepmind_rmsprop", "adam", "torch_rmsprop"]
-    """`deepmind_rmsprop`: centred, ε inside the root, no momentum term, as the Lua code; `torch_rmsprop`:
-    centred, ε outside the root, with a momentum term, as PyTorch."""
-    learning_rate: Annotated[float, MoreThan(0.0), AtMost(FLOAT32_MAX)]
-    """Step size."""
-    epsilon: Annotated[float, MoreThan(0.0), AtMost(FLOAT32_MAX)]
-    """Added under the root by `deepmind_rmsprop` (0.01), beside it by `adam`."""
-    gradient_decay: Annotated[float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")]
-    """Decay of the running mean of gradients; the paper's table calls it momentum."""
-    squared_gradient_decay: Annotated[
-        float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")
-    ]
-    """Decay of the running mean of squared gradients."""
-    smoothing: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "torch_rmsprop")]
-    """Decay of the running means, PyTorch's `alpha`."""
-    momentum: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "torch_rmsprop")]
-    """Heavy-ball momentum; 0 for none."""
-    beta1: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
-    """Decay of the first moment. Kingma & Ba (2015)."""
-    beta2: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
-    """Decay of the second moment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,6 +208,7 @@ class Spec:
     exploration: Exploration
     replay: Replay
     network: Network
+    distribution: Distribution
     learner: Learner
     optimizer: Optimizer
     training: Training

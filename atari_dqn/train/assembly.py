@@ -6,7 +6,7 @@ import torch
 
 from atari_dqn.agents.policy import EpsilonGreedy
 from atari_dqn.allocator import keep_freed_memory
-from atari_dqn.assembly import build_learner, build_replay
+from atari_dqn.assembly import build_learner, build_replay, device_stream
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.devices import check_precision, make_repeatable
 from atari_dqn.envs.registry import make_lanes
@@ -67,6 +67,7 @@ def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
             lanes=env.lanes,
             num_actions=lanes.info.num_actions,
             stream=numpy_stream(spec.seed, "policy"),
+            generator=device_stream(spec, "noise", device),
         ),
         learner=learner,
         reporter=Reporter(

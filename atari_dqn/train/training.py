@@ -84,7 +84,7 @@ class Training:
         batch = self._sample()
         self._recent.append((batch.cell, batch.weight))
         update = self._learn(self._transfer(batch))
-        self._feed_back(batch, update.abs_td_error)
+        self._feed_back(batch, update.error)
         return update.metrics
 
     def recent_batch(self, updates_ago: int = 0) -> Minibatch | None:
@@ -146,8 +146,8 @@ class Training:
     def _take_step(self, batch: Minibatch) -> Update:
         return self.learner.update(batch)
 
-    def _tell(self, batch: Minibatch, abs_td_error: Float[Tensor, "B"]) -> None:
-        self.replay.feed_back(batch, abs_td_error)
+    def _tell(self, batch: Minibatch, error: Float[Tensor, "B"]) -> None:
+        self.replay.feed_back(batch, error)
 
 
 def has_replay(state: StateDict) -> bool:

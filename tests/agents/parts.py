@@ -3,8 +3,12 @@
 import torch
 from torch import Tensor
 
-from atari_dqn.agents.learner import Learner, TargetRule, dqn_target
-from atari_dqn.agents.networks import DuelingHead, LinearHead, NatureTorso, QNetwork, initialize
+from atari_dqn.agents.heads import DuelingHead, LinearHead
+from atari_dqn.agents.learner import Learner
+from atari_dqn.agents.losses import VALUE_RULES, ValueLoss
+from atari_dqn.agents.networks import QNetwork, initialize
+from atari_dqn.agents.targets import TargetRule, dqn_target
+from atari_dqn.agents.torsos import NatureTorso
 from atari_dqn.minibatch import Minibatch
 
 SIDE = 36
@@ -32,12 +36,17 @@ def make_learner(
         target=make_network(seed=2).to(device),
         optimizer=optimizer(online.parameters()) if optimizer else torch.optim.SGD(online.parameters(), lr),
         target_rule=target_rule,
-        loss=loss,
+        loss=ValueLoss(VALUE_RULES[loss]),
         reduction=reduction,
         accumulate=accumulate,
         max_grad_norm=max_grad_norm,
         target_period_updates=target_period_updates,
+        generator=stream(device),
     )
+
+
+def stream(device: torch.device | None = None, *, seed: int = 0) -> torch.Generator:
+    return torch.Generator(device=device or "cpu").manual_seed(seed)
 
 
 def frames(count: int, *, seed: int = 0, side: int = SIDE) -> Tensor:

@@ -6,8 +6,8 @@ from parts import make_network
 from tiny import TINY_CATCH
 from torch import nn
 
-from atari_dqn.agents.networks import Torso
 from atari_dqn.agents.registry import NETWORKS, OPTIMIZERS
+from atari_dqn.agents.torsos import Torso
 from atari_dqn.assembly import build_optimizer
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.loader import load_spec

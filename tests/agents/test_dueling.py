@@ -3,9 +3,10 @@ import torch
 from parts import frames, make_network
 from torch import nn
 
+from atari_dqn.agents.heads import DuelingHead
 from atari_dqn.agents.init import INITIALIZERS
-from atari_dqn.agents.networks import DuelingHead, NatureTorso
-from atari_dqn.sizes import nature_parameters
+from atari_dqn.agents.torsos import NatureTorso
+from atari_dqn.sizes import NetworkShape, network_parameters
 
 
 def count(module: nn.Module) -> int:
@@ -33,9 +34,12 @@ def test_D21_dueling_network_has_3292837_parameters_for_4_actions() -> None:
 
 @pytest.mark.parametrize(("side", "stack", "actions"), [(36, 4, 3), (84, 1, 18)])
 def test_plan_counts_the_parameters_of_a_dueling_network(side: int, stack: int, actions: int) -> None:
-    planned = nature_parameters(
-        screen_size_pixels=side, stack_frames=stack, num_actions=actions, dueling=True
-    )
+    planned = network_parameters(
+        NetworkShape(
+            kind="nature", screen_size_pixels=side, stack_frames=stack, num_actions=actions, hidden_units=512,
+            dueling=True,
+        )
+    )  # fmt: skip
     torso = NatureTorso(stack=stack, frame_shape=(side, side), streams=2)
     assert count(torso) + count(DuelingHead(torso.num_features, actions)) == planned
 
@@ -47,7 +51,7 @@ def test_dok_advantages_are_taken_from_their_mean() -> None:
             parameter.zero_()
         head.value.bias.fill_(10.0)
         head.advantage.bias.copy_(torch.tensor([1.0, 2.0, 6.0]))
-    assert head(torch.zeros(1, 4)).tolist() == [[8.0, 9.0, 13.0]]  # 10 + (1, 2, 6) − 3
+    assert head(torch.zeros(1, 4)).squeeze(2).tolist() == [[8.0, 9.0, 13.0]]  # 10 + (1, 2, 6) − 3
 
 
 def test_dok_constant_added_to_all_advantages_changes_no_value() -> None:

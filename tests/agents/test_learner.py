@@ -3,16 +3,21 @@ from functools import partial
 
 import pytest
 import torch
-from parts import flat, frames, make_batch, make_learner, movement
+from parts import flat, frames, make_batch, make_learner, movement, stream
 
 from atari_dqn import learning
-from atari_dqn.agents.learner import Learner, double_dqn_target, dqn_target
+from atari_dqn.agents.learner import Learner
 from atari_dqn.agents.optimizers import adam, deepmind_rmsprop, torch_rmsprop
+from atari_dqn.agents.targets import Backup, double_dqn_target, dqn_target
 from atari_dqn.checkpoint.tree import tree_digest
 
 RMSPROP = partial(
     deepmind_rmsprop, learning_rate=0.00025, epsilon=0.01, gradient_decay=0.95, squared_gradient_decay=0.95
 )
+
+
+def target_values(backup: Backup) -> torch.Tensor:
+    return learning.backed_up(backup.r_t, backup.discount_t, backup.z_t).squeeze(1)
 
 
 def test_target_network_begins_as_a_copy_of_the_online_one() -> None:
@@ -86,7 +91,7 @@ def test_M06_minibatch_in_parts_moves_the_weights_as_the_whole_does(reduction: s
 def test_M06_minibatch_in_parts_reports_metrics_and_errors_of_the_whole() -> None:
     rule = double_dqn_target
     whole, added = (make_learner(accumulate=n, target_rule=rule).update(make_batch(8)) for n in (1, 4))
-    torch.testing.assert_close(added.abs_td_error, whole.abs_td_error)
+    torch.testing.assert_close(added.error, whole.error)
     assert added.metrics.keys() == whole.metrics.keys()
     for name, value in whole.metrics.items():
         torch.testing.assert_close(added.metrics[name], value, msg=name)
@@ -146,8 +151,8 @@ def test_errors_of_each_transition_come_out_for_the_replay() -> None:
     learner, batch = make_learner(), make_batch()
     with torch.no_grad():
         chosen = learning.taken(learner.online(batch.s_tm1), batch.a_tm1)
-        expected = (dqn_target(batch, learner.online, learner.target) - chosen).abs()
-    torch.testing.assert_close(learner.update(batch).abs_td_error, expected)
+        expected = (target_values(dqn_target(batch, learner.online, learner.target, stream())) - chosen).abs()
+    torch.testing.assert_close(learner.update(batch).error, expected)
 
 
 def test_P15_gradient_norm_reported_is_the_norm_before_clipping() -> None:
@@ -190,7 +195,7 @@ def test_double_asks_the_online_network_which_action_and_the_target_network_how_
     learner, batch = make_learner(), make_batch()
     with torch.no_grad():
         learner.online.head.output.bias.copy_(torch.tensor([0.0, 99.0, 0.0]))
-        value = double_dqn_target(batch, learner.online, learner.target)
+        value = target_values(double_dqn_target(batch, learner.online, learner.target, stream()))
         expected = batch.r_t + batch.discount_t * learner.target(batch.s_t)[:, 1]
     assert torch.equal(value, expected)
 
@@ -295,6 +300,6 @@ def test_M05_update_that_is_skipped_counts_for_the_copies_to_the_target_network(
 
 
 def test_D03_error_that_is_not_finite_reaches_no_priority() -> None:
-    errors = make_learner().update(BAD["nan"]).abs_td_error
+    errors = make_learner().update(BAD["nan"]).error
     assert torch.isfinite(errors).all()
     assert errors[1] == 0.0

@@ -6,8 +6,8 @@ from parts import frames, make_network
 from torch import nn
 
 from atari_dqn.agents.init import INITIALIZERS
-from atari_dqn.agents.networks import NatureTorso
-from atari_dqn.sizes import nature_parameters
+from atari_dqn.agents.torsos import NatureTorso
+from atari_dqn.sizes import NetworkShape, network_parameters
 
 
 def count(module: nn.Module) -> int:
@@ -40,7 +40,11 @@ def test_dok_convolutions_leave_3136_features_of_84_pixels() -> None:
 
 @pytest.mark.parametrize(("side", "stack", "actions"), [(36, 4, 3), (84, 1, 18), (100, 2, 6)])
 def test_plan_counts_the_parameters_that_are_there(side: int, stack: int, actions: int) -> None:
-    planned = nature_parameters(screen_size_pixels=side, stack_frames=stack, num_actions=actions)
+    planned = network_parameters(
+        NetworkShape(
+            kind="nature", screen_size_pixels=side, stack_frames=stack, num_actions=actions, hidden_units=512
+        )
+    )
     torso = NatureTorso(stack=stack, frame_shape=(side, side))
     assert count(torso) + actions * 513 == planned
 

@@ -2,7 +2,7 @@ import copy
 
 import numpy as np
 import torch
-from parts import frames, make_network
+from parts import frames, make_network, stream
 from scipy.stats import chisquare
 
 from atari_dqn.agents.policy import EpsilonGreedy, greedy_actions
@@ -16,7 +16,7 @@ class Counting(torch.nn.Module):
         self.asked: list[tuple[bool, bool]] = []
         self.weight = torch.nn.Parameter(torch.tensor([0.0, 1.0, 5.0, 5.0]))
 
-    def forward(self, stacks):
+    def forward(self, stacks, generator=None):
         values = self.weight.expand(len(stacks), 4)
         self.asked.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
         assert not (values * 2).requires_grad
@@ -24,7 +24,9 @@ class Counting(torch.nn.Module):
 
 
 def policy(lanes: int = 1, seed: int = 0) -> EpsilonGreedy:
-    return EpsilonGreedy(Counting(), lanes=lanes, num_actions=4, stream=np.random.default_rng(seed))
+    return EpsilonGreedy(
+        Counting(), lanes=lanes, num_actions=4, stream=np.random.default_rng(seed), generator=stream()
+    )
 
 
 def choices(of: EpsilonGreedy, epsilon: float, times: int) -> np.ndarray:

@@ -5,16 +5,18 @@ from pathlib import Path
 import pytest
 import torch
 
+from atari_dqn.assembly import build_network
 from atari_dqn.errors import UserError
 from atari_dqn.hardware import Gpu, Hardware
-from atari_dqn.plan import check_fits, make_plan, replay_place
+from atari_dqn.plan import check_fits, make_plan, network_shape, replay_place
 from atari_dqn.plan_text import plan_text
 from atari_dqn.replay.buffer import ring_rows
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.uniform import UniformSampler
-from atari_dqn.sizes import nature_parameters, replay_bytes
+from atari_dqn.sizes import network_parameters, replay_bytes
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
+from atari_dqn.types import GameInfo
 
 GB = 10**9
 MakeSpec = Callable[..., Spec]
@@ -41,8 +43,36 @@ def test_replay_prediction_is_within_5_percent_of_what_is_allocated() -> None:
     assert replay_bytes(capacity_steps=2000, screen_size_pixels=84) == pytest.approx(allocated, rel=0.05)
 
 
-def test_nature_network_has_1686180_parameters_for_4_actions() -> None:
-    assert nature_parameters(screen_size_pixels=84, stack_frames=4, num_actions=4) == 1_686_180
+RAINBOW = ("toggles.noisy=true", "toggles.distribution=c51", "toggles.dueling=true")
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (),
+        ("toggles.dueling=true",),
+        ("toggles.distribution=c51",),
+        ("toggles.distribution=qr_dqn",),
+        ("toggles.distribution=iqn", "toggles.dueling=true"),
+        ("toggles.noisy=true",),
+        RAINBOW,
+        ("network.kind=data_efficient", *RAINBOW),
+        ("network.kind=impala", "network.width=2", "env.screen_size_pixels=50"),
+        ("network.hidden_units=100",),
+    ],
+)
+def test_plan_counts_the_weights_of_the_network_that_is_built(
+    make_spec: MakeSpec, overrides: tuple[str, ...]
+) -> None:
+    spec = make_spec("env.screen_size_pixels=36", *overrides)
+    side = spec.env.screen_size_pixels
+    info = GameInfo(game="pong", action_names=("a", "b", "c"), frame_shape=(side, side), rom_md5="")
+    built = build_network(spec, info, torch.device("cpu"))
+    assert network_parameters(network_shape(spec, 3)) == sum(weight.numel() for weight in built.parameters())
+
+
+def test_nature_network_has_1686180_parameters_for_4_actions(make_spec: MakeSpec) -> None:
+    assert network_parameters(network_shape(make_spec(), 4)) == 1_686_180
 
 
 def test_plan_of_the_paper_counts_the_replay_in_ram(make_spec: MakeSpec, laptop: Hardware) -> None:

@@ -104,13 +104,33 @@ def test_no_verdict_by_a_single_printed_number():
     assert paper.verdict(-21.0) == ""
 
 
+PLAIN = Toggles(
+    double=False,
+    dueling=False,
+    prioritized=False,
+    n_step=1,
+    noisy=False,
+    distribution="none",
+    munchausen=False,
+)
+ALL = {"double": True, "dueling": True, "prioritized": True}
+
+
 @pytest.mark.parametrize(
-    ("toggles", "name"),
+    ("on", "name"),
     [
-        (Toggles(double=False, dueling=False, prioritized=False, n_step=1), "dqn"),
-        (Toggles(double=True, dueling=True, prioritized=True, n_step=1), "prioritized_dueling_ddqn"),
-        (Toggles(double=True, dueling=False, prioritized=True, n_step=3), "prioritized_ddqn, n = 3"),
+        ({}, "dqn"),
+        (ALL, "prioritized_dueling_ddqn"),
+        ({"double": True, "prioritized": True, "n_step": 3}, "prioritized_ddqn, n = 3"),
+        ({"distribution": "c51"}, "c51"),
+        ({"distribution": "qr_dqn", "n_step": 3}, "qr_dqn, n = 3"),
+        ({"munchausen": True}, "m_dqn"),
+        ({"munchausen": True, "distribution": "iqn"}, "m_iqn"),
+        ({"noisy": True}, "noisy_dqn"),
+        ({"noisy": True, "distribution": "c51"}, "dqn, c51, noisy"),
+        (ALL | {"noisy": True, "distribution": "c51", "n_step": 3}, "rainbow"),
+        (ALL | {"distribution": "iqn", "n_step": 3}, "prioritized_dueling_ddqn, iqn, n = 3"),
     ],
 )
-def test_toggles_have_the_literature_s_name(toggles: Toggles, name: str):
-    assert agent_name(toggles) == name
+def test_toggles_have_the_literature_s_name(on: dict[str, object], name: str):
+    assert agent_name(dataclasses.replace(PLAIN, **on)) == name

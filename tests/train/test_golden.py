@@ -38,7 +38,9 @@ def test_run_takes_the_course_that_was_recorded() -> None:
 ALONE = (
     "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "toggles.n_step=3",
     "learner.loss=mse", "learner.max_grad_norm=1.0", "learner.precision=bf16", "optimizer.kind=adam",
-    "optimizer.kind=torch_rmsprop", "env.sticky_probability=0.25",
+    "optimizer.kind=torch_rmsprop", "env.sticky_probability=0.25", "toggles.noisy=true",
+    "toggles.distribution=c51", "toggles.distribution=qr_dqn", "toggles.distribution=iqn",
+    "toggles.munchausen=true", "network.kind=data_efficient", "network.kind=impala",
 )  # fmt: skip
 
 

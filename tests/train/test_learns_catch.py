@@ -16,6 +16,10 @@ QUICK = (
 )  # fmt: skip
 """Track A's plain DQN, with Adam and a batch's mean: the toggles are turned on one at a time."""
 RMSPROP = ("optimizer.learning_rate=0.001", "learner.reduction=sum")
+IQN = (
+    "toggles.distribution=iqn", "distribution.num_fractions=8", "distribution.num_target_fractions=8",
+    "distribution.num_policy_fractions=8",
+)  # fmt: skip
 CHANGES = {
     "none": (),
     "double": ("toggles.double=true",),
@@ -29,6 +33,22 @@ CHANGES = {
     "deepmind_rmsprop": ("optimizer.kind=deepmind_rmsprop", *RMSPROP),
     "torch_rmsprop": ("optimizer.kind=torch_rmsprop", *RMSPROP),
     "sticky": ("env.sticky_probability=0.25",),
+    "c51": ("toggles.distribution=c51",),
+    "noisy": ("toggles.noisy=true",),
+    "rainbow": (
+        "toggles.double=true",
+        "toggles.dueling=true",
+        "toggles.prioritized=true",
+        "toggles.n_step=3",
+        "toggles.distribution=c51",
+        "toggles.noisy=true",
+    ),
+    "qr_dqn": ("toggles.distribution=qr_dqn", "distribution.num_quantiles=50"),
+    "iqn": IQN,
+    "m_dqn": ("toggles.munchausen=true",),
+    "m_iqn": (*IQN, "toggles.munchausen=true"),
+    "impala": ("network.kind=impala",),
+    "data_efficient": ("network.kind=data_efficient",),
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
 LEARNED = 3.0

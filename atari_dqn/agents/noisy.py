@@ -1,0 +1,71 @@
+"""Noisy layers: exploration that the network learns. Fortunato et al. (2018), factorised Gaussian noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from atari_dqn.agents.linear import OneDnnLinear, linear
+
+
+class NoisyLinear(OneDnnLinear):
+    """A fully connected layer with a noise of learned size on every weight and bias.
+
+    (W + Σ ⊙ εᵒεⁱᵀ) x + b + σ ⊙ εᵒ, where εⁱ and εᵒ have a number for each input and output. As the noise of
+    a weight is a product, it is Σ applied to εⁱ ⊙ x, times εᵒ: two products, and no noisy weights are made.
+    Without noise the layer is its mean, which evaluations use.
+    """
+
+    def __init__(self, in_features: int, out_features: int, *, sigma: float) -> None:
+        super().__init__(in_features, out_features)
+        self.initial_sigma = sigma
+        self.weight_sigma = nn.Parameter(torch.empty(out_features, in_features))
+        self.bias_sigma = nn.Parameter(torch.empty(out_features))
+        self.noise: tuple[Tensor, Tensor] | None = None
+        """εⁱ and εᵒ with a row for each equal part of the batch."""
+
+    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
+        """Return the layer's output under the noise there is."""
+        mean = super().forward(x)
+        if self.noise is None:
+            return mean
+        noise_in, noise_out = self.noise
+        rows = len(noise_in)
+        seen = (x.view(rows, -1, self.in_features) * noise_in[:, None]).flatten(0, 1)
+        deviation = linear(seen, self.weight_sigma, self.bias_sigma).view(rows, -1, self.out_features)
+        return mean + (deviation * noise_out[:, None]).flatten(0, 1)
+
+    def draw(self, generator: torch.Generator, rows: int) -> None:
+        """Draw noise: for the whole batch with one row, else for each of `rows` equal parts of it."""
+        drawn = torch.randn(
+            rows, self.in_features + self.out_features, generator=generator, device=generator.device
+        )
+        scaled = drawn.sign() * drawn.abs().sqrt()
+        self.noise = (scaled[:, : self.in_features], scaled[:, self.in_features :])
+
+    @torch.no_grad()
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draw means from U(±1/√fan_in); every σ is σ₀ / √fan_in. Fortunato et al. (2018), section 3.2."""
+        bound = 1 / math.sqrt(self.in_features)
+        for mean, sigma in ((self.weight, self.weight_sigma), (self.bias, self.bias_sigma)):
+            mean.copy_(torch.empty(mean.shape).uniform_(-bound, bound, generator=generator))
+            sigma.fill_(self.initial_sigma * bound)
+
+
+@contextmanager
+def noise(layers: Iterable[NoisyLinear], generator: torch.Generator | None, rows: int) -> Iterator[None]:
+    """Give each layer fresh noise while the context lasts; none without a generator."""
+    drawn = list(layers) if generator is not None else []
+    for layer in drawn:
+        assert generator is not None
+        layer.draw(generator, rows)
+    try:
+        yield
+    finally:
+        for layer in drawn:
+            layer.noise = None

@@ -1,0 +1,178 @@
+"""Torsos: what sees. Convolutions, then a fully connected layer, each behind a ReLU.
+
+B batch, S stacked frames, H×W one frame, C channels, F numbers seen, D features.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from atari_dqn.agents.linear import OneDnnLinear
+
+MakeLinear = Callable[[int, int], nn.Linear]
+"""Makes a fully connected layer of so many inputs and outputs."""
+
+
+class Torso(nn.Module, ABC):
+    """What sees: stacked frames in, as floats from 0 to 255, `num_features` features out.
+
+    A head of several streams gets a fully connected layer for each, computed as one: they see the same input.
+    """
+
+    num_seen: int
+    """F."""
+    num_features: int
+    """D."""
+    hidden: nn.Module
+
+    def _finish(self, *, num_seen: int, num_features: int, layer: MakeLinear) -> None:
+        """Add the fully connected layer behind what sees; last, so that weights are drawn in that order."""
+        self.num_seen, self.num_features = num_seen, num_features
+        self.hidden = layer(num_seen, num_features)
+
+    @abstractmethod
+    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels from 0 to 255."""
+
+    def think(self, seen: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
+        """Return the hidden layer's units."""
+        return F.relu(self.hidden(seen))
+
+    def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
+        """Return the features of pixels from 0 to 255."""
+        return self.think(self.see(x))
+
+
+class PixelConv2d(nn.Conv2d):
+    """A convolution of pixels scaled to [0, 1] that takes them as they are: it scales its weights instead.
+
+    The same function, without a pass over the frames; and 0 to 255 are exact in bf16, 0 to 1 are not.
+    """
+
+    def forward(self, pixels: Float[Tensor, "B S H W"]) -> Float[Tensor, "B C H2 W2"]:
+        """Return the convolution of `pixels / 255`."""
+        convolved: Tensor = self._conv_forward(pixels, self.weight / 255.0, self.bias)
+        return convolved
+
+
+Convolutions = tuple[tuple[int, int, int], ...]
+"""Channels, kernel and stride of each layer."""
+
+
+class ConvolutionalTorso(Torso):
+    """A chain of convolutions without padding."""
+
+    CONVOLUTIONS: Convolutions
+    HIDDEN_UNITS: int
+
+    def __init__(
+        self,
+        *,
+        stack: int,
+        frame_shape: tuple[int, int],
+        streams: int = 1,
+        hidden_units: int | None = None,
+        layer: MakeLinear = OneDnnLinear,
+    ) -> None:
+        super().__init__()
+        channels = (stack, *(out for out, _, _ in self.CONVOLUTIONS))
+        self.convolutions = nn.ModuleList(
+            (nn.Conv2d if place else PixelConv2d)(channels[place], out, kernel, stride)
+            for place, (out, kernel, stride) in enumerate(self.CONVOLUTIONS)
+        )
+        self._finish(
+            num_seen=_flat_features(self.CONVOLUTIONS, frame_shape),
+            num_features=(hidden_units or self.HIDDEN_UNITS) * streams,
+            layer=layer,
+        )
+
+    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels from 0 to 255."""
+        for convolution in self.convolutions:
+            x = F.relu(convolution(x))
+        return x.flatten(1)
+
+
+class NatureTorso(ConvolutionalTorso):
+    """Mnih et al. (2015), Methods: 64 × 7 × 7 = 3,136 numbers seen of 84 × 84 pixels."""
+
+    CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+    HIDDEN_UNITS = 512
+
+
+class DataEfficientTorso(ConvolutionalTorso):
+    """van Hasselt et al. (2019), appendix E: 64 × 3 × 3 = 576 numbers seen of 84 × 84 pixels."""
+
+    CONVOLUTIONS = ((32, 5, 5), (64, 5, 5))
+    HIDDEN_UNITS = 256
+
+
+def _flat_features(convolutions: Convolutions, frame_shape: tuple[int, int]) -> int:
+    """Return what the last convolution puts out."""
+    height, width = frame_shape
+    for _, kernel, stride in convolutions:
+        height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
+    return convolutions[-1][0] * height * width
+
+
+class ResidualBlock(nn.Module):
+    """x plus two convolutions of it, each behind a ReLU."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+
+    def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
+        """Return x and what is added to it."""
+        added: Tensor = self.second(F.relu(self.first(F.relu(x))))
+        return x + added
+
+
+class ImpalaTorso(Torso):
+    """Three sections: a convolution, pooling to half the size, two residual blocks. Espeholt et al. (2018).
+
+    `width` multiplies the channels, as in the wide variants of Cobbe et al. (2020).
+    """
+
+    CHANNELS = (16, 32, 32)
+    HIDDEN_UNITS = 256
+
+    def __init__(
+        self,
+        *,
+        stack: int,
+        frame_shape: tuple[int, int],
+        streams: int = 1,
+        hidden_units: int | None = None,
+        width: int = 1,
+        layer: MakeLinear = OneDnnLinear,
+    ) -> None:
+        super().__init__()
+        channels = tuple(width * out for out in self.CHANNELS)
+        self.sections = nn.ModuleList(
+            nn.Sequential(
+                (nn.Conv2d if place else PixelConv2d)(before, out, 3, padding=1),
+                nn.MaxPool2d(3, stride=2, padding=1),
+                ResidualBlock(out),
+                ResidualBlock(out),
+            )
+            for place, (before, out) in enumerate(zip((stack, *channels[:-1]), channels, strict=True))
+        )
+        height, wide = (-(-size // 2 ** len(channels)) for size in frame_shape)  # each pooling rounds up
+        self._finish(
+            num_seen=channels[-1] * height * wide,
+            num_features=(hidden_units or self.HIDDEN_UNITS) * streams,
+            layer=layer,
+        )
+
+    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
+        """Return what the sections make of pixels from 0 to 255."""
+        for section in self.sections:
+            x = section(x)
+        return F.relu(x).flatten(1)
