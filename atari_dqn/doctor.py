@@ -6,12 +6,15 @@ import importlib
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
+from atari_dqn.envs.exactness import exactness
 from atari_dqn.hardware import Hardware, find_hardware
 from atari_dqn.human import size
 from atari_dqn.provenance import versions
+from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 
 Status = Literal["ok", "warn", "fail"]
 """`fail`: training cannot start. `warn`: it can, and something is slower or smaller than it should be."""
@@ -176,7 +179,24 @@ def _has_rom(path: str | Path | None) -> bool:
     return path is not None and Path(path).is_file()
 
 
-_PROBES = (("torch", _torch_probe), ("OpenCV", _opencv_probe), ("ROMs", _roms_probe))
+def _exactness_probe() -> Check:
+    tried = exactness()
+    installed = version("ale-py")
+    if installed != tried.ale_version:
+        text = f"which games resume exactly was tried with ale-py {tried.ale_version}, not with {installed}"
+        remedy = f"pip install ale-py=={tried.ale_version}, or try again: python benchmarks/exactness.py"
+        return Check(name="exact resume", status="warn", text=text, remedy=remedy)
+    number = len(SINGLE_PLAYER_GAMES)
+    text = f"{number - len(tried.inexact_games)} of {number} games"
+    return Check(name="exact resume", status="ok", text=f"{text}; not {', '.join(tried.inexact_games)}")
+
+
+_PROBES = (
+    ("torch", _torch_probe),
+    ("OpenCV", _opencv_probe),
+    ("ROMs", _roms_probe),
+    ("exact resume", _exactness_probe),
+)
 
 
 def _gpu_checks(hardware: Hardware) -> Iterator[Check]:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,12 @@ POINTS = (
     "atari_dqn.checkpoint.stages:prune",
 )
 """Where a checkpoint's write is cut: each begins one of its stages."""
+MOST_EVENTS = 20
+"""Between two checkpoints there are about so many events: rows, evaluations, notices."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 PATIENCE_SECONDS = 300.0
+EVENT = b"."
+"""What the child writes when something happens in its run."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +66,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Kill:
-    """When a process is killed: after some seconds, or at a call of a function in a checkpoint's write."""
+    """When a process is killed: some events into its run, and a moment later; or at a call of a function.
 
-    seconds: float | None = None
+    Events and not seconds, so that a slow machine is killed at the same places as a fast one.
+    """
+
+    events: int = 0
+    seconds_later: float = 0.0
     point: str = ""
     call: int = 0
 
 
-def random_kill(chance: random.Random, *, longest_seconds: float) -> Kill:
+def random_kill(chance: random.Random) -> Kill:
+    """Return a kill at a random moment, or one in a checkpoint's write; each leaves most of the run to do."""
     if chance.random() < 0.5:
-        return Kill(seconds=chance.uniform(0.1, longest_seconds))
+        return Kill(events=chance.randrange(MOST_EVENTS), seconds_later=chance.uniform(0.0, 0.1))
     return Kill(point=chance.choice(POINTS), call=chance.randint(1, 3))
 
 
@@ -84,13 +94,13 @@ class Zygote:
             stdout=subprocess.PIPE,
             env={**os.environ, **ONE_THREAD},
         )
+        self._pending = b""
         assert self._answer() == "ready"
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(PATIENCE_SECONDS)
+        with self._process:
+            pass  # closes its pipes, which ends it, and waits
 
     def run(self, case: Case, run_dir: Path, kill: Kill | None = None) -> bool:
         """Begin or go on with a run; return whether it was killed. `RuntimeError` if it failed by itself."""
@@ -101,42 +111,51 @@ class Zygote:
         self._process.stdin.write(line.encode() + b"\n")
         self._process.stdin.flush()
         group = int(self._answer())
-        if kill.seconds is not None and not self._ready(kill.seconds):
+        if not kill.point and kill.seconds_later and self._sees(kill.events):
+            time.sleep(kill.seconds_later)
             os.killpg(group, signal.SIGKILL)
         return was_killed(os.waitstatus_to_exitcode(int(self._answer())))
 
-    def _ready(self, seconds: float) -> bool:
-        return bool(select.select([self._process.stdout], [], [], seconds)[0])
+    def _sees(self, events: int) -> bool:
+        """Wait for so many events of the child; return whether it still runs then."""
+        for _ in range(events):
+            self._pending = self._byte()
+            if self._pending != EVENT:
+                return False
+        return True
+
+    def _byte(self) -> bytes:
+        assert self._process.stdout is not None
+        assert select.select([self._process.stdout], [], [], PATIENCE_SECONDS)[0], "no answer"
+        byte = os.read(self._process.stdout.fileno(), 1)
+        assert byte, "the zygote is dead"
+        return byte
 
     def _answer(self) -> str:
-        """Return a line, read byte by byte: `select` must see what is not read yet."""
-        assert self._process.stdout is not None
-        assert self._ready(PATIENCE_SECONDS), "no answer"
-        line = b""
+        """Return a line, without the events in it."""
+        line, self._pending = self._pending.replace(EVENT, b""), b""
         while not line.endswith(b"\n"):
-            byte = os.read(self._process.stdout.fileno(), 1)
-            assert byte, "the zygote is dead"
-            line += byte
+            line += self._byte().replace(EVENT, b"")
         return line.decode().strip()
 
 
 def run_command(case: Case, run_dir: Path, kill: Kill | None = None) -> bool:
-    """Begin or go on with a run through the program itself; return whether it was killed."""
+    """Begin or go on with a run through the program itself, whose events are lines; return as `run` does."""
     options = [word for override in case.overrides for word in ("--set", override)]
     begun = (run_dir / "spec.toml").exists()
     words = ["resume", str(run_dir)] if begun else ["train", str(SPEC), "--run-dir", str(run_dir), *options]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*DQN, *words, "--plain"],
         start_new_session=True,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         env={**os.environ, **ONE_THREAD},
-    )
-    try:
-        code = process.wait(kill.seconds if kill else PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        code = process.wait()
-    return was_killed(code)
+    ) as process:
+        assert process.stdout is not None
+        lines = list(islice(process.stdout, kill.events if kill else None))
+        if kill and len(lines) == kill.events:
+            time.sleep(kill.seconds_later)
+            os.killpg(process.pid, signal.SIGKILL)
+    return was_killed(process.returncode)
 
 
 def was_killed(exit_code: int) -> bool:
@@ -202,10 +221,3 @@ def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     """Return the names of what differs."""
     names = [*expected, *(name for name in found if name not in expected)]
     return [name for name in names if found.get(name) != expected.get(name)]
-
-
-def seconds_of(zygote: Zygote, case: Case, run_dir: Path) -> float:
-    """Return how long a case takes when nothing kills it."""
-    began = time.monotonic()
-    assert not zygote.run(case, run_dir)
-    return time.monotonic() - began

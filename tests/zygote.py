@@ -1,8 +1,8 @@
 """A process that has imported everything and done nothing, and forks one that trains for each order it reads.
 
-An order is a line of JSON; the answers are the child's process id, then its wait status. The child leads a
-process group of its own, so that it can be killed with its workers. Imports take most of a short run's time:
-this spares them.
+An order is a line of JSON; the answers are the child's process id, then, once it has ended, its wait status.
+In between the child writes a dot for each event of its run. It leads a process group of its own, so that it
+can be killed with its workers. Imports take most of a short run's time: this spares them.
 """
 
 import importlib
@@ -20,6 +20,7 @@ import torch
 
 from atari_dqn.devices import resolve_device
 from atari_dqn.hardware import find_hardware
+from atari_dqn.metrics.events import Event
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.train import launch
@@ -48,6 +49,16 @@ def _dying(function: Callable[..., Any], call: int) -> Callable[..., Any]:
     return dying
 
 
+class Dots:
+    """A view that shows each event as a dot."""
+
+    def handle(self, event: Event) -> None:
+        os.write(sys.stdout.fileno(), b".")
+
+    def close(self) -> None:
+        pass
+
+
 def train(order: dict[str, Any]) -> None:
     """Begin the run of an order, or go on with it if it is there."""
     if order["point"]:
@@ -55,11 +66,11 @@ def train(order: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     path, device = Path(order["run_dir"]), resolve_device("cpu")
     if (path / "spec.toml").exists():
-        launch.resume(RunDirectory.open(path), device=device, views=[], total_frames=None)
+        launch.resume(RunDirectory.open(path), device=device, views=[Dots()], total_frames=None)
     else:
         resolved = load_spec(order["spec"], order["overrides"])
         origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(path))
-        launch.start(resolved, path, device=device, views=[], origin=origin)
+        launch.start(resolved, path, device=device, views=[Dots()], origin=origin)
 
 
 def child(order: dict[str, Any]) -> None:

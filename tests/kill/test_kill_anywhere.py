@@ -14,7 +14,6 @@ from killing import (
     outcome,
     random_kill,
     run_command,
-    seconds_of,
 )
 
 pytestmark = pytest.mark.slow
@@ -40,18 +39,18 @@ def zygote() -> Iterator[Zygote]:
 def test_run_that_is_killed_five_times_equals_one_that_never_was(
     zygote: Zygote, tmp_path: Path, case: Case
 ) -> None:
-    seconds = seconds_of(zygote, case, tmp_path / "whole")
+    assert not zygote.run(case, tmp_path / "whole")
     chance = random.Random(str(case))
-    kills = [random_kill(chance, longest_seconds=seconds / KILLS) for _ in range(KILLS)]
+    kills = [random_kill(chance) for _ in range(KILLS)]
     story = killed_over_and_over(zygote, case, tmp_path / "run", kills)
-    assert len(story.kills) == KILLS
+    assert story.kills == kills
     assert differences(outcome(tmp_path / "run"), outcome(tmp_path / "whole")) == []
 
 
 def test_command_that_is_killed_five_times_equals_one_that_never_was(zygote: Zygote, tmp_path: Path) -> None:
     case = Case("qbert", "B", 1, 1)
-    seconds = seconds_of(zygote, case, tmp_path / "whole")
-    for _ in range(KILLS):
-        assert run_command(case, tmp_path / "run", Kill(seconds=seconds))
+    assert not zygote.run(case, tmp_path / "whole")
+    for lines in range(KILLS):
+        assert run_command(case, tmp_path / "run", Kill(events=2 + 2 * lines, seconds_later=0.02 * lines))
     assert not run_command(case, tmp_path / "run")
     assert differences(outcome(tmp_path / "run"), outcome(tmp_path / "whole")) == []
