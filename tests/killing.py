@@ -37,7 +37,7 @@ POINTS = (
     "atari_dqn.checkpoint.stages:prune",
 )
 """Where a checkpoint's write is cut: each begins one of its stages."""
-MOST_EVENTS = 20
+MOST_EVENTS = 15
 """Between two checkpoints there are about so many events: rows, evaluations, notices."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 PATIENCE_SECONDS = 300.0
@@ -81,7 +81,7 @@ def random_kill(chance: random.Random) -> Kill:
     """Return a kill at a random moment, or one in a checkpoint's write; each leaves most of the run to do."""
     if chance.random() < 0.5:
         return Kill(events=chance.randrange(MOST_EVENTS), seconds_later=chance.uniform(0.0, 0.1))
-    return Kill(point=chance.choice(POINTS), call=chance.randint(1, 3))
+    return Kill(point=chance.choice(POINTS), call=chance.randint(1, 2))
 
 
 class Zygote:
