@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -38,83 +39,90 @@ from killing import (
 )
 
 GAMES = ("pong", "breakout", "qbert", "seaquest", "space_invaders")
-CASES = [Case(*values) for values in product(GAMES, "AB", (1, 8), (0, 2))]
-COMMAND_CASES = [Case(game, "B", 1, 0) for game in GAMES]
+WORKERS = (0, 2)
 KILLS = 5
 COMMAND_KILLS = 2
 
 
-class Bench:
-    """Runs cases in a folder, each beside a run of the same seed that nothing kills."""
+class Group:
+    """The cases of a game, a track and a number of lanes: workers change nothing, so all must end alike."""
 
-    def __init__(self, zygote: Zygote, folder: Path) -> None:
+    def __init__(self, zygote: Zygote, folder: Path, game: str, track: str, lanes: int) -> None:
         self.zygote, self.folder = zygote, folder
-        self._whole: dict[tuple[str, str, int], dict[str, Any]] = {}
+        self.game, self.track, self.lanes = game, track, lanes
+        zygote.run(self.case(0), folder / "whole")
+        self.expected = outcome(folder / "whole")
 
-    def whole(self, case: Case) -> dict[str, Any]:
-        """Return the outcome of the unbroken run; workers change nothing, so it has none."""
-        key = (case.game, case.track, case.lanes)
-        if key not in self._whole:
-            path = self.folder / "_".join(map(str, key))
-            self.zygote.run(Case(*key, 0), path)
-            self._whole[key] = outcome(path)
-            shutil.rmtree(path)
-        return self._whole[key]
+    def case(self, workers: int) -> Case:
+        return Case(self.game, self.track, self.lanes, workers)
 
-    def killed(self, case: Case) -> dict[str, object]:
-        """Kill a case five times at moments of its own stream of chance, and compare."""
-        expected, chance = self.whole(case), random.Random(str(case))
-        kills = [random_kill(chance) for _ in range(KILLS)]
-        path = self.folder / "killed"
-        story = killed_over_and_over(self.zygote, case, path, kills)
-        return self._result(case, story, path, expected)
+    def results(self) -> Iterator[dict[str, Any]]:
+        for workers in WORKERS:
+            yield from self.killed(self.case(workers))
+        if (self.track, self.lanes) == ("B", 1):
+            yield self.killed_command(self.case(0))
 
-    def killed_command(self, case: Case) -> dict[str, object]:
+    def killed(self, case: Case) -> Iterator[dict[str, Any]]:
+        """Kill a case at moments of its own stream of chance, in as many runs as five kills take."""
+        chance, left = random.Random(str(case)), KILLS
+        while left:
+            kills = [random_kill(chance) for _ in range(left)]
+            with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                path = Path(folder) / "killed"
+                story = killed_over_and_over(self.zygote, case, path, kills)
+                yield self._result("fork", case, story, path, self.expected)
+            left -= len(story.kills)
+
+    def killed_command(self, case: Case) -> dict[str, Any]:
         """Kill the program itself."""
-        expected, chance = self.whole(case), random.Random(f"command {case}")
+        chance, path = random.Random(f"command {case}"), self.folder / "killed_command"
+        run_command(case, self.folder / "whole_command")
         kills = [Kill(chance.randrange(1, 12), chance.uniform(0.0, 0.1)) for _ in range(COMMAND_KILLS)]
-        path = self.folder / "killed"
         story = Story([kill for kill in kills if run_command(case, path, kill)])
         if not (path / "summary.json").exists():
             run_command(case, path)
-        return self._result(case, story, path, expected)
+        return self._result("dqn", case, story, path, outcome(self.folder / "whole_command"))
 
-    def _result(self, case: Case, story: Story, path: Path, expected: dict[str, Any]) -> dict[str, object]:
-        found = differences(outcome(path), expected)
-        shutil.rmtree(path)
-        return {**asdict(case), "kills": [asdict(kill) for kill in story.kills], "differences": found}
+    def _result(
+        self, through: str, case: Case, story: Story, path: Path, expected: dict[str, Any]
+    ) -> dict[str, Any]:
+        found, kills = differences(outcome(path), expected), [asdict(kill) for kill in story.kills]
+        told = ", ".join(found) or "no difference"
+        print(f"{through:5}{case}: {len(kills)} kills, {told}", flush=True)
+        return {"through": through, **asdict(case), "kills": kills, "differences": found}
 
 
-def results(folder: Path) -> Iterator[dict[str, Any]]:
-    with Zygote() as zygote:
-        bench = Bench(zygote, folder)
-        for case in CASES:
-            yield {"through": "fork", **bench.killed(case)}
-        for case in COMMAND_CASES:
-            yield {"through": "dqn", **bench.killed_command(case)}
+def results_of(group: tuple[int, str, str], until: float) -> list[dict[str, Any]]:
+    if time.monotonic() > until:
+        return []
+    lanes, track, game = group
+    with tempfile.TemporaryDirectory() as folder, Zygote() as zygote:
+        return list(Group(zygote, Path(folder), game, track, lanes).results())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    out = parser.parse_args().out
-    began, found = time.monotonic(), []
-    with tempfile.TemporaryDirectory() as folder:
-        for result in results(Path(folder)):
-            found.append(result)
-            case = Case(result["game"], result["track"], result["lanes"], result["workers"])
-            told = ", ".join(result["differences"]) or "no difference"
-            print(f"{result['through']:5}{case}: {len(result['kills'])} kills, {told}", flush=True)
+    parser.add_argument("--at-once", type=int, default=2, help="groups of cases that run side by side")
+    parser.add_argument("--minutes", type=float, default=60, help="begin no group of cases after these")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    with ThreadPoolExecutor(arguments.at_once) as pool:
+        groups = pool.map(
+            partial(results_of, until=began + 60 * arguments.minutes), product((8, 1), "BA", GAMES)
+        )
+        found = [result for group in groups for result in group]
     kills = [kill for result in found for kill in result["kills"]]
     totals = {
         "kills": len(kills),
-        "cases": len(found),
-        "cases_that_differ": sum(bool(result["differences"]) for result in found),
+        "runs": len(found),
+        "cases": len({(each["game"], each["track"], each["lanes"], each["workers"]) for each in found}),
+        "runs_that_differ": sum(bool(result["differences"]) for result in found),
         "kills_by_place": Counter(kill["point"] or "at a random moment" for kill in kills),
         "seconds": round(time.monotonic() - began),
     }
     print(json.dumps(totals, indent=2))
-    out.write_text(json.dumps({**totals, "results": found, **circumstances()}, indent=2) + "\n")
+    arguments.out.write_text(json.dumps({**totals, "results": found, **circumstances()}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

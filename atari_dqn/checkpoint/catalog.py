@@ -35,9 +35,14 @@ def read_catalog(folder: Path) -> list[CatalogEntry]:
     if not path.exists():
         return []
     try:
-        return [CatalogEntry(**entry) for entry in json.loads(path.read_text())]
-    except (ValueError, TypeError) as error:
+        entries = [CatalogEntry(**entry) for entry in json.loads(path.read_text())]
+        # a path is removed once its checkpoint is not worth keeping: nothing else may stand there
+        foreign = [entry.path for entry in entries if entry.path != f"step_{entry.step:09d}"]
+    except (ValueError, TypeError, RecursionError) as error:
         raise DamagedError(f"{path}: is no catalog of checkpoints") from error
+    if foreign:
+        raise DamagedError(f"{path}: is no catalog of checkpoints: it lists {foreign[0]!r}")
+    return entries
 
 
 def write_catalog(folder: Path, entries: Sequence[CatalogEntry]) -> None:

@@ -52,15 +52,16 @@ def _check_catalog(store: CheckpointStore, manifests: dict[str, dict[str, Any]])
         manifest = manifests.get(entry.path)
         if manifest is None:
             raise DamagedError(f"{store.folder / entry.path / MANIFEST}: missing, though {path} lists it")
-        if entry.step != manifest["step"] or entry.eval_score != _score_at(manifest):
+        if (entry.eval_score, entry.protocol) != _score_at(manifest):
             raise DamagedError(f"{path}: differs from the manifest of {entry.path}; the file is damaged")
 
 
-def _score_at(manifest: dict[str, Any]) -> float | None:
-    """Return the mean return of the full evaluation at a checkpoint's step, if there was one."""
-    scores = {step: EvaluationScore.of_state(score) for step, score in manifest["bookkeeping"]["scores"]}
+def _score_at(manifest: dict[str, Any]) -> tuple[float | None, str | None]:
+    """Return mean return and protocol of the full evaluation at a checkpoint's step, if there was one."""
+    kept = manifest["bookkeeping"]
+    scores = {step: EvaluationScore.of_state(score) for step, score in kept["scores"]}
     score = scores.get(manifest["step"])
-    return score.mean_return if score else None
+    return (score.mean_return, kept["score_protocol"]) if score else (None, None)
 
 
 def _check_links(store: CheckpointStore, manifests: dict[str, dict[str, Any]]) -> None:

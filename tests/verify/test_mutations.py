@@ -153,3 +153,14 @@ def test_mutations_of_what_a_resume_reads_are_each_named_by_it(damaged: Path, tm
     for victim in read:
         for mutation in MUTATIONS:
             assert_refused(damaged, victim, mutation, resume)
+
+
+def test_catalog_that_lists_another_folder_is_refused_before_anything_is_removed(
+    damaged: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "precious").mkdir()
+    catalog = damaged / "checkpoints/catalog.json"
+    catalog.write_text(catalog.read_text().replace('"step_000000150"', '"../../precious"'))
+    with pytest.raises(DamagedError, match=r"catalog\.json: is no catalog of checkpoints: it lists '\.\./"):
+        resume(damaged)
+    assert (tmp_path / "precious").exists()
