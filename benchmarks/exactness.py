@@ -185,6 +185,8 @@ in a fresh process, and played on: {MODES["steps"].steps_on} steps with the trac
 step shows its last two frames, and {MODES["frames"].steps_on} with a frame skip of 1, where every frame is
 seen. Exact: from every point every frame, reward and flag, and the state at the end, are those of the process
 that was never interrupted. Episodes end after {EPISODE_FRAMES:,} frames, so that resets are among the steps.
+In the JSON a step that is the last one means that all that was shown was the same and the state at the end
+was not.
 
 **{len(results) - len(inexact)} of {len(results)} games are exact.** Of the others
 ({", ".join(inexact) or "none"}) `dqn resume`, `dqn verify` and `dqn doctor` say that a resumed run may differ
@@ -204,7 +206,7 @@ def package_table(results: Sequence[Result]) -> str:
     )
     return (
         "# Games that do not go on exactly after a restore, and from how many of the points tried they did.\n"
-        "# Made by benchmarks/exactness.py, docs/exactness.md has every game.\n"
+        "# Made by benchmarks/exactness.py; docs/exactness.md has every game.\n"
         f'ale_py = "{version("ale-py")}"\n\n[games]\n{games}'
     )
 
