@@ -9,8 +9,9 @@ import os
 import secrets
 import shlex
 import shutil
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -35,6 +36,8 @@ _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
 _CHECKPOINTS = "checkpoints"
 _LOCK = ".lock"
+_LOCK_TRIES = 25
+_LOCK_PAUSE_SECONDS = 0.02
 
 
 def default_run_dir(name: str, seed: int, root: Path = Path("outputs")) -> Path:
@@ -194,10 +197,13 @@ class RunDirectory:
             yield
 
     def _lock(self, file: IO[Any], kind: int) -> None:
-        try:
-            fcntl.flock(file, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{self.path} is being run by another process; wait for it, or end it") from None
+        # A process that was killed may leave a child for an instant, which holds the lock until it is gone too.
+        for _ in range(_LOCK_TRIES):
+            with suppress(BlockingIOError):
+                fcntl.flock(file, kind | fcntl.LOCK_NB)
+                return
+            time.sleep(_LOCK_PAUSE_SECONDS)
+        raise UserError(f"{self.path} is being run by another process; wait for it, or end it")
 
     def read_provenance(self) -> dict[str, Any]:
         """Return what the run came from; `DamagedError` if the file holds no such thing."""

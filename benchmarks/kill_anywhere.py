@@ -109,7 +109,7 @@ def main() -> None:
     began = time.monotonic()
     with ThreadPoolExecutor(arguments.at_once) as pool:
         groups = pool.map(
-            partial(results_of, until=began + 60 * arguments.minutes), product((8, 1), "BA", GAMES)
+            partial(results_of, until=began + 60 * arguments.minutes), product((1, 8), "AB", GAMES)
         )
         found = [result for group in groups for result in group]
     kills = [kill for result in found for kill in result["kills"]]
