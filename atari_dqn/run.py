@@ -197,7 +197,7 @@ class RunDirectory:
             yield
 
     def _lock(self, file: IO[Any], kind: int) -> None:
-        # A process that was killed may leave a child for an instant, which holds the lock until it is gone too.
+        # A killed process may leave a child for an instant, which holds the lock until it is gone too.
         for _ in range(_LOCK_TRIES):
             with suppress(BlockingIOError):
                 fcntl.flock(file, kind | fcntl.LOCK_NB)
