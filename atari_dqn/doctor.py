@@ -13,8 +13,11 @@ from typing import Literal
 from atari_dqn.envs.exactness import exactness
 from atari_dqn.hardware import Hardware, find_hardware
 from atari_dqn.human import size
+from atari_dqn.plan import Plan, make_plan
 from atari_dqn.provenance import versions
 from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
+from atari_dqn.spec.keys import build
+from atari_dqn.spec.tracks import load_track
 
 Status = Literal["ok", "warn", "fail"]
 """`fail`: training cannot start. `warn`: it can, and something is slower or smaller than it should be."""
@@ -22,10 +25,8 @@ Status = Literal["ok", "warn", "fail"]
 _COLUMNS = 80
 _MIN_SHARED_MEMORY_BYTES = 64 * 10**6
 """What Docker gives a container unless it is asked for more."""
-_TRACK_REPLAY_BYTES = 7.6e9
-"""RAM of a run with the paper's replay of a million transitions."""
-_TRACK_DISK_BYTES = 21.4e9
-"""Disk of such a run: the newest checkpoint, the best one, and one being written."""
+_MOST_ACTIONS = 18
+"""Of the console's controller."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +94,9 @@ def _check_lines(check: Check, name_width: int) -> list[str]:
 
 def _checks(hardware: Hardware) -> Iterator[Check]:
     yield _cpu_check(hardware)
-    yield _memory_check(hardware)
-    yield _disk_check(hardware)
+    paper = _paper_plan(hardware)
+    yield _memory_check(hardware, paper)
+    yield _disk_check(hardware, paper)
     yield _shared_memory_check(hardware)
     yield _version_check()
     yield from (_guarded(name, probe) for name, probe in _PROBES)
@@ -116,19 +118,25 @@ def _cpu_check(hardware: Hardware) -> Check:
     return Check(name="CPU", status="ok", text=f"{hardware.cpu_model}; {cores}; {flags}")
 
 
-def _memory_check(hardware: Hardware) -> Check:
+def _paper_plan(hardware: Hardware) -> Plan:
+    """Return what the paper's run needs on a CPU, with its replay of a million transitions."""
+    spec = build({**load_track("A"), "game": "pong", "seed": 1})
+    return make_plan(spec, num_actions=_MOST_ACTIONS, device="cpu", hardware=hardware)
+
+
+def _memory_check(hardware: Hardware, paper: Plan) -> Check:
     text = f"{size(hardware.memory_available_bytes)} of {size(hardware.memory_bytes)} free"
-    if hardware.memory_available_bytes >= _TRACK_REPLAY_BYTES:
+    if hardware.memory_available_bytes >= paper.bytes("ram"):
         return Check(name="RAM", status="ok", text=text)
-    remedy = f"the paper's replay needs {size(_TRACK_REPLAY_BYTES)} in all: lower replay.capacity_steps"
+    remedy = f"the paper's replay needs {size(paper.bytes('ram'))} in all: lower replay.capacity_steps"
     return Check(name="RAM", status="warn", text=text, remedy=remedy)
 
 
-def _disk_check(hardware: Hardware) -> Check:
+def _disk_check(hardware: Hardware, paper: Plan) -> Check:
     text = f"{size(hardware.disk_free_bytes)} free"
-    if hardware.disk_free_bytes >= _TRACK_DISK_BYTES:
+    if hardware.disk_free_bytes >= paper.bytes("disk"):
         return Check(name="disk", status="ok", text=text)
-    remedy = f"checkpoints of the paper's run need {size(_TRACK_DISK_BYTES)}: lower replay.capacity_steps"
+    remedy = f"checkpoints of the paper's run need {size(paper.bytes('disk'))}: lower replay.capacity_steps"
     return Check(name="disk", status="warn", text=text, remedy=remedy)
 
 

@@ -14,7 +14,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from atari_dqn.errors import UserError
 from atari_dqn.files import prepare_folder, unused
 from atari_dqn.record.recording import Look, Recording, load_recording, save_recording
-from atari_dqn.record.render import render
 from atari_dqn.record.video import refuse_existing_video, require_encoder
 from atari_dqn.spec.protocols import ProtocolName
 
@@ -82,6 +81,8 @@ def _replay(path: Path, output: Path | None) -> None:
 
 
 def _render(recording: Recording, video: Path) -> None:
+    from atari_dqn.record.render import render  # draws with packages of the extra `record`
+
     with _progress() as on_progress:
         render(recording, video, on_progress=lambda done, total: on_progress("video", done, total))
     typer.echo(_text(recording, video))

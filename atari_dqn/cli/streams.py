@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
+
+_OF_A_STREAM = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What writing to a pipe, a terminal or a file that stands for one can meet."""
 
 
 def show_what_can_be_shown() -> None:
@@ -16,7 +20,7 @@ def show_what_can_be_shown() -> None:
 
 def leave_stdout(error: OSError) -> None:
     """End after output that nobody reads, which is no fault, or that cannot be written, which is one."""
-    if error.filename is not None:
+    if error.filename is not None or error.errno not in _OF_A_STREAM:
         raise error
     # Or the last flush of the interpreter would fail too.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import multiprocessing
+import os
 import select
 import signal
 from collections.abc import Iterator
@@ -88,6 +89,18 @@ def split_lanes(num_lanes: int, workers: int) -> list[range]:
 
 
 @contextmanager
+def _within_limits(workers: int) -> Iterator[None]:
+    """Turn a system's refusal of another process, pipe or mapping into the `UserError` that names the key."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot start {workers} worker processes: {os.strerror(error.errno or 0).lower()}; "
+            "lower system.workers, or raise the limit (ulimit -a shows it)"
+        ) from error
+
+
+@contextmanager
 def _interrupts_blocked() -> Iterator[None]:
     """Hold SIGINT back, so that a process started here is born deaf to it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -130,11 +143,12 @@ class WorkerPool:
         self._poll = select.poll()
         # at exit, the interpreter waits for children; these would wait for it
         atexit.register(self.close)
+        memory = SharedMemory(shared_frames, shared_actions, shared_seconds)
         try:
-            for index, lanes in enumerate(split_lanes(num_lanes, workers)):
-                memory = SharedMemory(shared_frames, shared_actions, shared_seconds)
-                arguments = (build_shard, index, lanes, num_lanes, memory)
-                self._watch(_start(context, index, lanes, arguments))
+            with _within_limits(workers):
+                for index, lanes in enumerate(split_lanes(num_lanes, workers)):
+                    arguments = (build_shard, index, lanes, num_lanes, memory)
+                    self._watch(_start(context, index, lanes, arguments))
             self._busy = True
             self._info: GameInfo = self._gather()[0]
         except BaseException:

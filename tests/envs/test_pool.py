@@ -1,5 +1,6 @@
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -39,6 +40,17 @@ def pool(lanes_of) -> WorkerPool:
 
 def workers_of(pool: WorkerPool) -> list[multiprocessing.Process]:
     return sorted(multiprocessing.active_children(), key=lambda process: process.name)
+
+
+def test_more_workers_than_the_system_allows_is_an_error_that_names_the_key(lanes_of):
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 8, allowed[1]))
+    try:
+        with pytest.raises(UserError, match=r"too many open files; lower system\.workers"):
+            lanes_of(game="catch", env=CATCH, num_lanes=16, workers=16)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
+    assert multiprocessing.active_children() == []
 
 
 def kill(process: multiprocessing.Process) -> None:

@@ -49,7 +49,7 @@ def test_old_gpu_keeps_to_fp32(laptop: Hardware, gpu: Gpu) -> None:
     ("change", "remedy"),
     [
         ({"memory_available_bytes": 4 * GB}, "lower replay.capacity_steps"),
-        ({"disk_free_bytes": GB}, "lower replay.capacity_steps"),
+        ({"disk_free_bytes": GB // 2}, "lower replay.capacity_steps"),
         ({"shared_memory_free_bytes": 64 * 10**6}, "--shm-size"),
     ],
 )
@@ -57,6 +57,12 @@ def test_shortage_is_listed_with_its_remedy(
     monkeypatch: pytest.MonkeyPatch, laptop: Hardware, change: dict[str, int], remedy: str
 ) -> None:
     assert remedy in " ".join(found_on(monkeypatch, replace(laptop, **change)).split())  # type: ignore[arg-type]
+
+
+def test_disk_that_the_plan_of_the_papers_run_fits_on_is_enough(
+    monkeypatch: pytest.MonkeyPatch, laptop: Hardware
+) -> None:
+    assert "ok    disk           1.00 GB free" in found_on(monkeypatch, replace(laptop, disk_free_bytes=GB))
 
 
 @pytest.mark.parametrize("module", ["torch", "cv2", "ale_py.roms"])
@@ -74,6 +80,6 @@ def test_package_that_does_not_load_is_a_finding(monkeypatch: pytest.MonkeyPatch
 
 def test_text_stays_within_80_columns(monkeypatch: pytest.MonkeyPatch, laptop: Hardware, gpu: Gpu) -> None:
     poor = replace(
-        laptop, memory_available_bytes=GB, disk_free_bytes=GB, shared_memory_free_bytes=GB, gpus=(gpu,)
+        laptop, memory_available_bytes=GB, disk_free_bytes=GB // 2, shared_memory_free_bytes=GB, gpus=(gpu,)
     )
     assert max(len(line) for line in found_on(monkeypatch, poor).splitlines()) <= 80

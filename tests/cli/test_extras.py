@@ -1,0 +1,33 @@
+"""What is installed with an extra is missed only by the command that needs it, and missed in words."""
+
+import subprocess
+import sys
+
+EXTRAS = ("PIL", "av", "matplotlib", "tensorboard", "wandb")
+
+WITHOUT_EXTRAS = f"""
+import sys
+sys.modules.update(dict.fromkeys({EXTRAS!r}))  # None: importing it fails
+"""
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS + code], capture_output=True, text=True, check=False
+    )
+
+
+def test_every_module_of_the_command_line_loads_without_extras() -> None:
+    done = python(
+        "import importlib, pkgutil, atari_dqn.cli\n"
+        "for module in pkgutil.iter_modules(atari_dqn.cli.__path__, 'atari_dqn.cli.'):\n"
+        "    importlib.import_module(module.name)\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_record_without_its_extra_says_what_to_install() -> None:
+    done = python("sys.argv = ['dqn', 'record', 'outputs/run']\nfrom atari_dqn.cli import main\nmain()\n")
+    assert done.returncode == 2
+    assert "atari-dqn[record]" in done.stderr
+    assert "Traceback" not in done.stderr
