@@ -26,9 +26,19 @@ def test_relative_links_lead_somewhere(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-def test_rows_of_deviations_are_numbered_in_order():
-    rows = re.findall(r"^\| D(\d+) \|", (ROOT / "docs" / "deviations.md").read_text(), flags=re.MULTILINE)
+@pytest.mark.parametrize("table", ["D", "B"])
+def test_rows_of_deviations_are_numbered_in_order(table):
+    page = (ROOT / "docs" / "deviations.md").read_text()
+    rows = re.findall(rf"^\| {table}(\d+) \|", page, flags=re.MULTILINE)
+    assert rows
     assert [int(row) for row in rows] == list(range(1, len(rows) + 1))
+
+
+def test_decisions_have_numbers_of_their_own_which_they_begin_with():
+    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    numbers = [page.name[:4] for page in pages]
+    assert len(set(numbers)) == len(pages)
+    assert [page.read_text()[:7] for page in pages] == [f"# {number}:" for number in numbers]
 
 
 def test_pages_that_the_code_cites_exist():

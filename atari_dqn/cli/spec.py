@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from atari_dqn.cli.options import SetOption
+
+if TYPE_CHECKING:
+    from atari_dqn.spec.loader import ResolvedSpec
 
 app = typer.Typer(help="Show, check and compare specs.", no_args_is_help=True, rich_markup_mode=None)
 
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A spec, or a run directory.")]
-SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key.")]
 
 
 @app.command()
@@ -54,7 +58,7 @@ def diff(left: SpecArgument, right: SpecArgument) -> None:
     Console().print(table)
 
 
-def _load(path: Path, overrides: list[str] | None):  # type: ignore[no-untyped-def]
+def _load(path: Path, overrides: list[str] | None) -> ResolvedSpec:
     from atari_dqn.files import is_file
     from atari_dqn.spec.loader import load_spec
 

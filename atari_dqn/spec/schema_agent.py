@@ -94,7 +94,7 @@ class Optimizer:
     learning_rate: Annotated[float, MoreThan(0.0), AtMost(FLOAT32_MAX)]
     """Step size."""
     epsilon: Annotated[float, MoreThan(0.0), AtMost(FLOAT32_MAX)]
-    """Added under the root by `deepmind_rmsprop` (0.01), beside it by `adam`."""
+    """Added under the root by `deepmind_rmsprop` (0.01), beside it by `adam` and `torch_rmsprop`."""
     gradient_decay: Annotated[float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")]
     """Decay of the running mean of gradients; the paper's table calls it momentum."""
     squared_gradient_decay: Annotated[

@@ -1,5 +1,6 @@
 """What a user can get wrong: one message, exit code 2, nothing written, no traceback."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.cli import main
+from atari_dqn.cli.streams import leave_stdout
 
 GOOD = 'track = "A"\ngame = "pong"\nseed = 1\n'
 
@@ -129,3 +131,9 @@ def test_output_that_knows_only_ascii_is_no_traceback() -> None:
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"?" in done.stdout
+
+
+def test_only_what_writing_to_a_stream_can_meet_is_told_as_that() -> None:
+    too_many = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    with pytest.raises(OSError, match="Too many open files"):
+        leave_stdout(too_many)

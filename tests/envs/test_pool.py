@@ -44,7 +44,7 @@ def workers_of(pool: WorkerPool) -> list[multiprocessing.Process]:
 
 def test_more_workers_than_the_system_allows_is_an_error_that_names_the_key(lanes_of):
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 8, allowed[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 8, allowed[1]))
     try:
         with pytest.raises(UserError, match=r"too many open files; lower system\.workers"):
             lanes_of(game="catch", env=CATCH, num_lanes=16, workers=16)
