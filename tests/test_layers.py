@@ -22,7 +22,7 @@ LAYERS = (
     {"protocol", "provenance"},
     {"spec", "hardware", "devices", "allocator"},
     {
-        "learning", "minibatch", "statistics", "clock", "rng", "schedule", "registry",
+        "learning", "interrupts", "minibatch", "statistics", "clock", "rng", "schedule", "registry",
         "files", "human", "sizes", "cgroup",
     },
     {"__init__", "types", "errors"},

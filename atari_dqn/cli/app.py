@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 
@@ -37,8 +38,23 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 """Every command by its name, in the order of the help. A command imports what it needs when it runs."""
 
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """Have Ctrl-C end a command in words; typer would end the program in silence."""
+
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except KeyboardInterrupt:
+            print("interrupted; what had been saved before is whole", file=sys.stderr)  # noqa: T201
+            raise typer.Exit(130) from None
+
+    return run
+
+
 for name, command in COMMANDS.items():
-    app.command(name=name)(command)
+    app.command(name=name)(_interruptible(command))
 app.add_typer(spec_commands.app, name="spec")
 
 
@@ -71,8 +87,5 @@ def main() -> None:
     except InterruptedRunError as interruption:
         print("\n".join([str(interruption), *interruption.__notes__]), file=sys.stderr)  # noqa: T201
         sys.exit(interruption.exit_code)
-    except KeyboardInterrupt:
-        print("interrupted; nothing was saved after the last checkpoint", file=sys.stderr)  # noqa: T201
-        sys.exit(130)
     except OSError as error:
         leave_stdout(error)

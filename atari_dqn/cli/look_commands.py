@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from atari_dqn.cli.options import PlainOption
+from atari_dqn.interrupts import interrupts_blocked
 
 
 def doctor() -> None:
     """Say what this machine has, and which settings suit it."""
-    from atari_dqn.cli.doctor import doctor as run
+    with interrupts_blocked():
+        from atari_dqn.cli.doctor import doctor as run
 
     run()
 
@@ -26,6 +28,7 @@ def watch(
     plain: PlainOption = False,
 ) -> None:
     """Show a run as `dqn train` does, from its files alone; several as a table."""
-    from atari_dqn.cli.watch import watch as run
+    with interrupts_blocked():
+        from atari_dqn.cli.watch import watch as run
 
     run(run_dirs, every_seconds=every, once=once, plain=plain)

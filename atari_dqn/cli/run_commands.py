@@ -16,6 +16,7 @@ from atari_dqn.cli.options import (
     SinkOption,
     SpecPath,
 )
+from atari_dqn.interrupts import interrupts_blocked
 
 
 def train(
@@ -31,7 +32,8 @@ def train(
     notify: NotifyOption = None,
 ) -> None:
     """Train an agent as a spec says, into a new run directory."""
-    from atari_dqn.cli.train import train as run
+    with interrupts_blocked():
+        from atari_dqn.cli.train import train as run
 
     run(
         spec,
@@ -62,7 +64,8 @@ def resume(
     notify: NotifyOption = None,
 ) -> None:
     """Continue a run from a checkpoint; log rows after it are cut off, and written again."""
-    from atari_dqn.cli.train import resume as run
+    with interrupts_blocked():
+        from atari_dqn.cli.train import resume as run
 
     run(
         run_dir,
@@ -92,7 +95,8 @@ def verify(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check every file of a run, and that going on from a checkpoint repeats exactly."""
-    from atari_dqn.cli.verify import verify as run
+    with interrupts_blocked():
+        from atari_dqn.cli.verify import verify as run
 
     run(run_dir, checkpoint=checkpoint, frames=frames, device=device, as_json=json)
 
@@ -105,6 +109,7 @@ def bench(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure how fast a spec trains here, where the time goes, and what the hardware could do."""
-    from atari_dqn.cli.bench import bench_spec as run
+    with interrupts_blocked():
+        from atari_dqn.cli.bench import bench_spec as run
 
     run(spec, overrides or [], device=device, seconds=seconds, as_json=json)

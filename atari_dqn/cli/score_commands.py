@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from atari_dqn.cli.options import CheckpointPath, DeviceOption, EvaluationProtocol, RecordingProtocol
+from atari_dqn.interrupts import interrupts_blocked
 
 
 def evaluate(
@@ -28,7 +29,8 @@ def evaluate(
     ] = True,
 ) -> None:
     """Score a checkpoint, and keep the score in its run's directory."""
-    from atari_dqn.cli.evaluate import evaluate as run
+    with interrupts_blocked():
+        from atari_dqn.cli.evaluate import evaluate as run
 
     run(
         path,
@@ -73,10 +75,10 @@ def record(
     device: DeviceOption = "auto",
 ) -> None:
     """Record games of a checkpoint as a video that browsers play."""
-    from atari_dqn.cli.record import Wanted
-    from atari_dqn.cli.record import record as run
+    with interrupts_blocked():
+        from atari_dqn.cli import record as recording
 
-    wanted = Wanted(
+    wanted = recording.Wanted(
         protocol=protocol.value,
         episodes=episodes,
         best_of=best_of,
@@ -85,7 +87,7 @@ def record(
         scale=scale,
         device=device,
     )
-    run(path, output, wanted, replay=replay)
+    recording.record(path, output, wanted, replay=replay)
 
 
 def compare(
@@ -109,7 +111,8 @@ def compare(
     html: Annotated[Path | None, typer.Option(help="Write one page with tables, curves and videos.")] = None,
 ) -> None:
     """Compare runs: statistics over seeds, aggregates over games, published scores beside them."""
-    from atari_dqn.cli.compare import compare_runs as run
+    with interrupts_blocked():
+        from atari_dqn.cli.compare import compare_runs as run
 
     run(
         run_dirs,

@@ -26,6 +26,7 @@ from atari_dqn.envs.buffers import batch_bytes, batch_over
 from atari_dqn.envs.lanes import BuildShard
 from atari_dqn.envs.worker import Command, Outcome, SharedMemory, work
 from atari_dqn.errors import HaltedError, UserError
+from atari_dqn.interrupts import interrupts_blocked
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
 _SILENCE_SECONDS = 60.0
@@ -100,20 +101,10 @@ def _within_limits(workers: int) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Hold SIGINT back, so that a process started here is born deaf to it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _start(context: SpawnContext, index: int, lanes: range, arguments: tuple[Any, ...]) -> _Worker:
     ours, theirs = context.Pipe()
     process = context.Process(target=work, args=(theirs, *arguments), name=f"lanes-{index}", daemon=True)
-    with _interrupts_blocked():
+    with interrupts_blocked():  # a terminal tells the whole group; the parent decides
         process.start()
     theirs.close()
     return _Worker(index=index, lanes=lanes, process=process, pipe=ours)
