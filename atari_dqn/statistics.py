@@ -110,6 +110,20 @@ def improvement(left: Scores, right: Scores, *, resamples: int = RESAMPLES, seed
     return _estimate(np.concatenate(values))
 
 
+def difference(left: Scores, right: Scores, *, resamples: int = RESAMPLES, seed: int = SEED) -> Estimate:
+    """Return by how much `left` is higher on average, its interval from independent resamples.
+
+    f64[N, M], f64[K, M]; the columns are the same games.
+    """
+    values = [(mean(left) - mean(right))[None]]
+    if min(len(left), len(right)) > 1:
+        rng = np.random.default_rng(seed)
+        for count in _chunks(resamples, max(left.size, right.size)):
+            ours, theirs = _drawn_in_turn(rng, left, right, count)
+            values.append(mean(_resampled(left, ours)) - mean(_resampled(right, theirs)))
+    return _estimate(np.concatenate(values))
+
+
 def _estimate(values: Scores) -> Estimate:
     """Return the first value with the interval of the others, if there are any."""
     if len(values) == 1:

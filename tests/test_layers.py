@@ -13,7 +13,7 @@ import atari_dqn
 PACKAGE = Path(atari_dqn.__file__).parent
 LAYERS = (
     {"cli"},
-    {"verify", "bench"},
+    {"verify", "bench", "dashboard"},
     {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},
     {"frozen", "recorder"},
     {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison", "following"},

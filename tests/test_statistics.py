@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from atari_dqn import statistics
-from atari_dqn.statistics import estimates, improvement, iqm, mean, median, median_run, optimality_gap
+from atari_dqn.statistics import (
+    difference,
+    estimates,
+    improvement,
+    iqm,
+    mean,
+    median,
+    median_run,
+    optimality_gap,
+)
 
 RLIABLE = json.loads(Path(__file__).with_name("rliable.json").read_text())
 """What rliable itself made of these scores: scripts/rliable_results.py."""
@@ -65,3 +74,14 @@ def test_ties_are_half_an_improvement():
 def test_human_play_leaves_no_gap_and_random_play_all_of_it():
     assert optimality_gap(np.array([[1.5, 1.0]])) == 0.0
     assert optimality_gap(np.array([[0.0, 0.0]])) == 1.0
+
+
+def test_difference_is_that_of_the_means_with_an_interval():
+    found = difference(np.array([[10.0], [12.0]]), np.array([[-5.0], [-3.0]]))
+    assert found.value == 15.0
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == (13.0, 17.0)
+
+
+def test_difference_from_a_single_run_has_no_interval():
+    assert difference(np.array([[1.0]]), np.array([[0.0], [2.0]])).interval is None

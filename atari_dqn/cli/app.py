@@ -34,6 +34,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "verify": run_commands.verify,
     "bench": run_commands.bench,
     "watch": look_commands.watch,
+    "dashboard": look_commands.dashboard,
     "doctor": look_commands.doctor,
 }
 """Every command by its name, in the order of the help. A command imports what it needs when it runs."""

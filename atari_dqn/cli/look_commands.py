@@ -1,4 +1,4 @@
-"""Commands that look, and change nothing: `watch`, `doctor`."""
+"""Commands that look, and change nothing: `watch`, `dashboard`, `doctor`."""
 
 from __future__ import annotations
 
@@ -32,3 +32,19 @@ def watch(
         from atari_dqn.cli.watch import watch as run
 
     run(run_dirs, every_seconds=every, once=once, plain=plain)
+
+
+def dashboard(
+    root: Annotated[Path, typer.Argument(metavar="[ROOT]", help="A folder of runs.")] = Path("outputs"),
+    host: Annotated[
+        str, typer.Option(help="The address to serve on; other machines need the token that is printed.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="The port to serve on.")] = 8642,
+    token: Annotated[
+        str | None, typer.Option(envvar="DQN_TOKEN", help="Ask for this token. Default: on loopback, none.")
+    ] = None,
+) -> None:
+    """Show every run below a folder in a browser: curves, videos, comparisons, differences, live."""
+    from atari_dqn.cli.dashboard import dashboard as run
+
+    run(root, host=host, port=port, token=token)

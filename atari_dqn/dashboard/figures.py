@@ -1,0 +1,84 @@
+"""Plotly figures as plain data. Every text in them is escaped: Plotly reads HTML in names and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from atari_dqn.dashboard.series import Values
+from atari_dqn.report.palette import COLOURS
+
+Figure = dict[str, Any]
+Trace = dict[str, Any]
+
+
+def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "") -> Figure:
+    """Return a figure of these traces with named axes."""
+    axis = {"gridcolor": "rgba(128,128,128,.2)", "zerolinecolor": "rgba(128,128,128,.4)"}
+    return {
+        "data": list(traces),
+        "layout": {
+            "title": {"text": escape(title), "font": {"size": 15}, "x": 0.01},
+            "xaxis": {"title": {"text": escape(x)}, **axis},
+            "yaxis": {"title": {"text": escape(y)}, **axis},
+            "margin": {"l": 60, "r": 16, "t": 36 if title else 12, "b": 48},
+            "legend": {"orientation": "h", "y": -0.2},
+            "hovermode": "x unified",
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"color": "#667"},
+        },
+        "config": {"displaylogo": False, "responsive": True},
+    }
+
+
+def line(x: Values, y: Values, *, name: str, place: int = 0, dash: str = "solid") -> Trace:
+    """Return a line; `place` chooses its colour."""
+    return {
+        "type": "scatter",
+        "mode": "lines" if len(x) > 1 else "markers",
+        "x": x.tolist(),
+        "y": y.tolist(),
+        "name": escape(name),
+        "line": {"color": colour(place), "width": 1.6, "dash": dash},
+    }
+
+
+def shaded(x: Values, low: Values, high: Values, *, place: int = 0) -> Trace:
+    """Return the area between two lines."""
+    red, green, blue = (int(colour(place)[at : at + 2], 16) for at in (1, 3, 5))
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [*x.tolist(), *x[::-1].tolist()],
+        "y": [*high.tolist(), *low[::-1].tolist()],
+        "fill": "toself",
+        "fillcolor": f"rgba({red},{green},{blue},.18)",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def bars(
+    names: Sequence[str], values: Sequence[float], lows: Sequence[float], highs: Sequence[float]
+) -> Trace:
+    """Return bars with intervals; an interval that is the value itself is not drawn."""
+    return {
+        "type": "bar",
+        "x": [escape(name) for name in names],
+        "y": list(values),
+        "marker": {"color": [colour(place) for place in range(len(names))]},
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [high - value for high, value in zip(highs, values, strict=True)],
+            "arrayminus": [value - low for low, value in zip(lows, values, strict=True)],
+        },
+    }
+
+
+def colour(place: int) -> str:
+    """Return the colour of the line at a place."""
+    return COLOURS[place % len(COLOURS)]

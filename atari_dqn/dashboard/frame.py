@@ -1,0 +1,68 @@
+"""What every page has: the way to the others, and what cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from nicegui import ui
+
+from atari_dqn.dashboard.library import Library, RunEntry
+
+PAGES = {
+    "/": "Curves",
+    "/live": "Live",
+    "/videos": "Videos",
+    "/games": "Games",
+    "/ablations": "Ablations",
+    "/diff": "Config diff",
+    "/replay": "Replay",
+}
+DEFAULT_RUNS = 8
+"""Runs that a page shows until others are chosen."""
+
+
+@contextmanager
+def frame(library: Library, address: str) -> Iterator[list[RunEntry]]:
+    """Draw the head of a page and yield the readable runs; unreadable ones are named at its end."""
+    ui.dark_mode(value=None)
+    runs = library.runs()
+    readable = [run for run in runs if not run.unreadable]
+    with ui.header().classes("items-center bg-slate-800 gap-1 py-2"):
+        ui.label("dqn").classes("font-bold text-lg mr-4")
+        for target, title in PAGES.items():
+            marked = "underline font-bold" if target == address else "no-underline opacity-80"
+            ui.link(title, target).classes(f"text-white px-2 {marked}")
+        ui.space()
+        ui.label(f"{len(readable)} runs").classes("opacity-70 text-sm")
+    with ui.column().classes("w-full max-w-screen-xl mx-auto p-2 gap-3"):
+        if readable:
+            yield readable
+        else:
+            ui.label(f"No runs below {library.root}. `dqn train` makes them.").classes("text-lg")
+            yield []
+        for run in runs:
+            if run.unreadable:
+                ui.label(f"unreadable: {run.name}: {run.unreadable}").classes(
+                    "text-red-600 text-sm unreadable"
+                )
+
+
+def run_select(runs: list[RunEntry], *, chosen: int = DEFAULT_RUNS, label: str = "runs") -> ui.select:
+    """Return a field in which several runs are chosen by name."""
+    names = [run.name for run in runs]
+    field = ui.select(names, multiple=True, value=names[:chosen], label=label, with_input=True)
+    return field.classes("grow min-w-64").props("use-chips dense")
+
+
+def one_run(runs: list[RunEntry]) -> ui.select:
+    """Return a field in which one run is chosen by name."""
+    names = [run.name for run in runs]
+    return ui.select(names, value=names[0] if names else None, label="run").classes("min-w-96").props("dense")
+
+
+def by_name(runs: list[RunEntry], names: list[str] | str | None) -> list[RunEntry]:
+    """Return the runs with these names, in their order."""
+    wanted = [names] if isinstance(names, str) else names or []
+    found = {run.name: run for run in runs}
+    return [found[name] for name in wanted if name in found]

@@ -1,0 +1,85 @@
+"""Who may ask the dashboard: those on this machine, or those who know the token."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+COOKIE = "dqn_token"
+_LOCAL_NAMES = {"localhost", "127.0.0.1", "::1"}
+_REFUSAL = b"Refused. Open the address that dqn dashboard printed, with its token.\n"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Guard:
+    """Lets requests and sockets through to `app` that may ask.
+
+    Without a token these are requests to a local name: a page of elsewhere, whose name was made to lead here,
+    is refused. With one, the token must be in the address (`?token=…`, remembered in a cookie) or the cookie.
+    A socket must come from a page of the same host.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None) -> None:
+        self._app, self._token = app, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        if scope["type"] == "lifespan" or self._allowed(scope):
+            await self._app(scope, receive, self._remembering(scope, send))
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            headers = [(b"content-type", b"text/plain; charset=utf-8")]
+            await send({"type": "http.response.start", "status": 403, "headers": headers})
+            await send({"type": "http.response.body", "body": _REFUSAL})
+
+    def _allowed(self, scope: Scope) -> bool:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+            return False
+        if self._token is None:
+            return urlsplit(f"//{headers.get('host', '')}").hostname in _LOCAL_NAMES
+        offered = (_query_token(scope), _cookie_token(headers.get("cookie", "")))
+        return any(hmac.compare_digest(each.encode(), self._token.encode()) for each in offered if each)
+
+    def _remembering(self, scope: Scope, send: Send) -> Send:
+        """Return a `send` that sets the cookie where the token came in the address."""
+        if scope["type"] != "http" or self._token is None or _query_token(scope) != self._token:
+            return send
+        cookie = f"{COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/".encode()
+
+        async def with_cookie(message):  # type: ignore[no-untyped-def]
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"set-cookie", cookie)]
+            await send(message)
+
+        return with_cookie
+
+
+def _query_token(scope: Scope) -> str:
+    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    return str(query.get("token", [""])[0])
+
+
+def _cookie_token(header: str) -> str:
+    try:
+        cookies = SimpleCookie(header)
+    except CookieError:
+        return ""
+    return cookies[COOKIE].value if COOKIE in cookies else ""

@@ -1,0 +1,161 @@
+"""The runs below a root: found, described, and named where they cannot be read. Nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.spec.keys import Scalar
+
+_MARK = "spec.toml"
+_NEVER_ENTERED = {"checkpoints", "diagnostics", "evaluations", "videos", "tensorboard", "wandb", "parquet"}
+_MAX_DEPTH = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEntry:
+    """A run below the root."""
+
+    name: str
+    """Its path from the root."""
+    path: Path
+    values: Mapping[str, Scalar] = field(default_factory=dict)
+    """The complete spec, by dotted key."""
+    track_label: str = "?"
+    deviations: tuple[str, ...] = ()
+    unreadable: str = ""
+    """Why it cannot be read; empty where it can."""
+
+    @property
+    def game(self) -> str:
+        """Which game it plays."""
+        return str(self.values.get("game", "?"))
+
+    @property
+    def seed(self) -> int:
+        """Which seed it has."""
+        seed = self.values.get("seed", -1)
+        return seed if isinstance(seed, int) else -1
+
+    @property
+    def method(self) -> tuple[tuple[str, Scalar], ...]:
+        """Everything of its spec but the seed: runs with the same are seeds of one another."""
+        return tuple(sorted((key, value) for key, value in self.values.items() if key != "seed"))
+
+    @property
+    def written(self) -> float:
+        """When a table was last written, as a time stamp; 0 where there is none."""
+        try:
+            return (self.path / "update_log.csv").stat().st_mtime
+        except OSError:
+            return 0.0
+
+
+class Library:
+    """The runs below `root`, which may itself be a link."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+
+    def runs(self) -> list[RunEntry]:
+        """Return every run, readable or not, those written last first."""
+        return sorted(self._entries(), key=lambda run: (-run.written, run.name))
+
+    def readable(self) -> list[RunEntry]:
+        """Return the runs that can be shown."""
+        return [run for run in self.runs() if not run.unreadable]
+
+    def inside(self, relative: str) -> Path | None:
+        """Return the file that a path from the root leads to; None where that is no file or lies outside.
+
+        Links are followed before it is decided where something lies.
+        """
+        try:
+            path = (self.root / relative).resolve()
+            return path if path.is_relative_to(self.root) and path.is_file() else None
+        except (OSError, ValueError, RuntimeError):  # unreadable, a NUL in it, links in a circle
+            return None
+
+    def relative(self, path: Path) -> str:
+        """Return a path from the root, as `inside` takes it."""
+        return path.relative_to(self.root).as_posix()
+
+    def _entries(self) -> Iterator[RunEntry]:
+        for folder, depth in self._folders():
+            if self._leads_out(folder):
+                yield self._unreadable(folder, "a link that leads out of the root; it is not followed")
+            elif (folder / _MARK).exists() and depth:
+                yield self._entry(folder)
+
+    def _folders(self) -> Iterator[tuple[Path, int]]:
+        """Yield folders with their depth, each once however many links lead to it."""
+        waiting, seen = [(self.root, 0)], set()
+        while waiting:
+            folder, depth = waiting.pop()
+            if (place := os.path.realpath(folder)) in seen:
+                continue
+            seen.add(place)
+            yield folder, depth
+            if (
+                depth < _MAX_DEPTH
+                and not (depth and (folder / _MARK).exists())
+                and not self._leads_out(folder)
+            ):
+                waiting += [(child, depth + 1) for child in _children(folder)]
+
+    def _leads_out(self, folder: Path) -> bool:
+        return folder.is_symlink() and not folder.resolve().is_relative_to(self.root)
+
+    def _entry(self, folder: Path) -> RunEntry:
+        try:
+            values, track = _described(folder, (folder / _MARK).stat().st_mtime_ns)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            return self._unreadable(folder, " ".join(str(error).split()) or type(error).__name__)
+        return RunEntry(
+            name=self.relative(folder),
+            path=folder,
+            values=values,
+            track_label=str(track.get("label", values.get("track", "?"))),
+            deviations=tuple(str(key) for key in track.get("deviations", ())),
+        )
+
+    def _unreadable(self, folder: Path, reason: str) -> RunEntry:
+        return RunEntry(name=self.relative(folder), path=folder, unreadable=reason)
+
+
+@lru_cache(maxsize=4096)
+def _described(folder: Path, _changed: int) -> tuple[dict[str, Scalar], dict[str, Any]]:
+    """Return a run's spec by dotted key, and what its provenance says of its track."""
+    spec = tomllib.loads((folder / _MARK).read_text(encoding="utf-8"))
+    values: dict[str, Scalar] = {}
+    for name, value in spec.items():
+        values |= (
+            {f"{name}.{key}": item for key, item in value.items()}
+            if isinstance(value, dict)
+            else {name: value}
+        )
+    missing = {"game", "seed", "track"} - values.keys()
+    if missing:
+        raise ValueError(f"{_MARK} has no {', '.join(sorted(missing))}")
+    provenance = json.loads((folder / "provenance.json").read_bytes())
+    return values, dict(provenance.get("track") or {})
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as found:
+            inner = [entry for entry in found if entry.is_dir() and _may_hold_runs(entry.name)]
+            # Links are looked at last, so that a run has the name of its own folder.
+            return [Path(entry.path) for entry in sorted(inner, key=os.DirEntry.is_symlink, reverse=True)]
+    except OSError:
+        return []
+
+
+def _may_hold_runs(name: str) -> bool:
+    return not name.startswith(".") and name not in _NEVER_ENTERED

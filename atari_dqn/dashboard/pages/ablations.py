@@ -1,0 +1,103 @@
+"""Ablation comparator: the ladder of toggles, and what each step adds, with its interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+from nicegui import ui
+
+from atari_dqn.comparison.compare import GroupResult
+from atari_dqn.dashboard.figures import Figure, bars, figure
+from atari_dqn.dashboard.frame import frame
+from atari_dqn.dashboard.library import Library, RunEntry
+from atari_dqn.dashboard.pages.compared import compared, told
+from atari_dqn.dashboard.pages.games import table
+from atari_dqn.statistics import Scores, difference
+
+_TITLES = ("step", "toggles", "n", "score", "increment over the step before")
+
+
+def ablations_page(library: Library) -> None:
+    """Draw the page."""
+    with frame(library, "/ablations") as runs:
+        if not runs:
+            return
+        ladders = sorted({(run.game, run.track_label) for run in runs})
+        titles = {f"{game}, track {label}": (game, label) for game, label in ladders}
+        largest = Counter((run.game, run.track_label) for run in runs).most_common(1)[0][0]
+        first = next(title for title, ladder in titles.items() if ladder == largest)
+        chosen = ui.select(list(titles), value=first, label="game and track").classes("w-64").props("dense")
+        ui.label(
+            "A rung is all seeds of one spec. A step whose interval spans 0 is not shown to help. "
+            "Intervals are 95 % bootstrap percentiles over seeds; one seed has none."
+        ).classes("text-sm opacity-80")
+        place = ui.column().classes("w-full")
+        chosen.on_value_change(lambda: _show(place, runs, *titles[chosen.value]))
+        _show(place, runs, *titles[first])
+
+
+def _show(place: ui.column, runs: list[RunEntry], game: str, track_label: str) -> None:
+    place.clear()
+    of_track = [run for run in runs if (run.game, run.track_label) == (game, track_label)]
+    comparison, faults = compared(of_track)
+    ladder = rungs(comparison.results) if comparison else []
+    with place:
+        if ladder:
+            ui.plotly(_figure(ladder)).classes("w-full h-96")
+            table(ladder_rows(ladder), _TITLES).classes("w-full ladder")
+        else:
+            ui.label("No such run has a final evaluation yet.")
+        for fault in faults:
+            ui.label(f"left out: {fault}").classes("text-sm text-red-600")
+
+
+def _figure(ladder: list[GroupResult]) -> Figure:
+    estimates = [rung.last.estimates["mean"] for rung in ladder]
+    drawn = bars(
+        [rung.group.method.label for rung in ladder],
+        [each.value for each in estimates],
+        [each.interval.low if each.interval else each.value for each in estimates],
+        [each.interval.high if each.interval else each.value for each in estimates],
+    )
+    return figure([drawn], x="", y="mean score", title=ladder[0].group.game)
+
+
+def rungs(results: tuple[GroupResult, ...]) -> list[GroupResult]:
+    """Return the groups that have a score, those with fewer toggles first."""
+    return sorted((each for each in results if each.last.n), key=lambda each: len(toggles_on(each)))
+
+
+def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
+    """Return a row for each rung; the first has nothing to be an increment over."""
+    increments = ["–"] + [
+        told(difference(_scores(above), _scores(below))) for below, above in pairwise(ladder)
+    ]
+    return [
+        [
+            f"{rung.group.method.label} {rung.group.method.track_label}",
+            ", ".join(toggles_on(rung)) or "none",
+            str(rung.last.n),
+            told(rung.last.estimates["mean"]),
+            increment,
+        ]
+        for rung, increment in zip(ladder, increments, strict=True)
+    ]
+
+
+def toggles_on(result: GroupResult) -> list[str]:
+    """Return the toggles of a group that are not at their plainest."""
+    values = result.group.runs[0].values
+    named = {
+        key.removeprefix("toggles."): value for key, value in values.items() if key.startswith("toggles.")
+    }
+    return [
+        name if value is True else f"{name} = {value}"
+        for name, value in named.items()
+        if value not in (False, 1, "none", "off") or value is True
+    ]
+
+
+def _scores(result: GroupResult) -> Scores:
+    return np.array([[value] for value in result.last.values])

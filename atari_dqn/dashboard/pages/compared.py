@@ -1,0 +1,56 @@
+"""Comparisons of runs some of which may be unreadable, and how the pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from atari_dqn.comparison.compare import Comparison, GroupResult, compare
+from atari_dqn.comparison.load import load_runs
+from atari_dqn.dashboard.figures import Figure, figure, line, shaded
+from atari_dqn.dashboard.library import RunEntry
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.human import score
+from atari_dqn.reference.tables import DEFAULT_HUMAN_TABLE
+from atari_dqn.report.curves import group_curves, published_curves
+from atari_dqn.statistics import Estimate
+
+
+def compared(runs: Sequence[RunEntry]) -> tuple[Comparison | None, list[str]]:
+    """Return the comparison of those runs that can be compared, and in words why others cannot."""
+    paths, faults = [run.path for run in runs], []
+    try:
+        return compare(paths, human_table=DEFAULT_HUMAN_TABLE), []
+    except (UserError, DamagedError):
+        paths = []
+    for run in runs:
+        try:
+            load_runs([run.path])
+            paths.append(run.path)
+        except (UserError, DamagedError) as error:
+            faults.append(f"{run.name}: {error}")
+    return (compare(paths, human_table=DEFAULT_HUMAN_TABLE) if paths else None), faults
+
+
+def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:
+    """Return the evaluation curves of groups, published ones dotted beside them."""
+    traces = []
+    for place, curve in enumerate(group_curves(results)):
+        frames = curve.frames.astype(np.float64)
+        traces += [
+            shaded(frames, curve.low, curve.high, place=place),
+            line(frames, curve.mean, name=curve.label, place=place),
+        ]
+    for place, published in enumerate(published_curves(results)):
+        frames = published.frames.astype(np.float64)
+        traces.append(line(frames, published.mean, name=published.label, place=place + 3, dash="dot"))
+    return figure(traces, x="emulator frames", y="return of an evaluation", title=title)
+
+
+def told(estimate: Estimate | None) -> str:
+    """Return an estimate with its interval in one cell."""
+    if estimate is None:
+        return "–"
+    interval = estimate.interval
+    return score(estimate.value) + (f" [{score(interval.low)}, {score(interval.high)}]" if interval else "")

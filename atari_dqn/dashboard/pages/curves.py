@@ -1,0 +1,86 @@
+"""Training curves: any metric of any runs, by frames, steps or hours; seeds as lines or as a band."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from nicegui import ui
+
+from atari_dqn.dashboard.figures import Figure, Trace, figure, line, shaded
+from atari_dqn.dashboard.frame import by_name, frame, run_select
+from atari_dqn.dashboard.library import Library, RunEntry
+from atari_dqn.dashboard.series import Axis, Values, band, series, smoothed, thinned
+from atari_dqn.metrics.columns import TABLES
+
+_AXES: dict[Axis, str] = {"frames": "emulator frames", "steps": "agent steps", "hours": "hours"}
+_WORDS = {"word", "hash"}
+_LEFT_OUT = {"step", "env_frames", "lane"}
+METRICS = {
+    f"{table.removesuffix('_log')} · {column.name}": (table, column.name, column.unit)
+    for table in ("update_log", "train_log", "eval_log", "throughput_log", "replay_log")
+    for column in TABLES[table]
+    if column.name not in _LEFT_OUT and column.unit not in _WORDS
+}
+_FIRST = "update · rolling_return"
+
+
+def curves_page(library: Library) -> None:
+    """Draw the page."""
+    with frame(library, "/") as runs:
+        if not runs:
+            return
+        with ui.row().classes("w-full items-center gap-4"):
+            chosen = run_select(runs)
+            metric = ui.select(list(METRICS), value=_FIRST, label="metric").classes("w-64").props("dense")
+            axis = ui.toggle(list(_AXES), value="frames").props("dense")
+            seeds = ui.checkbox("seeds as bands")
+        with ui.row().classes("w-full items-center gap-4"):
+            ui.label("smoothing").classes("text-sm")
+            window = ui.slider(min=1, max=100, value=1).props("label").classes("w-64 smoothing")
+        plot = ui.plotly(_figure(by_name(runs, chosen.value), _FIRST, "frames", 1, in_bands=False))
+        plot.classes("w-full h-[32rem]")
+
+        def redraw() -> None:
+            picked = by_name(runs, chosen.value)
+            plot.update_figure(
+                _figure(picked, metric.value, axis.value, int(window.value), in_bands=seeds.value)
+            )
+
+        for field in (chosen, metric, axis, seeds):
+            field.on_value_change(redraw)
+        window.on("change", redraw)
+
+
+def _figure(runs: list[RunEntry], metric: str, axis: Axis, window: int, *, in_bands: bool) -> Figure:
+    table, column, unit = METRICS[metric]
+    lines = {}
+    for run in runs:
+        x, y = series(run, table, column, axis)
+        if len(x):
+            lines[run.name] = (run, (x, smoothed(y, window)))
+    traces = _bands(lines) if in_bands else _lines(lines)
+    return figure(traces, x=_AXES[axis], y=f"{column} ({unit})")
+
+
+Lines = dict[str, tuple[RunEntry, tuple[Values, Values]]]
+
+
+def _lines(lines: Lines) -> list[Trace]:
+    return [
+        line(*thinned(*data), name=name, place=place) for place, (name, (_, data)) in enumerate(lines.items())
+    ]
+
+
+def _bands(lines: Lines) -> list[Trace]:
+    """Return a mean with its range for each group of seeds."""
+    groups: dict[object, list[tuple[RunEntry, tuple[Values, Values]]]] = defaultdict(list)
+    for run, data in lines.values():
+        groups[run.method].append((run, data))
+    traces: list[Trace] = []
+    for place, members in enumerate(groups.values()):
+        x, mean, low, high = band([data for _, data in members])
+        name = (
+            f"{members[0][0].name} and seeds, n = {len(members)}" if len(members) > 1 else members[0][0].name
+        )
+        traces += [shaded(x, low, high, place=place), line(x, mean, name=name, place=place)]
+    return traces

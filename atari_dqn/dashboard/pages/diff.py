@@ -1,0 +1,77 @@
+"""Config diff: the keys in which runs differ, and nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from nicegui import ui
+
+from atari_dqn.dashboard.frame import by_name, frame, run_select
+from atari_dqn.dashboard.library import Library, RunEntry
+
+ABSENT = "—"
+_FIRST_RUNS = 2
+
+
+def diff_page(library: Library) -> None:
+    """Draw the page."""
+    with frame(library, "/diff") as runs:
+        if not runs:
+            return
+        chosen = run_select(runs, chosen=_FIRST_RUNS)
+        place = ui.column().classes("w-full")
+        chosen.on_value_change(lambda: _show(place, by_name(runs, chosen.value)))
+        _show(place, by_name(runs, chosen.value))
+
+
+def differing(runs: list[RunEntry]) -> dict[str, list[str]]:
+    """Return each differing key with its value in every run, in the order of the first run's spec."""
+    keys = list(dict.fromkeys(key for run in runs for key in run.values))
+    values = {key: [_shown(run, key) for run in runs] for key in keys}
+    return {key: row for key, row in values.items() if len(set(row)) > 1}
+
+
+def _show(place: ui.column, runs: list[RunEntry]) -> None:
+    place.clear()
+    rows = differing(runs)
+    with place:
+        if len(runs) < _FIRST_RUNS:
+            ui.label("Choose two runs or more.")
+        with ui.grid(columns=f"auto repeat({len(runs)}, 1fr)").classes("w-full gap-x-6 gap-y-1 diff"):
+            _head(runs)
+            for key, values in rows.items():
+                _line(key, values)
+        if runs and not rows:
+            ui.label("no difference")
+
+
+def _head(runs: list[RunEntry]) -> None:
+    ui.label("key").classes("font-bold")
+    for run in runs:
+        with ui.column().classes("gap-0"):
+            ui.label(run.name).classes("font-bold break-all")
+            deviates = f": {', '.join(run.deviations)}" if run.deviations else ""
+            ui.label(f"track {run.track_label}{deviates}").classes("text-sm opacity-80")
+
+
+def _line(key: str, values: list[str]) -> None:
+    """Draw a key; values unlike the commonest one are marked, all of them where none is common."""
+    value, times = Counter(values).most_common(1)[0]
+    common = value if times > 1 else None
+    ui.label(key).classes("font-mono")
+    for value in values:
+        mark = "" if value == common else "bg-amber-200 text-black rounded px-1 differs"
+        ui.label(value).classes(f"font-mono {mark}")
+
+
+def _shown(run: RunEntry, key: str) -> str:
+    value = run.values.get(key)
+    if value is None:
+        return ABSENT
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )

@@ -1,0 +1,102 @@
+"""Live: the runs that are in progress, from their files, every few seconds."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+from nicegui import ui
+
+from atari_dqn.dashboard.frame import frame
+from atari_dqn.dashboard.library import Library, RunEntry
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.following.status import SILENT_SECONDS, RunStatus
+from atari_dqn.human import count, duration, measure, score
+from atari_dqn.metrics.events import GATES
+
+_REFRESH_SECONDS = 3.0
+_SHOWN_EVENTS = 8
+_PARTS = ("learn", "emulate", "act", "store", "other")
+_COLOURS = {"ok": "green", "watching": "cyan", "warned": "orange", "tripped": "red"}
+
+
+def live_page(library: Library) -> None:
+    """Draw the page."""
+    followed: dict[Path, RunStatus] = {}
+    with frame(library, "/live") as runs:
+        if not runs:
+            return
+
+        @ui.refreshable
+        def cards() -> None:
+            live = in_progress(runs)
+            if not live:
+                ui.label("No run has written anything in the last ten minutes; the latest one:")
+            for run in live or runs[:1]:
+                _card(run, followed)
+
+        cards()
+        ui.timer(_REFRESH_SECONDS, cards.refresh)
+
+
+def in_progress(runs: list[RunEntry]) -> list[RunEntry]:
+    """Return the runs that have written something of late."""
+    return [run for run in runs if time.time() - run.written < SILENT_SECONDS]
+
+
+def _card(run: RunEntry, followed: dict[Path, RunStatus]) -> None:
+    try:
+        status = followed.setdefault(run.path, RunStatus(run.path))
+        status.look()
+    except (UserError, DamagedError) as error:
+        ui.label(f"{run.name}: {error}").classes("text-red-600")
+        return
+    with ui.card().classes("w-full live-run"):
+        with ui.row().classes("w-full items-baseline"):
+            ui.label(run.name).classes("text-lg font-bold")
+            ui.label(f"track {run.track_label} · seed {run.seed} · {run.game}").classes("opacity-70")
+            ui.space()
+            ui.badge(status.state).props(f"color={'green' if status.state == 'running' else 'grey'}")
+        ui.linear_progress(status.share, show_value=False)
+        ui.label(_progress(status)).classes("progress-line")
+        ui.label(_measured(status))
+        _throughput(status)
+        with ui.row().classes("gap-1"):
+            for gate in GATES:
+                state = status.gates.get(gate, "ok")
+                ui.badge(f"{gate}: {state}").props(f"color={_COLOURS.get(state, 'grey')} outline")
+        for event in status.notices[: -_SHOWN_EVENTS - 1 : -1]:
+            kind = event.kind if hasattr(event, "kind") else f"gate {event.gate} {event.state}"
+            ui.label(f"{count(event.env_frames)}  {kind}: {event.message}").classes("text-sm font-mono")
+
+
+def _progress(status: RunStatus) -> str:
+    left = status.seconds_left
+    ends = "" if math.isnan(left) or status.state != "running" else f", {duration(left)} left"
+    rate = status.frames_per_second
+    speed = "" if math.isnan(rate) else f", {rate:,.0f} frames/s"
+    return f"{status.env_frames:,} of {status.total_frames:,} frames ({status.share:.1%}){speed}{ends}"
+
+
+def _measured(status: RunStatus) -> str:
+    row, evaluation = status.latest.get("update_log", {}), status.latest.get("eval_log", {})
+
+    def number(name: str) -> float:
+        return float(row.get(name, math.nan))
+
+    return (
+        f"rolling return {score(number('rolling_return'))} · loss {measure(number('loss'))} · "
+        f"Q {measure(number('mean_q'))} · gradient norm {measure(number('grad_norm'))} · "
+        f"ε {measure(number('epsilon'))} · last evaluation "
+        f"{score(float(evaluation.get('mean_return', math.nan)))} · best {score(status.best_return)}"
+    )
+
+
+def _throughput(status: RunStatus) -> None:
+    """Draw where the time of the latest period went."""
+    row = status.latest.get("throughput_log", {})
+    with ui.row().classes("w-full gap-4 text-sm"):
+        for part in _PARTS:
+            share = float(row.get(f"{part}_share", math.nan))
+            ui.label(f"{part} {'-' if math.isnan(share) else f'{share:.0%}'}")

@@ -1,0 +1,72 @@
+"""Video player: a run's checkpoints on a slider, each with its video and the evaluation beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+from nicegui import ui
+
+from atari_dqn.clock import steps_to_frames
+from atari_dqn.dashboard.frame import by_name, frame, one_run
+from atari_dqn.dashboard.library import Library, RunEntry
+from atari_dqn.dashboard.series import columns
+from atari_dqn.human import score
+from atari_dqn.sinks.videos import video_step, videos_of
+
+MEDIA = "/media"
+
+
+def videos_page(library: Library) -> None:
+    """Draw the page."""
+    with frame(library, "/videos") as runs:
+        with_videos = [run for run in runs if playable(library, run)]
+        if not with_videos:
+            ui.label("No run has kept a video. `dqn record RUN_DIR` makes one.").classes("text-lg")
+            return
+        chosen = one_run(with_videos)
+        player = ui.column().classes("w-full")
+        chosen.on_value_change(lambda: _show(library, player, by_name(with_videos, chosen.value)[0]))
+        _show(library, player, with_videos[0])
+
+
+def playable(library: Library, run: RunEntry) -> list[Path]:
+    """Return a run's videos that lie below the root."""
+    return [video for video in videos_of(run.path) if library.inside(library.relative(video)) is not None]
+
+
+def _show(library: Library, player: ui.column, run: RunEntry) -> None:
+    videos = playable(library, run)
+    player.clear()
+    with player:
+        place = ui.slider(min=0, max=max(1, len(videos) - 1), value=len(videos) - 1, step=1)
+        place.props("markers snap").classes("w-full checkpoint-slider")
+        told = ui.label().classes("text-lg checkpoint")
+        screen = ui.column().classes("w-full")
+
+        def move() -> None:
+            video = videos[min(int(place.value), len(videos) - 1)]
+            told.set_text(caption(run, video))
+            screen.clear()  # a new element each time: one that is there keeps its first source
+            with screen:
+                picture = ui.video(_address(library, video), autoplay=True, loop=True, muted=True)
+                picture.classes("w-full max-w-3xl")
+
+        place.on_value_change(move)
+        move()
+
+
+def caption(run: RunEntry, video: Path) -> str:
+    """Return the frames of a video's checkpoint, and the last evaluation up to then."""
+    step, skip = video_step(video), run.values.get("env.frame_skip", 1)
+    frames = steps_to_frames(step, frame_skip=int(skip))
+    table = columns(run.path / "eval_log.csv", ("env_frames", "mean_return", "std_return", "episodes"))
+    before = [at for at, seen in enumerate(table["env_frames"]) if seen <= frames]
+    if not before:
+        return f"{frames:,} frames, not evaluated by then"
+    mean, std, episodes = (table[name][before[-1]] for name in ("mean_return", "std_return", "episodes"))
+    return f"{frames:,} frames: evaluation {score(mean)} ± {score(std)} over {episodes:.0f} games"
+
+
+def _address(library: Library, video: Path) -> str:
+    return f"{MEDIA}/{quote(library.relative(video))}"

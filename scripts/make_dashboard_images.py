@@ -1,0 +1,47 @@
+"""Makes docs/images/dashboard_*.png: each page of a served dashboard, as headless Chromium shows it.
+
+`dqn dashboard ROOT` runs beside it: python scripts/make_dashboard_images.py --address http://127.0.0.1:8642/
+"""
+
+import argparse
+import json
+import shutil
+import time
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+OUT = Path(__file__).parents[1] / "docs" / "images"
+PAGES = {"curves": "", **{name: name for name in ("live", "videos", "games", "ablations", "diff", "replay")}}
+SHOWN = ".main-svg, video, .diff, .live-run, .text-lg"
+SETTLE_MILLISECONDS = 2_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--address", default="http://127.0.0.1:8642/")
+    parser.add_argument("--pages", nargs="*", default=list(PAGES), choices=list(PAGES))
+    parser.add_argument("--times", type=Path, help="write the seconds until each page showed, as JSON")
+    arguments = parser.parse_args()
+    OUT.mkdir(exist_ok=True)
+    seconds = {}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        for name in arguments.pages:
+            began = time.perf_counter()
+            page.goto(arguments.address + PAGES[name])
+            page.wait_for_selector(SHOWN)
+            seconds[name] = round(time.perf_counter() - began, 2)
+            page.wait_for_timeout(SETTLE_MILLISECONDS)
+            page.screenshot(path=OUT / f"dashboard_{name}.png")
+        browser.close()
+    print(json.dumps(seconds, indent=2))
+    if arguments.times:
+        arguments.times.write_text(json.dumps(seconds, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.dashboard.library import Library
+
+BROKEN = "<img src=x onerror=alert(1)>"
+
+
+def test_every_run_below_a_linked_root_is_found(root: Path) -> None:
+    names = {run.name for run in Library(root).readable()}
+    assert names == {
+        *(f"pong_1_vanilla [é] seed{seed}" for seed in (1, 2)),
+        *(f"pong_2_double [é] seed{seed}" for seed in (1, 2)),
+        "cut",
+        "no table",
+    }
+
+
+def test_what_cannot_be_read_is_named_with_the_reason(root: Path) -> None:
+    unreadable = {run.name: run.unreadable for run in Library(root).runs() if run.unreadable}
+    assert "Invalid value" in unreadable.pop(BROKEN)
+    assert unreadable == {"led out": "a link that leads out of the root; it is not followed"}
+
+
+def test_a_runs_spec_and_marks_are_known(root: Path) -> None:
+    run = next(run for run in Library(root).readable() if run.name.startswith("pong_2"))
+    assert (run.game, run.track_label, run.values["toggles.double"]) == ("pong", "B", True)
+
+
+def test_seeds_of_one_spec_have_one_method(root: Path) -> None:
+    methods = {run.method for run in Library(root).readable() if run.name.startswith("pong_")}
+    assert len(methods) == 2
+
+
+def test_a_file_inside_is_found(root: Path) -> None:
+    assert Library(root).inside("cut/spec.toml") == root.resolve() / "cut" / "spec.toml"
+
+
+@pytest.mark.parametrize(
+    "relative",
+    [
+        "../outside/spec.toml",
+        "cut/../../outside/spec.toml",
+        "/etc/passwd",
+        "led out/spec.toml",
+        "pong_2_double [é] seed2/videos/step_000500000_run.mp4",
+        "cut",
+        "nothing",
+        "cut/\0spec.toml",
+        "x" * 5000,
+    ],
+)
+def test_nothing_outside_is_found_by_dots_absolute_paths_or_links(root: Path, relative: str) -> None:
+    assert Library(root).inside(relative) is None
+
+
+def test_500_runs_are_found(tmp_path: Path) -> None:
+    for number in range(500):
+        run = tmp_path / f"run {number}"
+        run.mkdir()
+        (run / "spec.toml").write_text(f'track = "A"\ngame = "pong"\nseed = {number}\n')
+        (run / "provenance.json").write_text("{}")
+    assert len(Library(tmp_path).readable()) == 500
+
+
+def test_runs_are_found_below_folders_that_group_them(tmp_path: Path) -> None:
+    run = tmp_path / "sweeps" / "double" / "seed1"
+    run.mkdir(parents=True)
+    (run / "spec.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
+    (run / "provenance.json").write_text("{}")
+    assert [entry.name for entry in Library(tmp_path).readable()] == ["sweeps/double/seed1"]

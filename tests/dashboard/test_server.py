@@ -1,0 +1,199 @@
+"""The dashboard as a program: what it serves, to whom, and every page in a browser where there is one."""
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "dashboard"]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FILMED = "pong_2_double [é] seed2"
+
+
+@contextmanager
+def served(root: Path, *options: str) -> Iterator[str]:
+    """Yield the address that the program prints, once it answers."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [*COMMAND, str(root), "--port", str(port), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[0].replace("0.0.0.0", "127.0.0.1")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and status(address) == 0:
+            time.sleep(0.1)
+        yield address
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def status(address: str, **headers: str) -> int:
+    request = urllib.request.Request(address, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+@pytest.fixture(scope="module")
+def address(root: Path) -> Iterator[str]:
+    with served(root) as address:
+        yield address
+
+
+PAGES = ("", "live", "videos", "games", "ablations", "diff", "replay")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_answers_whatever_the_runs_are_like(address: str, page: str) -> None:
+    assert status(address + page) == 200
+
+
+def test_a_video_is_served(address: str) -> None:
+    assert status(f"{address}media/{quote(FILMED)}/videos/step_000125000_run.mp4") == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "media/cut/spec.toml",
+        "media/%2e%2e/outside/videos/step_000125000_run.mp4",
+        "media/..%2foutside%2fvideos%2fstep_000125000_run.mp4",
+        "media//etc/passwd",
+        "media/%2fetc%2fpasswd",
+        "media/led%20out/videos/step_000125000_run.mp4",
+        f"media/{quote(FILMED)}/videos/step_000500000_run.mp4",
+        f"media/{quote(FILMED)}/videos",
+        "docs",
+        "openapi.json",
+    ],
+)
+def test_nothing_else_is_served(address: str, path: str) -> None:
+    assert status(address + path) == 404
+
+
+def test_a_page_of_elsewhere_whose_name_leads_here_is_refused(address: str) -> None:
+    assert status(address, Host="evil.example") == 403
+    assert status(address, Origin="http://evil.example") == 403
+
+
+def test_other_machines_need_the_token_that_is_printed(root: Path) -> None:
+    with served(root, "--host", "0.0.0.0") as address:
+        bare, _, token = address.partition("?token=")
+        assert len(token) >= 32
+        assert status(address) == 200
+        assert status(bare, Cookie=f"dqn_token={token}") == 200
+        assert status(bare) == 403
+        assert status(f"{bare}?token=wrong") == 403
+        assert status(f"{bare}media/{quote(FILMED)}/videos/step_000125000_run.mp4") == 403
+
+
+def refused(*arguments: str) -> str:
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    return done.stderr
+
+
+def test_a_root_that_is_not_there_is_the_users_mistake(tmp_path: Path) -> None:
+    assert "no such folder" in refused(str(tmp_path / "nothing"))
+
+
+def test_a_port_that_is_taken_is_the_users_mistake(root: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        told = refused(str(root), "--port", str(taken.getsockname()[1]))
+    assert "address already in use; name another --port" in told.lower()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no chromium here")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    page = browser.new_page()
+    page.set_default_timeout(30_000)
+    yield page
+    page.close()
+
+
+PLOTTED = "document.querySelector('.js-plotly-plot').data"
+
+
+def test_curves_show_the_planted_numbers(address: str, page) -> None:
+    page.goto(address)
+    page.wait_for_selector(".main-svg")
+    traces = page.evaluate(f"{PLOTTED}.map(t => [t.name, Math.max(...t.y)])")
+    assert ["pong_2_double [é] seed2", 11.0] in traces
+    page.get_by_text("seeds as bands").click()
+    page.wait_for_function(f"{PLOTTED}.some(t => (t.name || '').includes('n = 2'))")
+
+
+def test_markup_in_a_name_is_text(address: str, page) -> None:
+    dialogs = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    page.goto(address)
+    assert page.get_by_text("<img src=x onerror=alert(1)>").count() == 1
+    assert page.locator("img[src=x]").count() == 0
+    assert dialogs == []
+
+
+def test_the_slider_moves_through_checkpoints_and_the_video_plays(address: str, page) -> None:
+    page.goto(f"{address}videos")
+    page.wait_for_selector("video")
+    assert "1,500,000 frames: evaluation 12.0" in page.locator(".checkpoint").inner_text()
+    page.wait_for_function("document.querySelector('video').currentTime > 0.1")
+    page.locator(".checkpoint-slider").click(position={"x": 10, "y": 10})
+    page.wait_for_function("document.querySelector('.checkpoint').innerText.startsWith('500,000 frames')")
+    page.wait_for_function("document.querySelector('video').currentSrc.includes('step_000125000')")
+
+
+def test_games_show_scores_and_name_the_run_that_is_left_out(address: str, page) -> None:
+    page.goto(f"{address}games")
+    page.wait_for_selector(".scores")
+    assert "11.0 [10.0, 12.0]" in page.locator(".scores").inner_text()
+    assert page.get_by_text("left out: no table").count() == 1
+
+
+def test_ablations_show_the_increment_with_its_interval(address: str, page) -> None:
+    page.goto(f"{address}ablations")
+    page.wait_for_selector(".ladder")
+    assert "15.0 [13.0, 17.0]" in page.locator(".ladder").inner_text()
+
+
+def test_diff_shows_differing_keys_only_and_marks_them(address: str, page) -> None:
+    page.goto(f"{address}diff")
+    page.wait_for_selector(".diff")
+    keys = page.locator(".diff .font-mono:not(.differs)").all_inner_texts()
+    assert "learner.discount" not in keys
+    assert page.locator(".diff .differs").count() >= 2
+
+
+def test_live_shows_the_frames_of_the_tables(address: str, page) -> None:
+    page.goto(f"{address}live")
+    page.wait_for_selector(".live-run")
+    assert "1,500,000 of" in " ".join(page.locator(".progress-line").all_inner_texts())
