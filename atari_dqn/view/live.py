@@ -64,6 +64,7 @@ class LiveView:
         self._parts: list[Part] = [self._header, *(panel for _, row in self._rows for panel in row)]
         self._lock = Lock()
         self._console = console
+        self._told = False
         self._live = Live(
             console=console,
             screen=console.is_terminal,
@@ -75,6 +76,7 @@ class LiveView:
     def handle(self, event: Event) -> None:
         """Give an event to every panel."""
         with self._lock:
+            self._told = True
             record = self._periods.add(event)
             for part in self._parts:
                 part.handle(event)
@@ -91,11 +93,11 @@ class LiveView:
         return layout
 
     def close(self) -> None:
-        """Give the terminal back, and leave the last picture on it; safe to call twice."""
+        """Give the terminal back, and leave the last picture, if there was one; safe to call twice."""
         if not self._live.is_started:
             return
         self._live.stop()
-        if self._console.is_terminal:  # the view had a screen of its own, which is gone now
+        if self._told and self._console.is_terminal:  # the view had a screen of its own, which is gone now
             self._console.print(self.draw(), height=_SNAPSHOT_LINES)
 
 

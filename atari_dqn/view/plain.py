@@ -91,12 +91,14 @@ def period_line(record: Mapping[str, float], total_frames: int, seconds_left: fl
 def evaluation_line(row: Row) -> str:
     """Return an evaluation's scores, with the beginning of their protocol's fingerprint."""
     value = {name: cell for name, cell in row.values.items() if not isinstance(cell, str)}
-    mean, std, median = (score(value[f"{name}_return"]) for name in ("mean", "std", "median"))
+    mean, median = (score(value[f"{name}_return"]) for name in ("mean", "median"))
+    several = value["episodes"] > 1
+    spread = f" ± {score(value['std_return'])}" if several else ""
     low, high = score(value["min_return"]), score(value["max_return"])
     protocol = fingerprint(str(row.values["protocol"]))
     return (
-        f"{count(value['env_frames']):>6}  {row.values['eval_type']} evaluation: {mean} ± {std}, "
-        f"median {median}, range {low} to {high}, {value['episodes']:.0f} episodes [{protocol}]"
+        f"{count(value['env_frames']):>6}  {row.values['eval_type']} evaluation: {mean}{spread}, "
+        f"median {median}, range {low} to {high}, {value['episodes']:.0f} episode{'s' * several} [{protocol}]"
     )
 
 

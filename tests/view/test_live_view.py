@@ -212,6 +212,13 @@ def test_last_picture_stays_when_the_view_closes() -> None:
     assert all(f"· {name}" in left_on_screen for name in GATES)
 
 
+def test_view_that_was_told_nothing_leaves_nothing() -> None:
+    terminal = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
+    LiveView(title="pong, seed 1", total_frames=100, subject=SUBJECT, console=terminal).close()
+    assert isinstance(terminal.file, io.StringIO)
+    assert terminal.file.getvalue().split("\x1b[?1049l")[-1].replace("\x1b[?25h", "") == ""
+
+
 @pytest.mark.parametrize(
     ("terminal", "encoding", "suits"),
     [(True, "utf-8", True), (False, "utf-8", False), (True, "ascii", False)],

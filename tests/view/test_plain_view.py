@@ -68,6 +68,16 @@ def test_evaluation_is_one_line_with_its_scores(row: MakeRow) -> None:
     ]
 
 
+def test_evaluation_of_one_game_has_no_spread(row: MakeRow) -> None:
+    evaluation = row(
+        "eval_log", env_frames=2_000, episodes=1, mean_return=-6.0, std_return=math.nan, median_return=-6.0,
+        min_return=-6.0, max_return=-6.0,
+    )  # fmt: skip
+    assert lines_after(evaluation) == [
+        "    2k  light evaluation: -6.0, median -6.0, range -6.0 to -6.0, 1 episode [0a1b2c3d]"
+    ]
+
+
 def test_notice_is_wrapped_at_words_within_100_columns() -> None:
     lines = lines_after(Notice(kind="warning", step=1, env_frames=4, message="word " * 60))
     assert max(len(line) for line in lines) <= 100
