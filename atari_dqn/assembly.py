@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from atari_dqn.agents.augmentation import Augment, RandomShifts, unchanged
 from atari_dqn.agents.heads import DuelingHead, Head, LinearHead
 from atari_dqn.agents.learner import Learner
 from atari_dqn.agents.losses import VALUE_RULES, Loss, ValueLoss, categorical_loss, quantile_loss
@@ -113,6 +114,7 @@ def build_learner(spec: Spec, info: GameInfo, device: torch.device) -> Learner:
         max_grad_norm=spec.learner.max_grad_norm,
         target_period_updates=spec.learner.target_period_updates,
         generator=device_stream(spec, "learner", device),
+        augment=_augment(spec),
     )
 
 
@@ -129,6 +131,14 @@ def _target_rule(spec: Spec) -> TargetRule:
             lowest=given(spec.learner.munchausen_lowest),
         )
     return double_dqn_target if spec.toggles.double else dqn_target
+
+
+def _augment(spec: Spec) -> Augment:
+    if not spec.toggles.random_shifts:
+        return unchanged
+    return RandomShifts(
+        shift_pixels=given(spec.learner.shift_pixels), intensity_scale=given(spec.learner.intensity_scale)
+    )
 
 
 def _loss(spec: Spec) -> Loss[Any]:

@@ -8,12 +8,15 @@ import torch
 from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 
+Frames = UInt8[Tensor, "B S H W"] | Float[Tensor, "B S H W"]
+"""Pixels from 0 to 255: bytes as a replay has them, or floats once they were changed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minibatch:
     """Transitions over n steps, or fewer where an episode ended inside the window."""
 
-    s_tm1: UInt8[Tensor, "B S H W"]
+    s_tm1: Frames
     """Stacked frames the action was chosen on."""
     a_tm1: Int64[Tensor, "B"]
     """The action."""
@@ -21,7 +24,7 @@ class Minibatch:
     """Σ γⁱ r over the window, of clipped rewards."""
     discount_t: Float[Tensor, "B"]
     """γᵐ times the window's step discounts: 0 where there is nothing to bootstrap from."""
-    s_t: UInt8[Tensor, "B S H W"]
+    s_t: Frames
     """Stacked frames m steps later; meaningless where `discount_t` is 0."""
     weight: Float[Tensor, "B"]
     """Importance weight of each transition's loss; 1 under uniform sampling."""

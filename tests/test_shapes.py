@@ -48,10 +48,10 @@ def test_wrong_shapes_inside_a_returned_tuple_are_caught(monkeypatch):
         sampler.draw(0)
 
 
-def test_floats_where_a_network_expects_bytes_are_caught():
+def test_whole_numbers_where_a_network_expects_pixels_are_caught():
     network = QNetwork(NatureTorso(stack=4, frame_shape=(36, 36)), LinearHead(512, 3), precision="fp32")
     with pytest.raises(TypeCheckError):
-        network(torch.zeros(2, 4, 36, 36))
+        network(torch.zeros(2, 4, 36, 36, dtype=torch.int64))
 
 
 def test_minibatch_of_unequal_columns_is_caught():

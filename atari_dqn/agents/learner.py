@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from atari_dqn import learning
+from atari_dqn.agents.augmentation import Augment, unchanged
 from atari_dqn.agents.losses import Judged, Loss
 from atari_dqn.agents.networks import QNetwork
 from atari_dqn.agents.optimizers import step_if
@@ -44,7 +45,8 @@ class Learner:
     A gradient that is not finite changes neither weights nor optimizer. Its update counts all the same, so
     that copies to the target network stay in step.
 
-    Noise and fractions come from `generator`, on the networks' device; each part of a minibatch has its own.
+    Noise, fractions and shifts come from `generator`, on the networks' device; each part of a minibatch has
+    noise and fractions of its own.
     """
 
     def __init__(
@@ -60,13 +62,14 @@ class Learner:
         max_grad_norm: float,
         target_period_updates: int,
         generator: torch.Generator,
+        augment: Augment = unchanged,
     ) -> None:
         self.online, self.target, self.optimizer = online, target, optimizer
         self._target_rule, self._loss, self._reduce = target_rule, loss, REDUCTIONS[reduction]
         self._max_grad_norm = max_grad_norm
         self._target_period_updates = target_period_updates
         self.updates = 0
-        self._generator = generator
+        self._generator, self._augment = generator, augment
         device = next(online.parameters()).device
         self._accumulate = accumulate
         self._part_share = torch.tensor(1.0 if reduction == "sum" else 1.0 / accumulate, device=device)
@@ -80,6 +83,7 @@ class Learner:
 
     def update(self, batch: Minibatch) -> Update:
         """Take one gradient step, and copy the networks when the target's period is over."""
+        batch = self._augment(batch, self._generator)
         columns = zip(*map(self._add_gradients, batch.split(self._accumulate)), strict=True)
         q_tm1, td_error, error, losses = (torch.cat(column) for column in columns)
         grad_norm = self._clip_gradients()

@@ -40,12 +40,13 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        x = x.contiguous()  # the gradient's product of a strided x takes hundreds of times as long
         ctx.save_for_backward(x, weight)
         return _times_transposed(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
-        (gradient,) = gradients
+        gradient = gradients[0].contiguous()
         x, weight = ctx.saved_tensors
         of_x = _times_transposed(gradient, weight.t()) if ctx.needs_input_grad[0] else None
         return of_x, _times_transposed(gradient.t(), x.t()), gradient.sum(dim=0)

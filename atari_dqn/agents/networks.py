@@ -10,7 +10,7 @@ from math import pi
 from typing import Literal
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,6 +20,7 @@ from atari_dqn.agents.linear import OneDnnLinear
 from atari_dqn.agents.noisy import NoisyLinear, noise
 from atari_dqn.agents.predictions import Output, Prediction, Quantiles, ValueOutput, midpoints
 from atari_dqn.agents.torsos import Torso
+from atari_dqn.minibatch import Frames
 from atari_dqn.sizes import EMBEDDING_COSINES
 
 Use = Literal["loss", "target", "rating", "policy"]
@@ -54,15 +55,13 @@ class QNetwork(nn.Module):
         """What comes before the head."""
         return (self.torso,)
 
-    def forward(
-        self, frames: UInt8[Tensor, "B S H W"], generator: torch.Generator | None = None
-    ) -> Float[Tensor, "B A"]:
+    def forward(self, frames: Frames, generator: torch.Generator | None = None) -> Float[Tensor, "B A"]:
         """Return the action values of stacked frames; each of them has a noise of its own."""
         return self.predict(frames, generator, noise_rows=len(frames)).q_values()
 
     def predict(
         self,
-        frames: UInt8[Tensor, "B S H W"],
+        frames: Frames,
         generator: torch.Generator | None = None,
         *,
         use: Use = "policy",
@@ -72,20 +71,18 @@ class QNetwork(nn.Module):
         with noise(self._noisy, generator, noise_rows):
             return self._predict(frames, generator, use)
 
-    def features(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
+    def features(self, frames: Frames) -> Float[Tensor, "B D"]:
         """Return what the torso makes of stacked frames: its hidden units, after their ReLU."""
         with self._arithmetic(frames):
             features: Tensor = self.torso(self._pixels(frames))
         return features.float()
 
-    def _predict(
-        self, frames: UInt8[Tensor, "B S H W"], generator: torch.Generator | None, use: Use
-    ) -> Prediction:
+    def _predict(self, frames: Frames, generator: torch.Generator | None, use: Use) -> Prediction:
         del generator, use
         prediction: Prediction = self.output(self.head(self.features(frames)))
         return prediction
 
-    def _pixels(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "B S H W"]:
+    def _pixels(self, frames: Frames) -> Float[Tensor, "B S H W"]:
         # in this order a pass moves bytes, not floats
         return frames.contiguous(memory_format=self.layout).to(self.dtype)
 
@@ -133,13 +130,11 @@ class ImplicitQuantileNetwork(QNetwork):
         """What comes before the head."""
         return (self.torso, self.embedding)
 
-    def features(self, frames: UInt8[Tensor, "B S H W"]) -> Float[Tensor, "BN D"]:
+    def features(self, frames: Frames) -> Float[Tensor, "BN D"]:
         """Return the hidden units at each of the fractions that choose an action."""
         return self._features(frames, self._fractions(len(frames), self.counts.policy, None))
 
-    def _predict(
-        self, frames: UInt8[Tensor, "B S H W"], generator: torch.Generator | None, use: Use
-    ) -> Quantiles:
+    def _predict(self, frames: Frames, generator: torch.Generator | None, use: Use) -> Quantiles:
         predicting, choosing = self.counts.of(use)
         fractions = torch.cat(
             [self._fractions(len(frames), count, generator) for count in (predicting, choosing) if count],
@@ -151,9 +146,7 @@ class ImplicitQuantileNetwork(QNetwork):
             outputs, fractions[:, :predicting], quantiles[..., predicting:] if choosing else outputs
         )
 
-    def _features(
-        self, frames: UInt8[Tensor, "B S H W"], fractions: Float[Tensor, "B N"]
-    ) -> Float[Tensor, "BN D"]:
+    def _features(self, frames: Frames, fractions: Float[Tensor, "B N"]) -> Float[Tensor, "BN D"]:
         with self._arithmetic(frames):
             seen = self.torso.see(self._pixels(frames))
             waves = (fractions.flatten()[:, None] * self.frequencies).cos()
@@ -169,7 +162,7 @@ class ImplicitQuantileNetwork(QNetwork):
 
 
 @torch.inference_mode()
-def dead_unit_share(network: QNetwork, frames: UInt8[Tensor, "B S H W"]) -> float:
+def dead_unit_share(network: QNetwork, frames: Frames) -> float:
     """Return the share of hidden units that are 0 for every one of these stacked frames."""
     return float((network.features(frames) == 0).all(dim=0).float().mean())
 

@@ -106,7 +106,7 @@ class NatureTorso(ConvolutionalTorso):
 
 
 class DataEfficientTorso(ConvolutionalTorso):
-    """van Hasselt et al. (2019), appendix E: 64 × 3 × 3 = 576 numbers seen of 84 × 84 pixels."""
+    """van Hasselt et al. (2019): 64 × 3 × 3 = 576 numbers seen of 84 × 84 pixels."""
 
     CONVOLUTIONS = ((32, 5, 5), (64, 5, 5))
     HIDDEN_UNITS = 256

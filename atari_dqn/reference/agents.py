@@ -18,7 +18,14 @@ _KNOWN = {
 }
 """By double, dueling, prioritized."""
 RAINBOW = Toggles(
-    double=True, dueling=True, prioritized=True, n_step=3, noisy=True, distribution="c51", munchausen=False
+    double=True,
+    dueling=True,
+    prioritized=True,
+    n_step=3,
+    noisy=True,
+    distribution="c51",
+    random_shifts=False,
+    munchausen=False,
 )
 """Hessel et al. (2018)."""
 
@@ -43,7 +50,7 @@ def agent_name(toggles: Toggles) -> str:
         return "rainbow"
     older = (toggles.double, toggles.dueling, toggles.prioritized)
     newer = (toggles.distribution, toggles.munchausen, toggles.noisy)
-    if not any(older) and newer in _DISTRIBUTIONAL:
+    if not any(older) and not toggles.random_shifts and newer in _DISTRIBUTIONAL:
         names = [_DISTRIBUTIONAL[newer]]
     else:
         names = [_KNOWN[older], *_said(toggles)]
@@ -52,7 +59,7 @@ def agent_name(toggles: Toggles) -> str:
 
 def _said(toggles: Toggles) -> list[str]:
     """Return the newer toggles that are on, as words."""
-    on = [name for name in ("noisy", "munchausen") if getattr(toggles, name)]
+    on = [name for name in ("noisy", "munchausen", "random_shifts") if getattr(toggles, name)]
     return on if toggles.distribution == "none" else [toggles.distribution, *on]
 
 

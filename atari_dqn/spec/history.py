@@ -7,6 +7,7 @@ from atari_dqn.spec.keys import KEYS, Scalar, Values
 ADDED: dict[str, Scalar] = {
     "toggles.noisy": False,
     "toggles.distribution": "none",
+    "toggles.random_shifts": False,
     "toggles.munchausen": False,
     "network.hidden_units": 512,
     "learner.accumulate": 1,

@@ -30,6 +30,8 @@ class Toggles:
     distribution: Literal["none", "c51", "qr_dqn", "iqn"]
     """What is learned of a return: its mean, masses on atoms (Bellemare et al. 2017), quantiles at fixed
     fractions (Dabney et al. 2018), quantiles at any fraction (Dabney et al. 2018b)."""
+    random_shifts: bool
+    """Learn from frames shifted at random, and a little brighter or darker. Kostrikov et al. (2020)."""
     munchausen: bool
     """A soft target, and the policy's log-probability added to the reward. Vieillard et al. (2020)."""
 
@@ -197,8 +199,9 @@ class System:
 class Spec:
     """One run, complete. Later tracks share these sections."""
 
-    track: Literal["A", "B"]
-    """A: Mnih et al. (2015), faithful. B: Double, Dueling and prioritized, with Adam and sticky actions."""
+    track: Literal["A", "B", "C"]
+    """A: Mnih et al. (2015), faithful. B: Double, Dueling and prioritized, with Adam and sticky actions.
+    C: data-efficient, 400,000 frames, van Hasselt et al. (2019)."""
     game: str
     """A single-player ROM of ale-py, in snake case."""
     seed: Annotated[int, AtLeast(0)]

@@ -74,6 +74,10 @@ class Learner:
     """Gradients are scaled down to this global norm; `inf` leaves them alone."""
     precision: Literal["fp32", "bf16"]
     """Arithmetic of the torso; the head and the loss are always fp32."""
+    shift_pixels: Annotated[int | None, AtLeast(0), When("toggles.random_shifts", True)]
+    """Random shifts are at most this far, each way; edges are repeated. 4 in Kostrikov et al. (2020)."""
+    intensity_scale: Annotated[float | None, Within(0.0, 0.5), When("toggles.random_shifts", True)]
+    """Frames are multiplied by 1 + this × a normal number within ±2. 0.05 in Schwarzer et al. (2021)."""
     munchausen_scale: Annotated[float | None, Within(0.0, 1.0), When("toggles.munchausen", True)]
     """Share of the log-probability that is added to the reward, α. 0.9 in Vieillard et al. (2020)."""
     munchausen_temperature: Annotated[

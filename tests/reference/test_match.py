@@ -112,6 +112,7 @@ PLAIN = Toggles(
     noisy=False,
     distribution="none",
     munchausen=False,
+    random_shifts=False,
 )
 ALL = {"double": True, "dueling": True, "prioritized": True}
 

@@ -151,7 +151,7 @@ def test_the_digest_changes_with_every_key_but_those_of_system_and_gates(kind: s
 def test_the_choices_of_parts_reach_every_key_between_them():
     kinds = ("optimizer.kind", "network.kind", "toggles.distribution")
     choices = [f"{name}={kind}" for name in kinds for kind in KEYS[name].choices]
-    toggles = [f"toggles.{name}=true" for name in ("prioritized", "noisy", "munchausen")]
+    toggles = [f"toggles.{name}=true" for name in ("prioritized", "noisy", "munchausen", "random_shifts")]
     specs = [load_spec(MINIMAL, [choice]).spec for choice in (*choices, *toggles)]
     assert set().union(*(flatten(spec) for spec in specs)) == set(KEYS)
 

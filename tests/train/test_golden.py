@@ -40,7 +40,8 @@ ALONE = (
     "learner.loss=mse", "learner.max_grad_norm=1.0", "learner.precision=bf16", "optimizer.kind=adam",
     "optimizer.kind=torch_rmsprop", "env.sticky_probability=0.25", "toggles.noisy=true",
     "toggles.distribution=c51", "toggles.distribution=qr_dqn", "toggles.distribution=iqn",
-    "toggles.munchausen=true", "network.kind=data_efficient", "network.kind=impala",
+    "toggles.munchausen=true", "toggles.random_shifts=true",
+    "network.kind=data_efficient", "network.kind=impala",
 )  # fmt: skip
 
 

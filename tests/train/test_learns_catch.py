@@ -16,6 +16,7 @@ QUICK = (
 )  # fmt: skip
 """Track A's plain DQN, with Adam and a batch's mean: the toggles are turned on one at a time."""
 RMSPROP = ("optimizer.learning_rate=0.001", "learner.reduction=sum")
+NOISY = ("toggles.noisy=true", "exploration.epsilon_end=0.0")
 IQN = (
     "toggles.distribution=iqn", "distribution.num_fractions=8", "distribution.num_target_fractions=8",
     "distribution.num_policy_fractions=8",
@@ -34,21 +35,21 @@ CHANGES = {
     "torch_rmsprop": ("optimizer.kind=torch_rmsprop", *RMSPROP),
     "sticky": ("env.sticky_probability=0.25",),
     "c51": ("toggles.distribution=c51",),
-    "noisy": ("toggles.noisy=true",),
+    "noisy": NOISY,
     "rainbow": (
         "toggles.double=true",
         "toggles.dueling=true",
         "toggles.prioritized=true",
         "toggles.n_step=3",
         "toggles.distribution=c51",
-        "toggles.noisy=true",
+        *NOISY,
     ),
     "qr_dqn": ("toggles.distribution=qr_dqn", "distribution.num_quantiles=50"),
     "iqn": IQN,
     "m_dqn": ("toggles.munchausen=true",),
     "m_iqn": (*IQN, "toggles.munchausen=true"),
+    "random_shifts": ("toggles.random_shifts=true",),
     "impala": ("network.kind=impala",),
-    "data_efficient": ("network.kind=data_efficient",),
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
 LEARNED = 3.0
