@@ -13,8 +13,12 @@ Figure = dict[str, Any]
 Trace = dict[str, Any]
 
 
-def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "") -> Figure:
-    """Return a figure of these traces with named axes."""
+_LEGEND_BELOW = {"orientation": "h", "y": -0.2}
+_LEGEND_ABOVE = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1.0, "xanchor": "right"}
+
+
+def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "", small: bool = False) -> Figure:
+    """Return a figure of these traces with named axes; a small one has its legend beside its title."""
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zerolinecolor": "rgba(128,128,128,.4)"}
     return {
         "data": list(traces),
@@ -23,7 +27,7 @@ def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "") -> Figur
             "xaxis": {"title": {"text": escape(x)}, **axis},
             "yaxis": {"title": {"text": escape(y)}, **axis},
             "margin": {"l": 60, "r": 16, "t": 36 if title else 12, "b": 48},
-            "legend": {"orientation": "h", "y": -0.2},
+            "legend": _LEGEND_ABOVE if small else _LEGEND_BELOW,
             "hovermode": "x unified",
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",

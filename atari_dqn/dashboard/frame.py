@@ -49,9 +49,10 @@ def frame(library: Library, address: str) -> Iterator[list[RunEntry]]:
 
 
 def run_select(runs: list[RunEntry], *, chosen: int = DEFAULT_RUNS, label: str = "runs") -> ui.select:
-    """Return a field in which several runs are chosen by name."""
+    """Return a field in which several runs are chosen by name: at first the latest, all of one game."""
     names = [run.name for run in runs]
-    field = ui.select(names, multiple=True, value=names[:chosen], label=label, with_input=True)
+    first = [run.name for run in runs if run.game == runs[0].game][:chosen]
+    field = ui.select(names, multiple=True, value=first, label=label, with_input=True)
     return field.classes("grow min-w-64").props("use-chips dense")
 
 

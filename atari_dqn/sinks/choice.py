@@ -17,7 +17,9 @@ from atari_dqn.sinks.background import BackgroundSink
 from atari_dqn.sinks.notify import NotifySink
 from atari_dqn.sinks.target import Target
 
-SINKS: Registry[Callable[[Target], Sink]] = Registry(
+MakeSink = Callable[[Target], Sink]
+
+SINKS: Registry[MakeSink] = Registry(
     "sink",
     [
         ("tensorboard", "atari_dqn.sinks.tensorboard:TensorBoardSink"),

@@ -19,9 +19,17 @@ def diff_page(library: Library) -> None:
         if not runs:
             return
         chosen = run_select(runs, chosen=_FIRST_RUNS)
+        chosen.set_value([run.name for run in _unlike(runs)])
         place = ui.column().classes("w-full")
         chosen.on_value_change(lambda: _show(place, by_name(runs, chosen.value)))
         _show(place, by_name(runs, chosen.value))
+
+
+def _unlike(runs: list[RunEntry]) -> list[RunEntry]:
+    """Return the latest run and, where there is one, the latest of another method on its game."""
+    first, *others = runs
+    unlike = [run for run in others if run.game == first.game and run.method != first.method]
+    return [first, *(unlike or others)[: _FIRST_RUNS - 1]]
 
 
 def differing(runs: list[RunEntry]) -> dict[str, list[str]]:

@@ -13,10 +13,11 @@ from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.following.status import SILENT_SECONDS, RunStatus
 from atari_dqn.human import count, duration, measure, score
-from atari_dqn.metrics.events import GATES
+from atari_dqn.metrics.events import GATES, GateChanged
 
 _REFRESH_SECONDS = 3.0
 _SHOWN_EVENTS = 8
+_SHOWN_RUNS = 6
 _PARTS = ("learn", "emulate", "act", "store", "other")
 _COLOURS = {"ok": "green", "watching": "cyan", "warned": "orange", "tripped": "red"}
 
@@ -32,8 +33,8 @@ def live_page(library: Library) -> None:
         def cards() -> None:
             live = in_progress(runs)
             if not live:
-                ui.label("No run has written anything in the last ten minutes; the latest one:")
-            for run in live or runs[:1]:
+                ui.label("No run has written anything in the last ten minutes; the latest ones:")
+            for run in (live or runs)[:_SHOWN_RUNS]:
                 _card(run, followed)
 
         cards()
@@ -52,7 +53,7 @@ def _card(run: RunEntry, followed: dict[Path, RunStatus]) -> None:
     except (UserError, DamagedError) as error:
         ui.label(f"{run.name}: {error}").classes("text-red-600")
         return
-    with ui.card().classes("w-full live-run"):
+    with ui.card().classes("w-full live-run gap-2"):
         with ui.row().classes("w-full items-baseline"):
             ui.label(run.name).classes("text-lg font-bold")
             ui.label(f"track {run.track_label} · seed {run.seed} · {run.game}").classes("opacity-70")
@@ -66,9 +67,10 @@ def _card(run: RunEntry, followed: dict[Path, RunStatus]) -> None:
             for gate in GATES:
                 state = status.gates.get(gate, "ok")
                 ui.badge(f"{gate}: {state}").props(f"color={_COLOURS.get(state, 'grey')} outline")
-        for event in status.notices[: -_SHOWN_EVENTS - 1 : -1]:
-            kind = event.kind if hasattr(event, "kind") else f"gate {event.gate} {event.state}"
-            ui.label(f"{count(event.env_frames)}  {kind}: {event.message}").classes("text-sm font-mono")
+        with ui.column().classes("gap-0"):
+            for event in status.notices[: -_SHOWN_EVENTS - 1 : -1]:
+                kind = f"gate {event.gate} {event.state}" if isinstance(event, GateChanged) else event.kind
+                ui.label(f"{count(event.env_frames)}  {kind}: {event.message}").classes("text-sm font-mono")
 
 
 def _progress(status: RunStatus) -> str:

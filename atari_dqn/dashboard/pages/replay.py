@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from nicegui import ui
 
 from atari_dqn.dashboard.figures import Figure, figure, line
@@ -9,6 +11,8 @@ from atari_dqn.dashboard.frame import by_name, frame, one_run
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import series, thinned
 
+_SUFFIX = re.compile("_(priority|age_steps|weight|share|reward_share)$")
+"""What the title of a panel says already."""
 PANELS = {
     "priorities": (
         "p^α",
@@ -51,7 +55,7 @@ def _show(place: ui.column, run: RunEntry) -> None:
 def _figure(run: RunEntry, title: str) -> Figure:
     unit, names = PANELS[title]
     lines = [
-        line(*thinned(*series(run, "replay_log", name)), name=name.removesuffix("_priority"), place=place)
+        line(*thinned(*series(run, "replay_log", name)), name=_SUFFIX.sub("", name), place=place)
         for place, name in enumerate(names)
     ]
-    return figure(lines, x="emulator frames", y=unit, title=title)
+    return figure(lines, x="emulator frames", y=unit, title=title, small=True)

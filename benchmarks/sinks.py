@@ -1,0 +1,108 @@
+"""What the sinks cost a training: processor time on their threads and in W&B's own process, beside the whole.
+
+Processor time, not frames/s with and without: a difference of 1 % drowns in the noise of two runs. Starting
+(imports, W&B's process) is paid once, and told apart from what each 1,000 steps cost.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import psutil
+import torch
+from hardware import circumstances
+
+from atari_dqn.hardware import find_hardware
+from atari_dqn.metrics.events import Event, Notice, Sink
+from atari_dqn.sinks import choice
+from atari_dqn.sinks.choice import Outlets
+from atari_dqn.spec.loader import load_spec
+from atari_dqn.train import launch
+
+SPEC = Path(__file__).parents[1] / "runs" / "pong_quick.toml"
+SINKS = ("tensorboard", "wandb", "parquet")
+
+
+class Timed:
+    """A sink with the processor time of its thread: after its first event, and at its end."""
+
+    found: dict[str, dict[str, float]]
+
+    def __init__(self, name: str, make: choice.MakeSink, target: choice.Target) -> None:
+        self._name, self._sink, self._started = name, make(target), False
+
+    def handle(self, event: Event) -> None:
+        self._sink.handle(event)
+        if not self._started:
+            self._started = True
+            Timed.found[self._name] = {"start_seconds": time.thread_time()}
+
+    def close(self) -> None:
+        before = time.thread_time()
+        self._sink.close()
+        found = Timed.found[self._name]
+        found["events_seconds"] = before - found["start_seconds"]
+        found["close_seconds"] = time.thread_time() - before
+
+
+class Children:
+    """A view that looks, at the end of the training, at the processor time of W&B's own process."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, Notice) and event.kind == "finished":
+            times = [child.cpu_times() for child in psutil.Process().children(recursive=True)]
+            self.seconds = sum(each.user + each.system for each in times)
+
+    def close(self) -> None:
+        pass
+
+
+def measure(frames: int) -> dict[str, object]:
+    Timed.found = {}
+    load = choice.SINKS.load
+    choice.SINKS.load = lambda name: partial(Timed, name, load(name))  # type: ignore[method-assign]
+    overrides = [f"training.total_frames={frames}", "replay.prefill_steps=1000", "system.workers=0"]
+    resolved = load_spec(SPEC, [*overrides, "evaluation.light_period_frames=1000000"])
+    children = Children()
+    views: list[Sink] = [children]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run"
+        origin = launch.Origin(command_line=["benchmark"], hardware=find_hardware(Path(folder)))
+        before = time.process_time()
+        outlets = Outlets(sinks=SINKS)
+        launch.start(resolved, path, device=torch.device("cpu"), views=views, origin=origin, outlets=outlets)
+        whole = time.process_time() - before
+    events = sum(found["events_seconds"] for found in Timed.found.values())
+    return {
+        "frames": frames,
+        "training_and_sinks_cpu_seconds": whole,
+        "sinks": Timed.found,
+        "wandb_process_cpu_seconds": children.seconds,
+        "events_share": events / whole,
+        "events_share_with_wandb_process": (events + children.seconds) / whole,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--frames", type=int, default=60_000)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    os.environ["WANDB_MODE"] = "offline"
+    torch.set_num_threads(1)
+    result = {**circumstances(), **measure(arguments.frames)}
+    text = json.dumps(result, indent=2)
+    print(text)
+    if arguments.out:
+        arguments.out.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
