@@ -48,7 +48,7 @@ CHANGES = {
     "iqn": IQN,
     "m_dqn": ("toggles.munchausen=true",),
     "m_iqn": (*IQN, "toggles.munchausen=true"),
-    "random_shifts": ("toggles.random_shifts=true",),
+    "random_shifts": ("toggles.random_shifts=true", "learner.shift_pixels=1"),
     "impala": ("network.kind=impala",),
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
