@@ -2,6 +2,7 @@
 
 Processor time, not frames/s with and without: a difference of 1 % drowns in the noise of two runs. Starting
 (imports, W&B's process) is paid once, and told apart from what each 1,000 steps cost.
+`share` has rows at their period, and one final evaluation with checkpoint and video at the spec's period.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import torch
 from hardware import circumstances
 
 from atari_dqn.hardware import find_hardware
-from atari_dqn.metrics.events import Event, Notice, Sink
+from atari_dqn.metrics.events import Event, Notice, Row, Sink
 from atari_dqn.sinks import choice
 from atari_dqn.sinks.choice import Outlets
 from atari_dqn.spec.loader import load_spec
@@ -36,17 +37,19 @@ class Timed:
         self._name, self._sink, self._started = name, make(target), False
 
     def handle(self, event: Event) -> None:
+        before = time.thread_time()
         self._sink.handle(event)
         if not self._started:
             self._started = True
-            Timed.found[self._name] = {"start_seconds": time.thread_time()}
+            Timed.found[self._name] = {"start": time.thread_time(), "rows": 0.0, "notices": 0.0}
+        else:
+            kind = "rows" if isinstance(event, Row) else "notices"
+            Timed.found[self._name][kind] += time.thread_time() - before
 
     def close(self) -> None:
         before = time.thread_time()
         self._sink.close()
-        found = Timed.found[self._name]
-        found["events_seconds"] = before - found["start_seconds"]
-        found["close_seconds"] = time.thread_time() - before
+        Timed.found[self._name]["close"] = time.thread_time() - before
 
 
 class Children:
@@ -79,14 +82,18 @@ def measure(frames: int) -> dict[str, object]:
         outlets = Outlets(sinks=SINKS)
         launch.start(resolved, path, device=torch.device("cpu"), views=views, origin=origin, outlets=outlets)
         whole = time.process_time() - before
-    events = sum(found["events_seconds"] for found in Timed.found.values())
+    total = {kind: sum(each[kind] for each in Timed.found.values()) for kind in ("start", "rows", "notices")}
+    training = whole - sum(total.values())
+    period_frames = load_spec(SPEC).spec.evaluation.full_period_frames
+    per_frame = total["rows"] / frames + total["notices"] / period_frames
     return {
         "frames": frames,
-        "training_and_sinks_cpu_seconds": whole,
-        "sinks": Timed.found,
+        "training_cpu_seconds": training,
+        "sinks_cpu_seconds": Timed.found,
         "wandb_process_cpu_seconds": children.seconds,
-        "events_share": events / whole,
-        "events_share_with_wandb_process": (events + children.seconds) / whole,
+        "rows_share": total["rows"] / training,
+        "full_evaluation_period_frames": period_frames,
+        "share": per_frame / (training / frames),
     }
 
 

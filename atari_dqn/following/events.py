@@ -12,18 +12,24 @@ from atari_dqn.following.lines import GrowingFile
 from atari_dqn.metrics.columns import TABLES
 from atari_dqn.metrics.events import GATES, Event, GateChanged, Notice, Row, Value
 
-_LOG = "events"
+_LATEST_BYTES = 16_384
 _NUMBERS = {"nan", "inf", "-inf"}
 
 
 class RunEvents:
     """Reads what a run has written since the last look, in the order of steps.
 
-    Rows and lines that are not what a run writes are left out, and counted.
+    Rows and lines that are not what a run writes are left out, and counted. With `latest` long tables are
+    begun near their end, but for the evaluations.
     """
 
-    def __init__(self, run: Path) -> None:
-        self._tables = {name: GrowingFile(run / f"{name}.csv") for name in TABLES}
+    def __init__(self, run: Path, *, latest: bool = False) -> None:
+        self._tables = {
+            name: GrowingFile(
+                run / f"{name}.csv", last_bytes=_LATEST_BYTES if latest and name != "eval_log" else None
+            )
+            for name in TABLES
+        }
         self._headers: dict[str, list[str]] = {}
         self._log = GrowingFile(run / "events.jsonl")
         self.unreadable_lines = 0

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO
 
 
 class GrowingFile:
-    """Hands out whole lines, each once. A line that is not yet at its end waits for the rest of it."""
+    """Hands out whole lines, each once. A line that is not yet at its end waits for the rest of it.
 
-    def __init__(self, path: Path) -> None:
+    With `last_bytes` a long file is begun near its end: its first line, then the whole lines in these bytes.
+    """
+
+    def __init__(self, path: Path, *, last_bytes: int | None = None) -> None:
         self.path = path
+        self._last_bytes = last_bytes
         self._offset = 0
         self._begun = b""
 
@@ -20,9 +25,12 @@ class GrowingFile:
         """
         try:
             with self.path.open("rb") as file:
-                if file.seek(0, 2) < self._offset:
+                length = file.seek(0, 2)
+                if length < self._offset:
                     self._offset, self._begun = 0, b""
                     return None
+                if self._offset == 0 and self._last_bytes is not None and length > 2 * self._last_bytes:
+                    self._skip(file, length - self._last_bytes)
                 file.seek(self._offset)
                 data = file.read()
         except OSError:
@@ -30,3 +38,11 @@ class GrowingFile:
         self._offset += len(data)
         *whole, self._begun = (self._begun + data).split(b"\n")
         return [line.decode(errors="replace") for line in whole]
+
+    def _skip(self, file: BinaryIO, offset: int) -> None:
+        """Keep the first line, and go on with the first whole one after `offset`."""
+        file.seek(0)
+        self._begun = file.readline()
+        file.seek(offset)
+        file.readline()
+        self._offset = file.tell()

@@ -94,7 +94,7 @@ class RunStatus:
         return [f"{gate} {state}" for gate, state in self.gates.items() if state not in ("ok", "watching")]
 
     def _begin(self) -> None:
-        self._events = RunEvents(self.run)
+        self._events = RunEvents(self.run, latest=True)
         self._ending, self._told, self._raised_frames = "", False, 0
         self.latest: dict[str, Mapping[str, Any]] = {}
         """The last row of each table."""

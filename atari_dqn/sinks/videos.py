@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _GIF_PERIOD_FRAMES = 6
 """Every sixth of 60 frames a second."""
-_GIF_FRAMES = 200
+_GIF_FRAMES = 100
 _GIF_PIXELS = 320
 _GIF_MILLISECONDS = 100
 
@@ -49,7 +49,7 @@ def video_step(path: Path) -> int:
 
 
 def gif(video: Path) -> tuple[int, int, bytes]:
-    """Return height, width and a looping GIF of a video's first 20 seconds, ten pictures a second."""
+    """Return height, width and a looping GIF of a video's first 10 seconds, ten pictures a second."""
     import av
 
     with av.open(str(video)) as container:

@@ -36,3 +36,13 @@ def test_a_file_that_was_cut_back_begins_anew(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_yet_has_no_lines(tmp_path: Path) -> None:
     assert GrowingFile(tmp_path / "log").new_lines() == []
+
+
+def test_a_long_file_is_begun_near_its_end_with_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("header\n" + "".join(f"{number:04}\n" for number in range(100)))
+    file = GrowingFile(path, last_bytes=12)
+    assert file.new_lines() == ["header", "0098", "0099"]
+    with path.open("a") as end:
+        end.write("0100\n")
+    assert file.new_lines() == ["0100"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -19,17 +21,22 @@ from atari_dqn.statistics import Estimate
 
 def compared(runs: Sequence[RunEntry]) -> tuple[Comparison | None, list[str]]:
     """Return the comparison of those runs that can be compared, and in words why others cannot."""
-    paths, faults = [run.path for run in runs], []
+    return _compared(tuple((run.name, run.path, run.written) for run in runs))
+
+
+@lru_cache(maxsize=16)
+def _compared(runs: tuple[tuple[str, Path, float], ...]) -> tuple[Comparison | None, list[str]]:
+    """Compare runs by name, path and when they were last written, which makes the result hold."""
     try:
-        return compare(paths, human_table=DEFAULT_HUMAN_TABLE), []
+        return compare([path for _, path, _ in runs], human_table=DEFAULT_HUMAN_TABLE), []
     except (UserError, DamagedError):
-        paths = []
-    for run in runs:
+        paths, faults = [], []
+    for name, path, _ in runs:
         try:
-            load_runs([run.path])
-            paths.append(run.path)
+            load_runs([path])
+            paths.append(path)
         except (UserError, DamagedError) as error:
-            faults.append(f"{run.name}: {error}")
+            faults.append(f"{name}: {error}")
     return (compare(paths, human_table=DEFAULT_HUMAN_TABLE) if paths else None), faults
 
 

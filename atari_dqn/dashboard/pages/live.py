@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import lru_cache
 from pathlib import Path
 
 from nicegui import ui
@@ -24,7 +25,6 @@ _COLOURS = {"ok": "green", "watching": "cyan", "warned": "orange", "tripped": "r
 
 def live_page(library: Library) -> None:
     """Draw the page."""
-    followed: dict[Path, RunStatus] = {}
     with frame(library, "/live") as runs:
         if not runs:
             return
@@ -35,7 +35,7 @@ def live_page(library: Library) -> None:
             if not live:
                 ui.label("No run has written anything in the last ten minutes; the latest ones:")
             for run in (live or runs)[:_SHOWN_RUNS]:
-                _card(run, followed)
+                _card(run)
 
         cards()
         ui.timer(_REFRESH_SECONDS, cards.refresh)
@@ -46,9 +46,15 @@ def in_progress(runs: list[RunEntry]) -> list[RunEntry]:
     return [run for run in runs if time.time() - run.written < SILENT_SECONDS]
 
 
-def _card(run: RunEntry, followed: dict[Path, RunStatus]) -> None:
+@lru_cache(maxsize=64)
+def _followed(path: Path) -> RunStatus:
+    """Return the one status of a run, for all who look: it reads only what is new."""
+    return RunStatus(path)
+
+
+def _card(run: RunEntry) -> None:
     try:
-        status = followed.setdefault(run.path, RunStatus(run.path))
+        status = _followed(run.path)
         status.look()
     except (UserError, DamagedError) as error:
         ui.label(f"{run.name}: {error}").classes("text-red-600")
