@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import FileResponse
 from nicegui import ui
+from starlette.middleware.gzip import GZipMiddleware
 
 from atari_dqn.dashboard.guard import Guard, is_loopback
 from atari_dqn.dashboard.library import Library
@@ -52,7 +53,9 @@ def application(root: Path, token: str | None) -> ASGIApp:
 
     for address, page in _PAGES.items():
         ui.page(address, title="dqn dashboard")(partial(page, library))
-    ui.run_with(app, show_welcome_message=False)
+    # Within a machine, packing megabytes of scripts takes longer than handing them over.
+    packing = None if token is None else GZipMiddleware
+    ui.run_with(app, show_welcome_message=False, gzip_middleware_factory=packing)
     return Guard(app, token)
 
 
