@@ -1,6 +1,6 @@
 """The program `dqn`: its commands, and how their errors reach a user.
 
-Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 130/143 interrupted, after a checkpoint.
+Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 129/130/143 interrupted, after a checkpoint.
 """
 
 from __future__ import annotations

@@ -75,6 +75,7 @@ def _leave_signals_to_the_parent() -> None:
     """Ignore what a terminal or a scheduler sends to the whole process group."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _serve(

@@ -91,7 +91,7 @@ class Session:
     def run(self) -> str:
         """Train to the end and return the final state's digest.
 
-        `InterruptedRunError` after SIGINT or SIGTERM, once a checkpoint is saved; `HaltedError` where a
+        `InterruptedRunError` after such a signal, once a checkpoint is saved; `HaltedError` where a
         failure gate trips.
         """
         with SignalGuard() as guard, self._checkpoints_finished(), self._videos:

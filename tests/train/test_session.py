@@ -1,7 +1,7 @@
 import json
 import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -15,7 +15,7 @@ from atari_dqn.metrics.columns import TABLES, column_names
 from atari_dqn.metrics.events import Event, Notice, Progress, Row
 from atari_dqn.run import RunDirectory
 from atari_dqn.train import launch
-from atari_dqn.train.interrupt import SignalGuard
+from atari_dqn.train.interrupt import HELD, SignalGuard
 
 SHORT = "training.total_frames=800"
 REPEATED = sorted(TABLES.keys() - {"throughput_log"})
@@ -108,7 +108,31 @@ def test_interruption_is_told_and_saved(tmp_path: Path) -> None:
     assert notices(tmp_path / "run")[-2:] == ["checkpoint", "interrupted"]
 
 
-def test_guard_gives_the_second_signal_to_whom_it_belonged() -> None:
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Sets signals as a terminal's program has them, whatever these tests were started from."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_guard_notes_that_the_terminal_hung_up(handlers: None) -> None:
+    with SignalGuard() as guard:
+        signal.raise_signal(signal.SIGHUP)
+        assert guard.received == signal.SIGHUP
+
+
+def test_guard_leaves_a_signal_ignored_that_was(handlers: None) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    with SignalGuard() as guard:
+        signal.raise_signal(signal.SIGHUP)
+        assert guard.received is None
+
+
+def test_guard_gives_the_second_signal_to_whom_it_belonged(handlers: None) -> None:
     with SignalGuard() as guard:
         signal.raise_signal(signal.SIGINT)
         assert guard.received == signal.SIGINT
@@ -117,10 +141,10 @@ def test_guard_gives_the_second_signal_to_whom_it_belonged() -> None:
 
 
 def test_guard_leaves_the_handlers_as_they_were() -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    before = [signal.getsignal(number) for number in HELD]
     with SignalGuard():
         pass
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    assert [signal.getsignal(number) for number in HELD] == before
 
 
 def test_extended_run_equals_one_with_that_budget(tmp_path: Path, whole: Path) -> None:
