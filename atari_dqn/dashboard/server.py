@@ -79,4 +79,6 @@ def _refuse_taken(host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise UserError(f"cannot serve on {host}:{port}: {error.strerror}; name another --port") from None
+            raise UserError(
+                f"cannot serve on {host}:{port}: {error.strerror}; name another --port or --host"
+            ) from None
