@@ -4,7 +4,7 @@ import ast
 from functools import cache
 
 import pytest
-from ledger import PAGE, TESTS, Row, load_ledger, page
+from ledger import PACKAGE, PAGE, TESTS, Row, load_ledger, page
 
 ROWS = load_ledger()
 LESSONS = {
@@ -45,6 +45,12 @@ def test_row_names_tests_that_exist_or_says_what_it_waits_for(row: Row) -> None:
 def test_row_that_has_tests_has_a_fault_that_they_catch(row: Row) -> None:
     assert bool(row.tests) == bool(row.faults)
     assert {fault.caught_by.partition("[")[0] for fault in row.faults} <= set(row.tests)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
+def test_text_that_a_fault_replaces_occurs_once(row: Row) -> None:
+    for fault in row.faults:
+        assert (PACKAGE / fault.file).read_text().count(fault.was) == 1, f"write {fault.what!r} anew"
 
 
 def test_page_is_made_of_the_ledger() -> None:
