@@ -1,6 +1,12 @@
+import signal
+
 from jaxtyping import install_import_hook
 
 CHECKED = ("agents", "learning", "minibatch", "replay")
 """Modules whose shape annotations every test checks. Nothing of them is imported before this line has run."""
 
 install_import_hook([f"atari_dqn.{name}" for name in CHECKED], "shapes.checked")
+
+# Signals as a program in a terminal has them: a script's background ignores SIGINT, and nohup SIGHUP.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)

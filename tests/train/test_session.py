@@ -1,7 +1,7 @@
 import json
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -108,31 +108,23 @@ def test_interruption_is_told_and_saved(tmp_path: Path) -> None:
     assert notices(tmp_path / "run")[-2:] == ["checkpoint", "interrupted"]
 
 
-@pytest.fixture
-def handlers() -> Iterator[None]:
-    """Sets signals as a terminal's program has them, whatever these tests were started from."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-def test_guard_notes_that_the_terminal_hung_up(handlers: None) -> None:
+def test_guard_notes_that_the_terminal_hung_up() -> None:
     with SignalGuard() as guard:
         signal.raise_signal(signal.SIGHUP)
         assert guard.received == signal.SIGHUP
 
 
-def test_guard_leaves_a_signal_ignored_that_was(handlers: None) -> None:
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
-    with SignalGuard() as guard:
-        signal.raise_signal(signal.SIGHUP)
-        assert guard.received is None
+def test_guard_leaves_a_signal_ignored_that_was() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with SignalGuard() as guard:
+            signal.raise_signal(signal.SIGHUP)
+            assert guard.received is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
-def test_guard_gives_the_second_signal_to_whom_it_belonged(handlers: None) -> None:
+def test_guard_gives_the_second_signal_to_whom_it_belonged() -> None:
     with SignalGuard() as guard:
         signal.raise_signal(signal.SIGINT)
         assert guard.received == signal.SIGINT
