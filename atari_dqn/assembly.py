@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 
 from atari_dqn.agents.augmentation import Augment, RandomShifts, unchanged
-from atari_dqn.agents.heads import DuelingHead, Head, LinearHead
+from atari_dqn.agents.heads import DuelingHead, Head, LinearHead, SharedDuelingHead
 from atari_dqn.agents.learner import Learner
 from atari_dqn.agents.losses import VALUE_RULES, Loss, ValueLoss, categorical_loss, quantile_loss
 from atari_dqn.agents.networks import FractionCounts, ImplicitQuantileNetwork, QNetwork, initialize
@@ -82,7 +82,7 @@ def _torso_and_head(spec: Spec, info: GameInfo, *, size: int) -> tuple[Torso, He
     if spec.toggles.noisy:
         layers["layer"] = partial(NoisyLinear, sigma=given(spec.network.noisy_sigma))
     width = {} if spec.network.width is None else {"width": spec.network.width}
-    head_type = DuelingHead if spec.toggles.dueling else LinearHead
+    head_type = _head_type(spec)
     torso = NETWORKS.load(spec.network.kind)(
         stack=spec.env.stack_frames,
         frame_shape=info.frame_shape,
@@ -92,6 +92,12 @@ def _torso_and_head(spec: Spec, info: GameInfo, *, size: int) -> tuple[Torso, He
         **layers,
     )
     return torso, head_type(torso.num_features, info.num_actions, size, **layers)
+
+
+def _head_type(spec: Spec) -> type[Head]:
+    if not spec.toggles.dueling:
+        return LinearHead
+    return SharedDuelingHead if spec.network.kind == "dopamine" else DuelingHead
 
 
 def build_optimizer(network: QNetwork, optimizer: Optimizer) -> torch.optim.Optimizer:
@@ -157,7 +163,9 @@ def _build_sampler(spec: Spec, *, capacity: int, device: torch.device) -> Sample
         batch_size=batch_size,
         alpha=given(spec.replay.alpha),
         beta=LinearSchedule(
-            start=given(spec.replay.beta_start), end=1.0, decay_frames=spec.training.total_frames
+            start=given(spec.replay.beta_start),
+            end=given(spec.replay.beta_end),
+            decay_frames=spec.training.total_frames,
         ),
         priority_offset=given(spec.replay.priority_offset),
         seed=seed,

@@ -44,7 +44,7 @@ class NetworkShape:
     """What decides how many weights a network has."""
 
     kind: str
-    """`nature`, `data_efficient` or `impala`."""
+    """`nature`, `dopamine`, `data_efficient` or `impala`."""
     screen_size_pixels: int
     stack_frames: int
     num_actions: int
@@ -62,25 +62,31 @@ class NetworkShape:
 def network_parameters(shape: NetworkShape) -> int:
     """Return a network's weights and biases.
 
-    A dueling head has a hidden layer for each of its two streams, and outputs for the state (Wang et al.
-    2016). A noisy layer has a σ for each weight and bias. An embedding has the convolutions' outputs.
+    A dueling head has a hidden layer for each of its two streams, which `dopamine` has one for, and outputs
+    for the state (Wang et al. 2016). A noisy layer has a σ for each weight and bias. An embedding has the
+    convolutions' outputs.
     """
     convolutions, seen = _CONVOLUTIONS[shape.kind](shape)
     streams, rated = (2, shape.num_actions + 1) if shape.dueling else (1, shape.num_actions)
-    hidden = streams * shape.hidden_units * (seen + 1)
+    layers = 1 if shape.kind == "dopamine" else streams
+    hidden = layers * shape.hidden_units * (seen + 1)
     outputs = rated * shape.outputs * (shape.hidden_units + 1)
     embedding = (shape.cosines + 1) * seen if shape.cosines else 0
     return convolutions + (hidden + outputs) * (2 if shape.noisy else 1) + embedding
 
 
-def _chain(*layers: tuple[int, int, int]) -> Callable[[NetworkShape], tuple[int, int]]:
-    """Return what counts a chain of (channels, kernel, stride): its weights, and the numbers it puts out."""
+def _chain(*layers: tuple[int, int, int], padded: bool = False) -> Callable[[NetworkShape], tuple[int, int]]:
+    """Return what counts a chain of (channels, kernel, stride): its weights, and the numbers it puts out.
+
+    Zeros around what a padded one sees let it put out ⌈size / stride⌉ pixels a side.
+    """
 
     def count(shape: NetworkShape) -> tuple[int, int]:
         size, channels, weights = shape.screen_size_pixels, shape.stack_frames, 0
         for filters, kernel, stride in layers:
             weights += filters * (channels * kernel**2 + 1)
-            size, channels = (size - kernel) // stride + 1, filters
+            size = -(-size // stride) if padded else (size - kernel) // stride + 1
+            channels = filters
         return weights, channels * size**2
 
     return count
@@ -97,6 +103,7 @@ def _impala(shape: NetworkShape) -> tuple[int, int]:
 
 _CONVOLUTIONS: dict[str, Callable[[NetworkShape], tuple[int, int]]] = {
     "nature": _chain((32, 8, 4), (64, 4, 2), (64, 3, 1)),
+    "dopamine": _chain((32, 8, 4), (64, 4, 2), (64, 3, 1), padded=True),
     "data_efficient": _chain((32, 5, 5), (64, 5, 5)),
     "impala": _impala,
 }

@@ -57,7 +57,20 @@ class DuelingHead(Head):
 
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A Z"]:
         """Return the numbers of every action; half of the features rates the state, half the actions."""
-        state, actions = features.chunk(self.streams, dim=1)
+        state, actions = self._parts(features)
         advantage = self.advantage(actions).view(len(features), -1, self.size)
         outputs: Tensor = self.value(state)[:, None] + advantage - advantage.mean(dim=1, keepdim=True)
         return outputs
+
+    def _parts(self, features: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
+        """Return what rates the state and what rates the actions."""
+        return features.chunk(self.streams, dim=1)
+
+
+class SharedDuelingHead(DuelingHead):
+    """A dueling head whose two parts see the same hidden units, as in Dopamine's FullRainbowNetwork."""
+
+    streams = 1
+
+    def _parts(self, features: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
+        return features, features

@@ -38,6 +38,17 @@ def he_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Gener
     _zero_bias(layer)
 
 
+def xavier_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
+    """Draw weights from U(±√(6 / (fan_in + fan_out))), whatever the gain; biases are 0.
+
+    Glorot & Bengio (2010). A convolution's fan_out counts its kernel's pixels, as its fan_in does.
+    """
+    del gain
+    fan_out = layer.weight.numel() // layer.weight.shape[1]
+    _uniform(layer, math.sqrt(6 / (_fan_in(layer.weight) + fan_out)), generator)
+    _zero_bias(layer)
+
+
 def orthogonal(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
     """Draw an orthogonal matrix times the gain; biases are 0. Saxe et al. (2014)."""
     weight = torch.empty(layer.weight.shape)
@@ -55,5 +66,6 @@ Initializer = Callable[[nn.Conv2d | nn.Linear, float, torch.Generator], None]
 INITIALIZERS: dict[str, Initializer] = {
     "fan_in_uniform": fan_in_uniform,
     "he_uniform": he_uniform,
+    "xavier_uniform": xavier_uniform,
     "orthogonal": orthogonal,
 }

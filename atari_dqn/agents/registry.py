@@ -16,6 +16,7 @@ NETWORKS: Registry[Callable[..., Torso]] = Registry(
     "network",
     [
         ("data_efficient", "atari_dqn.agents.torsos:DataEfficientTorso"),
+        ("dopamine", "atari_dqn.agents.torsos:DopamineTorso"),
         ("impala", "atari_dqn.agents.torsos:ImpalaTorso"),
         ("nature", "atari_dqn.agents.torsos:NatureTorso"),
     ],

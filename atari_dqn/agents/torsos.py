@@ -86,7 +86,7 @@ class ConvolutionalTorso(Torso):
             for place, (out, kernel, stride) in enumerate(self.CONVOLUTIONS)
         )
         self._finish(
-            num_seen=_flat_features(self.CONVOLUTIONS, frame_shape),
+            num_seen=self._num_seen(frame_shape),
             num_features=(hidden_units or self.HIDDEN_UNITS) * streams,
             layer=layer,
         )
@@ -96,6 +96,9 @@ class ConvolutionalTorso(Torso):
         for convolution in self.convolutions:
             x = F.relu(convolution(x))
         return x.flatten(1)
+
+    def _num_seen(self, frame_shape: tuple[int, int]) -> int:
+        return _flat_features(self.CONVOLUTIONS, frame_shape)
 
 
 class NatureTorso(ConvolutionalTorso):
@@ -110,6 +113,36 @@ class DataEfficientTorso(ConvolutionalTorso):
 
     CONVOLUTIONS = ((32, 5, 5), (64, 5, 5))
     HIDDEN_UNITS = 256
+
+
+class DopamineTorso(ConvolutionalTorso):
+    """Dopamine's: the Nature convolutions, each padded so that it puts out ⌈size / stride⌉ pixels a side.
+
+    The zeros that make up an odd number have one more at the right and below. 64 × 11 × 11 = 7,744 numbers
+    seen of 84 × 84 pixels.
+    """
+
+    CONVOLUTIONS = NatureTorso.CONVOLUTIONS
+    HIDDEN_UNITS = 512
+
+    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels from 0 to 255."""
+        for convolution, (_, kernel, stride) in zip(self.convolutions, self.CONVOLUTIONS, strict=True):
+            down, right = (_zeros_around(size, kernel, stride) for size in x.shape[2:])
+            x = F.relu(convolution(F.pad(x, (*right, *down))))
+        return x.flatten(1)
+
+    def _num_seen(self, frame_shape: tuple[int, int]) -> int:
+        height, width = frame_shape
+        for _, _, stride in self.CONVOLUTIONS:
+            height, width = -(-height // stride), -(-width // stride)
+        return self.CONVOLUTIONS[-1][0] * height * width
+
+
+def _zeros_around(size: int, kernel: int, stride: int) -> tuple[int, int]:
+    """Return how many zeros go before and after `size` pixels for ⌈size / stride⌉ outputs."""
+    zeros = max(0, (-(-size // stride) - 1) * stride + kernel - size)
+    return zeros // 2, zeros - zeros // 2
 
 
 def _flat_features(convolutions: Convolutions, frame_shape: tuple[int, int]) -> int:

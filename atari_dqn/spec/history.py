@@ -14,6 +14,7 @@ ADDED: dict[str, Scalar] = {
     "checkpoint.keep_best": 1,
     "checkpoint.replay": True,
     "checkpoint.on_full_disk": "stop",
+    "replay.beta_end": 1.0,
     "gates.min_effective_share": 0.02,
     "system.evaluation_video": False,
 }

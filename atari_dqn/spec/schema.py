@@ -90,7 +90,9 @@ class Replay:
     alpha: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
     """Exponent of a priority; 0 is uniform. 0.6 in Schaul et al. (2016)."""
     beta_start: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
-    """Exponent of importance weights at frame 0; it rises in a line to 1 at `training.total_frames`."""
+    """Exponent of importance weights at frame 0; from there a line to `beta_end`."""
+    beta_end: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
+    """Exponent of importance weights at `training.total_frames`. 1 in Schaul et al. (2016)."""
     priority_offset: Annotated[float | None, MoreThan(0.0), Below(1.0), When("toggles.prioritized", True)]
     """Added to |TD error|, so that no transition is forgotten; ε in Schaul et al. (2016)."""
 

@@ -17,17 +17,20 @@ _RETURN = Within(-1e9, 1e9)
 class Network:
     """The function from stacked frames to action values."""
 
-    kind: Literal["nature", "data_efficient", "impala"]
-    """`nature`: three convolutions, Mnih et al. (2015); `data_efficient`: two of 5×5, van Hasselt et al.
-    (2019); `impala`: residual blocks, Espeholt et al. (2018)."""
+    kind: Literal["nature", "dopamine", "data_efficient", "impala"]
+    """`nature`: three convolutions, Mnih et al. (2015); `dopamine`: the same, padded, and one hidden layer
+    for both dueling streams; `data_efficient`: two of 5×5, van Hasselt et al. (2019); `impala`: residual
+    blocks, Espeholt et al. (2018)."""
     hidden_units: Annotated[int, AtLeast(1)]
-    """Units of the fully connected layer; of each of the two of a dueling network. 512 in `nature`."""
+    """Units of the fully connected layer; of each of the two of a dueling network, but of the one that
+    `dopamine` has. 512 in `nature`."""
     width: Annotated[int | None, AtLeast(1), When("network.kind", "impala")]
     """Multiplies the channels of `impala`. 1 in Espeholt et al. (2018)."""
     noisy_sigma: Annotated[float | None, MoreThan(0.0), AtMost(FLOAT32_MAX), When("toggles.noisy", True)]
     """Noise at the start, σ₀. 0.5 in Fortunato et al. (2018)."""
-    init: Literal["fan_in_uniform", "he_uniform", "orthogonal"]
-    """Hidden layers' initial weights: U(±1/√fan_in) as DeepMind's Lua code, or with the gain of a ReLU."""
+    init: Literal["fan_in_uniform", "he_uniform", "xavier_uniform", "orthogonal"]
+    """Initial weights: U(±1/√fan_in) as DeepMind's Lua code, U(±√(6 / (fan_in + fan_out))) as Dopamine, or
+    with the gain of a ReLU."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,6 +127,14 @@ def test_D13_he_uniform_gives_hidden_layers_the_gain_of_a_relu(name: str, fan_in
     assert 0.95 * bound < layer(name, make_network(init="he_uniform")).weight.abs().max() <= bound
 
 
+@pytest.mark.parametrize(
+    ("name", "fans"), [("torso.convolutions.0", 4 * 64 + 32 * 64), ("head.output", 512 + 3)]
+)
+def test_xavier_uniform_is_bounded_by_both_fans_without_a_gain(name: str, fans: int) -> None:
+    bound = math.sqrt(6 / fans)
+    assert 0.95 * bound < layer(name, make_network(init="xavier_uniform")).weight.abs().max() <= bound
+
+
 def test_D13_he_uniform_gives_the_output_layer_a_linear_gain() -> None:
     bound = math.sqrt(3 / 512)
     found = layer("head.output", make_network(init="he_uniform")).weight.abs().max()
@@ -143,7 +151,7 @@ def test_D13_orthogonal_gives_hidden_layers_the_gain_of_a_relu() -> None:
     torch.testing.assert_close(weight.T @ weight, 2 * torch.eye(64), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("init", ["he_uniform", "orthogonal"])
+@pytest.mark.parametrize("init", ["he_uniform", "xavier_uniform", "orthogonal"])
 @pytest.mark.parametrize("name", ALL)
 def test_P08_other_initialisations_have_no_bias(init: str, name: str) -> None:
     assert not layer(name, make_network(init=init)).bias.any()

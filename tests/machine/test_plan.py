@@ -57,6 +57,8 @@ RAINBOW = ("toggles.noisy=true", "toggles.distribution=c51", "toggles.dueling=tr
         ("toggles.noisy=true",),
         RAINBOW,
         ("network.kind=data_efficient", *RAINBOW),
+        ("network.kind=dopamine", *RAINBOW),
+        ("network.kind=dopamine",),
         ("network.kind=impala", "network.width=2", "env.screen_size_pixels=50"),
         ("network.hidden_units=100",),
     ],

@@ -43,6 +43,7 @@ def test_track_b_has_its_papers_numbers():
         "exploration.epsilon_end": 0.01,
         "replay.alpha": 0.6,
         "replay.beta_start": 0.4,
+        "replay.beta_end": 1.0,
         "learner.loss": "huber",
         "learner.reduction": "mean",
         "learner.max_grad_norm": 10.0,
@@ -78,7 +79,11 @@ def faults_of(path) -> str:
 
 
 @pytest.mark.parametrize(
-    "key", ["replay.alpha", "replay.beta_start", "replay.priority_offset", "gates.min_effective_share"]
+    "key",
+    [
+        *(f"replay.{leaf}" for leaf in ("alpha", "beta_start", "beta_end", "priority_offset")),
+        "gates.min_effective_share",
+    ],
 )
 def test_D20_prioritized_key_of_a_uniform_run_names_the_toggle_and_both_remedies(write_spec, key: str):
     section, leaf = key.split(".")

@@ -57,10 +57,20 @@ def test_der_is_the_track_itself():
     assert spec_of("der").deviations == ()
 
 
-def test_der_in_dopamines_form_has_epsilon_beside_its_noisy_layers():
+def test_der_in_dopamines_form_has_a_constant_epsilon_beside_its_noisy_layers():
     spec = spec_of("der_dopamine").spec
-    assert (spec.toggles.noisy, spec.toggles.n_step, spec.exploration.epsilon_end) == (True, 10, 0.01)
-    assert (spec.network.kind, spec.network.hidden_units) == ("nature", 512)
+    assert (spec.toggles.noisy, spec.network.noisy_sigma, spec.toggles.n_step) == (True, 0.1, 10)
+    assert (spec.exploration.epsilon_start, spec.exploration.epsilon_end) == (0.01, 0.01)
+    assert (spec.network.kind, spec.network.hidden_units, spec.network.init) == (
+        "dopamine",
+        512,
+        "xavier_uniform",
+    )
+
+
+def test_der_in_dopamines_form_keeps_the_weights_exponent():
+    replay = spec_of("der_dopamine").spec.replay
+    assert (replay.alpha, replay.beta_start, replay.beta_end) == (0.5, 0.5, 0.5)
 
 
 def test_drq_learns_values_of_shifted_frames_with_a_target_that_is_copied_at_once():
@@ -72,6 +82,7 @@ def test_drq_learns_values_of_shifted_frames_with_a_target_that_is_copied_at_onc
     )
     assert (spec.learner.shift_pixels, spec.learner.intensity_scale) == (4, 0.05)
     assert (spec.learner.target_period_updates, spec.learner.loss) == (1, "huber")
+    assert (spec.exploration.epsilon_decay_frames, spec.network.kind) == (20_000, "dopamine")
 
 
 @pytest.mark.parametrize("agent", ["c51", "qr_dqn", "iqn", "m_dqn", "m_iqn", "rainbow"])

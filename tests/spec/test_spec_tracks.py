@@ -16,7 +16,7 @@ TRACK_A_TEXT = files("atari_dqn.spec").joinpath("tracks/a.toml").read_text("utf-
 def test_track_a_gives_every_key_that_applies_but_game_and_seed():
     track = load_track("A")
     of_other_parts = {f"optimizer.{leaf}" for leaf in ("beta1", "beta2", "smoothing", "momentum")} | {
-        *(f"replay.{leaf}" for leaf in ("alpha", "beta_start", "priority_offset")),
+        *(f"replay.{leaf}" for leaf in ("alpha", "beta_start", "beta_end", "priority_offset")),
         "gates.min_effective_share",
     }
     of_other_parts |= {

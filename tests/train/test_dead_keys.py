@@ -179,6 +179,7 @@ CHANGES = {
     "replay.device": to("replay.device=cuda", shows_in=replay_place),
     "replay.alpha": to("replay.alpha=0.1", *PRIORITIZED),
     "replay.beta_start": to("replay.beta_start=1.0", *PRIORITIZED),
+    "replay.beta_end": to("replay.beta_end=0.4", *PRIORITIZED),
     "replay.priority_offset": to("replay.priority_offset=0.5", *PRIORITIZED),
     "network.kind": to("network.kind=data_efficient", "network.hidden_units=512"),
     "network.init": to("network.init=orthogonal"),

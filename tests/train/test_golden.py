@@ -41,7 +41,7 @@ ALONE = (
     "optimizer.kind=torch_rmsprop", "env.sticky_probability=0.25", "toggles.noisy=true",
     "toggles.distribution=c51", "toggles.distribution=qr_dqn", "toggles.distribution=iqn",
     "toggles.munchausen=true", "toggles.random_shifts=true",
-    "network.kind=data_efficient", "network.kind=impala",
+    "network.kind=data_efficient", "network.kind=dopamine", "network.kind=impala",
 )  # fmt: skip
 
 
