@@ -45,7 +45,7 @@ def test_dopamine_torso_sees_11_by_11_pixels_of_64_channels() -> None:
 
 
 def test_dopamine_torso_puts_the_odd_zero_after_the_pixels() -> None:
-    # 84 → 21 with 2 + 2 zeros → 11 with 1 + 2 zeros → 11 with 1 + 1; kernels of ones count the pixels they see
+    # 84 → 21 with 2 + 2 zeros → 11 with 1 + 2 zeros → 11 with 1 + 1; kernels of ones count what they see
     torso = DopamineTorso(stack=1, frame_shape=(84, 84))
     for convolution in torso.convolutions:
         nn.init.ones_(convolution.weight)
