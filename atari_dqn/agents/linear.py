@@ -1,7 +1,7 @@
-"""Fully connected layers whose fp32 products go through oneDNN.
+"""Fully connected layers whose products go through oneDNN on a CPU.
 
 PyTorch sends fp32 matrix products on a CPU to another library than its convolutions, and that one is slow on
-processors not of its maker (docs/decisions/0011). bf16 products, and those of GPUs, are left as they are.
+processors not of its maker (docs/decisions/0011).
 """
 
 from __future__ import annotations
@@ -13,43 +13,51 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-HAS_ONEDNN: bool = hasattr(torch.ops.mkldnn, "_linear_pointwise")
+from atari_dqn.agents.arithmetic import Rounded, quick
 
 
 class OneDnnLinear(nn.Linear):
-    """`nn.Linear`, quicker on a CPU where this build of PyTorch can be; the same function everywhere."""
+    """`nn.Linear` in the format of its input, quicker on a CPU where this build of PyTorch can be."""
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__(in_features, out_features)
+        self._rounded = Rounded()
 
     def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
         """Return x Wᵀ + b."""
-        return linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias, self._rounded)
 
 
 def linear(
-    x: Float[Tensor, "B D"], weight: Float[Tensor, "F D"], bias: Float[Tensor, "F"]
+    x: Float[Tensor, "B D"], weight: Float[Tensor, "F D"], bias: Float[Tensor, "F"], rounded: Rounded
 ) -> Float[Tensor, "B F"]:
-    """Return x Wᵀ + b by the quicker way."""
-    plain_fp32 = x.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
-    if HAS_ONEDNN and plain_fp32 and x.device.type == "cpu":
-        product: Tensor = _Product.apply(x, weight, bias)  # type: ignore[no-untyped-call]
-        return product
-    return F.linear(x, weight, bias)
+    """Return x Wᵀ + b in the format of x, by the quicker way; `rounded` keeps the weight in that format."""
+    if not quick(x):
+        return F.linear(x, weight.to(x.dtype), bias.to(x.dtype))
+    if not torch.is_grad_enabled():
+        return _times_transposed(x, rounded.of(weight, x.dtype), bias.to(x.dtype))
+    product: Tensor = _Product.apply(x, weight, bias, rounded)  # type: ignore[no-untyped-call]
+    return product
 
 
 class _Product(torch.autograd.Function):
     """x Wᵀ + b and its three gradients."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, rounded: Rounded) -> Tensor:
         x = x.contiguous()  # the gradient's product of a strided x takes hundreds of times as long
-        ctx.save_for_backward(x, weight)
-        return _times_transposed(x, weight, bias)
+        copy = rounded.of(weight, x.dtype)
+        ctx.save_for_backward(x, copy, weight)
+        ctx.rounded = rounded
+        return _times_transposed(x, copy, bias.to(x.dtype))
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor, None]:
         gradient = gradients[0].contiguous()
-        x, weight = ctx.saved_tensors
-        of_x = _times_transposed(gradient, weight.t()) if ctx.needs_input_grad[0] else None
-        return of_x, _times_transposed(gradient.t(), x.t()), gradient.sum(dim=0)
+        x, copy, weight = ctx.saved_tensors
+        of_x = _times_transposed(gradient, copy.t()) if ctx.needs_input_grad[0] else None
+        of_weight = ctx.rounded.gradient(_times_transposed(gradient.t(), x.t()), weight)
+        return of_x, of_weight, gradient.sum(dim=0, dtype=weight.dtype), None
 
 
 def _times_transposed(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from atari_dqn.agents.arithmetic import Rounded
 from atari_dqn.agents.linear import OneDnnLinear, linear
 
 
@@ -24,6 +25,7 @@ class NoisyLinear(OneDnnLinear):
     def __init__(self, in_features: int, out_features: int, *, sigma: float) -> None:
         super().__init__(in_features, out_features)
         self.initial_sigma = sigma
+        self._rounded_sigma = Rounded()
         self.weight_sigma = nn.Parameter(torch.empty(out_features, in_features))
         self.bias_sigma = nn.Parameter(torch.empty(out_features))
         self.noise: tuple[Tensor, Tensor] | None = None
@@ -36,8 +38,9 @@ class NoisyLinear(OneDnnLinear):
             return mean
         noise_in, noise_out = self.noise
         rows = len(noise_in)
-        seen = (x.view(rows, -1, self.in_features) * noise_in[:, None]).flatten(0, 1)
-        deviation = linear(seen, self.weight_sigma, self.bias_sigma).view(rows, -1, self.out_features)
+        seen = (x.view(rows, -1, self.in_features) * noise_in[:, None]).flatten(0, 1).to(x.dtype)
+        deviation = linear(seen, self.weight_sigma, self.bias_sigma, self._rounded_sigma)
+        deviation = deviation.view(rows, -1, self.out_features)
         return mean + (deviation * noise_out[:, None]).flatten(0, 1)
 
     def draw(self, generator: torch.Generator, rows: int) -> None:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from atari_dqn.agents.convolution import Convolution
 from atari_dqn.agents.linear import OneDnnLinear
 
 MakeLinear = Callable[[int, int], nn.Linear]
@@ -48,18 +49,6 @@ class Torso(nn.Module, ABC):
         return self.think(self.see(x))
 
 
-class PixelConv2d(nn.Conv2d):
-    """A convolution of pixels scaled to [0, 1] that takes them as they are: it scales its weights instead.
-
-    The same function, without a pass over the frames; and 0 to 255 are exact in bf16, 0 to 1 are not.
-    """
-
-    def forward(self, pixels: Float[Tensor, "B S H W"]) -> Float[Tensor, "B C H2 W2"]:
-        """Return the convolution of `pixels / 255`."""
-        convolved: Tensor = self._conv_forward(pixels, self.weight / 255.0, self.bias)
-        return convolved
-
-
 Convolutions = tuple[tuple[int, int, int], ...]
 """Channels, kernel and stride of each layer."""
 
@@ -82,7 +71,7 @@ class ConvolutionalTorso(Torso):
         super().__init__()
         channels = (stack, *(out for out, _, _ in self.CONVOLUTIONS))
         self.convolutions = nn.ModuleList(
-            (nn.Conv2d if place else PixelConv2d)(channels[place], out, kernel, stride)
+            Convolution(channels[place], out, kernel, stride, pixels=place == 0, relu=True)
             for place, (out, kernel, stride) in enumerate(self.CONVOLUTIONS)
         )
         self._finish(
@@ -94,7 +83,7 @@ class ConvolutionalTorso(Torso):
     def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
         """Return what the convolutions make of pixels from 0 to 255."""
         for convolution in self.convolutions:
-            x = F.relu(convolution(x))
+            x = convolution(x)
         return x.flatten(1)
 
     def _num_seen(self, frame_shape: tuple[int, int]) -> int:
@@ -158,12 +147,12 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.first = nn.Conv2d(channels, channels, 3, padding=1)
-        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+        self.first = Convolution(channels, channels, 3, padding=1, relu=True)
+        self.second = Convolution(channels, channels, 3, padding=1)
 
     def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
         """Return x and what is added to it."""
-        added: Tensor = self.second(F.relu(self.first(F.relu(x))))
+        added: Tensor = self.second(self.first(F.relu(x)))
         return x + added
 
 
@@ -190,7 +179,7 @@ class ImpalaTorso(Torso):
         channels = tuple(width * out for out in self.CHANNELS)
         self.sections = nn.ModuleList(
             nn.Sequential(
-                (nn.Conv2d if place else PixelConv2d)(before, out, 3, padding=1),
+                Convolution(before, out, 3, padding=1, pixels=place == 0),
                 nn.MaxPool2d(3, stride=2, padding=1),
                 ResidualBlock(out),
                 ResidualBlock(out),

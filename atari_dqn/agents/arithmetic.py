@@ -1,0 +1,61 @@
+"""The format that a layer computes in, and its weights in that format.
+
+Weights, gradients and the optimizer are fp32. A layer computes in the format of what it is shown, fp32 or
+bf16, and takes a copy of its weights in it; their gradients come back as fp32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+HAS_ONEDNN: bool = all(
+    hasattr(torch.ops.mkldnn, name) for name in ("_linear_pointwise", "_convolution_pointwise")
+)
+"""Whether this build of PyTorch has oneDNN's products and convolutions as operators of their own."""
+
+
+def quick(x: Tensor) -> bool:
+    """Return whether oneDNN computes on `x` here."""
+    if not HAS_ONEDNN or x.device.type != "cpu":
+        return False
+    return x.dtype == torch.float32 or (
+        x.dtype == torch.bfloat16 and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    )
+
+
+class Rounded:
+    """A weight times a scale, rounded to a format: made again only when the weight has changed.
+
+    A weight is used several times between two changes: by the target's network thousands of times, by the
+    one that learns to act and to be corrected. Whether it changed is PyTorch's own count of changes in place,
+    which optimizers and copies raise. On a GPU a recorded graph changes weights without that count, so there
+    the copy is made each time.
+    """
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+        self._known: tuple[int, int, torch.dtype] | None = None
+        self._copy: Tensor | None = None
+
+    def of(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return `weight × scale` in `dtype`, without a gradient."""
+        if dtype == weight.dtype and self.scale == 1.0:
+            return weight.detach()
+        known = (weight.data_ptr(), weight._version, dtype)
+        if self._copy is None or known != self._known or weight.device.type != "cpu":
+            with torch.inference_mode(False), torch.no_grad():  # what acting makes, learning uses
+                self._copy = (weight if self.scale == 1.0 else weight * self.scale).to(dtype)
+            self._known = known
+        return self._copy
+
+    def gradient(self, gradient: Tensor, weight: Tensor) -> Tensor:
+        """Return the weight's gradient, given its copy's."""
+        wide = gradient.to(weight.dtype)
+        return wide if self.scale == 1.0 else wide * self.scale
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Rounded:
+        """Return one that knows nothing: a copied weight begins a count of its own."""
+        return Rounded(self.scale)
