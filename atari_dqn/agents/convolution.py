@@ -17,9 +17,8 @@ Pair = tuple[int, int]
 class Convolution(nn.Conv2d):
     """A convolution in the format of its input, with a ReLU behind it if `relu`.
 
-    The layer of `pixels` takes them as they are, 0 to 255, and scales its weights instead, so that it computes
-    the convolution of pixels in [0, 1] without a pass over the frames; and 0 to 255 are exact in bf16, 0 to 1
-    are not.
+    The layer of `pixels` takes them as they are, 0 to 255, and scales its weights instead: the convolution of
+    pixels in [0, 1] without a pass over the frames; and 0 to 255 are exact in bf16, 0 to 1 are not.
     """
 
     stride: Pair

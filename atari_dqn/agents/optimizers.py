@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import increment_version
 from torch.optim import Adam, Optimizer, RMSprop
 
 BLOCK_WEIGHTS = 2**18
@@ -28,6 +29,8 @@ def step_if(optimizer: Optimizer, finite: Tensor) -> None:
         optimizer.step()
     elif finite:
         optimizer.step()
+    # the fused kernel of Adam changes weights without raising PyTorch's count of changes in place
+    increment_version([weight for group in optimizer.param_groups for weight in group["params"]])
 
 
 class DeepMindRMSProp(Optimizer):
@@ -99,7 +102,9 @@ def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
 
     On a CPU a large layer is moved in pieces that stay in its cache from one operation to the next.
     """
-    yield [row for row in rows if not _is_large(row[0])]
+    small = [row for row in rows if not _is_large(row[0])]
+    if small:
+        yield small
     for row in rows:
         if _is_large(row[0]):
             pieces = (torch.split(tensor.view(-1), BLOCK_WEIGHTS) for tensor in row)

@@ -118,7 +118,7 @@ class DopamineTorso(ConvolutionalTorso):
         """Return what the convolutions make of pixels from 0 to 255."""
         for convolution, (_, kernel, stride) in zip(self.convolutions, self.CONVOLUTIONS, strict=True):
             down, right = (_zeros_around(size, kernel, stride) for size in x.shape[2:])
-            x = F.relu(convolution(F.pad(x, (*right, *down))))
+            x = convolution(F.pad(x, (*right, *down)))
         return x.flatten(1)
 
     def _num_seen(self, frame_shape: tuple[int, int]) -> int:

@@ -3,7 +3,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from atari_dqn.agents.linear import HAS_ONEDNN, OneDnnLinear
+from atari_dqn.agents.arithmetic import HAS_ONEDNN
+from atari_dqn.agents.linear import OneDnnLinear
 
 
 @pytest.fixture
@@ -40,11 +41,19 @@ def test_a_gradient_that_is_one_number_everywhere_passes_through(layer: OneDnnLi
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_products_are_taken_in_fp32_and_in_bf16_under_autocast(layer: OneDnnLinear) -> None:
-    x = torch.randn(4, 70)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert layer(x).dtype == torch.bfloat16
-    assert layer(x).dtype == torch.float32
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_output_is_in_the_format_of_the_input(layer: OneDnnLinear, dtype: torch.dtype) -> None:
+    assert layer(torch.randn(4, 70, dtype=dtype)).dtype == dtype
+
+
+def test_gradients_of_bf16_products_are_fp32_and_close_to_those_of_fp32(layer: OneDnnLinear) -> None:
+    x, upstream = torch.randn(32, 70), torch.randn(32, 30)
+    layer(x).backward(upstream)
+    expected = layer.weight.grad
+    layer.zero_grad()
+    layer(x.bfloat16()).backward(upstream.bfloat16())
+    assert layer.weight.grad.dtype == torch.float32
+    torch.testing.assert_close(layer.weight.grad, expected, rtol=0.05, atol=0.1)
 
 
 def test_gradients_lie_in_memory_as_the_weights_do(layer: OneDnnLinear) -> None:

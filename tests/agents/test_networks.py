@@ -6,6 +6,7 @@ from parts import frames, make_network
 from torch import nn
 
 from atari_dqn.agents.init import INITIALIZERS
+from atari_dqn.agents.networks import channels_last
 from atari_dqn.agents.torsos import NatureTorso
 from atari_dqn.sizes import NetworkShape, network_parameters
 
@@ -85,11 +86,11 @@ def test_dok_bytes_become_floats_in_the_network() -> None:
     assert seen == [torch.float32]
 
 
-def test_layout_in_memory_changes_no_value() -> None:
-    network = make_network()
-    expected = network(frames(4))
-    network.layout = torch.contiguous_format
-    torch.testing.assert_close(network(frames(4)), expected, rtol=1e-5, atol=1e-5)
+def test_interleaved_frames_are_the_same_frames_with_a_pixels_values_side_by_side() -> None:
+    stacks = frames(3)
+    found = channels_last(stacks)
+    assert torch.equal(found, stacks)
+    assert found.is_contiguous(memory_format=torch.channels_last)
 
 
 def test_bf16_torso_keeps_the_head_in_fp32() -> None:
