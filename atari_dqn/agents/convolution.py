@@ -22,7 +22,7 @@ class Convolution(nn.Conv2d):
     """
 
     stride: Pair
-    padding: Pair  # type: ignore[assignment]
+    padding: Pair
 
     def __init__(
         self,
