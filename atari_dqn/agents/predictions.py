@@ -28,6 +28,10 @@ class Prediction(ABC):
     def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
         """Return every action's return as points and their masses, which add up to 1; for people to see."""
 
+    def shape(self) -> dict[str, Float[Tensor, "B A"]]:
+        """Return what tells of every action whether the kind suits its return, by name; for people."""
+        return {}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value(Prediction):
@@ -56,6 +60,15 @@ class Categorical(Prediction):
         """Return atoms and the masses on them."""
         return self.atoms.expand_as(self.outputs), self.outputs.softmax(dim=2)
 
+    def shape(self) -> dict[str, Float[Tensor, "B A"]]:
+        """Return the spread, and the mass on the edges, where a support too narrow puts it."""
+        points, mass = self.distribution()
+        return {
+            "std_return": _standard_deviation(points, mass),
+            "lowest_atom_mass": mass[:, :, 0],
+            "highest_atom_mass": mass[:, :, -1],
+        }
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantiles(Prediction):
@@ -72,6 +85,19 @@ class Quantiles(Prediction):
     def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
         """Return the quantiles in order, each with as much mass."""
         return self.outputs.sort(dim=2).values, torch.full_like(self.outputs, 1 / self.outputs.shape[2])
+
+    def shape(self) -> dict[str, Float[Tensor, "B A"]]:
+        """Return the spread, and which share of neighbours is in the wrong order; fractions must ascend."""
+        crossed = self.outputs.diff(dim=2) < 0
+        return {
+            "std_return": _standard_deviation(*self.distribution()),
+            "crossed_share": crossed.float().mean(dim=2),
+        }
+
+
+def _standard_deviation(points: Float[Tensor, "B A Z"], mass: Float[Tensor, "B A Z"]) -> Float[Tensor, "B A"]:
+    mean = (points * mass).sum(dim=2, keepdim=True)
+    return ((points - mean).square() * mass).sum(dim=2).sqrt()
 
 
 class Output(nn.Module, ABC):

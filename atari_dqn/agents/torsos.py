@@ -104,15 +104,12 @@ class DataEfficientTorso(ConvolutionalTorso):
     HIDDEN_UNITS = 256
 
 
-class DopamineTorso(ConvolutionalTorso):
+class DopamineTorso(NatureTorso):
     """Dopamine's: the Nature convolutions, each padded so that it puts out ⌈size / stride⌉ pixels a side.
 
     The zeros that make up an odd number have one more at the right and below. 64 × 11 × 11 = 7,744 numbers
     seen of 84 × 84 pixels.
     """
-
-    CONVOLUTIONS = NatureTorso.CONVOLUTIONS
-    HIDDEN_UNITS = 512
 
     def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
         """Return what the convolutions make of pixels from 0 to 255."""

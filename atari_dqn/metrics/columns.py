@@ -80,6 +80,21 @@ TABLES: dict[str, tuple[Column, ...]] = {
         ),
         Column("mean_weight", "importance weight", "in minibatches drawn for the report"),
     ),
+    "prediction_log": (
+        _STEP,
+        _ENV_FRAMES,
+        Column(
+            "action_gap", "discounted clipped reward", "best action's value less the second's; without noise"
+        ),
+        Column(
+            "std_return",
+            "discounted clipped reward",
+            "predicted spread of taken actions' returns; empty for values",
+        ),
+        Column("lowest_atom_mass", "probability", "on the support's lower edge, of taken actions; C51 only"),
+        Column("highest_atom_mass", "probability", "on the support's upper edge, of taken actions; C51 only"),
+        Column("crossed_share", "share", "of neighbouring quantiles in the wrong order; quantiles only"),
+    ),
     "eval_log": (
         _STEP,
         _ENV_FRAMES,
@@ -114,6 +129,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("emulators_busy_share", "share of training time", "each emulating process played, on average"),
     ),
 }
+
+ADDED = {"prediction_log"}
+"""Tables that came after runs had been made."""
 
 
 def column_names(table: str) -> tuple[str, ...]:

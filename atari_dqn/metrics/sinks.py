@@ -11,7 +11,7 @@ from typing import Any
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.files import AppendFile, plain
-from atari_dqn.metrics.columns import TABLES, column_names
+from atari_dqn.metrics.columns import ADDED, TABLES, column_names
 from atari_dqn.metrics.csv_table import CsvTable
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Row, Sink
 from atari_dqn.types import StateDict
@@ -43,13 +43,19 @@ class TableSink:
         return {name: table.offset() for name, table in self._tables.items()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Cut the rows written after the state was taken, so that a resumed run writes none twice."""
-        if state.keys() != self._tables.keys():
+        """Cut the rows written after the state was taken, so that a resumed run writes none twice.
+
+        A table that came after the state was taken begins with the resume.
+        """
+        if state.keys() not in (self._tables.keys(), self._tables.keys() - ADDED):
             raise DamagedError(
                 f"the checkpoint knows the tables {sorted(state)}, expected {sorted(self._tables)}"
             )
         for name, table in self._tables.items():
-            table.truncate(state[name])
+            if name in state:
+                table.truncate(state[name])
+            else:
+                table.restart()
 
     def restart(self) -> None:
         """Cut every row: the run begins again."""

@@ -24,6 +24,7 @@ from atari_dqn.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.loop import q_learning
+from atari_dqn.train.prediction_log import PredictionLog
 from atari_dqn.train.replay_log import ReplayLog
 from atari_dqn.train.throughput import Throughput
 from atari_dqn.train.training import Training
@@ -65,6 +66,7 @@ class Session:
         self._light = Every(period=spec.evaluation.light_period_frames)
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
+        self._prediction_log = PredictionLog(training, seed=spec.seed)
         self._videos = Videos(training, spec, run, self.notice)
         self._throughput = Throughput(training.stopwatch, training.lanes)
         self._elapsed_before_seconds = 0.0
@@ -293,3 +295,4 @@ class Session:
             self._videos.poll()
         elif row.table == "replay_log":
             self.watch.replay_report(row)
+            self.sinks.handle(self._prediction_log.row(row))

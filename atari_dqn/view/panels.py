@@ -44,7 +44,7 @@ class Panel(Part, Protocol):
 
 
 class LearningPanel:
-    """Loss, values and gradients of the latest period, and their course."""
+    """Loss, values and gradients of the latest period, the predictions' latest report, and their course."""
 
     title = "learning"
     _rows = (
@@ -54,12 +54,20 @@ class LearningPanel:
         ("grad norm", "grad_norm"),
         ("epsilon", "epsilon"),
     )
+    _reported = (
+        ("low edge", "lowest_atom_mass"),
+        ("high edge", "highest_atom_mass"),
+        ("crossed", "crossed_share"),
+    )
 
     def __init__(self) -> None:
         self._history = {name: deque[float](maxlen=_HISTORY_PERIODS) for _, name in self._rows}
+        self._report: Mapping[str, float] = {}
 
     def handle(self, event: Event) -> None:
-        """Take nothing: periods tell all."""
+        """Take a report of the predictions."""
+        if isinstance(event, Row) and event.table == "prediction_log":
+            self._report = {name: float(value) for name, value in event.values.items()}
 
     def period(self, record: Mapping[str, float]) -> None:
         """Take a period's values."""
@@ -67,14 +75,22 @@ class LearningPanel:
             values.append(record[name])
 
     def draw(self) -> RenderableType:
-        """Return a row for each value."""
+        """Return a row for each value; beside the last, ε, what a distribution's report says."""
         table = _grid("left", "right", "left")
+        last = self._rows[-1][1]
         for label, name in self._rows:
             values = self._history[name]
+            course = self._told() if name == last else ""
             table.add_row(
-                label, measure(values[-1]) if values else "-", _cropped(sparkline(values, width=15))
+                label, measure(values[-1]) if values else "-", _cropped(course or sparkline(values, width=15))
             )
         return table
+
+    def _told(self) -> str:
+        """Return the mass on the fuller edge of a support, or how many quantiles crossed, if any did."""
+        found = [(self._report.get(name, math.nan), label) for label, name in self._reported]
+        share, label = max(((share, label) for share, label in found if share > 0), default=(0.0, ""))
+        return f"{label} {percentage(share)}" if label else ""
 
 
 class ReturnsPanel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping
 from typing import TextIO
@@ -52,6 +53,8 @@ class PlainView:
             self._write(evaluation_line(row))
         elif row.table == "replay_log":
             self._write(replay_line(row))
+        elif row.table == "prediction_log" and math.isfinite(float(row.values["std_return"])):
+            self._write(prediction_line(row))
         record = self._periods.add(row)
         if record is not None:
             self._remaining.add(record)
@@ -111,3 +114,15 @@ def replay_line(row: Row) -> str:
         f"effective {percentage(value['effective_share'])}, β {measure(value['beta'])}, "
         f"weight {measure(value['mean_weight'])}"
     )
+
+
+def prediction_line(row: Row) -> str:
+    """Return a report of what is predicted of returns, without what its kind does not have."""
+    value = {name: float(cell) for name, cell in row.values.items()}
+    parts = [f"spread {measure(value['std_return'])}", f"action gap {measure(value['action_gap'])}"]
+    if math.isfinite(value["lowest_atom_mass"]):
+        low, high = (percentage(value[f"{edge}_atom_mass"]) for edge in ("lowest", "highest"))
+        parts.append(f"on the edge atoms {low} and {high}")
+    if math.isfinite(value["crossed_share"]):
+        parts.append(f"{percentage(value['crossed_share'])} of quantiles crossed")
+    return f"{count(value['env_frames']):>6}  predicted returns: {', '.join(parts)}"

@@ -16,6 +16,7 @@ from atari_dqn.agents.predictions import (
     Value,
     ValueOutput,
 )
+from atari_dqn.agents.report import prediction_report
 from atari_dqn.agents.torsos import NatureTorso
 
 OUTPUTS: dict[str, Output] = {
@@ -139,3 +140,34 @@ def test_embedding_is_the_papers_fourth_equation() -> None:
     torch.testing.assert_close(
         network._features(frames(1), torch.tensor([[tau]])), expected, rtol=1e-4, atol=1e-5
     )
+
+
+def test_shape_of_masses_is_their_spread_and_what_lies_on_the_edges() -> None:
+    logits = torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]]).log()
+    shape = Categorical(logits, torch.tensor([-2.0, 0.0, 2.0])).shape()
+    # means −0.5 and 1.2, mean squares 3 and 3.2
+    torch.testing.assert_close(shape["std_return"], torch.tensor([[2.75, 1.76]]).sqrt())
+    torch.testing.assert_close(shape["lowest_atom_mass"], torch.tensor([[0.5, 0.1]]))
+    torch.testing.assert_close(shape["highest_atom_mass"], torch.tensor([[0.25, 0.7]]))
+
+
+def test_shape_of_quantiles_is_their_spread_and_which_neighbours_crossed() -> None:
+    quantiles = torch.tensor([[[1.0, 2.0, 3.0, 4.0, 5.0], [3.0, 2.0, 2.0, 1.0, 7.0]]])
+    fractions = torch.tensor([[0.1, 0.3, 0.5, 0.7, 0.9]])
+    shape = Quantiles(quantiles, fractions, quantiles).shape()
+    torch.testing.assert_close(shape["std_return"], torch.tensor([[2.0, 4.4]]).sqrt())
+    torch.testing.assert_close(shape["crossed_share"], torch.tensor([[0.0, 0.5]]))
+
+
+def test_value_has_no_shape() -> None:
+    assert Value(torch.zeros(2, 3, 1)).shape() == {}
+
+
+def test_report_is_of_the_taken_actions() -> None:
+    network, states = make("c51"), frames(4)
+    shape, values = network.predict(states).shape(), network(states)
+    report = prediction_report(network, states, torch.tensor([2, 0, 1, 1]))
+    for name in ("std_return", "lowest_atom_mass", "highest_atom_mass"):
+        assert report[name] == pytest.approx(shape[name][range(4), [2, 0, 1, 1]].mean().item())
+    ordered = values.sort(dim=1).values
+    assert report["action_gap"] == pytest.approx((ordered[:, 2] - ordered[:, 1]).mean().item())

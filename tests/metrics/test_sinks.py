@@ -65,6 +65,15 @@ def test_rows_after_a_checkpoint_are_cut_so_that_none_is_doubled(tmp_path: Path,
     assert (tmp_path / "eval_log.csv").read_bytes() == wanted
 
 
+def test_table_that_came_after_a_checkpoint_begins_with_the_resume(tmp_path: Path, kept: Kept) -> None:
+    sink = kept(TableSink(tmp_path))
+    earlier = {name: offset for name, offset in sink.state_dict().items() if name != "prediction_log"}
+    header = (tmp_path / "prediction_log.csv").read_bytes()
+    sink.handle(row("prediction_log", 1.5))
+    sink.load_state_dict(earlier)
+    assert (tmp_path / "prediction_log.csv").read_bytes() == header
+
+
 def test_state_of_other_tables_is_damaged(tmp_path: Path, kept: Kept) -> None:
     with pytest.raises(DamagedError, match="eval_log"):
         kept(TableSink(tmp_path)).load_state_dict({"train_log": 0})

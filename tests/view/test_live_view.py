@@ -256,3 +256,20 @@ def test_D11_report_of_the_replay_is_shown(screen: Screen, row: MakeRow) -> None
 def test_report_of_the_replay_leaves_notices_whole_at_80_columns(screen: Screen, row: MakeRow) -> None:
     notice = Notice(kind="resumed", step=1, env_frames=4_000_000, message="continuing from step_001000000")
     assert "4M  resumed  continuing from step_001000000" in screen(row("replay_log", **REPORT), notice)
+
+
+@pytest.mark.parametrize(
+    ("report", "shown"),
+    [
+        ((0.0123, 0.0021, math.nan), "low edge 1.2%"),
+        ((0.0123, 0.0321, math.nan), "high edge 3.2%"),
+        ((math.nan, math.nan, 0.25), "crossed 25.0%"),
+    ],
+)
+def test_fuller_edge_of_a_support_or_crossed_quantiles_are_shown(
+    screen: Screen, period: MakePeriod, row: MakeRow, report: tuple[float, float, float], shown: str
+) -> None:
+    names = ("lowest_atom_mass", "highest_atom_mass", "crossed_share")
+    cells = dict(zip(names, report, strict=True))
+    text = screen(*period(1000, elapsed_seconds=4.0), row("prediction_log", **cells))
+    assert shown in text

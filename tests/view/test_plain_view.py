@@ -134,3 +134,28 @@ def test_D11_report_of_the_replay_is_one_line(row: MakeRow) -> None:
     assert lines_after(report) == [
         "    4M  replay of 980k: 0.4% terminal, age 412k steps, effective 45.2%, β 0.448, weight 0.623"
     ]
+
+
+def test_report_of_predicted_returns_is_one_line_of_what_the_kind_has(row: MakeRow) -> None:
+    nan = math.nan
+    c51 = row(
+        "prediction_log", env_frames=40_000, std_return=1.234, action_gap=0.05, lowest_atom_mass=0.012,
+        highest_atom_mass=0.2, crossed_share=nan,
+    )  # fmt: skip
+    quantiles = row(
+        "prediction_log", env_frames=40_000, std_return=1.234, action_gap=0.05, lowest_atom_mass=nan,
+        highest_atom_mass=nan, crossed_share=0.031,
+    )  # fmt: skip
+    assert lines_after(c51) == [
+        "   40k  predicted returns: spread 1.234, action gap 0.050, on the edge atoms 1.2% and 20.0%"
+    ]
+    assert lines_after(quantiles) == [
+        "   40k  predicted returns: spread 1.234, action gap 0.050, 3.1% of quantiles crossed"
+    ]
+
+
+def test_report_of_values_is_no_line(row: MakeRow) -> None:
+    nothing = dict.fromkeys(
+        ("std_return", "lowest_atom_mass", "highest_atom_mass", "crossed_share"), math.nan
+    )
+    assert lines_after(row("prediction_log", action_gap=0.1, **nothing)) == []

@@ -1,0 +1,48 @@
+"""What the network predicts as rows, beside those of the replay. Looking changes no state."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from atari_dqn.agents.report import NAMES, prediction_report
+from atari_dqn.metrics.events import Row
+from atari_dqn.rng import torch_seed
+from atari_dqn.train.training import Training
+
+MINIBATCHES = 8
+"""Minibatches drawn for a report: 256 transitions at 32 each."""
+
+
+class PredictionLog:
+    """Yields a row of prediction_log for each of replay_log, of transitions drawn as minibatches are.
+
+    Each draws from a stream of its own, named by its step.
+    """
+
+    def __init__(self, training: Training, *, seed: int) -> None:
+        self._training, self._seed = training, seed
+
+    def row(self, beside: Row) -> Row:
+        """Return the row of the same step; NaN in it while nothing can be sampled."""
+        place = {name: beside.values[name] for name in ("step", "env_frames")}
+        return Row(table="prediction_log", values=place | self._report())
+
+    def _report(self) -> dict[str, float]:
+        training = self._training
+        replay = training.replay
+        if not replay.num_transitions:
+            return dict.fromkeys(NAMES, math.nan)
+        generator = torch.Generator(device=replay.ring.device)
+        generator.manual_seed(torch_seed(self._seed, "prediction report", training.clock.steps))
+        unit = torch.rand(
+            MINIBATCHES,
+            replay.sampler.batch_size,
+            generator=generator,
+            dtype=torch.float64,
+            device=replay.ring.device,
+        )
+        cells, weights = replay.sampler.choose(unit, training.schedule_frames)
+        batch = replay.minibatch(cells.flatten(), weights.flatten()).to(training.device)
+        return prediction_report(training.learner.online, batch.s_tm1, batch.a_tm1)
