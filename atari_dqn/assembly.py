@@ -18,6 +18,7 @@ from atari_dqn.agents.predictions import CategoricalOutput, Output, QuantileOutp
 from atari_dqn.agents.registry import NETWORKS, OPTIMIZERS
 from atari_dqn.agents.targets import MunchausenTarget, TargetRule, double_dqn_target, dqn_target
 from atari_dqn.agents.torsos import Torso
+from atari_dqn.denormals import flush_denormals
 from atari_dqn.devices import replay_device
 from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
 from atari_dqn.replay.prioritized import PrioritizedSampler
@@ -42,6 +43,7 @@ def given(value: T | None) -> T:
 
 def build_network(spec: Spec, info: GameInfo, device: torch.device) -> QNetwork:
     """Make a network of the spec's kind, its weights drawn from the run's own stream."""
+    flush_denormals()
     network = _network(spec, info)
     # Drawn on the CPU, so that a run begins with the same weights on every device.
     generator = torch.Generator().manual_seed(torch_seed(spec.seed, "network"))

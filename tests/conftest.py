@@ -2,10 +2,15 @@ import signal
 
 from jaxtyping import install_import_hook
 
+from atari_dqn.denormals import flush_denormals
+
 CHECKED = ("agents", "learning", "minibatch", "replay")
 """Modules whose shape annotations every test checks. Nothing of them is imported before this line has run."""
 
 install_import_hook([f"atari_dqn.{name}" for name in CHECKED], "shapes.checked")
+
+# Before a test starts PyTorch's threads: those of a program flush, because it does so first.
+flush_denormals()
 
 # Signals as a program in a terminal has them: a script's background ignores SIGINT, and nohup SIGHUP.
 signal.signal(signal.SIGINT, signal.default_int_handler)

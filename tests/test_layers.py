@@ -20,7 +20,7 @@ LAYERS = (
     {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
-    {"spec", "hardware", "devices", "allocator"},
+    {"spec", "hardware", "devices", "allocator", "denormals"},
     {
         "learning", "interrupts", "minibatch", "statistics", "clock", "rng", "schedule", "registry",
         "files", "human", "sizes", "cgroup",

@@ -16,8 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 _ONEDNN_LINEAR = "mkldnn::_linear_pointwise"
+_ONEDNN_CONVOLUTION = "mkldnn::_convolution_pointwise"
 _ARITHMETIC = {
-    "aten::convolution", "aten::convolution_backward",
+    "aten::convolution", "aten::convolution_backward", _ONEDNN_CONVOLUTION,
     "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", _ONEDNN_LINEAR,
 }  # fmt: skip
 _REPEATS = 30
@@ -76,10 +77,12 @@ def _median_seconds(call: tuple[Any, tuple[Any, ...], dict[str, Any]], device: t
 
 
 def _flop(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-    if operator.name().partition(".")[0] == _ONEDNN_LINEAR:
-        a, b = args[:2]
+    name, (a, b) = operator.name().partition(".")[0], args[:2]
+    if name == _ONEDNN_LINEAR:
         return float(2 * a.shape[0] * a.shape[1] * b.shape[0])
     result: Tensor = operator(*args, **kwargs)
+    if name == _ONEDNN_CONVOLUTION:
+        return float(2 * result.numel() * b[0].numel())
     return float(flop_registry[operator.overloadpacket](*args, **kwargs, out_val=result))
 
 

@@ -6,6 +6,7 @@ import torch
 from tiny import CPU, tiny_spec
 from typer.testing import CliRunner
 
+from atari_dqn.agents.convolution import Convolution
 from atari_dqn.agents.linear import OneDnnLinear
 from atari_dqn.bench.kernels import kernels_of
 from atari_dqn.bench.report import PARTS, Bench, bench, bench_data, bench_text
@@ -57,6 +58,11 @@ def test_kernels_of_a_linear_layer_are_its_three_products() -> None:
 
 def test_kernels_of_a_convolution_are_counted_forward_and_back() -> None:
     layer, x = torch.nn.Conv2d(2, 3, 2), torch.ones(1, 2, 4, 4)  # 3×3 places, 2·2·2 weights for each of 3
+    assert recorded(lambda: layer(x).sum().backward()) == (2, 2 * (2 * 9 * 8 * 3))
+
+
+def test_kernels_of_the_learners_own_convolution_are_counted_as_those_of_torchs() -> None:
+    layer, x = Convolution(2, 3, 2, relu=True), torch.ones(1, 2, 4, 4)
     assert recorded(lambda: layer(x).sum().backward()) == (2, 2 * (2 * 9 * 8 * 3))
 
 

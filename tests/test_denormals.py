@@ -1,0 +1,23 @@
+import subprocess
+import sys
+
+import torch
+
+PROGRAM = """
+import torch
+from atari_dqn.assembly import build_network
+from atari_dqn.spec.loader import load_spec
+from atari_dqn.types import GameInfo
+
+torch.set_num_threads(2)
+info = GameInfo(game="pong", action_names=tuple("abcdef"), frame_shape=(84, 84), rom_md5="")
+build_network(load_spec("runs/pong_smoke.toml").spec, info, torch.device("cpu"))
+tiny = torch.full((1_000_000,), 1e-30) * 1e-10
+print(tiny.count_nonzero().item())
+"""
+
+
+def test_every_thread_of_a_program_with_a_network_takes_denormal_numbers_as_0() -> None:
+    assert torch.set_flush_denormal(True), "this processor cannot"
+    result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "0"
