@@ -34,8 +34,8 @@ bench FOLDER:
     python benchmarks/emulation.py --out {{FOLDER}}/emulation.json
     python benchmarks/replay_memory.py --out {{FOLDER}}/replay_memory.json
     python benchmarks/checkpoint.py --out {{FOLDER}}/checkpoint.json
-    python benchmarks/versus_sb3.py --out {{FOLDER}}/versus_sb3.json
-    python benchmarks/tracks.py --out {{FOLDER}}/tracks.json
+    python benchmarks/versus.py --out {{FOLDER}}/versus.json
+    python benchmarks/lanes.py --out {{FOLDER}}/lanes.json
 
 # train a spec: just train runs/pong_quick.toml
 train SPEC *OPTIONS:

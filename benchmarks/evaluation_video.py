@@ -18,7 +18,8 @@ from pathlib import Path
 import psutil
 from hardware import circumstances
 from record import SPEC, recording, with_its_return
-from versus_sb3 import GAME, SETTINGS, measure, speed
+from tracks import GAME, OURS, TRACK_A
+from training_speed import SETTINGS, measure
 
 from atari_dqn.record.recording import save_recording
 from atari_dqn.spec.loader import load_spec
@@ -45,11 +46,11 @@ def beside_a_video(game: Path, *, seconds: float, threads: int) -> dict[str, flo
     with subprocess.Popen([sys.executable, "-m", "atari_dqn.record", str(game)]) as maker:
         process = psutil.Process(maker.pid)
         began, used = time.perf_counter(), processor_seconds(process)
-        result = measure(sys.executable, "train_ours.py", GAME, seconds=seconds, threads=threads, spec=SPEC)
+        speed = measure(OURS[TRACK_A], seconds=seconds, threads=threads)["frames_per_second"]
         used, elapsed = processor_seconds(process) - used, time.perf_counter() - began
         assert maker.poll() is None, "the video was done too soon; ask for fewer --seconds"
         maker.kill()
-    return {"frames_per_second": speed(result), "processor_share": used / elapsed}
+    return {"frames_per_second": speed, "processor_share": used / elapsed}
 
 
 def video_processor_seconds(game: Path) -> float:
@@ -67,9 +68,8 @@ def compare(*, rounds: int, seconds: float, threads: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         for number in range(rounds):
             game = recorded_game(Path(folder) / f"{number}.json")
-            options = {"seconds": seconds, "threads": threads}
-            alone.append(speed(measure(sys.executable, "train_ours.py", GAME, spec=SPEC, **options)))
-            beside.append(beside_a_video(game, **options))
+            alone.append(measure(OURS[TRACK_A], seconds=seconds, threads=threads)["frames_per_second"])
+            beside.append(beside_a_video(game, seconds=seconds, threads=threads))
         needed = video_processor_seconds(recorded_game(Path(folder) / "whole.json"))
     lost = statistics.median(
         (by_itself - round_["frames_per_second"]) / round_["processor_share"]

@@ -12,12 +12,12 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
-from importlib.metadata import version
 from pathlib import Path
 
 import torch
 from hardware import circumstances
 from prioritized_systems import LEAVES, SYSTEMS, median_milliseconds
+from training_speed import prepare
 
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.train.assembly import assemble
@@ -27,21 +27,6 @@ HERE = Path(__file__).parent
 TIANSHOU_PACKAGES = ("tianshou==2.0.*",)
 CAPACITY_STEPS, PREFILL_STEPS = 10_000, 1_000
 LIMIT_MILLISECONDS, LIMIT_SHARE = 0.6, 0.06
-
-
-def prepare(venv: Path) -> Path:
-    """Return the interpreter of an environment with tianshou and our own version of torch."""
-    python, ready = venv / "bin" / "python", venv / "ready"
-    if not ready.exists():
-        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        torch_version = f"torch=={version('torch').partition('+')[0]}"
-        for packages in (
-            (torch_version,),
-            (torch_version, *TIANSHOU_PACKAGES),
-        ):  # torch first: pip keeps its build
-            subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
-        ready.touch()
-    return python
 
 
 def measure(python: Path | str, system: str, threads: int) -> dict[str, float]:
@@ -116,7 +101,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--updates", type=int, default=100, help="of Track B, for the share")
     options = parser.parse_args()
-    python = prepare(options.venv)
+    python = prepare(options.venv, TIANSHOU_PACKAGES)
     results = [measured(python, threads, options) for threads in options.threads]
     settings = {"leaves": LEAVES, "rounds": options.rounds, "updates": options.updates}
     report = {"settings": settings, **circumstances(), "results": results}

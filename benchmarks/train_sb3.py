@@ -6,18 +6,20 @@
 import argparse
 import json
 import time
+from importlib.metadata import version
 
 import ale_py
 import gymnasium
-import stable_baselines3
 import torch
 from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_atari_env
 from stable_baselines3.common.vec_env import VecFrameStack
+from worker_options import worker_parser
 
 FRAME_SKIP = 4
 UPDATE_PERIOD_STEPS = 4
+PACKAGES = ("stable-baselines3", "gymnasium", "ale-py", "numpy")
 
 
 class SpeedMeter(BaseCallback):
@@ -41,16 +43,18 @@ class SpeedMeter(BaseCallback):
 
 
 def agent(options: argparse.Namespace) -> DQN:
+    """Return DQN that learns from as many minibatches per agent step whatever the number of lanes."""
     gymnasium.register_envs(ale_py)
-    env = VecFrameStack(make_atari_env(options.game, n_envs=1, seed=1), n_stack=4)
+    lanes = options.lanes
+    env = VecFrameStack(make_atari_env(options.game, n_envs=lanes, seed=1), n_stack=4)
     return DQN(
         "CnnPolicy",
         env,
         buffer_size=options.capacity_steps,
         learning_starts=options.prefill_steps,
         batch_size=32,
-        train_freq=UPDATE_PERIOD_STEPS,
-        gradient_steps=1,
+        train_freq=max(1, UPDATE_PERIOD_STEPS // lanes),  # counted in steps of all lanes together
+        gradient_steps=max(1, lanes // UPDATE_PERIOD_STEPS),
         target_update_interval=options.target_period_updates * UPDATE_PERIOD_STEPS,
         exploration_initial_eps=options.epsilon,
         exploration_final_eps=options.epsilon,
@@ -60,16 +64,7 @@ def agent(options: argparse.Namespace) -> DQN:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--game", required=True, help="Gymnasium id of a game without frame skip")
-    parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--epsilon", type=float, required=True)
-    parser.add_argument("--capacity-steps", type=int, required=True)
-    parser.add_argument("--prefill-steps", type=int, required=True)
-    parser.add_argument("--target-period-updates", type=int, required=True)
-    parser.add_argument("--warm-up-updates", type=int, required=True)
-    options = parser.parse_args()
+    options = worker_parser(__doc__).parse_args()
     torch.set_num_threads(options.threads)
     from_steps = options.prefill_steps + options.warm_up_updates * UPDATE_PERIOD_STEPS
     meter = SpeedMeter(from_steps=from_steps, seconds=options.seconds)
@@ -79,7 +74,7 @@ def main() -> None:
             {
                 "frames_per_second": meter.frames_per_second,
                 "torch": torch.__version__,
-                "stable_baselines3": stable_baselines3.__version__,
+                **{name: version(name) for name in PACKAGES},
             }
         )
     )
