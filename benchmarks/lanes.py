@@ -26,7 +26,7 @@ PARTS = {"act": "acting", "emulate": "waiting for emulators", "learn": "learning
 
 
 def contender(spec: str, lanes: int, *, workers: int, precision: str) -> Contender:
-    """Return a spec on as many lanes; one lane is played in the learner's own process."""
+    """Return a spec on as many lanes; a single one is always played in the learner's own process."""
     own = workers if lanes > 1 else 0
     return ours(spec, f"system.workers={own}", f"learner.precision={precision}", lanes=lanes)
 
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     parser.add_argument("--spec", default="pong_trackA.toml", help="file in runs/")
     parser.add_argument("--lanes", type=int, nargs="+", default=LANES)
-    parser.add_argument("--workers", type=int, default=1, help="emulating processes, with more than one lane")
+    parser.add_argument("--workers", type=int, default=0, help="emulating processes, with more than one lane")
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")

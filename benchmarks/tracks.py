@@ -27,7 +27,7 @@ TRACK_A, TRACK_A_BF16, TRACK_B = "ours A", "ours A, 8 lanes, bf16", "ours B"
 C51, RAINBOW = "ours C51", "ours Rainbow"
 OURS = {
     TRACK_A: ours("pong_trackA.toml"),
-    TRACK_A_BF16: ours("pong_trackA.toml", "learner.precision=bf16", "system.workers=1", lanes=8),
+    TRACK_A_BF16: ours("pong_trackA.toml", "learner.precision=bf16", lanes=8),
     TRACK_B: ours("pong_trackB.toml"),
     C51: ours("pong_c51.toml"),
     RAINBOW: ours("pong_rainbow.toml"),
