@@ -30,7 +30,7 @@ LANES, WORKERS = 8, 2
 SAMPLE_SECONDS = 0.5
 LEARNING_STEPS = 2_000
 """Learned from before the first checkpoint, and as many again while it is written and after."""
-EVALUATION_EPISODES = 10
+EVALUATION_EPISODES, EVALUATION_FRAMES = 10, 1_000
 PROMISED_BYTES = 8_500_000_000
 
 
@@ -46,6 +46,7 @@ def overrides(capacity_steps: int) -> dict[str, object]:
         "evaluation.light_period_frames": capacity_steps + 2 * LEARNING_STEPS,
         "evaluation.full_period_frames": capacity_steps + LEARNING_STEPS,
         "evaluation.full_episodes": EVALUATION_EPISODES,
+        "evaluation.max_episode_frames": EVALUATION_FRAMES,
     }
 
 
