@@ -114,10 +114,17 @@ def measure(spec: Path, capacity_steps: int, folder: Path, *, threads: int) -> d
 
 def found(run: Path) -> dict[str, object]:
     """Return what shows that the replay was full, was learned from, and was saved."""
-    catalog = json.loads((run / "checkpoints/catalog.json").read_text())
-    replay_log = (run / "replay_log.csv").read_text().splitlines()
-    newest = dict(zip(replay_log[0].split(","), replay_log[-1].split(","), strict=True))
-    return {"checkpoints": catalog, "replay_at_the_end": newest}
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    head, *rows = (run / "replay_log.csv").read_text().splitlines()
+    newest = dict(zip(head.split(","), rows[-1].split(","), strict=True))
+    return {
+        "transitions": int(newest["transitions"]),
+        "events": [
+            f"{event['step']}: {event['kind']}: {event['message']}"
+            for event in events
+            if event["kind"] in {"evaluation", "checkpoint", "video", "finished"}
+        ],
+    }
 
 
 def main() -> None:
