@@ -43,6 +43,7 @@ def overrides(capacity_steps: int) -> dict[str, object]:
         "replay.capacity_steps": capacity_steps,
         "replay.prefill_steps": capacity_steps,
         "training.total_frames": capacity_steps + 2 * LEARNING_STEPS,
+        "logging.replay_period_steps": LEARNING_STEPS,
         "evaluation.light_period_frames": capacity_steps + 2 * LEARNING_STEPS,
         "evaluation.full_period_frames": capacity_steps + LEARNING_STEPS,
         "evaluation.full_episodes": EVALUATION_EPISODES,
