@@ -1,14 +1,20 @@
-"""Emulation alone: our worker pool beside `ale_py.AtariVectorEnv` in one run, taking turns.
+"""Emulation alone: our worker pool, the bare emulator and `ale_py.AtariVectorEnv` in one run, taking turns.
 
-Both play 16 Pong emulators with random actions, frame skip 4, the maximum of two grey frames and 84×84
-area resize. Ours writes one frame a step; theirs is asked for a stack of one, so that neither copies stacks.
-Frames per CPU-second (all processes and threads, as the kernel counts them) say what a busy machine hides.
+Ours and theirs play 16 Pong emulators with random actions, frame skip 4, the maximum of two grey frames and
+84×84 area resize. Ours writes one frame a step; theirs is asked for a stack of one, so that neither copies
+stacks. Frames per CPU-second (all processes and threads, as the kernel counts them) say what a busy machine
+hides.
+
+The bare emulator is the ceiling: the same lanes and actions played by `act` alone, no screen read, each process
+at its own pace. "All at once" are as many processes as we have workers; "one alone" is one of them, times their
+number, for a core that is busy alone may clock higher. Quote the share of the first.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import statistics
@@ -16,6 +22,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +31,7 @@ from ale_py import ALEInterface, LoggerMode
 from ale_py.roms import get_rom_path
 from ale_py.vector_env import AtariVectorEnv
 
+from atari_dqn.envs.pool import split_lanes
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.spec.schema import Env
 
@@ -84,21 +92,57 @@ def speeds(step: Step, actions: np.ndarray, seconds: float) -> tuple[float, floa
     return frames / elapsed, frames / (cpu_seconds() - used)
 
 
-def raw_frames_per_second(game: str, seconds: float) -> float:
-    """Return how many frames one core emulates when nothing else is done with them."""
-    ALEInterface.setLoggerMode(LoggerMode.Error)
-    ale = ALEInterface()
-    ale.setFloat("repeat_action_probability", 0.0)
-    ale.loadROM(get_rom_path(game))
-    ale.reset_game()
-    actions = ale.getMinimalActionSet()
-    frames, started = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - started) < seconds:
-        ale.act(actions[frames // FRAME_SKIP % len(actions)])
-        frames += 1
-        if ale.game_over():
+class BareLanes:
+    """Emulators that play and are not looked at."""
+
+    def __init__(self, game: str, num_lanes: int) -> None:
+        ALEInterface.setLoggerMode(LoggerMode.Error)
+        self._emulators = [ALEInterface() for _ in range(num_lanes)]
+        for ale in self._emulators:
+            ale.setFloat("repeat_action_probability", 0.0)
+            ale.loadROM(get_rom_path(game))
             ale.reset_game()
-    return frames / elapsed
+        self._actions = self._emulators[0].getMinimalActionSet()
+
+    def step(self, actions: np.ndarray) -> None:
+        for ale, index in zip(self._emulators, actions.tolist(), strict=True):
+            action = self._actions[index]
+            for _ in range(FRAME_SKIP):
+                ale.act(action)
+            if ale.game_over():
+                ale.reset_game()
+
+
+def play_bare(pipe: Connection, game: str, actions: np.ndarray) -> None:
+    """Answer each number of seconds with the `speeds` of so many, until told None."""
+    lanes = BareLanes(game, actions.shape[1])
+    while (seconds := pipe.recv()) is not None:
+        pipe.send(speeds(lanes.step, actions, seconds))
+
+
+class BareProcesses:
+    """The ceiling: processes that each play their share of the lanes."""
+
+    def __init__(self, game: str, actions: np.ndarray, count: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipes: list[Connection] = []
+        for lanes in split_lanes(actions.shape[1], count):
+            ours, other = context.Pipe()
+            share = actions[:, lanes.start : lanes.stop]
+            context.Process(target=play_bare, args=(other, game, share), daemon=True).start()
+            self._pipes.append(ours)
+
+    def speeds(self, seconds: float, processes: int) -> tuple[float, float]:
+        """Return what so many of them play at once: frames per second, added up, and per CPU-second."""
+        playing = self._pipes[:processes]
+        for pipe in playing:
+            pipe.send(seconds)
+        per_second, per_cpu_second = zip(*(pipe.recv() for pipe in playing), strict=True)
+        return sum(per_second), statistics.mean(per_cpu_second)
+
+    def close(self) -> None:
+        for pipe in self._pipes:
+            pipe.send(None)
 
 
 def cpu_model() -> str:
@@ -125,6 +169,7 @@ def measure(game: str, num_lanes: int, workers: int, rounds: int, seconds: float
     )
     vector = theirs(game, num_lanes, workers)
     actions = np.random.default_rng(0).integers(0, lanes.info.num_actions, (1_000, num_lanes))
+    bare = BareProcesses(game, actions, workers)
     lanes.reset()
     vector.reset(seed=1)
 
@@ -132,28 +177,41 @@ def measure(game: str, num_lanes: int, workers: int, rounds: int, seconds: float
         lanes.send(action)
         lanes.recv()
 
-    ours, other, raw = [], [], []
+    played: dict[str, list[tuple[float, float]]] = {
+        "ours": [],
+        "atari_vector_env": [],
+        "bare_all_at_once": [],
+        "bare_one_alone": [],
+    }
     for _ in range(rounds):
-        ours.append(speeds(step_ours, actions, seconds))
-        other.append(speeds(vector.step, actions, seconds))
-        raw.append(raw_frames_per_second(game, seconds / 2))
+        played["bare_all_at_once"].append(bare.speeds(seconds, workers))
+        played["ours"].append(speeds(step_ours, actions, seconds))
+        played["atari_vector_env"].append(speeds(vector.step, actions, seconds))
+        per_second, per_cpu_second = bare.speeds(seconds / 2, 1)
+        played["bare_one_alone"].append((per_second * workers, per_cpu_second))
     lanes.close()
     vector.close()
+    bare.close()
     return {
-        "per_second": compared([speed for speed, _ in ours], [speed for speed, _ in other]),
-        "per_cpu_second": compared([speed for _, speed in ours], [speed for _, speed in other]),
-        "raw_ale_per_second_of_one_core": {"rounds": raw, "median": statistics.median(raw)},
+        "per_second": compared({name: [pair[0] for pair in pairs] for name, pairs in played.items()}),
+        "per_cpu_second": compared({name: [pair[1] for pair in pairs] for name, pairs in played.items()}),
     }
 
 
-def compared(ours: list[float], other: list[float]) -> dict[str, object]:
+def compared(rounds: dict[str, list[float]]) -> dict[str, object]:
+    """Return every round, the medians, and the median of ours as a multiple of each other."""
     return {
-        "ours": ours,
-        "atari_vector_env": other,
-        "median_ours": statistics.median(ours),
-        "median_atari_vector_env": statistics.median(other),
-        "median_ratio": statistics.median(mine / theirs for mine, theirs in zip(ours, other, strict=True)),
+        "rounds": rounds,
+        "medians": {name: statistics.median(figures) for name, figures in rounds.items()},
+        "median_ratio_of_ours_to": {
+            name: median_ratio(rounds["ours"], figures) for name, figures in rounds.items() if name != "ours"
+        },
     }
+
+
+def median_ratio(ours: list[float], other: list[float]) -> float:
+    """Return the median of the rounds' ratios: a machine's moods reach both sides of a round."""
+    return statistics.median(mine / theirs for mine, theirs in zip(ours, other, strict=True))
 
 
 def main() -> None:
@@ -161,8 +219,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     parser.add_argument("--game", default="pong")
     parser.add_argument("--lanes", type=int, default=16)
-    parser.add_argument("--workers", type=int, default=2, help="our processes, and their threads")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=2, help="our processes, bare ones, and their threads")
+    parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--seconds", type=float, default=1.5, help="of each measurement")
     options = parser.parse_args()
     settings = {key: value for key, value in vars(options).items() if key != "out"}

@@ -11,6 +11,7 @@ from ale_py.roms import get_rom_path
 from jaxtyping import UInt8
 
 from atari_dqn.envs.emulator import NOOP
+from atari_dqn.envs.greys import NTSC_GREYS, PAL_ROWS, SAME_GREYS
 from atari_dqn.envs.shard import Shard, lane_streams
 from atari_dqn.errors import UserError
 from atari_dqn.spec.games import MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES
@@ -57,6 +58,10 @@ class AtariEmulator:
             self._ale.getLegalActionSet() if full_action_set else self._ale.getMinimalActionSet()
         )
         self.screen_shape: tuple[int, int] = self._ale.getScreenDims()
+        ntsc = self.screen_shape[0] < PAL_ROWS
+        self.greys = NTSC_GREYS if ntsc else SAME_GREYS
+        # The numbers cost a twentieth of the greys, and most of a screen is as it was a step before.
+        self.colours = self._ale.getScreen if ntsc else self._ale.getScreenGrayscale
         self._power_on = self._ale.cloneState(include_rng=True) if power_on_reset else None
 
     def reset(self, episode_seed: int) -> None:  # noqa: ARG002 — the emulator has no chance of its own
@@ -64,6 +69,7 @@ class AtariEmulator:
         if self._power_on is not None:
             self._restore(self._power_on)
         self._ale.reset_game()
+        self._check_greys()
 
     def act(self, action: int) -> float:
         """Play one frame and return its reward."""
@@ -77,14 +83,17 @@ class AtariEmulator:
         """Return the lives left."""
         return self._ale.lives()
 
-    def grey(self, screen: UInt8[np.ndarray, "H W"]) -> None:
-        """Write the screen in grey."""
-        self._ale.getScreenGrayscale(screen)
-
     def rgb(self) -> UInt8[np.ndarray, "H W 3"]:
         """Return the screen in the console's colours (NTSC)."""
         screen: np.ndarray = self._ale.getScreenRGB()
         return screen
+
+    def _check_greys(self) -> None:
+        """Compare our greys with the emulator's own: another version of it might have other ones."""
+        screen = np.empty(self.screen_shape, np.uint8)
+        self.colours(screen)
+        greys = self._ale.getScreenGrayscale()
+        assert np.array_equal(self.greys[screen], greys), "the greys in envs/greys.py are not this ale-py's"
 
     def _restore(self, state: ALEState) -> None:
         # Twice, a frame apart: the video chip's flag that a clone lacks is set by running once. Without it

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from atari_dqn.envs.emulator import NOOP
+from atari_dqn.envs.greys import SAME_GREYS
 from atari_dqn.envs.shard import Shard, lane_streams
 from atari_dqn.errors import UserError
 from atari_dqn.rng import stream_seed
@@ -32,6 +33,7 @@ class CatchEmulator:
 
     def __init__(self, size_pixels: int) -> None:
         self.screen_shape = (size_pixels, size_pixels)
+        self.greys = SAME_GREYS
         self._cell_edges = np.linspace(0, size_pixels, BOARD_CELLS + 1).round().astype(int).tolist()
         self._game_seed = 0
         self._balls = 0
@@ -73,7 +75,7 @@ class CatchEmulator:
         """Return the lives left."""
         return self._lives
 
-    def grey(self, screen: UInt8[np.ndarray, "H W"]) -> None:
+    def colours(self, screen: UInt8[np.ndarray, "H W"]) -> None:
         """Draw the ball and the paddle, bright on black."""
         edges, row, column = self._cell_edges, self._row, self._column
         screen.fill(0)
@@ -84,7 +86,7 @@ class CatchEmulator:
     def rgb(self) -> UInt8[np.ndarray, "H W 3"]:
         """Return the screen in colour: grey."""
         screen = np.zeros(self.screen_shape, np.uint8)
-        self.grey(screen)
+        self.colours(screen)
         return np.repeat(screen[:, :, None], 3, axis=2)
 
     def state_dict(self) -> StateDict:

@@ -17,6 +17,8 @@ class Emulator(Protocol):
     """One game, advanced a frame at a time; knows nothing of skips, stickiness or caps."""
 
     screen_shape: tuple[int, int]
+    greys: UInt8[np.ndarray, "256"]
+    """The grey of each colour number; the same for all emulators of a game."""
 
     def reset(self, episode_seed: int) -> None:
         """Begin a new game; `episode_seed` decides what chance there is in it."""
@@ -34,8 +36,8 @@ class Emulator(Protocol):
         """Return the lives left; 0 for a game without any."""
         ...
 
-    def grey(self, screen: UInt8[np.ndarray, "H W"]) -> None:
-        """Write the screen as it is now, in grey, into `screen`."""
+    def colours(self, screen: UInt8[np.ndarray, "H W"]) -> None:
+        """Write the screen as it is now, in colour numbers, into `screen`."""
         ...
 
     def rgb(self) -> UInt8[np.ndarray, "H W 3"]:

@@ -19,7 +19,7 @@ class FilmedEmulator:
 
     def __init__(self, emulator: Emulator, camera: Camera) -> None:
         self._emulator, self._camera = emulator, camera
-        self.screen_shape = emulator.screen_shape
+        self.screen_shape, self.greys = emulator.screen_shape, emulator.greys
 
     def reset(self, episode_seed: int) -> None:
         """Begin a new game and show its first screen."""
@@ -40,9 +40,9 @@ class FilmedEmulator:
         """Return the lives left."""
         return self._emulator.lives()
 
-    def grey(self, screen: UInt8[np.ndarray, "H W"]) -> None:
-        """Write the screen in grey."""
-        self._emulator.grey(screen)
+    def colours(self, screen: UInt8[np.ndarray, "H W"]) -> None:
+        """Write the screen in colour numbers."""
+        self._emulator.colours(screen)
 
     def rgb(self) -> UInt8[np.ndarray, "H W 3"]:
         """Return a copy of the screen in colour."""

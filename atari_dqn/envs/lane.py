@@ -3,20 +3,18 @@
     emulator frames   r | n n n | a a a a | b b b b | c c †
     rows                      S |     max |     max |     S    (max: of the last two frames of the row's step)
 
-r is the reset, n are no-ops, † the game's end; S is one screen in grey: the one an episode begins with, and
-the one at which a game ends within a skip. That end is not known a frame ahead, and greying every frame on
-suspicion would cost a seventh of the speed for a frame that no value is ever estimated from.
+r is the reset, n are no-ops, † the game's end; S is one screen: the one an episode begins with, and the one at
+which a game ends within a skip. That end is not known a frame ahead, and no value is ever estimated from it.
 """
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
-from jaxtyping import UInt8
 
 from atari_dqn.envs.emulator import NOOP, Emulator
 from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
 from atari_dqn.envs.filming import Camera, FilmedEmulator
+from atari_dqn.envs.preprocess import Screens
 from atari_dqn.rng import generator_state, set_generator_state
 from atari_dqn.types import StateDict
 
@@ -24,6 +22,7 @@ from atari_dqn.types import StateDict
 class Lane:
     """Plays one emulator; after `step` or `reset` its public attributes describe the new row.
 
+    Its frame is that of `screens`, which are written where the caller has put that attribute.
     An episode's frames are counted from the emulator's reset, no-op frames included, as the Arcade
     Learning Environment counts them. A step stops in the middle of its skip at the game's end and exactly
     at the cap.
@@ -31,15 +30,16 @@ class Lane:
 
     def __init__(self, emulator: Emulator, rules: EpisodeRules, streams: EpisodeStreams) -> None:
         self._emulator, self._rules, self._streams = emulator, rules, streams
-        self._screens = [np.zeros(emulator.screen_shape, np.uint8) for _ in range(2)]
-        self._pooled = np.zeros(emulator.screen_shape, np.uint8)
         self._episode = -1
         self._episode_frames = 0
         self._lives = 0
         self._executed = NOOP
         self._sticky = streams.generator(0, "sticky")
         self._reset_due = True
-        self.screen: UInt8[np.ndarray, "H W"] = self._pooled
+        self.screens: Screens = (
+            np.zeros(emulator.screen_shape, np.uint8),
+            np.zeros(emulator.screen_shape, np.uint8),
+        )
         self.reward = 0.0
         self.terminated = self.truncated = self.life_lost = self.first = False
 
@@ -55,8 +55,8 @@ class Lane:
         self._executed = NOOP
         self._lives = self._emulator.lives()
         self._reset_due = False
-        self.screen = self._screens[0]
-        self._emulator.grey(self.screen)
+        self._emulator.colours(self.screens[0])
+        self._show_one_screen()
         self.reward = 0.0
         self.terminated = self.truncated = self.life_lost = False
         self.first = True
@@ -87,14 +87,15 @@ class Lane:
             over = emulator.game_over()
             frame += 1
             if over or frame >= frames - 1:
-                emulator.grey(self._screens[seen])
+                emulator.colours(self.screens[seen])
                 seen += 1
         self._episode_frames += frame
         self.reward, self.terminated = reward, over
-        self.screen = self._pool() if seen > 1 else self._screens[0]
+        if seen == 1:
+            self._show_one_screen()
 
-    def _pool(self) -> UInt8[np.ndarray, "H W"]:
-        return cv2.max(self._screens[0], self._screens[1], dst=self._pooled)
+    def _show_one_screen(self) -> None:
+        np.copyto(self.screens[1], self.screens[0])
 
     def _start(self) -> int:
         """Reset the emulator, play the no-op frames and return how many they were."""

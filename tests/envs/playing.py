@@ -1,11 +1,12 @@
 """Helpers of the environment tests: specs, a scripted game, and ways to play lanes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
+from atari_dqn.envs.greys import SAME_GREYS
 from atari_dqn.envs.lane import Lane
 from atari_dqn.spec.schema import Env
 from atari_dqn.types import Lanes, StateDict, StepBatch
@@ -34,6 +35,7 @@ class ScriptedGame:
     last_frame: int = 1_000
     lives_by_frame: tuple[int, ...] = ()
     screen_shape: tuple[int, int] = (1, 64)
+    greys: np.ndarray = field(default_factory=lambda: SAME_GREYS)
     frame: int = 0
     resets: int = 0
 
@@ -58,7 +60,7 @@ class ScriptedGame:
             self.lives_by_frame[min(self.frame, len(self.lives_by_frame) - 1)] if self.lives_by_frame else 0
         )
 
-    def grey(self, screen: np.ndarray) -> None:
+    def colours(self, screen: np.ndarray) -> None:
         screen.fill(0)
         screen[0, self.frame % screen.shape[1]] = 200
 
@@ -76,11 +78,11 @@ def scripted_lane(game: ScriptedGame, streams: EpisodeStreams = STREAMS, **rules
 
 def frames_shown(lane: Lane) -> list[int]:
     """Return the numbers of the frames that a scripted lane's screen shows."""
-    return np.flatnonzero(lane.screen).tolist()
+    return np.flatnonzero(np.maximum(*lane.screens)).tolist()
 
 
 def copied(batch: StepBatch) -> StepBatch:
-    return StepBatch(**{field.name: getattr(batch, field.name).copy() for field in fields(batch)})
+    return StepBatch(**{each.name: getattr(batch, each.name).copy() for each in fields(batch)})
 
 
 def play(lanes: Lanes, actions: Iterable[np.ndarray]) -> list[StepBatch]:
@@ -96,4 +98,4 @@ def random_actions(lanes: Lanes, steps: int, seed: int = 0) -> np.ndarray:
 
 
 def as_bytes(rows: Iterable[StepBatch]) -> bytes:
-    return b"".join(getattr(row, field.name).tobytes() for row in rows for field in fields(row))
+    return b"".join(getattr(row, each.name).tobytes() for row in rows for each in fields(row))

@@ -46,7 +46,7 @@ def test_frame_shows_a_ball_above_and_the_paddle_below():
     emulator = CatchEmulator(48)
     emulator.reset(0)
     screen = np.zeros((48, 48), np.uint8)
-    emulator.grey(screen)
+    emulator.colours(screen)
     assert (screen[0] > 0).sum() == 2
     assert np.flatnonzero(screen[-1]).tolist() == list(range(20, 30))
 
