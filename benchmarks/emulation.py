@@ -5,9 +5,9 @@ Ours and theirs play 16 Pong emulators with random actions, frame skip 4, the ma
 stacks. Frames per CPU-second (all processes and threads, as the kernel counts them) say what a busy machine
 hides.
 
-The bare emulator is the ceiling: the same lanes and actions played by `act` alone, no screen read, each process
-at its own pace. "All at once" are as many processes as we have workers; "one alone" is one of them, times their
-number, for a core that is busy alone may clock higher. Quote the share of the first.
+The bare emulator is the ceiling: the same lanes and actions played by `act` alone, no screen read, each
+process at its own pace. "All at once" are as many processes as we have workers; "one alone" is one of them,
+times their number, for a core that is busy alone may clock higher. Quote the share of the first.
 """
 
 from __future__ import annotations

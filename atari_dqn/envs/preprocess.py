@@ -109,8 +109,8 @@ class Preprocessor:
     """Makes the frames of E lanes, and of each only the cells in which a colour has changed.
 
     Between two steps of a game most of the screen stays: 94 % of Pong's cells do, 74 % of Enduro's.
-    Invariant (`check`): the frames are what the screens of the last `process` give, and depend on nothing else.
-    So it keeps nothing that a checkpoint would have to hold: any screens may follow any others.
+    Invariant (`check`): the frames are those of the screens of the last `process`, whatever came before. So
+    there is nothing here that a checkpoint would have to hold: any screens may follow any others.
     """
 
     def __init__(
