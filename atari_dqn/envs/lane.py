@@ -3,8 +3,8 @@
     emulator frames   r | n n n | a a a a | b b b b | c c †
     rows                      S |     max |     max |     S    (max: of the last two frames of the row's step)
 
-r is the reset, n are no-ops, † the game's end; S is one screen: the one an episode begins with, and the one
-at which a game ends within a skip. That end is not known a frame ahead, and no value is ever estimated from it.
+r is the reset, n are no-ops, † the game's end; S is one screen: the one that an episode begins with, or at
+which a game ends within a skip. That end is not known a frame ahead, and no value is ever estimated from it.
 """
 
 from __future__ import annotations
