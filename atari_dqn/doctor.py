@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from atari_dqn.envs.exactness import exactness
 from atari_dqn.hardware import Hardware, find_hardware
@@ -19,12 +19,16 @@ from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 from atari_dqn.spec.keys import build
 from atari_dqn.spec.tracks import load_track
 
+if TYPE_CHECKING:  # it imports torch, which may be what is missing
+    from atari_dqn.update_times import UpdateTime
+
 Status = Literal["ok", "warn", "fail"]
 """`fail`: training cannot start. `warn`: it can, and something is slower or smaller than it should be."""
 
 _COLUMNS = 80
 _MIN_SHARED_MEMORY_BYTES = 64 * 10**6
 """What Docker gives a container unless it is asked for more."""
+_NEARLY_AS_QUICK = 1.05
 _MOST_ACTIONS = 18
 """Of the console's controller."""
 
@@ -61,15 +65,55 @@ class Diagnosis:
         return all(check.status != "fail" for check in self.checks)
 
 
-def examine(path: Path) -> Diagnosis:
-    """Return what was found on this machine: what is missing is a finding. `path`: where runs are kept."""
+def examine(path: Path, *, measured_seconds: float = 0.0) -> Diagnosis:
+    """Return what was found on this machine: what is missing is a finding. `path`: where runs are kept.
+
+    Updates are timed for `measured_seconds`, if that is more than 0 and runs go to the CPU; the settings then
+    follow from these times.
+    """
     hardware = find_hardware(path)
-    return Diagnosis(checks=tuple(_checks(hardware)), settings=recommend(hardware))
+    checks = tuple(_checks(hardware))
+    broken = any(check.status == "fail" for check in checks)
+    if broken or hardware.gpus or measured_seconds <= 0:
+        return Diagnosis(checks=checks, settings=recommend(hardware))
+    return Diagnosis(checks=checks, settings=recommend_for(_measure(hardware, measured_seconds), hardware))
 
 
 def recommend(hardware: Hardware) -> tuple[Setting, ...]:
-    """Return the settings that suit a machine."""
+    """Return the settings that suit a machine, by what it has."""
     return (_device_setting(hardware), _workers_setting(hardware), _precision_setting(hardware))
+
+
+def recommend_for(times: Sequence[UpdateTime], hardware: Hardware) -> tuple[Setting, ...]:
+    """Return the settings that suit a machine without a GPU, by how long its updates take."""
+    least = min(times, key=lambda time: time.seconds)
+    # as few threads as do nearly as well: the cores that are left emulate
+    enough = least.seconds * _NEARLY_AS_QUICK
+    best = min((time for time in times if time.seconds <= enough), key=lambda time: time.threads)
+    others = "; ".join(
+        f"{time.precision} with {time.threads}: {time.seconds * 1000:.1f}" for time in times if time != best
+    )
+    free = hardware.cores_usable - best.threads
+    shown = f"an update takes {best.seconds * 1000:.1f} ms"
+    return (
+        _device_setting(hardware),
+        Setting(key="OMP_NUM_THREADS", value=str(best.threads), reason=f"{shown} ({others})"),
+        Setting(
+            key="system.workers",
+            value=str(free),
+            reason="the cores that learning leaves" if free else "learning is quicker with every core",
+        ),
+        Setting(
+            key="learner.precision", value=f'"{best.precision}"', reason="a track that says fp32 keeps it"
+        ),
+    )
+
+
+def _measure(hardware: Hardware, seconds: float) -> list[UpdateTime]:
+    from atari_dqn.update_times import measure_update_times
+
+    precisions = ("fp32", "bf16") if hardware.fast_bf16 else ("fp32",)
+    return measure_update_times(precisions=precisions, cores=hardware.cores_usable, seconds=seconds)
 
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
@@ -77,8 +121,15 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     width = max(len(check.name) for check in diagnosis.checks)
     lines = [line for check in diagnosis.checks for line in _check_lines(check, width)]
     lines += ["", "settings that suit this machine"]
-    lines += [f"  {setting.key} = {setting.value}   {setting.reason}" for setting in diagnosis.settings]
+    lines += [line for setting in diagnosis.settings for line in _setting_lines(setting)]
     return "\n".join(lines)
+
+
+def _setting_lines(setting: Setting) -> list[str]:
+    head = f"  {setting.key} = {setting.value}   "
+    return textwrap.wrap(
+        head + setting.reason, _COLUMNS, subsequent_indent=" " * len(head), drop_whitespace=True
+    )
 
 
 def _check_lines(check: Check, name_width: int) -> list[str]:

@@ -11,12 +11,16 @@ from atari_dqn.cli.options import PlainOption
 from atari_dqn.interrupts import interrupts_blocked
 
 
-def doctor() -> None:
+def doctor(
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Time updates for some seconds: threads and precision.")
+    ] = False,
+) -> None:
     """Say what this machine has, and which settings suit it."""
     with interrupts_blocked():
         from atari_dqn.cli.doctor import doctor as run
 
-    run()
+    run(measure=measure)
 
 
 def watch(

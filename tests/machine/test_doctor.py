@@ -3,9 +3,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from typer.testing import CliRunner
 
-from atari_dqn.doctor import diagnosis_text, examine, recommend
+from atari_dqn.cli.app import app
+from atari_dqn.doctor import Diagnosis, diagnosis_text, examine, recommend, recommend_for
 from atari_dqn.hardware import Gpu, Hardware
+from atari_dqn.update_times import UpdateTime, measure_update_times
 
 GB = 10**9
 
@@ -83,3 +87,55 @@ def test_text_stays_within_80_columns(monkeypatch: pytest.MonkeyPatch, laptop: H
         laptop, memory_available_bytes=GB, disk_free_bytes=GB // 2, shared_memory_free_bytes=GB, gpus=(gpu,)
     )
     assert max(len(line) for line in found_on(monkeypatch, poor).splitlines()) <= 80
+
+
+def suits(hardware: Hardware, milliseconds: dict[tuple[str, int], float]) -> list[str]:
+    times = [
+        UpdateTime(precision=precision, threads=threads, seconds=taken / 1000)
+        for (precision, threads), taken in milliseconds.items()
+    ]
+    found = {setting.key: setting.value for setting in recommend_for(times, hardware)}
+    return [found[key] for key in ("OMP_NUM_THREADS", "system.workers", "learner.precision")]
+
+
+def test_choice_with_the_quickest_update_suits(laptop: Hardware) -> None:
+    times = {("fp32", 1): 20.0, ("fp32", 2): 12.0, ("bf16", 1): 8.0, ("bf16", 2): 10.0}
+    assert suits(laptop, times) == ["1", "1", '"bf16"']
+    assert suits(laptop, {**times, ("fp32", 2): 7.0}) == ["2", "0", '"fp32"']
+
+
+def test_threads_that_gain_less_than_a_twentieth_are_left_to_the_emulators(laptop: Hardware) -> None:
+    four_cores = replace(laptop, cores_usable=4)
+    assert suits(four_cores, {("fp32", 1): 20.0, ("fp32", 2): 10.4, ("fp32", 4): 10.0})[:2] == ["2", "2"]
+    assert suits(four_cores, {("fp32", 1): 20.0, ("fp32", 2): 10.6, ("fp32", 4): 10.0})[:2] == ["4", "0"]
+
+
+def test_every_choice_is_timed_and_torchs_threads_are_put_back() -> None:
+    before = torch.get_num_threads()
+    times = measure_update_times(precisions=("fp32",), cores=2, seconds=0.01)
+    assert [(time.precision, time.threads) for time in times] == [("fp32", 1), ("fp32", 2)]
+    assert all(0 < time.seconds < 60 for time in times)
+    assert torch.get_num_threads() == before
+
+
+def test_machine_with_a_gpu_has_nothing_to_time(
+    monkeypatch: pytest.MonkeyPatch, laptop: Hardware, gpu: Gpu
+) -> None:
+    with_gpu = replace(laptop, gpus=(gpu,))
+    monkeypatch.setattr("atari_dqn.doctor.find_hardware", lambda path: with_gpu)
+    assert examine(Path(), measured_seconds=0.01).settings == recommend(with_gpu)
+
+
+@pytest.mark.parametrize(("options", "timed"), [([], False), (["--measure"], True)])
+def test_updates_are_timed_when_asked_for_alone(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], timed: bool
+) -> None:
+    asked = []
+
+    def examined(path: Path, *, measured_seconds: float) -> Diagnosis:
+        asked.append(measured_seconds > 0)
+        return Diagnosis(checks=examine(path).checks[:1], settings=())
+
+    monkeypatch.setattr("atari_dqn.cli.doctor.examine", examined)
+    assert CliRunner().invoke(app, ["doctor", *options]).exit_code == 0
+    assert asked == [timed]
