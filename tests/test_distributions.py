@@ -73,7 +73,12 @@ def test_projection_on_the_same_atoms_changes_nothing() -> None:
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
-@given(st.floats(-1, 1), st.floats(0, 0.99), st.integers(0, 1000), st.floats(0, 1e4))
+@given(
+    st.floats(-1, 1, allow_subnormal=False),
+    st.floats(0, 0.99, allow_subnormal=False),
+    st.integers(0, 1000),
+    st.floats(0, 1e4, allow_subnormal=False),
+)
 def test_projection_keeps_mass_and_inside_the_support_the_mean(r, discount, seed, sharpness) -> None:
     mass = numbers(1, 51, seed=seed, scale=sharpness).softmax(dim=1)
     points = backed_up(torch.tensor([r / 11]), torch.tensor([discount]), ATOMS[None])  # |r| + γ · 10 ≤ 10

@@ -79,12 +79,14 @@ def test_P02_targets_of_values_of_a_million_are_finite() -> None:
     assert q_target(torch.tensor([1e6]), torch.tensor([0.99]), values).tolist() == [1.99e6]
 
 
-NUMBERS = st.floats(-100, 100, width=32)
+# none that a CPU which takes denormal numbers as 0 cannot hold
+NUMBERS = st.floats(-100, 100, width=32, allow_subnormal=False)
+SHARES = st.floats(0, 1, width=32, allow_subnormal=False)
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(
-    st.lists(st.tuples(NUMBERS, st.floats(0, 1, width=32), NUMBERS, NUMBERS, NUMBERS, NUMBERS), min_size=1)
+    st.lists(st.tuples(NUMBERS, SHARES, NUMBERS, NUMBERS, NUMBERS, NUMBERS), min_size=1)
 )
 def test_targets_and_losses_equal_a_loop_in_double_precision(rows) -> None:
     columns = torch.tensor(rows, dtype=torch.float32)
