@@ -85,9 +85,7 @@ SHARES = st.floats(0, 1, width=32, allow_subnormal=False)
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
-@given(
-    st.lists(st.tuples(NUMBERS, SHARES, NUMBERS, NUMBERS, NUMBERS, NUMBERS), min_size=1)
-)
+@given(st.lists(st.tuples(NUMBERS, SHARES, NUMBERS, NUMBERS, NUMBERS, NUMBERS), min_size=1))
 def test_targets_and_losses_equal_a_loop_in_double_precision(rows) -> None:
     columns = torch.tensor(rows, dtype=torch.float32)
     r_t, discount_t, q_t, selector = columns[:, 0], columns[:, 1], columns[:, 2:4], columns[:, 4:6]
