@@ -3,8 +3,8 @@
 FOLDER holds the CSV files with one row per seed; its README says how they were collected. Here the seeds of
 one study, agent, game and frame count become their mean, lowest, highest and number. Left out: figures from
 human starts, whose starting states are not public; recurrent networks and flickering screens, which are
-another task; the Atari 100k column that was recalled from memory; Atari 100k's human and random columns,
-which human_random.csv has; and frame counts that no table of ours asks for.
+another task; Atari 100k's human and random columns, which human_random.csv has; and frame counts that no
+table of ours asks for. The Atari 100k column that was recalled from memory is a study of its own.
 """
 
 from __future__ import annotations
@@ -101,12 +101,11 @@ def papers(folder: Path) -> pl.DataFrame:
 
 
 def atari_100k(folder: Path) -> pl.DataFrame:
-    rows = _read(folder, "atari100k.csv").filter(
-        pl.col("status") != "recalled_aggregate_checked", ~pl.col("agent").is_in(["human", "random"])
-    )
+    rows = _read(folder, "atari100k.csv").filter(~pl.col("agent").is_in(["human", "random"]))
+    recalled = pl.col("status") == "recalled_aggregate_checked"
     copies = pl.col("status").str.extract(r"sourced_(\d)").cast(pl.Int64)
     rows = rows.with_columns(
-        study=pl.lit("atari_100k"),
+        study=pl.when(recalled).then(pl.lit("atari_100k_recalled")).otherwise(pl.lit("atari_100k")),
         env_frames=pl.lit(ATARI_100K_FRAMES, pl.Int64),
         copies=copies,
         n=pl.col("runs"),

@@ -186,6 +186,15 @@ def test_quantile_loss_equals_rlaxs() -> None:
     torch.testing.assert_close(found, torch.tensor([2.5, 8.5 / 3]) / 4)
 
 
+def test_implicit_quantile_loss_by_hand() -> None:
+    # each state has fractions of its own (IQN): errors 1 and −2, then 0.5 and 3; κ = 1
+    found = quantile_huber(
+        torch.tensor([[0.0], [1.0]]), torch.tensor([[0.25], [0.9]]), torch.tensor([[1.0, -2.0], [1.5, 4.0]])
+    )
+    # (0.25 · ½ + 0.75 · 1.5) / 2 and (0.9 · ⅛ + 0.9 · 2.5) / 2
+    torch.testing.assert_close(found, torch.tensor([0.625, 1.18125]))
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_quantile_loss_equals_a_loop_in_double_precision(shared: bool) -> None:
     quantiles, targets = numbers(6, 8, scale=2), numbers(6, 5, seed=1, scale=2)
@@ -220,6 +229,19 @@ def test_log_policy_equals_a_loop_in_double_precision() -> None:
         total = math.log(sum(math.exp((value - max(row)) / 0.03) for value in row))
         expected.append([(value - max(row)) - 0.03 * total for value in row])
     np.testing.assert_allclose(scaled_log_policy(q, 0.03).numpy(), expected, rtol=0, atol=1e-5)
+
+
+def test_munchausen_target_by_hand() -> None:
+    # Vieillard et al. (2020), eq. 2, at τ = ½, α = 0.9, γ = 0.99: values of which the second is ½ ln 3 above
+    # the first are a policy of ¼ and ¾, whose soft value is ½ ln 4 above it
+    temperature, gap = 0.5, 0.5 * math.log(3)
+    log_policy_tm1 = scaled_log_policy(torch.tensor([[7.0, 7.0 + gap]]), temperature)
+    assert log_policy_tm1[0].tolist() == pytest.approx([0.5 * math.log(0.25), 0.5 * math.log(0.75)], abs=1e-6)
+    bonus = munchausen_bonus(log_policy_tm1, torch.tensor([0]), scale=0.9, lowest=-1.0)
+    q_t = torch.tensor([[1.0, 1.0 + gap]])
+    z_t = soft_value(q_t[:, :, None], scaled_log_policy(q_t, temperature), temperature)
+    target = backed_up(torch.tensor([0.3]) + bonus, torch.tensor([0.99]), z_t)
+    assert target.item() == pytest.approx(0.3 - 0.6238325 + 0.99 * 1.6931472, abs=1e-5)
 
 
 @pytest.mark.parametrize("size", [1e4, 1e6])

@@ -29,6 +29,21 @@ def test_dok_double_selects_with_one_network_and_rates_with_the_other() -> None:
     assert target.tolist() == [1 + 0.5 * 20]
 
 
+def test_q_learning_equals_rlaxs() -> None:
+    # rlax, value_learning_test.py, QLearningTest: TD errors
+    q_tm1, q_t = torch.tensor([[1.0, 1, 0], [1, 2, 0]]), torch.tensor([[0.0, 1, 0], [1, 2, 0]])
+    target = q_target(torch.tensor([1.0, 1.0]), torch.tensor([0.0, 1.0]), q_t)
+    assert (target - taken(q_tm1, torch.tensor([0, 1]))).tolist() == [0.0, 1.0]
+
+
+def test_double_q_learning_equals_rlaxs() -> None:
+    # rlax, value_learning_test.py, DoubleQLearningTest: TD errors
+    rates, selects = torch.tensor([[99.0, 1, 98], [91, 2, 66]]), torch.tensor([[2.0, 10, 1], [11, 20, 1]])
+    target = q_target(torch.tensor([1.0, 1.0]), torch.tensor([0.0, 1.0]), rates, selects)
+    q_tm1 = torch.tensor([[1.0, 1, 0], [1, 2, 0]])
+    assert (target - taken(q_tm1, torch.tensor([0, 1]))).tolist() == [0.0, 1.0]
+
+
 def test_double_equals_plain_where_both_networks_are_one() -> None:
     q_t = torch.tensor([[1.0, 3.0], [7.0, 2.0]])
     r_t, discount_t = torch.tensor([0.0, 1.0]), torch.tensor([0.9, 0.9])

@@ -37,7 +37,7 @@ def beside(group: Group, last: GroupScore, best: GroupScore) -> tuple[Beside, ..
 
 
 def _every(group: Group, last: GroupScore, best: GroupScore) -> Iterator[Beside]:
-    protocol = _protocol(group, last)
+    protocol = protocol_of(group, last)
     if protocol is None:
         return
     yield from _figures(group, last, protocol, "evaluation", last.estimates["mean"].value, last.env_frames)
@@ -71,7 +71,7 @@ def _figures(
             )
 
 
-def _protocol(group: Group, last: GroupScore) -> Protocol | None:
+def protocol_of(group: Group, last: GroupScore) -> Protocol | None:
     """Return the one protocol of a group's scores; None where there is none, or more than one."""
     if len(last.protocol_digests) != 1:
         return None

@@ -12,6 +12,7 @@ from atari_dqn.comparison.choose import best_choices, last_choices
 from atari_dqn.comparison.group import Group, Method, group_runs
 from atari_dqn.comparison.load import load_runs
 from atari_dqn.comparison.pace import Pace, pace
+from atari_dqn.comparison.published import Published, published
 from atari_dqn.comparison.score import GroupScore, group_score
 from atari_dqn.comparison.warn import warnings_of
 from atari_dqn.protocol import Protocol
@@ -30,6 +31,8 @@ class GroupResult:
     pace: Pace | None
     """To the score asked for, or a person's; None where there is none."""
     beside: tuple[Beside, ...]
+    published: tuple[Published, ...]
+    """Columns of Atari 100k, where the scores are of its budget and protocol."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +74,10 @@ def compare(
     groups = group_runs(load_runs(list(dict.fromkeys(paths))))
     games = dict.fromkeys(group.game for group in groups)
     humans = {game: found for game in games if (found := human_random(game, human_table)) is not None}
-    results = tuple(_result(group, at_frames, _threshold(group, to_score, humans)) for group in groups)
+    results = tuple(
+        _result(group, at_frames, _threshold(group, to_score, humans), humans.get(group.game))
+        for group in groups
+    )
     scores = _scores_by_method(results)
     protocols = dict(_protocols(results))
     over_games = aggregates(scores, humans)
@@ -90,7 +96,9 @@ def compare(
     )
 
 
-def _result(group: Group, at_frames: int | None, threshold: float | None) -> GroupResult:
+def _result(
+    group: Group, at_frames: int | None, threshold: float | None, human: HumanRandom | None
+) -> GroupResult:
     last = group_score(last_choices(group.runs, at_frames))
     best = group_score(best_choices(group.runs, at_frames))
     return GroupResult(
@@ -99,6 +107,7 @@ def _result(group: Group, at_frames: int | None, threshold: float | None) -> Gro
         best=best,
         pace=None if threshold is None else pace(group.runs, threshold),
         beside=beside(group, last, best),
+        published=published(group, last, human),
     )
 
 

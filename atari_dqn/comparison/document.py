@@ -11,7 +11,9 @@ from atari_dqn.comparison.aggregate import Aggregate, Improvement
 from atari_dqn.comparison.beside import Beside
 from atari_dqn.comparison.compare import Comparison, GroupResult
 from atari_dqn.comparison.group import Method
+from atari_dqn.comparison.published import Published
 from atari_dqn.comparison.score import GroupScore
+from atari_dqn.reference.atari100k import COLUMNS, Column
 from atari_dqn.statistics import CONFIDENCE, RESAMPLES, SEED, Estimate
 
 _ESTIMATES = ("mean", "median", "iqm")
@@ -59,6 +61,7 @@ def _group(result: GroupResult) -> dict[str, Any]:
         "best": _score(result.best),
         "to_score": None if result.pace is None else asdict(result.pace),
         "references": [_reference(each) for each in result.beside],
+        "atari_100k": [_published(each) for each in result.published],
     }
 
 
@@ -100,6 +103,18 @@ def _reference(each: Beside) -> dict[str, Any]:
     }
 
 
+def _published(each: Published) -> dict[str, Any]:
+    return {
+        "agent": each.column.agent,
+        "title": each.column.title,
+        "sourced": each.column.sourced,
+        "score": each.figure.mean,
+        "runs": each.figure.n,
+        "human_normalised": each.normalised,
+        "in_our_interval": each.inside,
+    }
+
+
 def _aggregate(each: Aggregate) -> dict[str, Any]:
     estimates = {name: _estimate(estimate) for name, estimate in each.estimates.items()}
     return {**_method(each.method), "games": each.games, "n": each.n, **estimates, "notes": each.notes}
@@ -127,7 +142,12 @@ def _row(result: GroupResult) -> dict[str, Any]:
     row["median_frames_to_score"] = "" if pace is None else pace.median_frames
     row["median_hours_to_score"] = "" if pace is None else pace.median_hours
     row["protocols"] = " ".join(last.protocol_digests)
-    return row
+    scores = {each.column.agent: each.figure.mean for each in result.published}
+    return row | {f"atari_100k_{_named(column)}": scores.get(column.agent, "") for column in COLUMNS}
+
+
+def _named(column: Column) -> str:
+    return f"{column.agent}_recalled" if column.sourced == "recalled" else column.agent
 
 
 def _flat(name: str, estimate: Estimate | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from html import escape
 from atari_dqn.comparison.beside import Beside
 from atari_dqn.comparison.compare import Comparison, GroupResult
 from atari_dqn.comparison.group import Method
+from atari_dqn.comparison.published import Published
 from atari_dqn.human import count, score
 from atari_dqn.statistics import Estimate
 
@@ -50,6 +51,21 @@ def references(results: Sequence[GroupResult]) -> str:
     """Return the table of published figures of one game; nothing where there are none."""
     rows = [_reference(result.group.method, each) for result in results for each in result.beside]
     titles = ("group", "score", "published", "its seeds", "verdict", "by", "differs in")
+    return _table(titles, rows) if rows else ""
+
+
+def published(results: Sequence[GroupResult]) -> str:
+    """Return the table of Atari 100k's published columns of one game; nothing where none belongs here."""
+    rows = [_published(result, each) for result in results for each in result.published]
+    titles = (
+        "group",
+        "mean",
+        "Atari 100k, published",
+        "score",
+        "human-normalised",
+        "sourced",
+        "in our interval",
+    )
     return _table(titles, rows) if rows else ""
 
 
@@ -98,6 +114,18 @@ def _reference(method: Method, each: Beside) -> list[str]:
         verdict,
         escape(by),
         escape(", ".join(reference.differences)),
+    ]
+
+
+def _published(result: GroupResult, each: Published) -> list[str]:
+    return [
+        _name(result.group.method),
+        _estimate(result.last.estimates.get("mean")),
+        escape(each.column.title),
+        score(each.figure.mean),
+        "–" if each.normalised is None else f"{each.normalised:.3f}",
+        each.column.sourced,
+        "–" if each.inside is None else "yes" if each.inside else "no",
     ]
 
 

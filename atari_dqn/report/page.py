@@ -16,8 +16,9 @@ from urllib.parse import quote
 from atari_dqn import __version__
 from atari_dqn.comparison.compare import Comparison
 from atari_dqn.files import plain
+from atari_dqn.reference.tables import studies as known_studies
 from atari_dqn.report.curves import LearningCurve, group_curves, published_curves
-from atari_dqn.report.html_tables import over_games, references, scores, times
+from atari_dqn.report.html_tables import over_games, published, references, scores, times
 from atari_dqn.report.palette import COLOURS
 from atari_dqn.statistics import RESAMPLES
 
@@ -44,7 +45,7 @@ def page(comparison: Comparison, *, folder: Path) -> str:
 def _game(comparison: Comparison, game: str) -> str:
     results = comparison.of_game(game)
     chart = f'<figure class="chart" data-game="{escape(game)}"></figure>'
-    tables = scores(results) + times(results) + references(results)
+    tables = scores(results) + times(results) + references(results) + published(results)
     return f"<section><h2>{escape(game)}</h2>{chart}{tables}</section>"
 
 
@@ -91,6 +92,10 @@ def _videos(comparison: Comparison, folder: Path) -> Iterator[str]:
 def _sources(comparison: Comparison) -> Iterator[str]:
     studies = {
         each.reference.study.name: each.reference.study for r in comparison.results for each in r.beside
+    } | {
+        each.column.study: known_studies()[each.column.study]
+        for r in comparison.results
+        for each in r.published
     }
     for study in studies.values():
         commit = f" at {study.commit[:9]}" if study.commit else ""

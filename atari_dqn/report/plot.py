@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from atari_dqn.comparison.compare import Comparison
+from atari_dqn.comparison.compare import Comparison, GroupResult
 from atari_dqn.errors import UserError
 from atari_dqn.files import write_atomically
 from atari_dqn.human import count
@@ -22,6 +23,7 @@ _FORMATS = {".png", ".svg"}
 _PANEL_INCHES = (6.4, 4.2)
 _MAX_COLUMNS = 3
 _PUBLISHED_STYLES = ("--", "-.", ":")
+_MARKERS = ("s", "s", "o", "^", "v", "D")
 
 
 def require_plotting(path: Path) -> None:
@@ -59,6 +61,7 @@ def _panel(axes: Axes, comparison: Comparison, game: str) -> None:
         _draw_published(axes, curve, _PUBLISHED_STYLES[place % len(_PUBLISHED_STYLES)])
     for place, group in enumerate(group_curves(results)):
         _draw_group(axes, group, COLOURS[place % len(COLOURS)])
+    _draw_columns(axes, results)
     last_frames = max(run.reached_frames for result in results for run in result.group.runs)
     axes.set_xlim(0, max(1, last_frames) * 1.02)
     axes.set_title(game, loc="left", fontweight="bold")
@@ -80,6 +83,21 @@ def _draw_group(axes: Axes, curve: GroupCurve, colour: str) -> None:
 def _draw_published(axes: Axes, curve: PublishedCurve, style: str) -> None:
     axes.fill_between(curve.frames, curve.low, curve.high, color="0.5", alpha=0.15, linewidth=0)
     axes.plot(curve.frames, curve.mean, color="0.35", linestyle=style, linewidth=1.2, label=curve.label)
+
+
+def _draw_columns(axes: Axes, results: Sequence[GroupResult]) -> None:
+    """Mark each published column of Atari 100k once, at its budget; a recalled one is hollow."""
+    columns = {each.column: each.figure for result in results for each in result.published}
+    for (column, figure), marker in zip(columns.items(), _MARKERS, strict=False):
+        filled = "none" if column.sourced == "recalled" else "0.35"
+        axes.plot(
+            [figure.env_frames],
+            [figure.mean],
+            marker,
+            color="0.35",
+            markerfacecolor=filled,
+            label=f"{column.title} ({column.sourced})",
+        )
 
 
 def _encoded(figure: Figure, kind: str) -> bytes:

@@ -6,7 +6,7 @@ A group has a line of its own for its name, so that the figures below it keep th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -19,6 +19,7 @@ from atari_dqn.comparison.beside import Beside
 from atari_dqn.comparison.compare import Comparison, GroupResult
 from atari_dqn.comparison.group import Method
 from atari_dqn.comparison.pace import Pace
+from atari_dqn.comparison.published import Published
 from atari_dqn.human import count, score
 from atari_dqn.statistics import RESAMPLES, Estimate
 
@@ -48,6 +49,7 @@ def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
         if result.pace is not None:
             yield _pace(result.pace, result.group.game, asked=comparison.to_score is not None)
         yield from (_beside(each) for each in result.beside)
+        yield from _published(result.published)
 
 
 def _circumstances(result: GroupResult) -> Iterator[str]:
@@ -99,6 +101,22 @@ def _beside(each: Beside) -> RenderableType:
     if reference.differences:
         text.append(f"; differs in: {', '.join(reference.differences)}", style="yellow")
     return _indented(text)
+
+
+def _published(columns: Sequence[Published]) -> Iterator[RenderableType]:
+    if columns:
+        yield _indented(Text(_published_line("Atari 100k, published", "mean", "human", "", "ours"), "dim"))
+    for each in columns:
+        normalised = "-" if each.normalised is None else f"{each.normalised:.3f}"
+        judged = "" if each.inside is None else "inside" if each.inside else "outside"
+        line = _published_line(
+            each.column.title, score(each.figure.mean), normalised, each.column.sourced, judged
+        )
+        yield _indented(Text(line, "dim" if each.column.sourced == "recalled" else ""))
+
+
+def _published_line(title: str, mean: str, normalised: str, sourced: str, judged: str) -> str:
+    return f"{title:<36}{mean:>10}{normalised:>8}  {sourced:<10}{judged:>9}"
 
 
 def _by(each: Beside) -> str:

@@ -1,0 +1,256 @@
+"""Keep the evidence of Track C: small logs of each finished run, a table by game and agent, and a plot.
+
+Runs that are not finished are named and left out; the table and the plot are made anew from all that were
+kept, so the script is called again as further runs finish. An agent is a folder of runs/atari100k/.
+
+python docs/results/keep_atari100k.py --agent der outputs/der_pong_seed1 outputs/der_pong_seed2
+python docs/results/keep_atari100k.py                                         the table and the plot alone
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from keep import KEPT, shorten_paths
+from matplotlib.axes import Axes
+
+from atari_dqn.comparison.compare import GroupResult, compare
+from atari_dqn.reference.atari100k import COLUMNS, Sourced
+from atari_dqn.reference.tables import DEFAULT_HUMAN_TABLE, human_random
+
+FOLDER = Path(__file__).with_name("atari100k")
+AGENTS = {"der": "DER", "der_dopamine": "DER, Dopamine's form", "drq_eps": "DrQ(ε)"}
+SAME_AGENT = {
+    "der": "der_vanhasselt2019",
+    "der_dopamine": "der_agarwal2021",
+    "drq_eps": "drq_eps_agarwal2021",
+}
+"""The published column that is of the same agent in the same form."""
+MARKS: dict[Sourced, str] = {"run by run": "", "printed": "†", "recalled": "‡"}
+STUDENT_T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+"""97.5 % quantiles of Student's distribution with n − 1 degrees of freedom."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", nargs="*", type=Path, help="finished run directories")
+    parser.add_argument("--agent", choices=AGENTS, help="whose runs they are")
+    parser.add_argument("--out", type=Path, default=FOLDER)
+    options = parser.parse_args()
+    if options.runs and options.agent is None:
+        parser.error("--agent says whose runs these are")
+    for run in options.runs:
+        keep(run, options.out / options.agent)
+    rows = [row for agent in AGENTS for row in rows_of(agent, options.out / agent)]
+    if not rows:
+        parser.error(f"{options.out} has no finished run yet")
+    rows.sort(key=lambda row: (str(row["game"]), list(AGENTS).index(str(row["agent"]))))
+    write_csv(rows, options.out / "table.csv")
+    (options.out / "table.md").write_text("\n".join(markdown(rows)) + "\n", encoding="utf-8")
+    draw(rows, options.out / "scores.png")
+    print((options.out / "table.md").read_text(encoding="utf-8"))
+
+
+def keep(run: Path, agent: Path) -> None:
+    """Copy a finished run's small files to AGENT/GAME_seedN."""
+    summary = run / "summary.json"
+    if not summary.exists():
+        print(f"{run}: not finished, left out")
+        return
+    told = json.loads(summary.read_text())
+    folder = agent / f"{told['game']}_seed{told['seed']}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (*KEPT, "prediction_log.csv"):
+        if (run / name).exists():
+            shutil.copy(run / name, folder / name)
+    shorten_paths(folder / "provenance.json")
+
+
+def rows_of(agent: str, folder: Path) -> Iterator[dict[str, object]]:
+    """Yield a row for each game of an agent: our seeds, their statistics, and the published columns."""
+    runs = sorted(path.parent for path in folder.glob("*/spec.toml"))
+    if not runs:
+        return
+    comparison = compare(runs, human_table=DEFAULT_HUMAN_TABLE)
+    for warning in comparison.warnings:
+        print(f"beware: {warning}")
+    for result in comparison.results:
+        if result.last.n:
+            yield row_of(agent, result)
+
+
+def row_of(agent: str, result: GroupResult) -> dict[str, object]:
+    last, game = result.last, result.group.game
+    mean, human = last.estimates["mean"], human_random(game)
+    low, high = (mean.interval.low, mean.interval.high) if mean.interval else (math.nan, math.nan)
+    t_low, t_high = student(last.values)
+    published = {each.column.agent: each.figure.mean for each in result.published}
+    target = published.get(SAME_AGENT[agent], math.nan)
+    sourced = next(column.sourced for column in COLUMNS if column.agent == SAME_AGENT[agent])
+    return {
+        "game": game,
+        "agent": agent,
+        "env_frames": last.env_frames,
+        "n": last.n,
+        "scores": " ".join(f"{seed}:{each.mean_return:g}" for seed, each in sorted(last.evaluations.items())),
+        "episodes": min(each.episodes for each in last.evaluations.values()),
+        "mean": mean.value,
+        "median": last.estimates["median"].value,
+        "human_normalised": human.normalised(mean.value) if human else math.nan,
+        "bootstrap_low": low,
+        "bootstrap_high": high,
+        "student_low": t_low,
+        "student_high": t_high,
+        **{column.agent: published.get(column.agent, math.nan) for column in COLUMNS},
+        "target": SAME_AGENT[agent],
+        "sourced": sourced,
+        "in_bootstrap": inside(target, low, high),
+        "in_student": inside(target, t_low, t_high),
+    }
+
+
+def student(values: list[float]) -> tuple[float, float]:
+    """Return the 95 % interval of a mean by Student's t; NaN for one seed, or for more than the table has."""
+    n = len(values)
+    if n not in STUDENT_T:
+        return math.nan, math.nan
+    mean = sum(values) / n
+    error = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1) / n)
+    return mean - STUDENT_T[n] * error, mean + STUDENT_T[n] * error
+
+
+def inside(figure: float, low: float, high: float) -> str:
+    if any(map(math.isnan, (figure, low, high))):
+        return ""
+    return "inside" if low <= figure <= high else "outside"
+
+
+def write_csv(rows: list[dict[str, object]], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: cell(value) for name, value in row.items()} for row in rows)
+
+
+def cell(value: object) -> object:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else round(value, 4)
+    return value
+
+
+def markdown(rows: list[dict[str, object]]) -> Iterator[str]:
+    """Yield the table for people, with what its marks mean."""
+    columns = [f"{column.title}{MARKS[column.sourced]}" for column in COLUMNS]
+    titles = [
+        "game",
+        "agent",
+        "seeds",
+        "mean",
+        "median",
+        "95 %, bootstrap",
+        "95 %, Student",
+        *columns,
+        "in it",
+    ]
+    yield f"| {' | '.join(titles)} |"
+    yield f"|{'---|' * len(titles)}"
+    for row in rows:
+        judged = " / ".join(filter(None, (str(row["in_bootstrap"]), str(row["in_student"])))) or "–"
+        cells = [
+            str(row["game"]),
+            AGENTS[str(row["agent"])],
+            f"{row['n']}: {row['scores']}",
+            number(row["mean"]),
+            number(row["median"]),
+            interval(row, "bootstrap"),
+            interval(row, "student"),
+            *(bold(number(row[column.agent]), of=column.agent == row["target"]) for column in COLUMNS),
+            judged + (MARKS["recalled"] if row["sourced"] == "recalled" and judged != "–" else ""),
+        ]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    yield (
+        "`seed:score` is the mean of a seed's final games. Bold: the published agent of the same form, which "
+        "the last column is about: first by the bootstrap over seeds as `dqn compare` has it, which with few "
+        "seeds is no wider than their range, then by Student's t. Columns are means over released runs, but "
+        "for † (printed in papers) and ‡ (recalled from memory, confirmed in aggregate alone: nothing is "
+        "claimed by it)."
+    )
+
+
+def interval(row: dict[str, object], kind: str) -> str:
+    low, high = row[f"{kind}_low"], row[f"{kind}_high"]
+    return "–" if number(low) == "–" else f"{number(low)} to {number(high)}"
+
+
+def number(value: object) -> str:
+    assert isinstance(value, float)
+    if math.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
+def bold(text: str, *, of: bool) -> str:
+    return f"**{text}**" if of and text != "–" else text
+
+
+def draw(rows: list[dict[str, object]], path: Path) -> None:
+    """Draw a panel a game: seeds, mean and interval of each agent, and a line for each published column."""
+    games = list(dict.fromkeys(str(row["game"]) for row in rows))
+    figure, panels = plt.subplots(
+        1, len(games), figsize=(2.6 * len(games) + 3, 4.2), squeeze=False, layout="constrained"
+    )
+    for game, axes in zip(games, panels[0], strict=True):
+        panel(axes, game, [row for row in rows if row["game"] == game])
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", fontsize="small", frameon=False)
+    panels[0][0].set_ylabel("mean return of the final games")
+    figure.suptitle("Atari 100k: ours and published")
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def panel(axes: Axes, game: str, rows: list[dict[str, object]]) -> None:
+    for place, row in enumerate(rows):
+        mean, low, high = (float(str(row[name])) for name in ("mean", "student_low", "student_high"))
+        if not math.isnan(low):
+            axes.errorbar(
+                place, mean, [[mean - low], [high - mean]], fmt="none", capsize=5, color="tab:blue",
+                label="ours: 95 %, Student's t" if place == 0 else None,
+            )  # fmt: skip
+        axes.plot(place, mean, "o", color="tab:blue", label="ours: mean" if place == 0 else None)
+        scores = [float(each.partition(":")[2]) for each in str(row["scores"]).split()]
+        axes.plot(
+            [place] * len(scores),
+            scores,
+            "x",
+            color="tab:orange",
+            label="ours: a seed" if place == 0 else None,
+        )
+    styles = ["-", ":", "-", "-", "--", "--"]
+    for at, (column, style) in enumerate(zip(COLUMNS, styles, strict=True)):
+        figure = next((float(str(row[column.agent])) for row in rows), math.nan)
+        axes.axhline(
+            figure,
+            linestyle=style,
+            linewidth=1,
+            color=f"C{at + 2}",
+            label=f"{column.title} ({column.sourced})",
+        )
+    axes.set_title(game)
+    axes.set_xticks(range(len(rows)), [AGENTS[str(row["agent"])] for row in rows], fontsize="x-small")
+    axes.set_xlim(-0.6, len(rows) - 0.4)
+    axes.grid(alpha=0.3, axis="y")
+
+
+if __name__ == "__main__":
+    main()
