@@ -50,7 +50,6 @@ CHANGES = {
     "m_iqn": (*IQN, "toggles.munchausen=true"),
     "random_shifts": ("toggles.random_shifts=true", "learner.shift_pixels=1"),
     "impala": ("network.kind=impala",),
-    "data_efficient": ("network.kind=data_efficient",),
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
 LEARNED = 3.0
