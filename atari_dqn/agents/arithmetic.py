@@ -6,6 +6,7 @@ bf16, and takes a copy of its weights in it; their gradients come back as fp32.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -17,13 +18,18 @@ HAS_ONEDNN: bool = all(
 """Whether this build of PyTorch has oneDNN's products and convolutions as operators of their own."""
 
 
+@cache
+def _formats() -> frozenset[torch.dtype]:
+    """Return what oneDNN computes in on this processor."""
+    if not HAS_ONEDNN:
+        return frozenset()
+    has_bf16 = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return frozenset({torch.float32, torch.bfloat16} if has_bf16 else {torch.float32})
+
+
 def quick(x: Tensor) -> bool:
     """Return whether oneDNN computes on `x` here."""
-    if not HAS_ONEDNN or x.device.type != "cpu":
-        return False
-    return x.dtype == torch.float32 or (
-        x.dtype == torch.bfloat16 and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    )
+    return x.device.type == "cpu" and x.dtype in _formats()
 
 
 class Rounded:
