@@ -1,8 +1,8 @@
-"""Whether a faster setting learns as well per frame: bf16 beside fp32, more lanes beside fewer, on the toy game.
+"""Whether a faster setting learns as well per frame: bf16 beside fp32, more lanes beside fewer; the toy game.
 
-Plain DQN with Adam and a batch's mean. The learning rule is the same everywhere: an update for every four agent
-steps, whatever the lanes. Scores are means of 20 games played greedily, after 6,000, 12,000 and 24,000 frames;
-of ten balls none is missed at 10, and chance is about −2.
+Plain DQN with Adam and a batch's mean. The learning rule is the same everywhere: an update for every four
+agent steps, whatever the lanes. Scores are means of 20 games played greedily, after 6,000, 12,000 and 24,000
+frames; of ten balls none is missed at 10, and chance is about −2.
 """
 
 from __future__ import annotations
