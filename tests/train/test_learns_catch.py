@@ -50,6 +50,8 @@ CHANGES = {
     "m_iqn": (*IQN, "toggles.munchausen=true"),
     "random_shifts": ("toggles.random_shifts=true", "learner.shift_pixels=1"),
     "impala": ("network.kind=impala",),
+    # strides of 5 leave the lowest rows of 36 pixels, the paddle's, unseen
+    "data_efficient": ("network.kind=data_efficient", "env.screen_size_pixels=50"),
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
 LEARNED = 3.0
