@@ -151,7 +151,7 @@ def resume(directory: Path, capacity_steps: int) -> None:
     """Load a checkpoint and make one update; print the seconds since this process was started."""
     with closing(assemble(pong(capacity_steps), CPU)) as training:
         training.load_state_dict(load_checkpoint(directory, CPU)[0])
-        training.update()
+        training.update(1)
         print(time.time() - psutil.Process().create_time())
 
 

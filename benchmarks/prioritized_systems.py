@@ -29,7 +29,12 @@ def ours() -> tuple[Draw, Update]:
     )  # fmt: skip
     sampler.add(torch.arange(LEAVES))
     sampler.update(torch.arange(LEAVES), first_errors())
-    return lambda: sampler.draw(0)[0], sampler.update
+
+    def draw() -> torch.Tensor:
+        sampler.prepare(0)
+        return sampler.draw()[0]
+
+    return draw, sampler.update
 
 
 class LoopTree:

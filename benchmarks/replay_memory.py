@@ -57,7 +57,8 @@ def fill(replay: ReplayBuffer) -> None:
     for row in range(1, replay.ring.rows + STACK_FRAMES + 1):
         replay.append(actions, discount, noise(generator, row))
         if row % EPISODE_ROWS == EPISODE_ROWS - 1:
-            replay.sample(0)
+            replay.prepare(0)
+            replay.sample()
 
 
 def warm_up() -> None:

@@ -23,7 +23,7 @@ LAYERS = (
     {"spec", "hardware", "devices", "allocator", "denormals"},
     {
         "learning", "interrupts", "minibatch", "statistics", "clock", "rng", "schedule", "registry",
-        "files", "human", "sizes", "cgroup",
+        "files", "human", "sizes", "cgroup", "transfer",
     },
     {"__init__", "types", "errors"},
 )  # fmt: skip

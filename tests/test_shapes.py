@@ -41,11 +41,12 @@ def test_wrong_cells_in_the_replay_are_caught():
 def test_wrong_shapes_inside_a_returned_tuple_are_caught(monkeypatch):
     sampler = UniformSampler(capacity=4, batch_size=2, seed=0, device=CPU)
     sampler.add(torch.arange(3))
-    sampler.draw(0)
+    sampler.prepare(0)
+    sampler.draw()
     cells, weights = torch.zeros((1, 2), dtype=torch.int64), torch.ones(1, 3)
-    monkeypatch.setattr(sampler, "choose", lambda unit, env_frames: (cells, weights))
+    monkeypatch.setattr(sampler, "chosen", lambda unit: (cells, weights))
     with pytest.raises(TypeCheckError):
-        sampler.draw(0)
+        sampler.draw()
 
 
 def test_whole_numbers_where_a_network_expects_pixels_are_caught():

@@ -16,7 +16,7 @@ from atari_dqn import learning
 from atari_dqn.agents.augmentation import Augment, unchanged
 from atari_dqn.agents.losses import Judged, Loss
 from atari_dqn.agents.networks import QNetwork
-from atari_dqn.agents.optimizers import step_if
+from atari_dqn.agents.optimizers import load_optimizer, moved_by, step_if_on
 from atari_dqn.agents.targets import TargetRule
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.types import StateDict
@@ -72,6 +72,7 @@ class Learner:
         self._generator, self._augment = generator, augment
         device = next(online.parameters()).device
         self._accumulate = accumulate
+        self._step_if = step_if_on(device, optimizer)
         self._part_share = torch.tensor(1.0 if reduction == "sum" else 1.0 / accumulate, device=device)
         self._nonfinite_gradients = torch.zeros((), device=device)
         target.requires_grad_(False)
@@ -83,6 +84,12 @@ class Learner:
 
     def update(self, batch: Minibatch) -> Update:
         """Take one gradient step, and copy the networks when the target's period is over."""
+        update = self.learn(batch)
+        self.made(1)
+        return update
+
+    def learn(self, batch: Minibatch) -> Update:
+        """Take one gradient step: work of the device, which no number of the host's changes."""
         batch = self._augment(batch, self._generator)
         columns = zip(*map(self._add_gradients, batch.split(self._accumulate)), strict=True)
         q_tm1, td_error, error, losses = (torch.cat(column) for column in columns)
@@ -94,9 +101,30 @@ class Learner:
             "max_q": q_tm1.max(),
             "mean_abs_td_error": td_error.abs().mean(),
             "grad_norm": grad_norm,
-            "nonfinite_gradients": self._nonfinite_gradients,
+            "nonfinite_gradients": self._nonfinite_gradients.clone(),
         }
         return Update(metrics=metrics, error=error.nan_to_num(nan=0.0, posinf=0.0))
+
+    @property
+    def generator(self) -> torch.Generator:
+        """The stream of noise, fractions and shifts."""
+        return self._generator
+
+    @property
+    def updates_to_copy(self) -> int:
+        """How many updates there are until the networks are copied, the one before the copy included."""
+        return self._target_period_updates - self.updates % self._target_period_updates
+
+    def made(self, updates: int) -> None:
+        """Count gradient steps, no more than `updates_to_copy`; copy the networks if their period is over."""
+        assert updates <= self.updates_to_copy
+        self.updates += updates
+        if self.updates % self._target_period_updates == 0:
+            self.sync_target()
+
+    def written(self) -> list[Tensor]:
+        """Return the tensors that `learn` changes; an optimizer's are there after its first step."""
+        return [*moved_by(self.optimizer), self._nonfinite_gradients]
 
     def _add_gradients(
         self, part: Minibatch
@@ -113,14 +141,11 @@ class Learner:
         return q_tm1.detach(), judged.td_error.detach(), judged.error.detach(), losses.detach()
 
     def _step(self, grad_norm: Float[Tensor, ""]) -> None:
-        """Move the weights by their gradients if those are finite; count the update in any case."""
+        """Move the weights by their gradients if those are finite."""
         finite = grad_norm < torch.inf  # which NaN is not
-        self._nonfinite_gradients = (self._nonfinite_gradients + 1) * ~finite
-        step_if(self.optimizer, finite)
+        self._nonfinite_gradients.add_(1).mul_(finite.logical_not())
+        self._step_if(self.optimizer, finite)
         self.optimizer.zero_grad(set_to_none=True)
-        self.updates += 1
-        if self.updates % self._target_period_updates == 0:
-            self.sync_target()
 
     def _clip_gradients(self) -> Float[Tensor, ""]:
         """Scale the gradients to the largest norm allowed; return the norm they had."""
@@ -145,9 +170,7 @@ class Learner:
         """Take over networks and optimizer, strictly; a mismatch names the keys."""
         self.online.load_state_dict(state["online"])
         self.target.load_state_dict(state["target"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        load_optimizer(self.optimizer, state["optimizer"])
         self.updates = state["updates"]
-        self._nonfinite_gradients = torch.as_tensor(
-            state["nonfinite_gradients"], device=self._nonfinite_gradients.device
-        )
+        self._nonfinite_gradients.copy_(torch.as_tensor(state["nonfinite_gradients"]))
         self._generator.set_state(torch.as_tensor(state["generator"]))

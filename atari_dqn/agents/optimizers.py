@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 from torch.optim import Adam, Optimizer, RMSprop
 
+from atari_dqn.types import StateDict
+
 BLOCK_WEIGHTS = 2**18
 """Weights of a large layer that a CPU moves at once; with their gradients and averages they fill 4 MB."""
 
@@ -17,20 +19,56 @@ Row = tuple[Tensor, ...]
 """A weight, its gradient and its averages."""
 
 
-def step_if(optimizer: Optimizer, finite: Tensor) -> None:
-    """Move the weights, or change neither them nor the optimizer where `finite`, a 0-dim boolean, is false.
+StepIf = Callable[[Optimizer, Tensor], None]
+"""Moves the weights, or changes neither them nor the optimizer where a 0-dim boolean is false."""
 
-    A GPU does not wait for the answer where the optimizer knows `found_inf`, PyTorch's own word for it: a
-    scalar on the device, 1 for a step to skip. torch_rmsprop does not, and waits.
-    """
-    knows_found_inf = isinstance(optimizer, DeepMindRMSProp) or optimizer.defaults.get("fused")
-    if finite.device.type != "cpu" and knows_found_inf:
-        optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
-        optimizer.step()
-    elif finite:
+
+def step_if(optimizer: Optimizer, finite: Tensor) -> None:
+    """Look at `finite` and step or not: a GPU would be waited for."""
+    if finite:
         optimizer.step()
     # the fused kernel of Adam changes weights without raising PyTorch's count of changes in place
     increment_version([weight for group in optimizer.param_groups for weight in group["params"]])
+
+
+def step_by_flag(optimizer: Optimizer, finite: Tensor) -> None:
+    """Tell the optimizer by `found_inf`, PyTorch's own word for it: a scalar, 1 for a step to skip."""
+    optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+    optimizer.step()
+
+
+def step_and_take_back(optimizer: Optimizer, finite: Tensor) -> None:
+    """Step in any case, and put everything back where `finite` is false. Averages begin at 0."""
+    with torch.no_grad():
+        before = {id(tensor): tensor.clone() for tensor in moved_by(optimizer)}
+        optimizer.step()
+        for tensor in moved_by(optimizer):
+            held = before.get(id(tensor), torch.zeros_like(tensor))
+            tensor.copy_(torch.where(finite, tensor, held))
+
+
+def step_if_on(device: torch.device, optimizer: Optimizer) -> StepIf:
+    """Return the way to step that waits for no GPU, and on a CPU the quick one."""
+    if device.type == "cpu":
+        return step_if
+    knows_found_inf = isinstance(optimizer, DeepMindRMSProp) or optimizer.defaults.get("fused")
+    return step_by_flag if knows_found_inf else step_and_take_back
+
+
+def moved_by(optimizer: Optimizer) -> list[Tensor]:
+    """Return the tensors that a step changes: weights, and averages, which may come with the first step."""
+    averages = [value for state in optimizer.state.values() for value in state.values()]
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    return [value for value in [*weights, *averages] if isinstance(value, Tensor)]
+
+
+def load_optimizer(optimizer: Optimizer, state: StateDict) -> None:
+    """Take over a state, but not what it says of the device it was on."""
+    groups = [
+        {**saved, "capturable": own["capturable"]} if "capturable" in own else saved
+        for saved, own in zip(state["param_groups"], optimizer.param_groups, strict=True)
+    ]
+    optimizer.load_state_dict({**state, "param_groups": groups})
 
 
 class DeepMindRMSProp(Optimizer):
@@ -134,17 +172,26 @@ def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Opt
 def adam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
     """Make Adam, in one fused kernel. Kingma & Ba (2015)."""
     betas = (values["beta1"], values["beta2"])
-    return Adam(parameters, lr=values["learning_rate"], betas=betas, eps=values["epsilon"], fused=True)
+    weights = list(parameters)
+    fused = {"fused": True, "capturable": _on_gpu(weights)}
+    return Adam(weights, lr=values["learning_rate"], betas=betas, eps=values["epsilon"], **fused)
 
 
 def torch_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
     """Make PyTorch's centred RMSProp: ε outside the root, and a heavy-ball term."""
+    weights = list(parameters)
     return RMSprop(
-        parameters,
+        weights,
         lr=values["learning_rate"],
         alpha=values["smoothing"],
         eps=values["epsilon"],
         momentum=values["momentum"],
         centered=True,
         foreach=True,
+        capturable=_on_gpu(weights),
     )
+
+
+def _on_gpu(weights: list[nn.Parameter]) -> bool:
+    """Return whether steps may be captured in a CUDA graph: then an optimizer counts them on the device."""
+    return any(weight.device.type != "cpu" for weight in weights)

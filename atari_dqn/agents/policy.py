@@ -13,18 +13,19 @@ from atari_dqn.agents.networks import QNetwork
 from atari_dqn.rng import generator_state, set_generator_state
 from atari_dqn.types import StateDict
 
-Stacks = Callable[[], UInt8[Tensor, "E S H W"]]
+Greedy = Callable[[], Int64[np.ndarray, "E"]]
+"""Returns the action that each lane's network values most."""
 
 
 @torch.inference_mode()
 def greedy_actions(
     network: QNetwork, stacks: UInt8[Tensor, "E S H W"], generator: torch.Generator | None = None
-) -> Int64[np.ndarray, "E"]:
+) -> Int64[Tensor, "E"]:
     """Return the action each lane's network values most; the first of several that are equal.
 
     With a generator under noise, where the network has any.
     """
-    actions: np.ndarray = network(stacks, generator).argmax(dim=1).cpu().numpy()
+    actions: Tensor = network(stacks, generator).argmax(dim=1)
     return actions
 
 
@@ -50,13 +51,13 @@ class EpsilonGreedy:
         self.greedy_counts = np.zeros(num_actions, dtype=np.int64)
         """How often each action was the greedy one so far, where the network was asked."""
 
-    def choose(self, stacks: Stacks, epsilon: float) -> Int64[np.ndarray, "E"]:
-        """Return one action per lane; `stacks` is called only if some lane needs it."""
+    def choose(self, ask: Greedy, epsilon: float) -> Int64[np.ndarray, "E"]:
+        """Return one action per lane; `ask` is called only if some lane needs it."""
         explores = self.stream.random(self.lanes) < epsilon
         random_actions = self.stream.integers(self.num_actions, size=self.lanes)
         if explores.all():
             return random_actions
-        greedy = greedy_actions(self.network, stacks(), self.generator)
+        greedy = ask()
         np.add.at(self.greedy_counts, greedy, 1)
         return np.where(explores, random_actions, greedy)
 

@@ -65,7 +65,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         if device.type == "cuda":
             training.stopwatch.synchronize = lambda: finish(device)
             split = timed(training, seconds)
-        kernels = kernels_of(training.update, device)
+        kernels = kernels_of(training.update_once, device)
         processes = training.lanes.num_processes
     return Bench(
         spec=name,

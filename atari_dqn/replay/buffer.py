@@ -59,10 +59,14 @@ class ReplayBuffer:
         """Return what the agent sees now on each lane."""
         return self.ring.newest_stacks()
 
-    def sample(self, env_frames: int) -> Minibatch:
-        """Return a minibatch of n-step transitions, at this point of the run."""
+    def prepare(self, env_frames: int) -> None:
+        """Get ready for minibatches at this point of the run, after rows were stored."""
+        self.sampler.prepare(env_frames)
+
+    def sample(self) -> Minibatch:
+        """Return a minibatch of n-step transitions."""
         self._sampled_at = self.ring.newest
-        return self.minibatch(*self.sampler.draw(env_frames))
+        return self.minibatch(*self.sampler.draw())
 
     def minibatch(self, cell: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> Minibatch:
         """Return the transitions that begin at these cells."""

@@ -8,11 +8,13 @@ from torch import Tensor
 
 from atari_dqn.replay.generator import restore_generator
 from atari_dqn.replay.priority_tree import PriorityTree
+from atari_dqn.replay.sampler import Sampler
 from atari_dqn.schedule import LinearSchedule
+from atari_dqn.transfer import sent
 from atari_dqn.types import StateDict
 
 
-class PrioritizedSampler:
+class PrioritizedSampler(Sampler):
     """Draws a cell with probability p^α / Σ p^α, one from each of B equal strata, **with replacement**.
 
     p is |TD error| + `priority_offset`. A cell enters with the highest p^α there has been, so that it is soon
@@ -33,12 +35,12 @@ class PrioritizedSampler:
         seed: int,
         device: torch.device,
     ) -> None:
-        self.batch_size, self.alpha, self.beta = batch_size, alpha, beta
-        self.priority_offset = priority_offset
+        super().__init__(batch_size=batch_size, seed=seed, device=device)
+        self.alpha, self.beta, self.priority_offset = alpha, beta, priority_offset
         self.tree = PriorityTree(capacity, device=device)
-        self.count = 0
         self.highest = torch.ones((), dtype=torch.float64, device=device)
-        self.generator = torch.Generator(device=device).manual_seed(seed)
+        self._exponent = torch.zeros((), dtype=torch.float64, device=device)
+        """−β of this point of the run, as draws read it, on the device."""
         self._strata = torch.arange(batch_size, dtype=torch.float64, device=device)
         self._waiting: dict[int, bool] = {}
         """Cells that entered (True) or left (False) since the tree was last looked at."""
@@ -54,23 +56,12 @@ class PrioritizedSampler:
         self._waiting.update(dict.fromkeys(cells.tolist(), False))
         self.count -= len(cells)
 
-    def draw(self, env_frames: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
-        """Return one cell of each stratum, and the importance weights with β of this point of the run."""
-        device = self.highest.device
-        unit = torch.rand(1, self.batch_size, generator=self.generator, dtype=torch.float64, device=device)
-        cells, weights = self.choose(unit, env_frames)
-        return cells[0], weights[0]
-
-    def choose(
-        self, unit: Float64[Tensor, "M B"], env_frames: int
-    ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
+    def chosen(self, unit: Float64[Tensor, "M B"]) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
         """Return the cell that each number in [0, 1) falls on within its stratum, and its weight."""
-        assert self.count > 0, "nothing to draw from"
-        self._settle()
         mass = (self._strata + unit) * (self.tree.total / self.batch_size)
         cells = self.tree.find(mass.flatten())
         relative = self.tree.get(cells) / self.tree.smallest
-        weights = relative.pow(-self.beta.at(env_frames)).float()
+        weights = relative.pow(self._exponent).float()
         return cells.view_as(unit), weights.view_as(unit)
 
     def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
@@ -83,6 +74,10 @@ class PrioritizedSampler:
         priorities = torch.where(found.isfinite() & (present > 0), found, present)
         torch.maximum(self.highest, priorities.amax(), out=self.highest)
         self.tree.set(cells, priorities)
+
+    def written(self) -> list[Tensor]:
+        """Return the tree's tables and the highest priority."""
+        return [*self.tree.sums, *self.tree.minima, self.highest]
 
     def listed(self) -> Int64[Tensor, "n"]:
         """Return every cell that can be drawn."""
@@ -115,12 +110,15 @@ class PrioritizedSampler:
         self.count = state["count"]
         restore_generator(self.generator, state["generator"])
 
+    def _bring_up_to_date(self, env_frames: int) -> None:
+        self._settle()
+        self._exponent.fill_(-self.beta.at(env_frames))
+
     def _settle(self) -> None:
         """Bring the tree up to date with the cells that entered or left."""
         if not self._waiting:
             return
-        device = self.highest.device
-        cells = torch.tensor(list(self._waiting), device=device)
-        enters = torch.tensor(list(self._waiting.values()), dtype=torch.float64, device=device)
+        cells = sent(torch.tensor(list(self._waiting)), self.device)
+        enters = sent(torch.tensor(list(self._waiting.values()), dtype=torch.float64), self.device)
         self.tree.set(cells, enters * self.highest)
         self._waiting.clear()

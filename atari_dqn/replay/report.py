@@ -37,7 +37,8 @@ def replay_report(
     unit = torch.rand(
         MINIBATCHES, sampler.batch_size, generator=generator, dtype=torch.float64, device=replay.ring.device
     )
-    cells, weights = sampler.choose(unit, env_frames)
+    sampler.prepare(env_frames)
+    cells, weights = sampler.chosen(unit)
     return {
         **count,
         **_contents(replay.ring, sampler.listed()),

@@ -24,6 +24,7 @@ from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
 from atari_dqn.replay.rows import Loan, RingRows, Rows, Tables, pieces_of
+from atari_dqn.transfer import upload
 from atari_dqn.types import StateDict, StepBatch
 
 _LOADING_THREADS = min(4, os.cpu_count() or 1)
@@ -59,6 +60,9 @@ class FrameRing:
         self.start = torch.zeros(cells, dtype=torch.bool, device=device)
         self.is_step = torch.zeros(cells, dtype=torch.bool, device=device)
         self._back = torch.arange(stack - 1, -1, -1, device=device)
+        self._lane_numbers = torch.arange(lanes, device=device)
+        self._newest_cells = self._lane_numbers.clone()
+        """The newest row's cells, on the device: acting reads them there."""
         self._loan = Loan(0)
         self._loan.end()
 
@@ -81,10 +85,10 @@ class FrameRing:
     ) -> None:
         """Complete the newest row with what was done on it; store the frames that followed as the next."""
         cells = self._cells_of(self.newest)
-        _store(self.action[cells], action)
-        _store(self.reward[cells], reward)
-        _store(self.discount[cells], discount)
-        _store(self.is_step[cells], ~step.first)
+        upload(action, self.action[cells])
+        upload(reward, self.reward[cells])
+        upload(discount, self.discount[cells])
+        upload(~step.first, self.is_step[cells])
         self._store_frames(step)
 
     def stacks(self, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
@@ -95,7 +99,7 @@ class FrameRing:
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
         """Return what the agent sees now on each lane."""
-        return self.stacks(torch.arange(self.lanes, device=self.device) + self._first_cell(self.newest))
+        return self.stacks(self._newest_cells)
 
     def window(self, cell: Int64[Tensor, "B"], *, n_step: int, gamma: float) -> Window:
         """Return the window of up to `n_step` steps from each cell, cut where its episode ends.
@@ -145,7 +149,7 @@ class FrameRing:
         self.is_step.zero_()
         with ThreadPoolExecutor(_LOADING_THREADS) as pool:
             list(pool.map(lambda piece: self._put(piece[0], rows.read(*piece)), pieces_of(rows)))
-        self.newest = state["newest"]
+        self._go_to(state["newest"])
         cells = self._cells_of(self.newest)
         self.frame[cells] = torch.as_tensor(state["newest_frame"], device=self.device)
         self.start[cells] = torch.as_tensor(state["newest_start"], device=self.device)
@@ -189,15 +193,19 @@ class FrameRing:
                 raise ValueError(f"replay.{name}: found rows of {shapes[0]}, expected {shapes[1]}")
             begin = first % self.rows
             before_seam = min(len(found), self.rows - begin)
-            _store(column[begin : begin + before_seam], found[:before_seam])
-            _store(column[: len(found) - before_seam], found[before_seam:])
+            upload(found[:before_seam], column[begin : begin + before_seam])
+            upload(found[before_seam:], column[: len(found) - before_seam])
 
     def _store_frames(self, step: StepBatch) -> None:
         self._loan.wait_for(self.newest + 1 - self.rows)
-        self.newest += 1
+        self._go_to(self.newest + 1)
         cells = self._cells_of(self.newest)
-        _store(self.frame[cells], step.frame)
-        _store(self.start[cells], step.first)
+        upload(step.frame, self.frame[cells])
+        upload(step.first, self.start[cells])
+
+    def _go_to(self, row: int) -> None:
+        self.newest = row
+        torch.add(self._lane_numbers, self._first_cell(row), out=self._newest_cells)
 
     def _first_cell(self, row: int) -> int:
         return row % self.rows * self.lanes
@@ -221,12 +229,3 @@ class FrameRing:
         goes_on = self.discount[steps] != 0
         nothing_ended = torch.cat([torch.ones_like(goes_on[:, :1]), goes_on[:, :-1]], dim=1)
         return (self.is_step[steps] & nothing_ended).cumprod(dim=1).bool()
-
-
-def _store(place: Tensor, values: np.ndarray) -> None:
-    """Write a row. In RAM NumPy does, alone: torch would wake its threads for a copy of some kilobytes."""
-    assert values.shape == place.shape, f"a row: found {values.shape}, expected {tuple(place.shape)}"
-    if place.device.type == "cpu":
-        place.numpy()[...] = values
-    else:
-        place.copy_(torch.from_numpy(np.ascontiguousarray(values)))

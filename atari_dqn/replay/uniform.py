@@ -7,10 +7,12 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from atari_dqn.replay.generator import restore_generator
+from atari_dqn.replay.sampler import Sampler
+from atari_dqn.transfer import upload
 from atari_dqn.types import StateDict
 
 
-class UniformSampler:
+class UniformSampler(Sampler):
     """Draws cells uniformly, **with replacement**, as Mnih et al. (2015).
 
     A row without a transition never enters the list, so no draw is ever rejected or redirected, and one
@@ -18,18 +20,23 @@ class UniformSampler:
     """
 
     def __init__(self, *, capacity: int, batch_size: int, seed: int, device: torch.device) -> None:
-        self.batch_size = batch_size
+        super().__init__(batch_size=batch_size, seed=seed, device=device)
         self.cells = torch.zeros(capacity, dtype=torch.int64, device=device)
         self.first = 0
-        self.count = 0
-        self.generator = torch.Generator(device=device).manual_seed(seed)
+        self._first_there, self._count_there = (
+            torch.zeros((), dtype=torch.int64, device=device) for _ in range(2)
+        )
+        """`first` and `count` as draws read them, on the device."""
         self._weight = torch.ones(batch_size, device=device)
 
     def add(self, cells: Int64[Tensor, "n"]) -> None:
         """Append cells that now hold a transition."""
         assert self.count + len(cells) <= len(self.cells), "the list holds as many cells as the ring"
-        places = torch.arange(self.first + self.count, self.first + self.count + len(cells))
-        self.cells[places.to(self.cells.device) % len(self.cells)] = cells.to(self.cells.device)
+        place = (self.first + self.count) % len(self.cells)
+        before_seam = cells[: len(self.cells) - place]
+        after_seam = cells[len(before_seam) :]
+        upload(before_seam.numpy(), self.cells[place : place + len(before_seam)])
+        upload(after_seam.numpy(), self.cells[: len(after_seam)])
         self.count += len(cells)
 
     def drop(self, cells: Int64[Tensor, "n"]) -> None:
@@ -38,24 +45,17 @@ class UniformSampler:
         self.first = (self.first + len(cells)) % len(self.cells)
         self.count -= len(cells)
 
-    def draw(self, env_frames: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
-        """Return cells, each as likely as any other at any point of the run, and their weights, all 1."""
-        device = self.cells.device
-        unit = torch.rand(1, self.batch_size, generator=self.generator, dtype=torch.float64, device=device)
-        cells, weights = self.choose(unit, env_frames)
-        return cells[0], weights[0]
-
-    def choose(
-        self, unit: Float64[Tensor, "M B"], env_frames: int
-    ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the cells that numbers in [0, 1) fall on, and their weights."""
-        del env_frames
-        assert self.count > 0, "nothing to draw from"
-        places = (self.first + (unit * self.count).long()) % len(self.cells)
+    def chosen(self, unit: Float64[Tensor, "M B"]) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
+        """Return the cells that numbers in [0, 1) fall on, each as likely as any other, and weights of 1."""
+        places = (self._first_there + (unit * self._count_there).long()) % len(self.cells)
         return self.cells[places], self._weight.expand_as(places)
 
     def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Do nothing: no error makes a cell more likely."""
+
+    def written(self) -> list[Tensor]:
+        """Return none: draws and updates change no tensor."""
+        return []
 
     def listed(self) -> Int64[Tensor, "n"]:
         """Return every cell that can be drawn, in the order they were played."""
@@ -85,3 +85,8 @@ class UniformSampler:
         self.cells.copy_(torch.as_tensor(state["cells"]))
         self.first, self.count = state["first"], state["count"]
         restore_generator(self.generator, state["generator"])
+
+    def _bring_up_to_date(self, env_frames: int) -> None:
+        del env_frames
+        self._first_there.fill_(self.first)
+        self._count_there.fill_(self.count)

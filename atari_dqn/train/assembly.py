@@ -18,6 +18,7 @@ from atari_dqn.gates.updates import GradientsGate, GradNormGate, LossGate, QBoun
 from atari_dqn.rng import numpy_stream
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.spec.schema import Spec
+from atari_dqn.train.journal import Journal
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.train.training import Training
@@ -48,6 +49,8 @@ def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
     env, skip = spec.env, spec.env.frame_skip
     clock = Clock(frame_skip=skip, prefill_steps=spec.replay.prefill_steps)
     learner = build_learner(spec, lanes.info, device)
+    replay = build_replay(spec, lanes.info, device)
+    journal = Journal(batch_size=spec.learner.batch_size, device=device)
     return Training(
         clock=clock,
         exploration=LinearSchedule(
@@ -61,7 +64,7 @@ def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
         terminal_on_life_loss=env.terminal_on_life_loss,
         device=device,
         lanes=lanes,
-        replay=build_replay(spec, lanes.info, device),
+        replay=replay,
         policy=EpsilonGreedy(
             learner.online,
             lanes=env.lanes,
@@ -70,15 +73,22 @@ def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
             generator=device_stream(spec, "noise", device),
         ),
         learner=learner,
+        journal=journal,
         reporter=Reporter(
             clock,
             lanes=env.lanes,
             update_period_steps=spec.logging.update_period_steps,
             rolling_episodes=spec.logging.rolling_episodes,
-            device=device,
+            updates=journal.reader(),
         ),
         stopwatch=Stopwatch(),
+        captured=uses_graphs(spec, device, replay_on=replay.ring.device),
     )
+
+
+def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:
+    """Return whether acting and updates are captured: on a GPU that holds the replay too, and if wanted."""
+    return spec.system.cuda_graphs and device.type == "cuda" and replay_on == device
 
 
 def build_gates(spec: Spec, clock: Clock) -> Gates:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from jaxtyping import Int64
@@ -16,9 +16,6 @@ from jaxtyping import Int64
 from atari_dqn.clock import Clock
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.types import StepBatch
-
-UpdateMetrics = Any
-"""Scalars of one update by name, still tensors on their device."""
 
 
 class Parts(Protocol):
@@ -45,18 +42,18 @@ class Parts(Protocol):
         """Put what was done, and what it led to, into the replay."""
         ...
 
-    def update(self) -> UpdateMetrics:
-        """Take one gradient step on a minibatch of the replay."""
+    def update(self, count: int, /) -> None:
+        """Take so many gradient steps, each on a minibatch of the replay."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One pass of the loop: what every lane showed, and what every update measured."""
+    """One pass of the loop: what every lane showed, and how many updates were made."""
 
     epsilon: float
     step: StepBatch
-    updates: list[UpdateMetrics]
+    updates: int
 
 
 def q_learning(parts: Parts) -> Iterator[Tick]:
@@ -66,8 +63,9 @@ def q_learning(parts: Parts) -> Iterator[Tick]:
         epsilon = parts.exploration.at(clock.learning_frames) if clock.learning else 1.0
         actions = parts.choose(epsilon)
         parts.send(actions)
-        updates = [parts.update() for _ in range(clock.updates_due(period_steps=parts.update_period_steps))]
+        updates = clock.updates_due(period_steps=parts.update_period_steps)
+        parts.update(updates)
         step = parts.recv()
         parts.store(actions, step)
-        clock.advance(steps=int(np.count_nonzero(~step.first)), updates=len(updates))
+        clock.advance(steps=int(np.count_nonzero(~step.first)), updates=updates)
         yield Tick(epsilon, step, updates)

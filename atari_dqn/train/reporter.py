@@ -3,56 +3,73 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from jaxtyping import Float
 
 from atari_dqn.clock import Clock, Every, steps_to_frames
 from atari_dqn.metrics.events import Row, Value
 from atari_dqn.train.episodes import Episode, EpisodeTracker
+from atari_dqn.train.journal import METRICS
 from atari_dqn.train.loop import Tick
 from atari_dqn.types import StateDict
 
 MEANS = ("loss", "mean_q", "mean_abs_td_error", "grad_norm")
 LARGEST = {"max_q": "max_q", "max_grad_norm": "grad_norm"}
 """Columns that report the period's largest value, and the update metric each is of."""
+_MEANS_AT = [METRICS.index(name) for name in MEANS]
+_LARGEST_AT = [METRICS.index(name) for name in LARGEST.values()]
+
+
+class Updates(Protocol):
+    """What updates measured, each row read once, in order (`train.journal.Reader`)."""
+
+    def arrived(self) -> Float[np.ndarray, "n M"]:
+        """Return the rows that the host can read by now."""
+        ...
+
+    def all(self) -> Float[np.ndarray, "n M"]:
+        """Wait for the updates so far, and return their rows."""
+        ...
 
 
 class UpdateMeter:
-    """Sums and maxima of update metrics over a period, kept on their device until they are asked for."""
+    """Sums and maxima of update metrics over a period."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.sums = torch.zeros(len(MEANS), dtype=torch.float64, device=device)
-        self.largest = torch.full((len(LARGEST),), -torch.inf, device=device)
+    def __init__(self) -> None:
+        self.sums = np.zeros(len(MEANS))
+        self.largest = np.full(len(LARGEST), -np.inf, dtype=np.float32)
         self.updates = 0
 
-    def add(self, metrics: Mapping[str, Tensor]) -> None:
-        """Take one update's metrics. NaN stays NaN."""
-        self.sums += torch.stack([metrics[name] for name in MEANS])
-        largest = torch.stack([metrics[name] for name in LARGEST.values()])
-        torch.maximum(self.largest, largest, out=self.largest)
-        self.updates += 1
+    def add(self, measured: Float[np.ndarray, "n M"]) -> None:
+        """Take updates one by one, so that it does not matter how many come together. NaN stays NaN."""
+        for row in measured:
+            self.sums += row[_MEANS_AT]
+            np.maximum(self.largest, row[_LARGEST_AT], out=self.largest)
+        self.updates += len(measured)
 
     def take(self) -> dict[str, float]:
         """Return the period's values, NaN where there was no update, and begin the next period."""
         count = self.updates or np.nan
         means = {name: total / count for name, total in zip(MEANS, self.sums.tolist(), strict=True)}
         values = self.largest.tolist() if self.updates else [np.nan] * len(LARGEST)
-        self.sums.zero_()
-        self.largest.fill_(-torch.inf)
+        self.sums.fill(0.0)
+        self.largest.fill(-np.inf)
         self.updates = 0
         return means | dict(zip(LARGEST, values, strict=True))
 
     def state_dict(self) -> StateDict:
         """Return the period's sums so far."""
-        return {"sums": self.sums.clone(), "largest": self.largest.clone(), "updates": self.updates}
+        sums, largest = (torch.from_numpy(values.copy()) for values in (self.sums, self.largest))
+        return {"sums": sums, "largest": largest, "updates": self.updates}
 
     def load_state_dict(self, state: StateDict) -> None:
         """Take over a period's sums."""
-        self.sums.copy_(torch.as_tensor(state["sums"]))
-        self.largest.copy_(torch.as_tensor(state["largest"]))
+        self.sums[:] = torch.as_tensor(state["sums"]).cpu().numpy()
+        self.largest[:] = torch.as_tensor(state["largest"]).cpu().numpy()
         self.updates = state["updates"]
 
 
@@ -66,19 +83,18 @@ class Reporter:
         lanes: int,
         update_period_steps: int,
         rolling_episodes: int,
-        device: torch.device,
+        updates: Updates,
     ) -> None:
-        self._clock = clock
+        self._clock, self._updates = clock, updates
         self._tracker = EpisodeTracker(lanes)
-        self._meter = UpdateMeter(device)
+        self._meter = UpdateMeter()
         self._period = Every(period=update_period_steps)
         self._episodes = 0
         self._recent: deque[tuple[float, int]] = deque(maxlen=rolling_episodes)
 
     def rows(self, tick: Tick, *, replay_transitions: int) -> Iterator[Row]:
         """Yield a row for each episode that ended, and one for a period that did."""
-        for metrics in tick.updates:
-            self._meter.add(metrics)
+        self._meter.add(self._updates.arrived())
         for episode in self._tracker.finished(tick.step):
             yield self._episode_row(episode, tick.epsilon)
         if self._period.due(self._clock.steps):
@@ -112,10 +128,12 @@ class Reporter:
             "rolling_return": float(rolling_return),
             "rolling_length_steps": float(rolling_length),
         }
+        self._meter.add(self._updates.all())
         return Row(table="update_log", values=values | self._meter.take())
 
     def state_dict(self) -> StateDict:
         """Return episodes under way, the period's sums and the rolling window."""
+        self._meter.add(self._updates.all())
         return {
             "tracker": self._tracker.state_dict(),
             "meter": self._meter.state_dict(),

@@ -167,7 +167,7 @@ class Session:
         self._between_ticks(guard)
         ticks = q_learning(self.training)
         while clock.steps < steps and (tick := next(ticks, None)) is not None:
-            self.watch.tick(tick)
+            self.watch.tick()
             transitions = self.training.replay.num_transitions
             for row in self.training.reporter.rows(tick, replay_transitions=transitions):
                 self._report(row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,19 +9,19 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from atari_dqn.agents.learner import Learner, Update, UpdateMetrics
+from atari_dqn.agents.learner import Learner, Update
 from atari_dqn.agents.networks import dead_unit_share
-from atari_dqn.agents.policy import EpsilonGreedy
+from atari_dqn.agents.policy import EpsilonGreedy, greedy_actions
 from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.buffer import ReplayBuffer
 from atari_dqn.schedule import LinearSchedule
+from atari_dqn.train.graphs import CudaGraphs, Eager, Work
+from atari_dqn.train.journal import Journal
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Stopwatch
+from atari_dqn.transfer import host_copy
 from atari_dqn.types import Lanes, StateDict, Stateful, StepBatch
-
-RECENT_UPDATES = 1_000
-"""Updates whose minibatch is remembered, by its cells."""
 
 
 @dataclass(kw_only=True)
@@ -42,11 +41,17 @@ class Training:
     replay: ReplayBuffer
     policy: EpsilonGreedy
     learner: Learner
+    journal: Journal
     reporter: Reporter
     stopwatch: Stopwatch
+    captured: bool
+    """Acting and updates are played from CUDA graphs; the same functions are what is captured."""
 
     def __post_init__(self) -> None:
-        self._recent: deque[tuple[Tensor, Tensor]] = deque(maxlen=RECENT_UPDATES)
+        self._before_start: tuple[Tensor, Tensor] | None = None
+        """Cells and weights of the update before a resume."""
+        self._actions = torch.zeros(self.lanes.num_lanes, dtype=torch.int64, device=self.device)
+        self._actions_on_host = host_copy(self._actions)
         timed = self.stopwatch.timed
         self.choose = timed("act", self._choose)
         self.send = timed("emulate", self.lanes.send)
@@ -56,8 +61,12 @@ class Training:
         self._transfer = timed("transfer", self._to_device)
         self._learn = timed("learn", self._take_step)
         self._feed_back = timed("sample", self._tell)
+        self._prepare = timed("sample", self._get_ready)
+        self._wait_for_updates = timed("learn", self.journal.wait)
         optimizer = self.learner.optimizer
         optimizer.step = timed("optimize", optimizer.step)  # type: ignore[assignment, method-assign]
+        self._acting, self._updating = self._captured() if self.captured else self._eager()
+        self._play_updates = timed("learn", self._updating.run)
 
     @property
     def schedule_frames(self) -> int:
@@ -76,40 +85,57 @@ class Training:
         """Take over a state, in place of `begin`. Where it lacks the replay's rows, the replay fills anew."""
         for name, part in self._stateful().items():
             part.load_state_dict(state[name])
+        self._acting.forget()
+        self._updating.forget()
         if not has_replay(state):
             self.clock.refill()
 
-    def update(self) -> UpdateMetrics:
-        """Take one gradient step on a minibatch of the replay."""
+    def update(self, count: int) -> None:
+        """Take so many gradient steps, each on a minibatch of the replay."""
+        if not count:
+            return
+        self._prepare()
+        to_do = count
+        while to_do:
+            together = min(to_do, self.learner.updates_to_copy)
+            self._play_updates(together)
+            self.learner.made(together)
+            to_do -= together
+        self.journal.wrote(count)
+
+    def update_once(self) -> None:
+        """Draw, learn, tell the replay, write it down: one update, as a graph of it does it too."""
         batch = self._sample()
-        self._recent.append((batch.cell, batch.weight))
-        update = self._learn(self._transfer(batch))
+        there = self._transfer(batch)
+        update = self._learn(there)
         self._feed_back(batch, update.error)
-        return update.metrics
+        self.journal.write(there, update.metrics)
 
     def recent_batch(self, updates_ago: int = 0) -> Minibatch | None:
         """Return a recent update's minibatch, put together anew; None if it was before the start or resume.
 
         Where the replay has gone on over one of its cells, that row is of now.
         """
-        if updates_ago >= len(self._recent):
+        drawn = self._drawn(updates_ago)
+        if drawn is None:
             return None
-        return self.replay.minibatch(*self._recent[-1 - updates_ago]).to(self.device)
+        place = self.replay.ring.device
+        return self.replay.minibatch(*(values.to(place) for values in drawn)).to(self.device)
 
     def recent_state(self) -> StateDict | None:
         """Return the latest minibatch by its cells, as plain values: a gate looks at it once a period."""
-        if not self._recent:
+        drawn = self._drawn(0)
+        if drawn is None:
             return None
-        cell, weight = self._recent[-1]
+        cell, weight = drawn
         return {"cell": cell.tolist(), "weight": weight.tolist()}
 
     def load_recent_state(self, state: StateDict | None) -> None:
         """Take over the latest minibatch, which a run has none of before its first update."""
-        self._recent.clear()
+        self._before_start = None
         if state is not None:
-            device = self.replay.ring.device
-            cell = torch.tensor(state["cell"], dtype=torch.int64, device=device)
-            self._recent.append((cell, torch.tensor(state["weight"], device=device)))
+            cell = torch.tensor(state["cell"], dtype=torch.int64)
+            self._before_start = cell, torch.tensor(state["weight"])
 
     def dead_unit_share(self) -> float | None:
         """Return the share of hidden units that are 0 all over the latest minibatch; None without one."""
@@ -131,20 +157,58 @@ class Training:
         }
 
     def _choose(self, epsilon: float) -> Int64[np.ndarray, "E"]:
-        return self.policy.choose(lambda: self.replay.newest_stacks().to(self.device), epsilon)
+        return self.policy.choose(self._greedy, epsilon)
+
+    def _greedy(self) -> Int64[np.ndarray, "E"]:
+        """Ask the network for every lane's action: the one place of a tick where the host waits for a GPU.
+
+        It waits first for the updates before, then for the actions, so that each has its time in the log.
+        """
+        self._acting.run()
+        self._actions_on_host.fetch()
+        self._wait_for_updates()
+        return self._actions_on_host.wait()
+
+    def _act(self) -> None:
+        stacks = self.replay.newest_stacks().to(self.device)
+        self._actions.copy_(greedy_actions(self.policy.network, stacks, self.policy.generator))
+
+    def _eager(self) -> tuple[Work, Work]:
+        return Eager(self._act), Eager(self.update_once)
+
+    def _captured(self) -> tuple[Work, Work]:
+        """Return acting and updating as graphs; a tick's usual number of updates is one."""
+        sampler, learner = self.replay.sampler, self.learner
+        acting = CudaGraphs(self._act, generators=[self.policy.generator], written=lambda: [self._actions])
+        updating = CudaGraphs(
+            self.update_once,
+            generators=[sampler.generator, learner.generator],
+            written=lambda: [*sampler.written(), *learner.written(), *self.journal.written()],
+            most_at_once=max(1, self.lanes.num_lanes // self.update_period_steps),
+        )
+        return acting, updating
+
+    def _drawn(self, updates_ago: int) -> tuple[Tensor, Tensor] | None:
+        """Return a recent minibatch's cells and weights."""
+        if not self.journal.count and not updates_ago:
+            return self._before_start
+        return self.journal.minibatch(updates_ago)
 
     def _store(self, actions: Int64[np.ndarray, "E"], step: StepBatch) -> None:
         discount = step.discount(terminal_on_life_loss=self.terminal_on_life_loss)
         self.replay.append(actions, discount, step)
 
     def _draw(self) -> Minibatch:
-        return self.replay.sample(self.schedule_frames)
+        return self.replay.sample()
+
+    def _get_ready(self) -> None:
+        self.replay.prepare(self.schedule_frames)
 
     def _to_device(self, batch: Minibatch) -> Minibatch:
         return batch.to(self.device)
 
     def _take_step(self, batch: Minibatch) -> Update:
-        return self.learner.update(batch)
+        return self.learner.learn(batch)
 
     def _tell(self, batch: Minibatch, error: Float[Tensor, "B"]) -> None:
         self.replay.feed_back(batch, error)

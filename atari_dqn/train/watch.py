@@ -1,6 +1,6 @@
 """Shows the failure gates what a training does, and halts it where one trips.
 
-Metrics stay on their device until a look at several updates at once; every update is looked at, and always
+Several updates are looked at together, once their numbers have arrived; every update is looked at, and always
 before a checkpoint is saved, so that the latest one is good.
 """
 
@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-import torch
-
 from atari_dqn.errors import HaltedError
 from atari_dqn.files import write_failure
 from atari_dqn.gates.gates import Gates
@@ -22,16 +20,14 @@ from atari_dqn.gates.updates import UpdateRecord
 from atari_dqn.metrics.events import GateChanged, Notice, Row, Sink
 from atari_dqn.run import RunDirectory
 from atari_dqn.train.diagnostics import README, write_bundle
-from atari_dqn.train.loop import Tick, UpdateMetrics
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
 
 HISTORY_UPDATES = 1_000
-_METRICS = UpdateRecord._fields[1:]
 
 
 class Watch:
-    """Takes ticks, periods and evaluations; tells the sinks of every gate that changes.
+    """Looks at updates, periods and evaluations; tells the sinks of every gate that changes.
 
     `HaltedError` from whichever of its methods meets a gate that trips, once a diagnostic bundle is written.
     """
@@ -49,20 +45,21 @@ class Watch:
         self._training, self._gates, self._sinks, self._run = training, gates, sinks, run
         self._check_period_updates = check_period_updates
         self._wait_for_checkpoint = wait_for_checkpoint
-        self._pending: list[UpdateMetrics] = []
+        self._updates = training.journal.reader()
+        self._pending: list[list[float]] = []
+        """What updates measured that were not looked at yet; oldest first."""
         self._history: deque[UpdateRecord] = deque(maxlen=HISTORY_UPDATES)
 
-    def tick(self, tick: Tick) -> None:
-        """Take a tick's updates, and look at them if enough have come together."""
-        self._pending += tick.updates
+    def tick(self) -> None:
+        """Look at the updates whose numbers have arrived, if enough have come together."""
+        self._pending += self._updates.arrived().tolist()
         if len(self._pending) >= self._check_period_updates:
-            self.check()
+            self._look(behind=self._training.journal.count - self._training.journal.arrived)
 
     def check(self) -> None:
-        """Look at every update since the last look."""
-        for behind, record in self._fetch():
-            self._history.append(record)
-            self._tell(self._gates.update(record), updates_ago=behind)
+        """Look at every update since the last look; wait for those that a device still works on."""
+        self._pending += self._updates.all().tolist()
+        self._look(behind=0)
 
     def period(self, throughput: Row) -> None:
         """Look at what is measured once a period, which this row of throughput_log ends."""
@@ -97,18 +94,14 @@ class Watch:
         """Take over what `state_dict` returned."""
         self._gates.load_state_dict(state)
 
-    def _fetch(self) -> list[tuple[int, UpdateRecord]]:
-        """Return what is pending, oldest first, in one transfer; each with how many updates came after it."""
+    def _look(self, *, behind: int) -> None:
+        """Show the gates what is pending. Of all updates, `behind` came after the last of these."""
         pending, self._pending = self._pending, []
-        if not pending:
-            return []
-        values = torch.stack([metrics[name] for metrics in pending for name in _METRICS])
-        rows = values.view(len(pending), len(_METRICS)).tolist()
         last = self._training.clock.updates
-        return [
-            (behind, UpdateRecord(last - behind, *row))
-            for behind, row in zip(range(len(rows) - 1, -1, -1), rows, strict=True)
-        ]
+        for updates_ago, row in zip(range(behind + len(pending) - 1, behind - 1, -1), pending, strict=True):
+            record = UpdateRecord(last - updates_ago, *row)
+            self._history.append(record)
+            self._tell(self._gates.update(record), updates_ago=updates_ago)
 
     def _tell(self, changes: list[GateChanged], *, updates_ago: int = 0) -> None:
         for change in changes:

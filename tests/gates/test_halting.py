@@ -141,8 +141,8 @@ def test_D03_batch_of_the_bundle_is_that_of_the_first_update_that_is_not_finite(
         reward_nan_from_step_120(training)
         sample = training.replay.sample
 
-        def recorded(env_frames: int) -> Minibatch:
-            sampled.append(sample(env_frames))
+        def recorded() -> Minibatch:
+            sampled.append(sample())
             return sampled[-1]
 
         training.replay.sample = recorded
@@ -188,7 +188,7 @@ def test_degenerate_priorities_are_told_of_at_the_next_report(tmp_path: Path, sp
         feed_back, outlier = training.replay.feed_back, torch.tensor([1e9, *[1.0] * 7])
 
         def first_is_spoiled(batch: Minibatch, errors: torch.Tensor) -> None:
-            feed_back(batch, errors * outlier if training.learner.updates == 1 else errors)
+            feed_back(batch, errors * outlier if training.learner.updates == 0 else errors)
 
         training.replay.feed_back = first_is_spoiled
 

@@ -64,14 +64,14 @@ def test_W03_state_of_a_training_is_that_of_every_part_that_has_one() -> None:
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_P01_each_frame_is_copied_to_the_replay_once(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[np.ndarray] = []
-    store = ring._store
+    upload = ring.upload
 
-    def noted(place: torch.Tensor, values: np.ndarray) -> None:
+    def noted(values: np.ndarray, place: torch.Tensor) -> None:
         if values.dtype == np.uint8:
             copied.append(values.copy())
-        store(place, values)
+        upload(values, place)
 
-    monkeypatch.setattr(ring, "_store", noted)
+    monkeypatch.setattr(ring, "upload", noted)
     with begun(tiny_spec(f"env.lanes={lanes}")) as training:
         ticks_of(training, 90)
     assert [frames.shape[0] for frames in copied] == [lanes] * 91  # the reset's, and one row a tick

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
 from atari_dqn.replay.prioritized import PrioritizedSampler
 from atari_dqn.replay.ring import FrameRing
+from atari_dqn.replay.sampler import Sampler
 from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.types import StepBatch
@@ -19,8 +21,20 @@ GAME_OVER, CAP, LIFE = "|", "/", "!"
 class EveryCell(UniformSampler):
     """Draws every transition exactly once, in the order they were played."""
 
-    def draw(self, env_frames):
+    def draw(self):
         return self.listed(), torch.ones(self.count)
+
+
+def drawn_at(sampler: Sampler, env_frames: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a minibatch's cells and weights at this point of a run."""
+    sampler.prepare(env_frames)
+    return sampler.draw()
+
+
+def sample_at(buffer: ReplayBuffer, env_frames: int) -> Minibatch:
+    """Return a minibatch at this point of a run."""
+    buffer.prepare(env_frames)
+    return buffer.sample()
 
 
 def prioritized(
@@ -108,7 +122,7 @@ class Transition:
 
 def transitions(buffer: ReplayBuffer) -> dict[str, Transition]:
     """Return every transition of a one-lane tape, by the letter it begins at."""
-    found = buffer.sample(0)
+    found = sample_at(buffer, 0)
     stacks = [
         ["".join(letter(int(frame)) for frame in stack) for stack in side[:, :, 0, 0]]
         for side in (found.s_tm1, found.s_t)

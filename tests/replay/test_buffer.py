@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
-from tapes import CPU, batch, make_buffer, play_tape
+from tapes import CPU, batch, make_buffer, play_tape, sample_at
 
 from atari_dqn.replay.buffer import ring_rows
 from atari_dqn.replay.ring import FrameRing
@@ -31,7 +31,7 @@ def numbered(number: int, lanes: int, *, first: bool = False):
 
 
 def numbers_drawn(buffer, draws: int) -> np.ndarray:
-    frames = torch.cat([buffer.sample(0).s_tm1 for _ in range(draws)])[:, 0, 0].int()
+    frames = torch.cat([sample_at(buffer, 0).s_tm1 for _ in range(draws)])[:, 0, 0].int()
     return (frames[:, 0] * 256 + frames[:, 1]).numpy()
 
 
@@ -64,14 +64,14 @@ def test_D21_draws_are_uniform_over_all_transitions(steps: int) -> None:
 
 def test_draws_are_uniform_over_lanes() -> None:
     buffer = filled(64, capacity=40, lanes=4, batch_size=500)
-    lanes = np.concatenate([buffer.sample(0).cell.numpy() % 4 for _ in range(40)])
+    lanes = np.concatenate([sample_at(buffer, 0).cell.numpy() % 4 for _ in range(40)])
     assert chisquare(np.bincount(lanes)).pvalue > 0.001
 
 
 def test_W08_drawing_is_with_replacement() -> None:
     # two of three: of 900 minibatches a third holds one transition twice, ±14 of them
     buffer = filled(3, capacity=40, batch_size=2)
-    twice = sum(len(set(buffer.sample(0).cell.tolist())) == 1 for _ in range(900))
+    twice = sum(len(set(sample_at(buffer, 0).cell.tolist())) == 1 for _ in range(900))
     assert 250 < twice < 350
 
 
@@ -79,20 +79,20 @@ def test_drawing_from_nothing_is_a_fault_of_the_caller() -> None:
     buffer = make_buffer(sampler=UniformSampler)
     play_tape(buffer, "A")
     with pytest.raises(AssertionError, match="nothing to draw"):
-        buffer.sample(0)
+        sample_at(buffer, 0)
 
 
 @pytest.mark.parametrize("steps", [12, 70])
 def test_loaded_replay_goes_on_as_the_saved_one_would(steps: int) -> None:
     saved = filled(steps, capacity=20, n_step=3, stack=4)
-    saved.sample(0)
+    sample_at(saved, 0)
     loaded = make_buffer(sampler=UniformSampler, frame_shape=(1, 2), stack=4, capacity=20, n_step=3, seed=99)
     loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
     for buffer in (saved, loaded):
         extend(buffer, range(steps + 1, steps + 31))
         buffer.check()
     for _ in range(5):
-        one, other = saved.sample(0), loaded.sample(0)
+        one, other = sample_at(saved, 0), sample_at(loaded, 0)
         assert all(
             torch.equal(getattr(one, name), getattr(other, name))
             for name in ("s_tm1", "a_tm1", "r_t", "discount_t", "s_t", "weight", "cell")

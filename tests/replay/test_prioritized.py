@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
-from tapes import make_buffer, play_tape, prioritized
+from tapes import drawn_at, make_buffer, play_tape, prioritized, sample_at
 from test_buffer import extend, filled
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -24,7 +24,7 @@ def with_errors(errors, **values):
 
 
 def drawn(sampler, batches: int) -> np.ndarray:
-    return np.concatenate([sampler.draw(0)[0].numpy() for _ in range(batches)])
+    return np.concatenate([drawn_at(sampler, 0)[0].numpy() for _ in range(batches)])
 
 
 def test_D21_10000_draws_are_proportional_to_priorities() -> None:
@@ -47,7 +47,7 @@ def test_D15_each_stratum_gives_exactly_one_draw_of_every_batch() -> None:
     # 8 strata of the mass, each of 10 cells with the same priority
     sampler = with_errors(np.ones(80), batch_size=8)
     for _ in range(200):
-        assert (sampler.draw(0)[0] // 10).tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
+        assert (drawn_at(sampler, 0)[0] // 10).tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
 def test_D21_10000_draws_are_proportional_to_priorities_within_each_stratum() -> None:
@@ -68,14 +68,14 @@ def test_alpha_zero_is_uniform_whatever_the_errors() -> None:
     sampler = with_errors(np.logspace(-6, 6, 40), alpha=0.0, batch_size=3)  # strata end inside cells
     counts = np.bincount(drawn(sampler, 1_000), minlength=40)
     assert 0.001 < chisquare(counts).pvalue < 0.999
-    assert sampler.draw(0)[1].tolist() == [1.0, 1.0, 1.0]
+    assert drawn_at(sampler, 0)[1].tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(("env_frames", "beta"), [(0, 0.4), (500, 0.7), (1_000, 1.0)])
 def test_importance_weights_equal_a_float64_reference(env_frames: int, beta: float) -> None:
     errors = np.random.default_rng(0).uniform(0.001, 5, size=100).astype(np.float32)
     sampler = with_errors(errors, priority_offset=1e-6)
-    cells, weights = sampler.draw(env_frames)
+    cells, weights = drawn_at(sampler, env_frames)
     probability = (errors.astype(np.float64) + 1e-6) ** 0.6
     probability /= probability.sum()
     reference = (100 * probability) ** -beta
@@ -86,7 +86,7 @@ def test_importance_weights_equal_a_float64_reference(env_frames: int, beta: flo
 def test_D14_weights_are_over_the_largest_of_the_whole_buffer_not_of_the_batch() -> None:
     # the cell of the largest weight has 10⁻⁶ of the mass, and no batch here holds it
     sampler = with_errors([1e-6, *[1.0] * 31], alpha=1.0)
-    cells, weights = sampler.draw(1_000)
+    cells, weights = drawn_at(sampler, 1_000)
     assert 0 not in cells
     np.testing.assert_allclose(weights.numpy(), 1e-6, rtol=1e-5)
 
@@ -94,14 +94,14 @@ def test_D14_weights_are_over_the_largest_of_the_whole_buffer_not_of_the_batch()
 def test_D14_smallest_priority_counts_no_more_once_its_cell_has_left() -> None:
     sampler = with_errors([1e-6, *[1.0] * 31], alpha=1.0)
     sampler.drop(torch.tensor([0]))
-    assert sampler.draw(1_000)[1].tolist() == [1.0] * 32
+    assert drawn_at(sampler, 1_000)[1].tolist() == [1.0] * 32
 
 
 def test_new_cells_enter_at_the_highest_priority_so_far() -> None:
     sampler = with_errors([4.0, 0.5], capacity=10, alpha=0.5)
     sampler.update(torch.tensor([0]), torch.tensor([0.25]))
     sampler.add(torch.tensor([5]))
-    sampler.draw(0)
+    drawn_at(sampler, 0)
     assert sampler.tree.get(torch.tensor([0, 1, 5])).tolist() == pytest.approx([0.5, math.sqrt(0.5), 2.0])
 
 
@@ -151,7 +151,7 @@ def test_D03_error_that_is_not_finite_leaves_its_cells_priority_and_the_sampler_
 
 
 def test_P02_errors_of_a_million_give_finite_weights() -> None:
-    weights = with_errors([1e6, 1e-6, 1.0], priority_offset=1e-6).draw(1_000)[1]
+    weights = drawn_at(with_errors([1e6, 1e-6, 1.0], priority_offset=1e-6), 1_000)[1]
     assert weights.isfinite().all()
     assert (weights > 0).all()
 
@@ -168,7 +168,7 @@ def test_dropping_more_than_there_is_is_a_fault_of_the_caller() -> None:
 
 def test_drawing_from_an_empty_prioritized_sampler_is_a_fault_of_the_caller() -> None:
     with pytest.raises(AssertionError, match="nothing to draw"):
-        prioritized().draw(0)
+        drawn_at(prioritized(), 0)
 
 
 @pytest.mark.parametrize("steps", [9, 40, 75])
@@ -176,7 +176,7 @@ def test_D15_reset_rows_and_rows_without_whole_stack_or_window_have_priority_zer
     tape = "ABCDEFG|HIJK/LMNOPQRSTUVWXYZ" * 3
     buffer = make_buffer(capacity=20, n_step=3, sampler=prioritized, batch_size=200)
     play_tape(buffer, tape[:steps])
-    found = set(buffer.sample(0).cell.tolist())
+    found = set(sample_at(buffer, 0).cell.tolist())
     priorities = buffer.sampler.tree.get(torch.arange(buffer.ring.zero_cell))
     listed = set(buffer.sampler.listed().tolist())
     assert {cell for cell, priority in enumerate(priorities.tolist()) if priority} == listed >= found
@@ -198,7 +198,7 @@ class CountedCalls(TorchDispatchMode):
 def calls_for(batch_size: int) -> Counter[str]:
     sampler = with_errors(np.arange(1, 5_001) / 1_000, batch_size=batch_size)
     with CountedCalls() as counted:
-        cells, _ = sampler.draw(0)
+        cells, _ = drawn_at(sampler, 0)
         sampler.update(cells, torch.ones(batch_size))
     return counted.calls
 
@@ -233,7 +233,7 @@ def learn(buffer, *, rounds: int) -> list[object]:
     """Draw minibatches, give each transition an error of its own, and return what was drawn."""
     history: list[object] = []
     for _ in range(rounds):
-        found = buffer.sample(300)
+        found = sample_at(buffer, 300)
         buffer.feed_back(found, (found.cell * 7 % 11) * 0.1)
         history += [found.cell.tolist(), found.weight.tolist()]
     return history
@@ -241,7 +241,7 @@ def learn(buffer, *, rounds: int) -> list[object]:
 
 def test_M04_errors_that_come_after_the_next_row_was_stored_are_refused() -> None:
     buffer = filled(12, capacity=20, sampler=prioritized)
-    found = buffer.sample(0)
+    found = sample_at(buffer, 0)
     extend(buffer, [13])
     with pytest.raises(AssertionError, match="one loop writes it and reads it"):
         buffer.feed_back(found, torch.ones(32))

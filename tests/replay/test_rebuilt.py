@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tapes import batch, make_buffer, prioritized
+from tapes import batch, make_buffer, prioritized, sample_at
 
 from atari_dqn.replay.uniform import UniformSampler
 
@@ -97,7 +97,7 @@ def check_all(history: History, capacity: int, n_step: int) -> None:
     assert history.buffer.num_transitions == len(expected)
     if not expected:
         return
-    found = history.buffer.sample(0)
+    found = sample_at(history.buffer, 0)
     rebuilt = [history.transition(lane, row, n_step) for lane, row in expected]
     s_tm1, a_tm1, r_t, discount_t, s_t = zip(*rebuilt, strict=True)
     assert found.s_tm1[:, :, 0].tolist() == [[list(frame) for frame in stack] for stack in s_tm1]
@@ -148,7 +148,7 @@ def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
         expected = history.sampleable(capacity, n_step)
         assert buffer.num_transitions == len(expected)
         if expected:
-            found = buffer.sample(0)
+            found = sample_at(buffer, 0)
             places = {row % buffer.ring.rows * lanes + lane for lane, row in expected}
             assert set(found.cell.tolist()) <= places
             buffer.feed_back(found, (found.cell + tick) % 7 * 0.3)

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from tapes import make_buffer, play_tape, prioritized
+from tapes import drawn_at, make_buffer, play_tape, prioritized, sample_at
 from test_buffer import filled
 from test_prioritized import CountedCalls
 
@@ -99,7 +99,7 @@ def test_report_moves_neither_the_samplers_stream_nor_its_priorities(sampler) ->
     looked_at, alone = (filled(70, capacity=40, sampler=sampler) for _ in range(2))
     for seed in range(3):
         report(looked_at, seed=seed)
-        pair = [buffer.sample(0) for buffer in (looked_at, alone)]
+        pair = [sample_at(buffer, 0) for buffer in (looked_at, alone)]
         assert torch.equal(pair[0].cell, pair[1].cell)
         assert torch.equal(pair[0].weight, pair[1].weight)
         for buffer, found in zip((looked_at, alone), pair, strict=True):
@@ -132,9 +132,10 @@ def test_choosing_with_the_samplers_own_numbers_is_drawing(sampler) -> None:
     unit = torch.stack(
         [torch.rand(32, dtype=torch.float64, generator=other.sampler.generator) for _ in range(3)]
     )
-    cells, weights = buffer.sampler.choose(unit, 500)
+    buffer.sampler.prepare(500)
+    cells, weights = buffer.sampler.chosen(unit)
     for row in range(3):
-        drawn = buffer.sampler.draw(500)
+        drawn = drawn_at(buffer.sampler, 500)
         assert torch.equal(drawn[0], cells[row])
         assert torch.equal(drawn[1], weights[row])
 

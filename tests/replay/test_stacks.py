@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from tapes import batch, make_buffer, play_tape, transitions
+from tapes import batch, make_buffer, play_tape, sample_at, transitions
 
 
 def newest(buffer) -> list[list[int]]:
@@ -54,7 +54,7 @@ def test_W10_no_state_holds_a_frame_later_than_its_step() -> None:
 
 def test_dok_frames_stay_bytes_until_the_network() -> None:
     buffer = play_tape(make_buffer(), "ABC")
-    found = buffer.sample(0)
+    found = sample_at(buffer, 0)
     assert {found.s_tm1.dtype, found.s_t.dtype, buffer.newest_stacks().dtype} == {torch.uint8}
 
 

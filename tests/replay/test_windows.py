@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tapes import Transition, make_buffer, play_tape, transitions
+from tapes import Transition, make_buffer, play_tape, sample_at, transitions
 
 from atari_dqn.learning import mse
 
@@ -99,7 +99,7 @@ def test_discount_one_sums_rewards() -> None:
 
 
 def test_uniform_weights_are_one() -> None:
-    assert play_tape(make_buffer(), "ABCD").sample(0).weight.tolist() == [1.0, 1.0, 1.0]
+    assert sample_at(play_tape(make_buffer(), "ABCD"), 0).weight.tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(("offset", "share"), [(0, 1.0), (1, 0.5), (2, 0.25), (3, 0.0)])

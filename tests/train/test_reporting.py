@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
-from tiny import CPU, begun, tiny_spec
+from tiny import begun, tiny_spec
 
 from atari_dqn.clock import Clock
 from atari_dqn.metrics.columns import column_names
 from atari_dqn.metrics.events import Row
 from atari_dqn.train.episodes import EpisodeTracker
+from atari_dqn.train.journal import METRICS
 from atari_dqn.train.loop import Tick, q_learning
 from atari_dqn.train.reporter import Reporter, UpdateMeter
 from atari_dqn.train.stopwatch import Stopwatch
@@ -29,18 +29,34 @@ def step(lanes: int = 1, *, reward: float = 0.0, over=(), capped=(), lost=(), fi
     )  # fmt: skip
 
 
-def measured(**values: float) -> dict[str, torch.Tensor]:
-    plain = dict.fromkeys(("loss", "mean_q", "max_q", "mean_abs_td_error", "grad_norm"), 0.0)
-    return {name: torch.tensor(value) for name, value in (plain | values).items()}
+def measured(**values: float) -> np.ndarray:
+    """Return the row of an update that measured these values, and 0 otherwise."""
+    return np.array([[values.get(name, 0.0) for name in METRICS]], dtype=np.float32)
+
+
+class GivenUpdates:
+    """Updates whose numbers a test gives."""
+
+    def __init__(self) -> None:
+        self.rows: list[np.ndarray] = []
+
+    def arrived(self) -> np.ndarray:
+        rows, self.rows = self.rows, []
+        return np.concatenate([np.zeros((0, len(METRICS)), dtype=np.float32), *rows])
+
+    all = arrived
 
 
 def make_reporter(clock: Clock, *, lanes: int = 1, period: int = 10, rolling: int = 3) -> Reporter:
-    return Reporter(clock, lanes=lanes, update_period_steps=period, rolling_episodes=rolling, device=CPU)
+    return Reporter(
+        clock, lanes=lanes, update_period_steps=period, rolling_episodes=rolling, updates=GivenUpdates()
+    )
 
 
 def report(reporter: Reporter, clock: Clock, steps: StepBatch, updates=()) -> list[Row]:
     clock.advance(steps=int(np.count_nonzero(~steps.first)), updates=len(updates))
-    return list(reporter.rows(Tick(0.5, steps, list(updates)), replay_transitions=7))
+    reporter._updates.rows = list(updates)
+    return list(reporter.rows(Tick(0.5, steps, len(updates)), replay_transitions=7))
 
 
 def test_return_is_the_sum_of_unclipped_rewards() -> None:
@@ -140,7 +156,7 @@ def test_episode_row_counts_frames_by_the_frame_skip() -> None:
 
 
 def test_period_reports_means_and_the_largest_value() -> None:
-    meter = UpdateMeter(CPU)
+    meter = UpdateMeter()
     meter.add(measured(loss=1.0, max_q=-5.0, grad_norm=2.0))
     meter.add(measured(loss=2.0, max_q=-3.0, grad_norm=4.0))
     taken = meter.take()
@@ -154,7 +170,7 @@ def test_period_reports_means_and_the_largest_value() -> None:
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_D03_nan_in_any_update_reaches_the_periods_row(place: int) -> None:
-    meter = UpdateMeter(CPU)
+    meter = UpdateMeter()
     for update in range(3):
         meter.add(measured(loss=math.nan, max_q=math.nan) if update == place else measured())
     taken = meter.take()
@@ -163,7 +179,7 @@ def test_D03_nan_in_any_update_reaches_the_periods_row(place: int) -> None:
 
 
 def test_period_forgets_the_one_before() -> None:
-    meter = UpdateMeter(CPU)
+    meter = UpdateMeter()
     meter.add(measured(loss=math.nan, max_q=100.0))
     meter.take()
     meter.add(measured(loss=2.0, max_q=1.0))
@@ -172,11 +188,11 @@ def test_period_forgets_the_one_before() -> None:
 
 
 def test_period_without_an_update_reports_nothing() -> None:
-    assert all(math.isnan(value) for value in UpdateMeter(CPU).take().values())
+    assert all(math.isnan(value) for value in UpdateMeter().take().values())
 
 
 def test_P11_sums_are_kept_in_double_precision() -> None:
-    meter = UpdateMeter(CPU)
+    meter = UpdateMeter()
     meter.add(measured(loss=2.0**25))
     for _ in range(7):
         meter.add(measured(loss=1.0))
