@@ -196,8 +196,8 @@ class System:
     evaluation_video: bool
     """Record the median game of each full evaluation, and make it a video in another process."""
     cuda_graphs: bool
-    """Play acting and updates from CUDA graphs, where learner and replay are on a GPU: the same kernels in the
-    same order, without the host's work between them."""
+    """Play acting and updates from CUDA graphs, where learner and replay are on a GPU: the same kernels in
+    the same order, without the host's work between them."""
 
 
 @dataclass(frozen=True, kw_only=True)
