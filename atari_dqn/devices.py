@@ -30,18 +30,20 @@ def resolve_device(name: str) -> torch.device:
     return torch.device("cuda", index)
 
 
-def make_repeatable(device: torch.device) -> None:
-    """Have a GPU round as the spec says and choose the same kernels each time: no TF32, no autotuning.
+def set_kernels(device: torch.device, *, deterministic: bool) -> None:
+    """Have a GPU round as the spec says, without TF32, and choose its kernels.
 
-    Process-wide, and nothing on a CPU, where torch does so by itself for a fixed number of threads.
+    Deterministic: the same each time, and none whose rounding depends on timing. Otherwise whichever an
+    autotuner finds quickest (docs/decisions/0027-repeatable-on-a-gpu.md). Process-wide, and nothing on a CPU,
+    where torch repeats by itself for a fixed number of threads.
     """
     import torch
 
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
-        torch.backends.cudnn.benchmark = False
-        torch.backends.cudnn.deterministic = True
+        torch.backends.cudnn.benchmark = not deterministic
+        torch.backends.cudnn.deterministic = deterministic
 
 
 def check_precision(precision: str, device: torch.device) -> None:

@@ -15,7 +15,7 @@ from atari_dqn.checkpoint.files import read_agent
 from atari_dqn.checkpoint.locate import locate
 from atari_dqn.checkpoint.store import verify
 from atari_dqn.clock import steps_to_frames
-from atari_dqn.devices import make_repeatable
+from atari_dqn.devices import set_kernels
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.errors import DamagedError
 from atari_dqn.evaluate import STREAM
@@ -55,7 +55,7 @@ def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
     manifest = verify(checkpoint)
     _refuse_other_game(manifest, checkpoint, spec)
     torch.set_num_threads(run.recorded("torch_threads"))
-    make_repeatable(device)
+    set_kernels(device, deterministic=True)
     info = game_info(spec)
     network = build_network(spec, info, device)
     _load_weights(network, read_agent(checkpoint, device)["online"], checkpoint, spec)

@@ -34,12 +34,14 @@ class Bench:
     device: str
     torch_threads: int
     emulating_processes: int
+    captured: bool
+    """Whether `rate` is of acting and updates from CUDA graphs."""
     date: str
     hardware: Hardware
     versions: dict[str, str | None]
     rate: Rate
     split: Rate
-    """Measured apart where a device works on its own: every part then waits for it, which costs speed."""
+    """Measured apart where a device works on its own: without graphs, and every part waits for it."""
     kernels: Kernels
     ceilings: Ceilings
 
@@ -60,9 +62,10 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
     """Measure a spec's training for `seconds` after a short prefill, then the hardware's ceilings."""
     with closing(assemble(small(spec), device)) as training:
         warm_up(training)
-        rate = timed(training, seconds)
+        rate, captured = timed(training, seconds), training.captured
         split = rate
         if device.type == "cuda":
+            training.use_graphs(False)
             training.stopwatch.synchronize = lambda: finish(device)
             split = timed(training, seconds)
         kernels = kernels_of(training.update_once, device)
@@ -72,6 +75,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         device=str(device),
         torch_threads=torch.get_num_threads(),
         emulating_processes=processes,
+        captured=captured,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         hardware=find_hardware(Path.cwd()),
         versions=versions(),
@@ -101,7 +105,7 @@ def _speed(result: Bench) -> list[str]:
     return [
         f"{result.spec}, {rate.seconds:.0f} s of training after the prefill",
         f"{result.device}, torch threads: {result.torch_threads}, emulating processes: "
-        f"{result.emulating_processes}",
+        f"{result.emulating_processes}, CUDA graphs: {'on' if result.captured else 'off'}",
         "",
         f"  {rate.frames_per_second:>10,.0f}  emulator frames/s",
         f"  {rate.updates_per_second:>10,.1f}  updates/s",

@@ -11,6 +11,7 @@ ADDED: dict[str, Scalar] = {
     "toggles.munchausen": False,
     "network.hidden_units": 512,
     "learner.accumulate": 1,
+    "learner.deterministic": True,
     "checkpoint.keep_best": 1,
     "checkpoint.replay": True,
     "checkpoint.on_full_disk": "stop",

@@ -45,7 +45,7 @@ class Training:
     reporter: Reporter
     stopwatch: Stopwatch
     captured: bool
-    """Acting and updates are played from CUDA graphs; the same functions are what is captured."""
+    """Whether acting and updates are played from CUDA graphs; what is captured are the same functions."""
 
     def __post_init__(self) -> None:
         self._before_start: tuple[Tensor, Tensor] | None = None
@@ -65,8 +65,8 @@ class Training:
         self._wait_for_updates = timed("learn", self.journal.wait)
         optimizer = self.learner.optimizer
         optimizer.step = timed("optimize", optimizer.step)  # type: ignore[assignment, method-assign]
-        self._acting, self._updating = self._captured() if self.captured else self._eager()
-        self._play_updates = timed("learn", self._updating.run)
+        self._learn_together = timed("learn", self._run_updates)
+        self.use_graphs(self.captured)
 
     @property
     def schedule_frames(self) -> int:
@@ -98,7 +98,7 @@ class Training:
         to_do = count
         while to_do:
             together = min(to_do, self.learner.updates_to_copy)
-            self._play_updates(together)
+            self._learn_together(together)
             self.learner.made(together)
             to_do -= together
         self.journal.wrote(count)
@@ -142,6 +142,11 @@ class Training:
         batch = self.recent_batch()
         return None if batch is None else dead_unit_share(self.learner.online, batch.s_tm1)
 
+    def use_graphs(self, captured: bool) -> None:
+        """Play acting and updates from CUDA graphs, or do them as they are written: the same functions."""
+        self.captured = captured
+        self._acting, self._updating = self._graphs() if captured else self._eager()
+
     def close(self) -> None:
         """End worker processes."""
         self.lanes.close()
@@ -173,10 +178,13 @@ class Training:
         stacks = self.replay.newest_stacks().to(self.device)
         self._actions.copy_(greedy_actions(self.policy.network, stacks, self.policy.generator))
 
+    def _run_updates(self, count: int) -> None:
+        self._updating.run(count)
+
     def _eager(self) -> tuple[Work, Work]:
         return Eager(self._act), Eager(self.update_once)
 
-    def _captured(self) -> tuple[Work, Work]:
+    def _graphs(self) -> tuple[Work, Work]:
         """Return acting and updating as graphs; a tick's usual number of updates is one."""
         sampler, learner = self.replay.sampler, self.learner
         acting = CudaGraphs(self._act, generators=[self.policy.generator], written=lambda: [self._actions])

@@ -9,11 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import torch
 from full_disk import largest_file
 from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
 
 from atari_dqn.assembly import build_network, build_replay
 from atari_dqn.clock import Clock
+from atari_dqn.devices import set_kernels
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.errors import HaltedError, UserError
 from atari_dqn.evaluate import evaluate
@@ -65,6 +67,14 @@ def replay_place(*overrides: str) -> str:
         return str(build_replay(spec, lanes_info(spec), CPU).ring.device)
     except UserError as error:
         return str(error)
+
+
+@cache
+def kernels_on_a_gpu(*overrides: str) -> tuple[bool, bool]:
+    """How cuDNN would be told to choose its kernels."""
+    with torch.backends.cudnn.flags():
+        set_kernels(torch.device("cuda"), deterministic=tiny_spec(*overrides).learner.deterministic)
+        return torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
 
 
 @cache
@@ -203,6 +213,7 @@ CHANGES = {
     "learner.reduction": to("learner.reduction=mean"),
     "learner.max_grad_norm": to("learner.max_grad_norm=0.001"),
     "learner.precision": to("learner.precision=bf16"),
+    "learner.deterministic": to("learner.deterministic=false", shows_in=kernels_on_a_gpu),
     "learner.shift_pixels": to("learner.shift_pixels=1", "toggles.random_shifts=true"),
     "learner.intensity_scale": to("learner.intensity_scale=0.2", "toggles.random_shifts=true"),
     "learner.munchausen_scale": to("learner.munchausen_scale=0.5", *MUNCHAUSEN),
