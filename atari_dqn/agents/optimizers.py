@@ -125,7 +125,7 @@ class DeepMindRMSProp(Optimizer):
         if self.found_inf is not None:
             _zero_if(self.found_inf, gradients)
             goals = list(torch._foreach_add(gradients, torch._foreach_mul(means, self.found_inf)))
-            decay = torch.where(self.found_inf.bool(), 1.0, decay)
+            decay = torch.full_like(self.found_inf, decay).masked_fill_(self.found_inf.bool(), 1.0)
         torch._foreach_lerp_(means, goals, 1 - group["gradient_decay"])
         torch._foreach_mul_(mean_squares, decay)
         torch._foreach_addcmul_(mean_squares, gradients, gradients, 1 - group["squared_gradient_decay"])

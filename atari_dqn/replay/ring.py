@@ -109,9 +109,9 @@ class FrameRing:
         steps = self._ahead(cell, n_step)
         open_before = self._open_before(steps)
         factor = gamma * self.discount[steps]
-        discounts = torch.where(open_before, factor, 1.0).cumprod(dim=1)
+        discounts = factor.masked_fill(~open_before, 1.0).cumprod(dim=1)
         before = torch.cat([torch.ones_like(discounts[:, :1]), discounts[:, :-1]], dim=1)
-        rewards = torch.where(open_before, self.reward[steps], 0.0)
+        rewards = self.reward[steps].masked_fill(~open_before, 0.0)
         return Window((before * rewards).sum(dim=1), discounts[:, -1], open_before.sum(dim=1))
 
     def ahead(self, cell: Int64[Tensor, "B"], steps: Int64[Tensor, "B"]) -> Int64[Tensor, "B"]:
@@ -217,7 +217,7 @@ class FrameRing:
     def _stack_cells(self, cell: Int64[Tensor, "B"]) -> Int64[Tensor, "B S"]:
         cells = (cell[:, None] - self._back * self.lanes) % self.zero_cell
         starts_after = self.start[cells[:, 1:]].flip(1).cumsum(dim=1).flip(1)
-        cells[:, :-1] = torch.where(starts_after > 0, self.zero_cell, cells[:, :-1])
+        cells[:, :-1].masked_fill_(starts_after > 0, self.zero_cell)
         return cells
 
     def _ahead(self, cell: Int64[Tensor, "B"], count: int) -> Int64[Tensor, "B n"]:

@@ -78,7 +78,7 @@ class Learner:
     precision: Literal["fp32", "bf16"]
     """Arithmetic of the torso; the head and the loss are always fp32."""
     deterministic: bool
-    """On a GPU, kernels that round the same each time. Without them a run neither repeats nor resumes exactly."""
+    """On a GPU, kernels that round the same each time: without them no run repeats, or resumes exactly."""
     shift_pixels: Annotated[int | None, AtLeast(0), When("toggles.random_shifts", True)]
     """Random shifts are at most this far, each way; edges are repeated. 4 in Kostrikov et al. (2020)."""
     intensity_scale: Annotated[float | None, Within(0.0, 0.5), When("toggles.random_shifts", True)]
