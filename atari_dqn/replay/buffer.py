@@ -68,6 +68,15 @@ class ReplayBuffer:
         self._sampled_at = self.ring.newest
         return self.minibatch(*self.sampler.draw())
 
+    def look(
+        self, minibatches: int, generator: torch.Generator, *, env_frames: int
+    ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
+        """Return cells and weights as they are drawn now, but from the caller's stream: for reports."""
+        self.prepare(env_frames)
+        size, device = (minibatches, self.sampler.batch_size), self.sampler.device
+        unit = torch.rand(size, generator=generator, dtype=torch.float64, device=device)
+        return self.sampler.chosen(unit)
+
     def minibatch(self, cell: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> Minibatch:
         """Return the transitions that begin at these cells."""
         window = self.ring.window(cell, n_step=self.n_step, gamma=self.gamma)

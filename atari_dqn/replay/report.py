@@ -34,11 +34,7 @@ def replay_report(
     if not replay.num_transitions:
         return count | dict.fromkeys(_NAMES, math.nan)
     sampler = replay.sampler
-    unit = torch.rand(
-        MINIBATCHES, sampler.batch_size, generator=generator, dtype=torch.float64, device=replay.ring.device
-    )
-    sampler.prepare(env_frames)
-    cells, weights = sampler.chosen(unit)
+    cells, weights = replay.look(MINIBATCHES, generator, env_frames=env_frames)
     return {
         **count,
         **_contents(replay.ring, sampler.listed()),

@@ -36,13 +36,6 @@ class PredictionLog:
             return dict.fromkeys(NAMES, math.nan)
         generator = torch.Generator(device=replay.ring.device)
         generator.manual_seed(torch_seed(self._seed, "prediction report", training.clock.steps))
-        unit = torch.rand(
-            MINIBATCHES,
-            replay.sampler.batch_size,
-            generator=generator,
-            dtype=torch.float64,
-            device=replay.ring.device,
-        )
-        cells, weights = replay.sampler.choose(unit, training.schedule_frames)
+        cells, weights = replay.look(MINIBATCHES, generator, env_frames=training.schedule_frames)
         batch = replay.minibatch(cells.flatten(), weights.flatten()).to(training.device)
         return prediction_report(training.learner.online, batch.s_tm1, batch.a_tm1)
