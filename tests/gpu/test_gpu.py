@@ -1,0 +1,225 @@
+"""What only a GPU can show. `benchmarks/gpu.sh` runs this; elsewhere it is left out."""
+
+import copy
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import torch
+from tiny import CPU, ticks_of, tiny_spec
+
+from atari_dqn.agents.policy import greedy_actions
+from atari_dqn.assembly import build_replay
+from atari_dqn.checkpoint.tree import tree_digest
+from atari_dqn.envs.registry import make_lanes
+from atari_dqn.replay.prioritized import PrioritizedSampler
+from atari_dqn.schedule import LinearSchedule
+from atari_dqn.train.assembly import assemble
+from atari_dqn.train.graphs import CudaGraphs
+from atari_dqn.train.training import Training
+from atari_dqn.transfer import FromGpu
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an accelerator"),
+]
+
+CUDA = torch.device("cuda", 0)
+EAGER = "system.cuda_graphs=false"
+FAST = ("exploration.epsilon_decay_frames=200", "learner.target_period_updates=7")
+TRACK_B = (
+    *FAST, "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "optimizer.kind=adam",
+)  # fmt: skip
+RUNS = (
+    FAST, TRACK_B, (*FAST, "env.lanes=19"), (*FAST, "learner.precision=bf16"),
+    (*FAST, "optimizer.kind=torch_rmsprop"), (*FAST, "learner.max_grad_norm=1.0"),
+    (*TRACK_B, "toggles.n_step=3", "toggles.noisy=true", "toggles.distribution=c51"),
+    (*FAST, "toggles.distribution=qr_dqn"), (*FAST, "toggles.distribution=iqn", "toggles.munchausen=true"),
+    (*FAST, "toggles.random_shifts=true"), (*FAST, "network.kind=impala"), (*FAST, "learner.accumulate=4"),
+)  # fmt: skip
+NAMES = [" ".join(overrides[2:]) or "plain" for overrides in RUNS]
+
+
+@contextmanager
+def begun_there(*overrides: str, device: torch.device = CUDA) -> Iterator[Training]:
+    with closing(assemble(tiny_spec(*overrides), device)) as training:
+        training.begin()
+        yield training
+
+
+def course(*overrides: str, ticks: int = 160) -> tuple[str, np.ndarray]:
+    """Return the digest after so many ticks, and what the latest updates measured."""
+    with begun_there(*overrides) as training:
+        ticks_of(training, ticks)
+        training.journal.wait()
+        count = training.journal.count
+        assert count > 20
+        return tree_digest(training.state_dict()), training.journal.rows(max(0, count - 1_000), count)
+
+
+@pytest.mark.parametrize("overrides", RUNS, ids=NAMES)
+def test_run_from_graphs_equals_one_without_to_the_bit(overrides: tuple[str, ...]) -> None:
+    played, eager = course(*overrides), course(*overrides, EAGER)
+    np.testing.assert_array_equal(played[1], eager[1])
+    assert played[0] == eager[0]
+
+
+@pytest.mark.parametrize("overrides", RUNS, ids=NAMES)
+def test_run_repeats_to_the_bit(overrides: tuple[str, ...]) -> None:
+    assert course(*overrides)[0] == course(*overrides)[0]
+
+
+@pytest.mark.parametrize("overrides", [FAST, TRACK_B], ids=["A", "B"])
+def test_a_thousand_updates_from_graphs_have_the_losses_of_those_without(overrides: tuple[str, ...]) -> None:
+    """On a replay that stands still; the tolerance is 1e-4 of the loss at each update."""
+    losses = []
+    for captured in (True, False):
+        with begun_there(*overrides) as training:
+            ticks_of(training, 66)
+            training.use_graphs(captured)
+            for _ in range(100):
+                training.update(10)
+            training.journal.wait()
+            losses.append(training.journal.rows(training.journal.count - 1_000, training.journal.count)[:, 0])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("overrides", RUNS, ids=NAMES)
+def test_loaded_training_goes_on_as_the_saved_one_would(overrides: tuple[str, ...]) -> None:
+    with begun_there(*overrides) as saved:
+        ticks_of(saved, 120)
+        state = copy.deepcopy(saved.state_dict())
+        ticks_of(saved, 40)
+        expected = tree_digest(saved.state_dict())
+    with closing(assemble(tiny_spec(*overrides), CUDA)) as loaded:
+        loaded.load_state_dict(state)
+        ticks_of(loaded, 40)
+        assert tree_digest(loaded.state_dict()) == expected
+
+
+@pytest.mark.parametrize("overrides", RUNS, ids=NAMES)
+def test_capturing_changes_no_state(overrides: tuple[str, ...]) -> None:
+    with begun_there(*overrides) as training:
+        ticks_of(training, 100)
+        training.use_graphs(True)
+        training.replay.prepare(training.schedule_frames)
+        before = tree_digest(training.state_dict())
+        for work in (training._acting, training._updating):
+            assert isinstance(work, CudaGraphs)
+            work._capture()
+        torch.cuda.synchronize()
+        assert tree_digest(training.state_dict()) == before
+
+
+def test_tick_waits_for_the_gpu_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[int] = []
+    wait = FromGpu.wait
+
+    def noted(self: FromGpu) -> np.ndarray:
+        waits.append(self._source.dim())
+        return wait(self)
+
+    quiet = ("logging.update_period_steps=1000000", "exploration.epsilon_end=0.0")
+    with begun_there(*TRACK_B, *quiet, "env.lanes=8") as training:
+        ticks_of(training, 60)
+        monkeypatch.setattr(FromGpu, "wait", noted)
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            ticks_of(training, 20)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    assert waits == [2, 1] * 20  # for the updates before, then for the actions
+
+
+def test_updates_take_no_more_memory_as_they_go_on() -> None:
+    with begun_there(*TRACK_B) as training:
+        ticks_of(training, 100)
+        before = torch.cuda.memory_allocated()
+        ticks_of(training, 40)
+        assert torch.cuda.memory_allocated() == before
+
+
+def test_gradient_that_is_not_finite_changes_nothing_from_a_graph_either() -> None:
+    with begun_there(*FAST) as training:
+        ticks_of(training, 100)
+        training.replay.ring.reward.fill_(float("nan"))
+        before = [weight.clone() for weight in training.learner.written()[:-1]]
+        training.update(3)
+        after = training.learner.written()[:-1]
+        assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+        training.journal.wait()
+        assert training.journal.rows(training.journal.count - 3, training.journal.count)[:, -1].tolist() == [
+            1.0, 2.0, 3.0,
+        ]  # fmt: skip
+
+
+def test_actions_from_a_graph_are_those_of_the_network() -> None:
+    with begun_there(*FAST, "env.lanes=16") as training:
+        ticks_of(training, 30)
+        played = training._greedy().copy()
+        stacks = training.replay.newest_stacks()
+        assert played.tolist() == greedy_actions(training.learner.online, stacks).tolist()
+
+
+@pytest.mark.parametrize("overrides", [(), ("toggles.prioritized=true",)], ids=["uniform", "prioritized"])
+def test_replay_on_the_gpu_equals_one_in_ram(overrides: tuple[str, ...]) -> None:
+    spec = tiny_spec(*overrides, "toggles.n_step=3", "env.lanes=5")
+    lanes = make_lanes(game=spec.game, env=spec.env, num_lanes=5, seed=1, stream="training")
+    replays = [build_replay(spec, lanes.info, device) for device in (CPU, CUDA)]
+    step = lanes.reset()
+    for replay in replays:
+        replay.begin(step)
+    stream = np.random.default_rng(0)
+    for tick in range(150):
+        actions = stream.integers(lanes.info.num_actions, size=5)
+        lanes.send(actions)
+        step = lanes.recv()
+        for replay in replays:
+            replay.append(actions, step.discount(terminal_on_life_loss=True), step)
+        if tick % 10 == 9:
+            same_draws(replays, torch.rand(4, spec.learner.batch_size, dtype=torch.float64))
+    for replay in replays:
+        replay.check()
+
+
+def same_draws(replays, unit: torch.Tensor) -> None:
+    """Compare minibatches of both, and give each the same errors."""
+    found = []
+    for replay in replays:
+        replay.prepare(500)
+        cells, weights = replay.sampler.chosen(unit.to(replay.sampler.device))
+        found.append(replay.minibatch(cells.flatten(), weights.flatten()))
+        replay.sampler.update(cells[0], (cells[0] % 7) * 0.3)
+    for field in fields(found[0]):
+        one, other = (getattr(batch, field.name).cpu() for batch in found)
+        torch.testing.assert_close(one, other, msg=field.name)
+
+
+def test_priorities_that_wait_in_large_numbers_reach_the_tree() -> None:
+    schedule = LinearSchedule(start=0.4, end=1.0, decay_frames=1_000)
+    sampler = PrioritizedSampler(
+        capacity=100_000, batch_size=32, alpha=0.6, beta=schedule, priority_offset=0.01, seed=0, device=CUDA
+    )
+    for first in range(0, 100_000, 500):
+        sampler.add(torch.arange(first, first + 500))
+    sampler.prepare(0)
+    sampler.tree.check()
+    assert sampler.tree.total.item() == 100_000
+
+
+@pytest.mark.parametrize("optimizer", ["deepmind_rmsprop", "adam", "torch_rmsprop"])
+@pytest.mark.parametrize(("began", "goes_on"), [(CPU, CUDA), (CUDA, CPU)], ids=["to the gpu", "from the gpu"])
+def test_run_goes_on_on_the_other_kind_of_device(optimizer: str, began, goes_on) -> None:
+    overrides = (*FAST, f"optimizer.kind={optimizer}")
+    with begun_there(*overrides, device=began) as saved:
+        ticks_of(saved, 100)
+        state = copy.deepcopy(saved.state_dict())
+    with closing(assemble(tiny_spec(*overrides), goes_on)) as loaded:
+        loaded.learner.load_state_dict(
+            {**state["learner"], "generator": loaded.learner.generator.get_state()}
+        )
+        loaded.begin()
+        ticks_of(loaded, 100)
+        assert all(bool(weight.isfinite().all()) for weight in loaded.learner.online.parameters())
