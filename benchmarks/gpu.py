@@ -1,0 +1,261 @@
+"""One stage of what `gpu.sh` measures: its result as JSON. `report` puts the stages together.
+
+Every stage runs on a CPU too, where graphs are off and its numbers mean nothing: to try the script out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from hardware import circumstances
+
+from atari_dqn.bench.kernels import finish
+from atari_dqn.devices import resolve_device
+from atari_dqn.spec.loader import load_spec
+from atari_dqn.train.assembly import assemble
+from atari_dqn.train.loop import q_learning
+from atari_dqn.train.rate import measure_rate, small
+from atari_dqn.train.training import Training
+
+Share = Callable[[dict[str, Any]], None]
+"""Writes what has been found so far: a stage may be cut short."""
+RUNS = Path(__file__).parents[1] / "runs"
+TRACK_A, TRACK_B = RUNS / "pong_trackA.toml", RUNS / "pong_trackB.toml"
+BF16, EAGER = "learner.precision=bf16", "system.cuda_graphs=false"
+QUICKEST = (BF16, "learner.deterministic=false")
+
+FRAMES = {
+    "A, 64 lanes, bf16": (TRACK_A, 64, (BF16,)),
+    "A, 128 lanes, bf16": (TRACK_A, 128, (BF16,)),
+    "A, 64 lanes, fp32": (TRACK_A, 64, ()),
+    "A, 1 lane, fp32": (TRACK_A, 1, ()),
+    "B, 64 lanes, bf16": (TRACK_B, 64, (BF16,)),
+    "B, 64 lanes, fp32": (TRACK_B, 64, ()),
+    "A, 64 lanes, bf16, without graphs": (TRACK_A, 64, (BF16, EAGER)),
+    "A, 64 lanes, bf16, not deterministic": (TRACK_A, 64, QUICKEST),
+}
+"""Training speeds: spec, lanes and further keys."""
+UPDATES = {
+    "uniform, fp32": (TRACK_A, ()),
+    "uniform, bf16": (TRACK_A, (BF16,)),
+    "prioritized, fp32": (TRACK_A, ("toggles.prioritized=true",)),
+    "prioritized, bf16": (TRACK_A, ("toggles.prioritized=true", BF16)),
+    "Track B, bf16": (TRACK_B, (BF16,)),
+    "uniform, bf16, not deterministic": (TRACK_A, QUICKEST),
+}
+"""Updates of batch 32."""
+TARGETS = {
+    "A, 64 lanes, bf16": 100_000,
+    "A, 1 lane, fp32": 10_000,
+    "B, 64 lanes, bf16": 80_000,
+    "uniform, fp32": 120,
+    "prioritized, fp32": 160,
+    "seconds to 18": 180,
+}
+"""What is aimed at: frames/s, µs an update, seconds."""
+TOLERANCE = 1e-4
+PONG = (
+    "env.lanes=32", "replay.capacity_steps=400_000", "replay.prefill_steps=20_000",
+    "exploration.epsilon_decay_frames=800_000", "training.total_frames=12_000_000",
+    "evaluation.light_period_frames=400_000", "evaluation.light_episodes=8",
+    "evaluation.full_period_frames=12_000_000", "evaluation.full_episodes=8",
+)  # fmt: skip
+"""`pong_quick.toml` with more lanes and a longer budget; it ends at the first evaluation of 18."""
+
+
+def frames(device: torch.device, workers: int, seconds: float, share: Share) -> None:
+    """Emulator frames/s of training after the prefill, and where the time went."""
+    found: dict[str, Any] = {}
+    for name, (path, lanes, overrides) in FRAMES.items():
+        own = workers if lanes > 1 else 0
+        spec = load_spec(path, [*overrides, f"env.lanes={lanes}", f"system.workers={own}"]).spec
+        rate = measure_rate(spec, device, seconds=seconds)
+        found[name] = {
+            "frames_per_second": rate.frames_per_second,
+            "updates_per_second": rate.updates_per_second,
+            "shares": rate.shares,
+            "emulators_busy_share": rate.emulators_busy_share,
+        }
+        share(found)
+
+
+def updates(device: torch.device, workers: int, seconds: float, share: Share) -> None:
+    """Microseconds of one update, batch 32, sampling and priorities included: 16 in a row, and one alone."""
+    found: dict[str, Any] = {}
+    for name, (path, overrides) in UPDATES.items():
+        with learning(path, device, workers, *overrides) as training:
+            found[name] = {
+                "together_us": microseconds(training, device, 16, seconds),
+                "alone_us": microseconds(training, device, 1, seconds),
+            }
+            training.use_graphs(False)
+            found[name]["without_graphs_us"] = microseconds(training, device, 16, seconds)
+            found[name]["kernels"] = kernels(training)
+        share(found)
+
+
+def losses(device: torch.device, workers: int, seconds: float, share: Share) -> None:
+    """Losses of 1,000 updates from graphs beside those without, on replays that are alike."""
+    found: dict[str, Any] = {}
+    count = 1_000 if seconds >= 1.0 else 20
+    for name, path in (("Track A", TRACK_A), ("Track B", TRACK_B)):
+        series = []
+        for overrides in ((), (EAGER,)):
+            with learning(path, device, workers, *overrides, updates=0) as training:
+                for _ in range(count // 10):
+                    training.update(10)
+                training.journal.wait()
+                total = training.journal.count
+                series.append(training.journal.rows(total - count, total)[:, 0].astype(np.float64))
+        difference = np.abs(series[0] - series[1]) / np.maximum(np.abs(series[1]), 1e-7)
+        found[name] = {
+            "updates": count,
+            "equal_to_the_bit": int((series[0] == series[1]).sum()),
+            "largest_relative_difference": float(difference.max()),
+            "within_tolerance": bool(difference.max() <= TOLERANCE),
+        }
+        share(found)
+
+
+def pong(device: torch.device, workers: int, seconds: float, share: Share) -> None:
+    """Seconds from the start of `dqn train` to an evaluation of at least 18 on Pong, if it comes in time."""
+    out = Path("gpu_pong_run")
+    overrides = [*PONG, f"system.workers={workers}", "checkpoint.replay=false"]
+    command = [
+        sys.executable,
+        "-c",
+        "from atari_dqn.cli import main; main()",
+        "train",
+        str(RUNS / "pong_quick.toml"),
+        "--plain",
+    ]
+    options = [word for value in overrides for word in ("--set", value)]
+    began = time.perf_counter()
+    with (Path(f"{out}.log")).open("w") as log:
+        process = subprocess.Popen(
+            [*command, *options, "--run-dir", str(out), "--device", str(device)], stdout=log, stderr=log
+        )
+        try:
+            while process.poll() is None and time.perf_counter() - began < seconds:
+                time.sleep(0.5)
+                rows = evaluations(out)
+                won = next((row for row in rows if float(row["mean_return"]) >= 18), None)
+                share(
+                    {
+                        "seconds": time.perf_counter() - began,
+                        "seconds_to_18": time.perf_counter() - began if won else None,
+                        "evaluations": [(int(row["env_frames"]), float(row["mean_return"])) for row in rows],
+                    }
+                )
+                if won:
+                    break
+        finally:
+            process.kill()
+            process.wait()
+
+
+def evaluations(run: Path) -> list[dict[str, str]]:
+    """Return what evaluations have been logged, whole lines only."""
+    path = run / "eval_log.csv"
+    if not path.exists():
+        return []
+    text = path.read_text()
+    return list(csv.DictReader(text[: text.rfind("\n") + 1].splitlines()))
+
+
+@contextmanager
+def learning(
+    path: Path, device: torch.device, workers: int, *overrides: str, updates: int = 32
+) -> Iterator[Training]:
+    """Yield a training that has filled its replay, and has made so many updates."""
+    spec = load_spec(path, [*overrides, "env.lanes=64", f"system.workers={workers}"]).spec
+    with closing(assemble(small(spec), device)) as training:
+        training.begin()
+        for _ in q_learning(training):
+            if training.clock.learning and training.clock.updates >= updates:
+                break
+        yield training
+
+
+def microseconds(training: Training, device: torch.device, together: int, seconds: float) -> float:
+    """Return the median time of an update over many goes of so many."""
+    training.update(together)
+    finish(device)
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or not times:
+        began = time.perf_counter()
+        training.update(together)
+        finish(device)
+        times.append((time.perf_counter() - began) / together)
+    return statistics.median(times) * 1e6
+
+
+def kernels(training: Training) -> int:
+    """Return how many kernels an update asks a GPU for; on a CPU, how many operators."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if training.device.type == "cuda":
+        activities = [torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        training.update_once()
+        finish(training.device)
+    return len(profile.events())
+
+
+STAGES = {"frames": frames, "updates": updates, "losses": losses, "pong": pong}
+
+
+def report(folder: Path) -> dict[str, Any]:
+    """Return all stages there are, beside what is aimed at."""
+    stages = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.stage.json"))}
+    stages = {name.removesuffix(".stage"): found for name, found in stages.items()}
+    reached = {
+        **{name: row["frames_per_second"] for name, row in stages.get("frames", {}).items()},
+        **{name: row["together_us"] for name, row in stages.get("updates", {}).items()},
+        "seconds to 18": stages.get("pong", {}).get("seconds_to_18"),
+    }
+    return {
+        **circumstances(),
+        "targets": {name: {"aim": aim, "found": reached.get(name)} for name, aim in TARGETS.items()},
+        **stages,
+    }
+
+
+def main() -> None:
+    """Run one stage, or put them together."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("stage", choices=[*STAGES, "report"])
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--workers", type=int, default=14)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    options = parser.parse_args()
+    if options.stage == "report":
+        text = json.dumps(report(options.folder), indent=2)
+        (options.folder / "gpu.json").write_text(text + "\n")
+        print(text)
+        return
+    path = options.folder / f"{options.stage}.stage.json"
+
+    def share(found: dict[str, Any]) -> None:
+        beside = path.with_suffix(".part")
+        beside.write_text(json.dumps(found, indent=2) + "\n")
+        beside.replace(path)
+
+    STAGES[options.stage](resolve_device(options.device), options.workers, options.seconds, share)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Checks and measures the GPU path within 8 minutes, and prints one JSON: also in $OUT/gpu.json.
+#
+# The machine needs Python 3.12, torch, numpy, rich, typer, OpenCV and pytest, no network, and not this package's
+# other dependencies: those for training come along as wheels. On a machine that has a network:
+#
+#   python -m pip download --no-deps --only-binary=:all: --python-version 3.12 --implementation cp \
+#     --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
+#     -r benchmarks/gpu_wheels.txt -d wheels
+#
+# and the folder `wheels`, 10 MB, is put beside this repository's files. Then there:  benchmarks/gpu.sh
+# Try the script on a machine without a GPU:  DEVICE=cpu SMOKE=1 OUT=/tmp/smoke benchmarks/gpu.sh
+#
+# OUT      folder of the results (gpu_results)      WHEELS   folder of the wheels (wheels)
+# DEVICE   cuda or cpu (cuda)                       WORKERS  emulating processes (cores − 2)
+# SECONDS_ALL  the whole script's limit (480)
+set -uo pipefail
+cd "$(dirname "$0")/.."
+began=$(date +%s)
+out=${OUT:-gpu_results} device=${DEVICE:-cuda} smoke=${SMOKE:-0} limit=${SECONDS_ALL:-480} wheels=${WHEELS:-wheels}
+cores=$(nproc)
+workers=${WORKERS:-$((cores > 3 ? cores - 2 : cores))}
+mkdir -p "$out"
+out=$(realpath "$out")
+rm -f "$out"/*.stage.json
+
+left() { echo $((began + limit - $(date +%s))); }
+
+if [ -d "$wheels" ]; then
+    site=$(mktemp -d)
+    python3 -m pip install -q --no-index --no-deps --no-compile --target "$site" "$wheels"/*.whl || exit 2
+    export PYTHONPATH="$PWD:$site${PYTHONPATH:+:$PYTHONPATH}"
+else
+    export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
+fi
+export PYTHONUNBUFFERED=1
+
+# stage NAME LIMIT_SECONDS COMMAND...: its own limit, what is left of the script's at most; never ends the script
+stage() {
+    local name=$1 most=$2 began_stage=$SECONDS code
+    shift 2
+    local room=$(($(left) - 5))
+    if [ "$room" -lt 5 ]; then
+        echo "== $name: no time left" | tee -a "$out/stages.txt"
+        return
+    fi
+    timeout -k 5 "$((most < room ? most : room))" "$@" >"$out/$name.log" 2>&1
+    code=$?
+    echo "== $name: exit $code after $((SECONDS - began_stage)) s" | tee -a "$out/stages.txt"
+    [ $code -eq 0 ] || tail -n 15 "$out/$name.log"
+}
+
+measured() {
+    local name=$1 most=$2 seconds=$3
+    [ "$smoke" = 1 ] && seconds=0.2
+    (cd "$out" && stage "$name" "$most" python3 "$OLDPWD/benchmarks/gpu.py" "$name" --folder "$out" \
+        --device "$device" --workers "$workers" --seconds "$seconds")
+}
+
+: >"$out/stages.txt"
+# no conftest and no project configuration: those need packages that only a developer has
+stage tests 110 env PYTHONPATH="$PYTHONPATH:$PWD/tests:$PWD/tests/agents" python3 -m pytest -q --noconftest \
+    -c /dev/null --rootdir . -p no:cacheprovider -o markers="gpu: needs an accelerator" -m gpu \
+    tests/gpu tests/agents/test_learner.py
+measured losses 45 1
+measured updates 70 1
+measured frames 110 5
+if [ "$smoke" = 1 ]; then pong_seconds=20; else pong_seconds=$(($(left) - 15)); fi
+(cd "$out" && rm -rf gpu_pong_run && stage pong "$((pong_seconds + 5))" python3 "$OLDPWD/benchmarks/gpu.py" pong \
+    --folder "$out" --device "$device" --workers "$workers" --seconds "$pong_seconds")
+python3 benchmarks/gpu.py report --folder "$out"
+cat "$out/stages.txt" >&2
