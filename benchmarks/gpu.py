@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -133,20 +134,12 @@ def pong(device: torch.device, workers: int, seconds: float, share: Share) -> No
     """Seconds from the start of `dqn train` to an evaluation of at least 18 on Pong, if it comes in time."""
     out = Path("gpu_pong_run")
     overrides = [*PONG, f"system.workers={workers}", "checkpoint.replay=false"]
-    command = [
-        sys.executable,
-        "-c",
-        "from atari_dqn.cli import main; main()",
-        "train",
-        str(RUNS / "pong_quick.toml"),
-        "--plain",
-    ]
+    program = [sys.executable, "-c", "from atari_dqn.cli import main; main()"]
+    command = [*program, "train", str(RUNS / "pong_quick.toml"), "--plain", "--run-dir", str(out)]
     options = [word for value in overrides for word in ("--set", value)]
     began = time.perf_counter()
-    with (Path(f"{out}.log")).open("w") as log:
-        process = subprocess.Popen(
-            [*command, *options, "--run-dir", str(out), "--device", str(device)], stdout=log, stderr=log
-        )
+    with Path(f"{out}.log").open("w") as log:
+        process = subprocess.Popen([*command, *options, "--device", str(device)], stdout=log, stderr=log)
         try:
             while process.poll() is None and time.perf_counter() - began < seconds:
                 time.sleep(0.5)
@@ -242,6 +235,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--seconds", type=float, default=5.0)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what it started ends too
     if options.stage == "report":
         text = json.dumps(report(options.folder), indent=2)
         (options.folder / "gpu.json").write_text(text + "\n")
