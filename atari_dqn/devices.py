@@ -30,6 +30,14 @@ def resolve_device(name: str) -> torch.device:
     return torch.device("cuda", index)
 
 
+def make_current(device: torch.device) -> None:
+    """Have streams, events and graphs be made on a run's GPU, which need not be the first."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+
+
 def set_kernels(device: torch.device, *, deterministic: bool) -> None:
     """Have a GPU round as the spec says, without TF32, and choose its kernels.
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from atari_dqn.devices import check_precision, replay_device, resolve_device
+from atari_dqn.devices import check_precision, make_current, replay_device, resolve_device, set_kernels
 from atari_dqn.errors import UserError
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.train.assembly import assemble
@@ -78,6 +78,23 @@ def test_W12_bf16_on_a_gpu_without_it_is_refused_before_anything_starts(
         UserError, match=r"'bf16', but cuda:1 has compute capability 7\.5, and bf16 needs 8\.0"
     ):
         assemble(spec, torch.device("cuda", 1))
+
+
+def test_a_runs_gpu_is_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "set_device", made.append)
+    for device in (torch.device("cpu"), torch.device("cuda", 1)):
+        make_current(device)
+    assert made == [torch.device("cuda", 1)]
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_kernels_of_a_gpu_are_the_same_each_time_or_the_quickest(deterministic: bool) -> None:
+    with torch.backends.cudnn.flags():
+        set_kernels(torch.device("cuda"), deterministic=deterministic)
+        cudnn = torch.backends.cudnn
+        assert (cudnn.deterministic, cudnn.benchmark) == (deterministic, not deterministic)
+        assert not cudnn.allow_tf32
 
 
 GB = 10**9

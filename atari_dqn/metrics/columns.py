@@ -121,10 +121,20 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("act_share", "share of training time", "choosing actions"),
         Column("emulate_share", "share of training time", "waiting for emulators"),
         Column("store_share", "share of training time", "copying frames to the replay"),
-        Column("sample_share", "share of training time", "drawing minibatches, taking in their errors"),
+        Column(
+            "sample_share",
+            "share of training time",
+            "drawing minibatches, taking in their errors; of updates from CUDA graphs a part of learn_share",
+        ),
         Column("transfer_share", "share of training time", "moving frames to the learner's device"),
-        Column("learn_share", "share of training time", "targets, loss and gradients"),
-        Column("optimize_share", "share of training time", "moving the weights"),
+        Column(
+            "learn_share", "share of training time", "targets, loss and gradients; on a GPU, waiting for them"
+        ),
+        Column(
+            "optimize_share",
+            "share of training time",
+            "moving the weights; of updates from CUDA graphs a part of learn_share",
+        ),
         Column("other_share", "share of training time", "bookkeeping"),
         Column("emulators_busy_share", "share of training time", "each emulating process played, on average"),
     ),

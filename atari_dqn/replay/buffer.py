@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int64, UInt8
@@ -33,6 +35,7 @@ class ReplayBuffer:
     ) -> None:
         self.ring, self.sampler = ring, sampler
         self.n_step, self.gamma, self.max_abs_reward = n_step, gamma, max_abs_reward
+        self._window = partial(ring.window, n_step=n_step) if n_step > 1 else ring.single
         self._is_step = np.zeros((ring.rows, ring.lanes), dtype=np.bool_)
         """The ring's own `is_step`, on the host, where the sampler's bookkeeping is done."""
         self._first_row = 0
@@ -79,7 +82,7 @@ class ReplayBuffer:
 
     def minibatch(self, cell: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> Minibatch:
         """Return the transitions that begin at these cells."""
-        window = self.ring.window(cell, n_step=self.n_step, gamma=self.gamma)
+        window = self._window(cell, gamma=self.gamma)
         later = self.ring.ahead(cell, window.span_steps)
         s_tm1, s_t = self.ring.stacks(torch.cat([cell, later])).chunk(2)
         return Minibatch(

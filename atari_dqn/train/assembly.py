@@ -8,7 +8,7 @@ from atari_dqn.agents.policy import EpsilonGreedy
 from atari_dqn.allocator import keep_freed_memory
 from atari_dqn.assembly import build_learner, build_replay, device_stream
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
-from atari_dqn.devices import check_precision, set_kernels
+from atari_dqn.devices import check_precision, make_current, set_kernels
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.gates.evaluations import EvaluationsGate
 from atari_dqn.gates.gates import Gates
@@ -28,6 +28,7 @@ from atari_dqn.types import Lanes
 def assemble(spec: Spec, device: torch.device) -> Training:
     """Make a training of a spec. Close it, or its worker processes live on."""
     check_precision(spec.learner.precision, device)
+    make_current(device)
     set_kernels(device, deterministic=spec.learner.deterministic)
     keep_freed_memory()
     lanes = make_lanes(

@@ -5,7 +5,16 @@ import pytest
 import torch
 from torch import nn
 
-from atari_dqn.agents.optimizers import BLOCK_WEIGHTS, adam, deepmind_rmsprop, torch_rmsprop
+from atari_dqn.agents.optimizers import (
+    BLOCK_WEIGHTS,
+    adam,
+    deepmind_rmsprop,
+    load_optimizer,
+    step_and_take_back,
+    step_by_flag,
+    step_if,
+    torch_rmsprop,
+)
 
 RMSPROP = {
     "learning_rate": 0.00025,
@@ -153,3 +162,35 @@ def test_step_without_found_inf_is_the_plain_step_to_the_bit(optimizer_of, value
         return optimizer
 
     assert follow(watched, values).tolist() == follow(optimizer_of, values).tolist()
+
+
+WAYS = [(step_by_flag, deepmind_rmsprop, RMSPROP), (step_by_flag, adam, ADAM),
+        (step_and_take_back, torch_rmsprop, TORCH_RMSPROP), (step_and_take_back, adam, ADAM)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "optimizer_of", "values"), WAYS)
+def test_D03_ways_to_step_that_wait_for_no_gpu_end_where_looking_first_does(
+    step, optimizer_of, values
+) -> None:
+    ends = []
+    for way in (step_if, step):
+        weights = nn.Parameter(torch.ones(5))
+        optimizer = optimizer_of([weights], **values)
+        for finite in (False, True, True, False, True):  # the first step of all, too
+            weights.grad = torch.tensor(gradients()[0], dtype=torch.float32)
+            if not finite:
+                weights.grad[1] = float("nan")
+            way(optimizer, torch.tensor(finite))
+        ends.append([weights.detach(), *[value for value in moments(optimizer) if value.dim()]])
+    for one, other in zip(*ends, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("optimizer_of", [adam, torch_rmsprop])
+def test_loaded_optimizer_does_not_take_over_what_was_of_the_other_device(optimizer_of) -> None:
+    values = ADAM if optimizer_of is adam else TORCH_RMSPROP
+    saved, loaded = (optimizer_of([nn.Parameter(torch.ones(2))], **values) for _ in range(2))
+    state = saved.state_dict()
+    state["param_groups"][0]["capturable"] = True  # as a GPU's has it
+    load_optimizer(loaded, state)
+    assert loaded.param_groups[0]["capturable"] is False

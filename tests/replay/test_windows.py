@@ -109,3 +109,12 @@ def test_W01_reward_at_each_offset_of_a_window_reaches_the_gradient(offset: int,
     q_tm1 = torch.zeros(1, requires_grad=True)
     mse(torch.tensor([first.r_t]) - q_tm1).sum().backward()
     assert q_tm1.grad.item() == -share
+
+
+def test_windows_of_one_step_are_the_general_ones_of_that_length() -> None:
+    buffer = play_tape(make_buffer(), "ABC|DEF/GHIJ!KL")
+    cells = buffer.sampler.listed()
+    general = buffer.ring.window(cells, n_step=1, gamma=0.5)
+    single = buffer.ring.single(cells, gamma=0.5)
+    for name in ("r_t", "discount_t", "span_steps"):
+        assert torch.equal(getattr(single, name), getattr(general, name)), name

@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from tiny import CPU, TINY_CATCH, run
 
 from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.run import RunDirectory
-from atari_dqn.train import launch
+from atari_dqn.train import launch, promises
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=2")
 
@@ -145,3 +146,14 @@ def test_run_belongs_to_one_process_until_that_is_killed(tmp_path: Path) -> None
         process.send_signal(signal.SIGKILL)
     with RunDirectory.open(path).locked():
         assert kept(path)
+
+
+@pytest.mark.parametrize(("deterministic", "reasons"), [("true", 0), ("false", 1)])
+def test_run_whose_gpu_kernels_may_differ_promises_nothing(
+    tmp_path: Path, deterministic: str, reasons: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "run", *SHORT, f"learner.deterministic={deterministic}")
+    monkeypatch.setattr(promises, "_other_machine", lambda *_: iter(()))
+    told = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), torch.device("cuda", 0)))
+    assert len(told) == reasons
+    assert all("learner.deterministic = false" in reason for reason in told)

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+import torch
+from tiny import CPU
+
+from atari_dqn.minibatch import Minibatch
+from atari_dqn.train.journal import METRICS, RECENT_UPDATES, Journal
+
+BATCH = 2
+
+
+def write(journal: Journal, *numbers: float) -> None:
+    """Have an update written for each number: its loss, its only cell and its only weight."""
+    for number in numbers:
+        metrics = {name: torch.tensor(number if name == "loss" else 0.0) for name in METRICS}
+        stacks, values = torch.zeros((BATCH, 1, 1, 1), dtype=torch.uint8), torch.full((BATCH,), float(number))
+        batch = Minibatch(
+            s_tm1=stacks, a_tm1=values.long(), r_t=values, discount_t=values, s_t=stacks, weight=values,
+            cell=values.long(),
+        )  # fmt: skip
+        journal.write(batch, metrics)
+    journal.wrote(len(numbers))
+
+
+def test_reader_reads_every_update_once_and_in_order() -> None:
+    journal = Journal(batch_size=BATCH, device=CPU)
+    write(journal, 1, 2)
+    reader = journal.reader()
+    assert len(reader.arrived()) == 0  # what came before is another's
+    write(journal, 3, 4)
+    write(journal, 5)
+    assert reader.arrived()[:, METRICS.index("loss")].tolist() == [3, 4, 5]
+    write(journal, 6)
+    assert reader.all()[:, 0].tolist() == [6]
+    assert len(reader.all()) == 0
+
+
+def test_rows_are_read_around_the_end_of_the_ring() -> None:
+    journal = Journal(batch_size=BATCH, device=CPU)
+    reader, seen = journal.reader(), []
+    for number in range(RECENT_UPDATES + 50):
+        write(journal, number)
+        if number % 300 == 0:
+            seen += reader.arrived()[:, 0].tolist()
+    seen += reader.all()[:, 0].tolist()
+    assert seen == list(range(RECENT_UPDATES + 50))
+
+
+def test_minibatch_of_a_recent_update_is_found_by_how_long_ago_it_was() -> None:
+    journal = Journal(batch_size=BATCH, device=CPU)
+    assert journal.minibatch(0) is None
+    write(journal, *range(RECENT_UPDATES + 5))
+    for updates_ago in (0, 7, RECENT_UPDATES - 1):
+        cell, weight = journal.minibatch(updates_ago)
+        assert cell.tolist() == weight.tolist() == [RECENT_UPDATES + 4 - updates_ago] * BATCH
+    assert journal.minibatch(RECENT_UPDATES) is None
+
+
+def test_reader_that_was_left_behind_is_a_fault_of_the_caller() -> None:
+    journal = Journal(batch_size=BATCH, device=CPU)
+    reader = journal.reader()
+    write(journal, *range(RECENT_UPDATES + 1))
+    with pytest.raises(AssertionError):
+        reader.arrived()
+
+
+def test_numbers_are_kept_as_they_were_measured() -> None:
+    journal = Journal(batch_size=BATCH, device=CPU)
+    reader = journal.reader()
+    write(journal, float("nan"), 2.5)
+    np.testing.assert_array_equal(reader.all()[:, 0], np.array([np.nan, 2.5], dtype=np.float32))
