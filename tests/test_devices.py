@@ -89,7 +89,7 @@ def test_a_runs_gpu_is_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_kernels_of_a_gpu_are_the_same_each_time_or_the_quickest(deterministic: bool) -> None:
+def test_P12_kernels_of_a_gpu_are_the_same_each_time_or_the_quickest(deterministic: bool) -> None:
     with torch.backends.cudnn.flags():
         set_kernels(torch.device("cuda"), deterministic=deterministic)
         cudnn = torch.backends.cudnn
