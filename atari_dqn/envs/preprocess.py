@@ -15,6 +15,8 @@ A×B on a frame.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
 from math import gcd
 from typing import Literal, NamedTuple
 
@@ -31,6 +33,9 @@ _CHANNELS = 4
 _MIN_CELL_COLUMNS = 32
 """Narrower cells change less often, and cost more by their number than they save."""
 _MAX_WORD_BYTES = 8
+_MAX_STACKED_ROWS = 1_024
+"""Of cells one below the other: enough to spread a call's cost; weights are compared up to here."""
+_NOISE_SCREENS = 32
 
 
 def scale_weights(length: int, size_pixels: int, interpolation: int) -> Float32[np.ndarray, "length size"]:
@@ -50,10 +55,25 @@ def count_parts(length: int, size_pixels: int, interpolation: int, *, min_length
     for parts in range(min(gcd(length, size_pixels), max(length // min_length, 1)), 1, -1):
         if length % parts or size_pixels % parts:
             continue
-        first = weights[: length // parts, : size_pixels // parts]
-        if np.array_equal(weights, np.kron(np.eye(parts, dtype=np.float32), first)):
+        if _repeats(weights, weights[: length // parts, : size_pixels // parts], parts):
             return parts
     return 1
+
+
+def count_stacked(cell_rows: int, scaled_rows: int, interpolation: int) -> int:
+    """Return how many cells may lie one below the other and scale to the bit as each does alone.
+
+    OpenCV computes where a row lies from its number and the scale. Where the scale is no exact number, 125/42
+    for one, rows far down get other weights: then it is 1.
+    """
+    most = max(_MAX_STACKED_ROWS // cell_rows, 1)
+    weights = scale_weights(most * cell_rows, most * scaled_rows, interpolation)
+    alone = scale_weights(cell_rows, scaled_rows, interpolation)
+    return most if _repeats(weights, alone, most) else 1
+
+
+def _repeats(weights: Float32[np.ndarray, "a b"], part: Float32[np.ndarray, "c d"], parts: int) -> bool:
+    return np.array_equal(weights, np.kron(np.eye(parts, dtype=np.float32), part))
 
 
 class Grid(NamedTuple):
@@ -65,15 +85,43 @@ class Grid(NamedTuple):
     """Pixels of a cell on a screen."""
     scaled_cell: tuple[int, int]
     """Pixels of a cell on a frame."""
+    stacked: int
+    """How many cells may lie one below the other and scale as each does alone."""
 
     @classmethod
+    @cache
     def of(cls, screen_shape: tuple[int, int], size_pixels: int, interpolation: int) -> Grid:
-        """Return the finest grid that is worth its while."""
+        """Return the finest grid that is worth its while and exact; the whole screen where none is."""
+        whole = cls(1, 1, screen_shape, (size_pixels, size_pixels), stacked=1)
+        if size_pixels > min(screen_shape):  # what is enlarged one way gets other weights both ways
+            return whole
         height, width = screen_shape
         rows = count_parts(height, size_pixels, interpolation)
         columns = count_parts(width, size_pixels, interpolation, min_length=_MIN_CELL_COLUMNS)
         cell = (height // rows, width // columns)
-        return cls(rows, columns, cell, (size_pixels // rows, size_pixels // columns))
+        scaled_cell = (size_pixels // rows, size_pixels // columns)
+        stacked = count_stacked(cell[0], scaled_cell[0], interpolation)
+        finest = cls(rows, columns, cell, scaled_cell, stacked)
+        return finest if finest.scales_noise_exactly(interpolation) else whole
+
+    def scales_noise_exactly(self, interpolation: int) -> bool:
+        """Return whether cells of screens of noise are those of the screens scaled whole.
+
+        Bytes are scaled bilinearly by other code than the floats that tell weights, and rounded otherwise.
+        """
+        rows, columns = self.cell
+        screens = np.random.default_rng(0).integers(
+            0, 256, (_NOISE_SCREENS, self.rows * rows, self.columns * columns), np.uint8
+        )
+        size = (self.columns * self.scaled_cell[1], self.rows * self.scaled_cell[0])
+        whole = np.array([cv2.resize(screen, size, interpolation=interpolation) for screen in screens])
+        scaled = Resizer(self, interpolation).resize(self._cells(screens, self.cell))
+        return np.array_equal(scaled, self._cells(whole, self.scaled_cell))
+
+    def _cells(self, images: UInt8[np.ndarray, "n y x"], cell: tuple[int, int]) -> UInt8[np.ndarray, "N a b"]:
+        rows, columns = cell
+        split = images.reshape(-1, self.rows, rows, self.columns, columns)
+        return split.swapaxes(2, 3).reshape(-1, rows, columns)
 
 
 class Resizer:
@@ -89,20 +137,31 @@ class Resizer:
     def resize(self, cells: UInt8[np.ndarray, "N a b"]) -> UInt8[np.ndarray, "N A B"]:
         """Return the cells, scaled."""
         scaled = np.empty((len(cells), *self._grid.scaled_cell), np.uint8)
-        in_fours = len(cells) - len(cells) % _CHANNELS
-        if in_fours:
-            parts = cells[:in_fours].reshape(_CHANNELS, -1, self._grid.cell[1])
-            outs = scaled[:in_fours].reshape(_CHANNELS, -1, self._grid.scaled_cell[1])
-            cv2.split(self._scale(cv2.merge(list(parts))), list(outs))
-        if in_fours < len(cells):
-            alone = cells[in_fours:].reshape(-1, self._grid.cell[1])
-            scaled[in_fours:] = self._scale(alone).reshape(-1, *self._grid.scaled_cell)
+        fours = len(cells) // _CHANNELS
+        rest = fours * _CHANNELS
+        parts = cells[:rest].reshape(_CHANNELS, fours, *self._grid.cell)
+        outs = scaled[:rest].reshape(_CHANNELS, fours, *self._grid.scaled_cell)
+        for some in self._stacks(fours):
+            together = self._scale(cv2.merge([_stacked(part) for part in parts[:, some]]))
+            cv2.split(together, [_stacked(out) for out in outs[:, some]])
+        for some in self._stacks(len(cells) - rest):
+            _stacked(scaled[rest:][some])[:] = self._scale(_stacked(cells[rest:][some]))
         return scaled
+
+    def _stacks(self, count: int) -> Iterator[slice]:
+        """Yield which of `count` cells lie one below the other."""
+        most = self._grid.stacked
+        return (slice(begin, begin + most) for begin in range(0, count, most))
 
     def _scale(self, image: UInt8[np.ndarray, "h w ..."]) -> UInt8[np.ndarray, "H W ..."]:
         rows, columns = self._grid.scaled_cell
         size = (columns, len(image) // self._grid.cell[0] * rows)
         return cv2.resize(image, size, interpolation=self._interpolation)
+
+
+def _stacked(cells: UInt8[np.ndarray, "N a b"]) -> UInt8[np.ndarray, "Na b"]:
+    """Return a view of cells as one image."""
+    return cells.reshape(-1, cells.shape[2])
 
 
 class Preprocessor:

@@ -41,13 +41,17 @@ def changing(shape: tuple[int, int], lanes: int, steps: int) -> list[np.ndarray]
 
 @pytest.mark.parametrize("method", ["area", "bilinear"])
 @pytest.mark.parametrize(
-    ("shape", "size"), [((210, 160), s) for s in (84, 40, 44, 96, 105, 210)] + [((250, 160), 84)]
+    ("shape", "size"),
+    [((210, 160), s) for s in (84, 40, 44, 96, 105, 190, 210)]
+    + [((height, 160), 84) for height in (214, 230, 250)]
+    + [((214, 160), 105)],
 )
 def test_frames_equal_whole_screens_scaled_alone(method, shape, size):
-    both = preprocessor(shape, size, method, lanes=2, greys=NTSC_GREYS)
-    for pairs in changing(shape, lanes=2, steps=12):
+    # eight, so that many cells lie one below the other where all change
+    eight = preprocessor(shape, size, method, lanes=8, greys=NTSC_GREYS)
+    for pairs in changing(shape, lanes=8, steps=12):
         alone = [scaled_alone(pair, NTSC_GREYS, size, method) for pair in pairs]
-        assert np.array_equal(show(both, pairs), alone)
+        assert np.array_equal(show(eight, pairs), alone)
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -66,7 +70,9 @@ def test_one_pixel_of_either_screen_does_one_cell_again(which):
 
 
 def test_210_by_160_pixels_fall_into_42_by_4_cells():
-    assert Grid.of((210, 160), 84, cv2.INTER_AREA) == Grid(42, 4, cell=(5, 40), scaled_cell=(2, 21))
+    assert Grid.of((210, 160), 84, cv2.INTER_AREA) == Grid(
+        42, 4, cell=(5, 40), scaled_cell=(2, 21), stacked=204
+    )
 
 
 def test_line_that_is_enlarged_is_one_part():
