@@ -68,15 +68,25 @@ class Diagnosis:
 def examine(path: Path, *, measured_seconds: float = 0.0) -> Diagnosis:
     """Return what was found on this machine: what is missing is a finding. `path`: where runs are kept.
 
-    Updates are timed for `measured_seconds`, if that is more than 0 and runs go to the CPU; the settings then
-    follow from these times.
+    Updates are timed for `measured_seconds`, if that is more than 0, and the settings then follow from these
+    times; where runs go to a GPU or nothing can run, a check says that nothing was timed.
     """
     hardware = find_hardware(path)
     checks = tuple(_checks(hardware))
-    broken = any(check.status == "fail" for check in checks)
-    if broken or hardware.gpus or measured_seconds <= 0:
+    if measured_seconds <= 0:
         return Diagnosis(checks=checks, settings=recommend(hardware))
+    obstacle = _obstacle_to_timing(checks, hardware)
+    if obstacle:
+        untimed = Check(name="update times", status="warn", text=f"not measured: {obstacle}")
+        return Diagnosis(checks=(*checks, untimed), settings=recommend(hardware))
     return Diagnosis(checks=checks, settings=recommend_for(_measure(hardware, measured_seconds), hardware))
+
+
+def _obstacle_to_timing(checks: Sequence[Check], hardware: Hardware) -> str:
+    """Return why updates on the CPU cannot or need not be timed; nothing where they can."""
+    if any(check.status == "fail" for check in checks):
+        return "what failed comes first"
+    return "runs go to the GPU here" if hardware.gpus else ""
 
 
 def recommend(hardware: Hardware) -> tuple[Setting, ...]:

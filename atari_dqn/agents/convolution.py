@@ -44,8 +44,8 @@ class Convolution(nn.Conv2d):
         """Return the convolution of `x`, or of `x / 255`."""
         if quick(x):
             return self._quick(x)
-        weight, bias = (self.weight * self.scale).to(x.dtype), self._bias.to(x.dtype)
-        y = F.conv2d(x, weight, bias, self.stride, self.padding)
+        weight = self.weight if self.scale == 1.0 else self.weight * self.scale
+        y = F.conv2d(x, weight.to(x.dtype), self._bias.to(x.dtype), self.stride, self.padding)
         return F.relu(y) if self.relu else y
 
     def _quick(self, x: Tensor) -> Tensor:

@@ -118,12 +118,14 @@ def test_every_choice_is_timed_and_torchs_threads_are_put_back() -> None:
     assert torch.get_num_threads() == before
 
 
-def test_machine_with_a_gpu_has_nothing_to_time(
+def test_machine_with_a_gpu_has_nothing_to_time_and_says_so(
     monkeypatch: pytest.MonkeyPatch, laptop: Hardware, gpu: Gpu
 ) -> None:
     with_gpu = replace(laptop, gpus=(gpu,))
     monkeypatch.setattr("atari_dqn.doctor.find_hardware", lambda path: with_gpu)
-    assert examine(Path(), measured_seconds=0.01).settings == recommend(with_gpu)
+    diagnosis = examine(Path(), measured_seconds=0.01)
+    assert diagnosis.settings == recommend(with_gpu)
+    assert diagnosis.checks[-1].text == "not measured: runs go to the GPU here"
 
 
 @pytest.mark.parametrize(("options", "timed"), [([], False), (["--measure"], True)])
