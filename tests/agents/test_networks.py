@@ -109,6 +109,16 @@ def test_bf16_torso_computes_in_bf16() -> None:
     assert seen[0].dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@torch.no_grad()
+def test_weights_that_are_loaded_replace_those_a_network_has_computed_with(precision: str) -> None:
+    network = make_network(precision=precision, seed=1)
+    other, before = make_network(precision=precision, seed=2), network(frames(2))
+    network.load_state_dict(other.state_dict())
+    assert torch.equal(network(frames(2)), other(frames(2)))
+    assert not torch.equal(network(frames(2)), before)
+
+
 def test_bf16_values_are_close_to_fp32() -> None:
     fp32, bf16 = make_network(precision="fp32")(frames(8)), make_network(precision="bf16")(frames(8))
     torch.testing.assert_close(bf16, fp32, rtol=0.05, atol=0.02)

@@ -92,7 +92,7 @@ def test_training_draws_from_no_global_stream() -> None:
     [
         (),
         ("env.lanes=3",),
-        ("optimizer.kind=adam", "toggles.double=true", "toggles.n_step=3"),
+        ("optimizer.kind=adam", "toggles.double=true", "toggles.n_step=3", "learner.precision=bf16"),
         ("toggles.prioritized=true", "toggles.dueling=true", "optimizer.kind=torch_rmsprop"),
         ("toggles.noisy=true", "toggles.distribution=c51", "toggles.prioritized=true", "env.lanes=3"),
         ("toggles.distribution=iqn", "toggles.munchausen=true", "toggles.random_shifts=true"),
