@@ -47,7 +47,7 @@ class TableSink:
 
         A table that came after the state was taken begins with the resume.
         """
-        if state.keys() not in (self._tables.keys(), self._tables.keys() - ADDED):
+        if not self._tables.keys() - ADDED <= state.keys() <= self._tables.keys():
             raise DamagedError(
                 f"the checkpoint knows the tables {sorted(state)}, expected {sorted(self._tables)}"
             )

@@ -74,6 +74,19 @@ def test_table_that_came_after_a_checkpoint_begins_with_the_resume(tmp_path: Pat
     assert (tmp_path / "prediction_log.csv").read_bytes() == header
 
 
+def test_checkpoint_may_know_one_of_two_tables_that_came_later(
+    tmp_path: Path, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("atari_dqn.metrics.sinks.ADDED", {"prediction_log", "replay_log"})
+    sink = kept(TableSink(tmp_path))
+    sink.handle(row("replay_log", 1.5))
+    state, wanted = sink.state_dict(), (tmp_path / "replay_log.csv").read_bytes()
+    del state["prediction_log"]
+    sink.handle(row("replay_log", 2.5))
+    sink.load_state_dict(state)
+    assert (tmp_path / "replay_log.csv").read_bytes() == wanted
+
+
 def test_state_of_other_tables_is_damaged(tmp_path: Path, kept: Kept) -> None:
     with pytest.raises(DamagedError, match="eval_log"):
         kept(TableSink(tmp_path)).load_state_dict({"train_log": 0})
