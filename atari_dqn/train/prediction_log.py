@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import fmean
 
 import torch
 
@@ -37,5 +38,7 @@ class PredictionLog:
         generator = torch.Generator(device=replay.ring.device)
         generator.manual_seed(torch_seed(self._seed, "prediction report", training.clock.steps))
         cells, weights = replay.look(MINIBATCHES, generator, env_frames=training.schedule_frames)
-        batch = replay.minibatch(cells.flatten(), weights.flatten()).to(training.device)
-        return prediction_report(training.learner.online, batch.s_tm1, batch.a_tm1)
+        # one after the other: 256 states at an implicit network's 32 fractions would take hundreds of MB
+        batches = (replay.minibatch(*drawn).to(training.device) for drawn in zip(cells, weights, strict=True))
+        reports = [prediction_report(training.learner.online, batch.s_tm1, batch.a_tm1) for batch in batches]
+        return {name: fmean(report[name] for report in reports) for name in NAMES}
