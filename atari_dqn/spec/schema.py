@@ -158,7 +158,7 @@ class Gates:
     """
 
     check_period_updates: Annotated[int, AtLeast(1)]
-    """Updates between looks at their metrics, each a wait for the GPU. No update is left out."""
+    """Updates between looks at their metrics, which come from a GPU a tick late. No update is left out."""
     max_consecutive_nonfinite_gradients: Annotated[int, AtLeast(1)]
     """Halt after more updates in a row than this without a finite gradient; none of them moves a weight."""
     max_grad_norm: Annotated[float, MoreThan(0.0)]
