@@ -51,10 +51,12 @@ def evaluate(
     `on_progress` is told the episodes done and their number; `StoppedError` once `stop()` says so. A `tracer`
     is told every decision, which changes none.
     """
+    num_lanes = min(spec.system.evaluation_lanes, episodes)
     lanes = make_lanes(
         game=spec.game,
         env=evaluation_env(spec),
-        num_lanes=min(spec.system.evaluation_lanes, episodes),
+        num_lanes=num_lanes,
+        workers=min(spec.system.evaluation_workers, num_lanes),
         seed=spec.seed,
         stream=STREAM,
         power_on_reset=True,

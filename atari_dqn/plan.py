@@ -179,7 +179,7 @@ def _minibatch_bytes(spec: Spec) -> int:
 def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
     emulators = spec.env.lanes * LANE_BYTES
     evaluation = spec.system.evaluation_lanes * LANE_BYTES
-    workers = spec.system.workers * WORKER_BYTES
+    workers = (spec.system.workers + spec.system.evaluation_workers) * WORKER_BYTES
     base = PROCESS_BYTES if device == "cpu" else CUDA_PROCESS_BYTES
     items = (
         Item(place="ram", name="emulators", bytes=emulators, key="env.lanes"),

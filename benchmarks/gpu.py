@@ -71,7 +71,7 @@ PONG = (
     "env.lanes=32", "replay.capacity_steps=400_000", "replay.prefill_steps=20_000",
     "exploration.epsilon_decay_frames=800_000", "training.total_frames=12_000_000",
     "evaluation.light_period_frames=400_000", "evaluation.light_episodes=8",
-    "evaluation.full_period_frames=12_000_000", "evaluation.full_episodes=8",
+    "evaluation.full_period_frames=12_000_000", "evaluation.full_episodes=8", "system.evaluation_workers=8",
 )  # fmt: skip
 """`pong_quick.toml` with more lanes and a longer budget; it ends at the first evaluation of 18."""
 

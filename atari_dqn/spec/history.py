@@ -18,6 +18,7 @@ ADDED: dict[str, Scalar] = {
     "replay.beta_end": 1.0,
     "gates.min_effective_share": 0.02,
     "system.evaluation_video": False,
+    "system.evaluation_workers": 0,
     "system.cuda_graphs": True,
 }
 """A new key is entered here, or every earlier run's spec would lack it."""

@@ -193,6 +193,8 @@ class System:
     """Processes that emulate; 0 emulates in the learner's own."""
     evaluation_lanes: Annotated[int, AtLeast(1)]
     """Evaluation episodes that run side by side."""
+    evaluation_workers: Annotated[int, AtLeast(0)]
+    """Processes that emulate an evaluation, begun anew for each; 0 emulates in the learner's own."""
     evaluation_video: bool
     """Record the median game of each full evaluation, and make it a video in another process."""
     cuda_graphs: bool

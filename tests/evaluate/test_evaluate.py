@@ -6,8 +6,10 @@ import pytest
 import torch
 from tiny import CPU, begun, run, ticks_of, tiny_spec
 
+from atari_dqn import evaluate as evaluation
 from atari_dqn.assembly import build_network
 from atari_dqn.checkpoint.tree import tree_digest
+from atari_dqn.envs.registry import make_lanes
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluate import StoppedError, evaluate, evaluation_env
 from atari_dqn.evaluate_checkpoint import evaluate_checkpoint
@@ -30,6 +32,23 @@ LONG = ("evaluation.max_episode_frames=2_000", "evaluation.epsilon=0.3")
 def test_games_are_the_same_however_many_are_played_at_once(lanes: int) -> None:
     alone = play(tiny_spec(*LONG, "system.evaluation_lanes=2"), 7)
     assert play(tiny_spec(*LONG, f"system.evaluation_lanes={lanes}"), 7) == alone
+
+
+@pytest.mark.parametrize(("workers", "used"), [(0, 0), (2, 2), (9, 3)])
+def test_games_are_the_same_in_processes_of_their_own(
+    workers: int, used: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = play(tiny_spec(*LONG, "system.evaluation_lanes=2"), 5)
+    asked: list[int] = []
+
+    def noted(**values):
+        asked.append(values["workers"])
+        return make_lanes(**values)
+
+    monkeypatch.setattr(evaluation, "make_lanes", noted)
+    spec = tiny_spec(*LONG, "system.evaluation_lanes=3", f"system.evaluation_workers={workers}")
+    assert play(spec, 5) == alone
+    assert asked == [used]
 
 
 def test_games_of_pong_are_the_same_however_many_are_played_at_once() -> None:

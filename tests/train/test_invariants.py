@@ -65,6 +65,7 @@ class Meddler:
         ("evaluation.full_period_frames=100_000", "evaluation.light_period_frames=100_000"),
         ("evaluation.full_period_frames=200", "checkpoint.keep_last=2"),
         ("evaluation.full_episodes=4", "system.evaluation_lanes=2"),
+        ("evaluation.full_episodes=2", "evaluation.light_period_frames=9999", "system.evaluation_workers=2"),
     ],
 )
 def test_cadence_of_evaluations_and_checkpoints_changes_nothing_that_is_learned(
