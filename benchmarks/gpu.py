@@ -221,9 +221,16 @@ def report(folder: Path) -> dict[str, Any]:
     }
     return {
         **circumstances(),
+        "ran": lines(folder / "stages.txt"),
+        "tests": lines(folder / "tests.log")[-1:],
         "targets": {name: {"aim": aim, "found": reached.get(name)} for name, aim in TARGETS.items()},
         **stages,
     }
+
+
+def lines(path: Path) -> list[str]:
+    """Return a text's lines, none where there is no file."""
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def main() -> None:

@@ -59,7 +59,7 @@ measured() {
 
 : >"$out/stages.txt"
 # no conftest and no project configuration: those need packages that only a developer has
-stage tests 110 env PYTHONPATH="$PYTHONPATH:$PWD/tests" python3 -m pytest -q --noconftest \
+stage tests 110 env PYTHONPATH="$PYTHONPATH:$PWD/tests" python3 -m pytest -v --noconftest \
     -c /dev/null --rootdir . -p no:cacheprovider -o markers="gpu: needs an accelerator" -m gpu \
     tests/gpu
 measured losses 45 1
