@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from atari_dqn.advice import Setting, recommend, recommend_for
 from atari_dqn.envs.exactness import exactness
 from atari_dqn.hardware import Hardware, find_hardware
 from atari_dqn.human import size
@@ -28,7 +29,6 @@ Status = Literal["ok", "warn", "fail"]
 _COLUMNS = 80
 _MIN_SHARED_MEMORY_BYTES = 64 * 10**6
 """What Docker gives a container unless it is asked for more."""
-_NEARLY_AS_QUICK = 1.05
 _MOST_ACTIONS = 18
 """Of the console's controller."""
 
@@ -41,15 +41,6 @@ class Check:
     status: Status
     text: str
     remedy: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """One key, the value that suits this machine, and why."""
-
-    key: str
-    value: str
-    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,36 +78,6 @@ def _obstacle_to_timing(checks: Sequence[Check], hardware: Hardware) -> str:
     if any(check.status == "fail" for check in checks):
         return "what failed comes first"
     return "runs go to the GPU here" if hardware.gpus else ""
-
-
-def recommend(hardware: Hardware) -> tuple[Setting, ...]:
-    """Return the settings that suit a machine, by what it has."""
-    return (_device_setting(hardware), _workers_setting(hardware), _precision_setting(hardware))
-
-
-def recommend_for(times: Sequence[UpdateTime], hardware: Hardware) -> tuple[Setting, ...]:
-    """Return the settings that suit a machine without a GPU, by how long its updates take."""
-    least = min(times, key=lambda time: time.seconds)
-    # as few threads as do nearly as well: the cores that are left emulate
-    enough = least.seconds * _NEARLY_AS_QUICK
-    best = min((time for time in times if time.seconds <= enough), key=lambda time: time.threads)
-    others = "; ".join(
-        f"{time.precision} with {time.threads}: {time.seconds * 1000:.1f}" for time in times if time != best
-    )
-    free = hardware.cores_usable - best.threads
-    shown = f"an update takes {best.seconds * 1000:.1f} ms"
-    return (
-        _device_setting(hardware),
-        Setting(key="OMP_NUM_THREADS", value=str(best.threads), reason=f"{shown} ({others})"),
-        Setting(
-            key="system.workers",
-            value=str(free),
-            reason="the cores that learning leaves" if free else "learning is quicker with every core",
-        ),
-        Setting(
-            key="learner.precision", value=f'"{best.precision}"', reason="a track that says fp32 keeps it"
-        ),
-    )
 
 
 def _measure(hardware: Hardware, seconds: float) -> list[UpdateTime]:
@@ -274,27 +235,3 @@ def _gpu_checks(hardware: Hardware) -> Iterator[Check]:
     for index, gpu in enumerate(hardware.gpus):
         free = f"{size(gpu.memory_free_bytes)} of {size(gpu.memory_bytes)} free"
         yield Check(name=f"GPU {index}", status="ok", text=f"{gpu.name}; {free}")
-
-
-def _device_setting(hardware: Hardware) -> Setting:
-    if hardware.gpus:
-        return Setting(key="--device", value="cuda", reason=f"{hardware.gpus[0].name}")
-    return Setting(key="--device", value="cpu", reason="no GPU that torch can use")
-
-
-def _workers_setting(hardware: Hardware) -> Setting:
-    if hardware.gpus and hardware.cores_usable > 1:
-        reason = "for runs of many lanes: a core learns, the others emulate"
-        return Setting(key="system.workers", value=str(hardware.cores_usable - 1), reason=reason)
-    return Setting(
-        key="system.workers", value="0", reason="emulation takes a few percent; learning needs the cores"
-    )
-
-
-def _precision_setting(hardware: Hardware) -> Setting:
-    key = "learner.precision"
-    if hardware.gpus and hardware.gpus[0].capability >= (8, 0):
-        return Setting(key=key, value='"bf16"', reason="native here; a track that says fp32 keeps it")
-    if not hardware.gpus and hardware.fast_bf16:
-        return Setting(key=key, value='"bf16"', reason="native here; a track that says fp32 keeps it")
-    return Setting(key=key, value='"fp32"', reason="bf16 would be emulated here")

@@ -15,6 +15,7 @@ LAYERS = (
     {"cli"},
     {"verify", "bench", "dashboard"},
     {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},
+    {"advice"},
     {"frozen", "recorder", "update_times"},
     {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison", "following"},
     {"run", "scores", "gates", "reference", "traces", "sinks"},

@@ -6,8 +6,9 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from atari_dqn.advice import recommend, recommend_for
 from atari_dqn.cli.app import app
-from atari_dqn.doctor import Diagnosis, diagnosis_text, examine, recommend, recommend_for
+from atari_dqn.doctor import Diagnosis, diagnosis_text, examine
 from atari_dqn.hardware import Gpu, Hardware
 from atari_dqn.update_times import UpdateTime, measure_update_times
 
