@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from ale_py.roms import get_rom_path
 from jaxtyping import UInt8
 
 from atari_dqn.envs.emulator import NOOP
-from atari_dqn.envs.greys import NTSC_GREYS, PAL_ROWS, SAME_GREYS
+from atari_dqn.envs.greys import GREYS_OF_ALE_PY, NTSC_GREYS, PAL_ROWS, SAME_GREYS
 from atari_dqn.envs.shard import Shard, lane_streams
 from atari_dqn.errors import UserError
 from atari_dqn.spec.games import MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES
@@ -46,7 +47,7 @@ def _interface(path: Path) -> ALEInterface:
 
 
 class AtariEmulator:
-    """One `ALEInterface` behind the protocol `Emulator`.
+    """One `ALEInterface` behind the protocol `Emulator`; `UserError` where its greys are not ours.
 
     `power_on_reset`: some games' `reset_game` depends on what was played before. With this flag each reset
     starts from the state right after the ROM was loaded, so that an episode depends on its own actions only.
@@ -62,6 +63,7 @@ class AtariEmulator:
         self.greys = NTSC_GREYS if ntsc else SAME_GREYS
         # The numbers cost a twentieth of the greys, and most of a screen is as it was a step before.
         self.colours = self._ale.getScreen if ntsc else self._ale.getScreenGrayscale
+        self._check_greys()
         self._power_on = self._ale.cloneState(include_rng=True) if power_on_reset else None
 
     def reset(self, episode_seed: int) -> None:  # noqa: ARG002 — the emulator has no chance of its own
@@ -69,7 +71,6 @@ class AtariEmulator:
         if self._power_on is not None:
             self._restore(self._power_on)
         self._ale.reset_game()
-        self._check_greys()
 
     def act(self, action: int) -> float:
         """Play one frame and return its reward."""
@@ -89,11 +90,14 @@ class AtariEmulator:
         return screen
 
     def _check_greys(self) -> None:
-        """Compare our greys with the emulator's own: another version of it might have other ones."""
+        """Raise `UserError` unless our greys are the emulator's own: another version may have other ones."""
         screen = np.empty(self.screen_shape, np.uint8)
         self.colours(screen)
-        greys = self._ale.getScreenGrayscale()
-        assert np.array_equal(self.greys[screen], greys), "the greys in envs/greys.py are not this ale-py's"
+        if not np.array_equal(self.greys[screen], self._ale.getScreenGrayscale()):
+            raise UserError(
+                f"ale-py {version('ale-py')} has other greys than ale-py {GREYS_OF_ALE_PY}, whose table "
+                f"envs/greys.py holds; pip install ale-py=={GREYS_OF_ALE_PY}"
+            )
 
     def _restore(self, state: ALEState) -> None:
         # Twice, a frame apart: the video chip's flag that a clone lacks is set by running once. Without it

@@ -28,8 +28,11 @@ _NTSC = """
 """
 """A hue a row, brighter to the right; odd numbers are a console's that has lost its colour.
 
-ale-py 0.12.1's own greys, which tests read off emulators of it: of all 256 numbers, and of what games show.
+ale-py's own greys, which tests read off emulators of it: of all 256 numbers, and of what games show.
 """
+
+GREYS_OF_ALE_PY = "0.12.1"
+"""The version that they were read off."""
 
 
 def _table(greys: list[int]) -> UInt8[np.ndarray, "256"]:

@@ -6,6 +6,7 @@ from ale_py import ALEState
 
 from atari_dqn.envs.atari import AtariEmulator, rom_path
 from atari_dqn.envs.greys import NTSC_GREYS
+from atari_dqn.errors import UserError
 from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 
 
@@ -67,8 +68,8 @@ def test_greys_are_the_emulators_own_in_every_game(game):
     played(game, 4_000)
 
 
-def test_greys_that_are_not_the_emulators_are_refused_at_a_reset():
-    pong = emulator("pong")
-    pong.greys = NTSC_GREYS[::-1]
-    with pytest.raises(AssertionError, match="not this ale-py's"):
-        pong.reset(0)
+def test_ale_py_with_other_greys_is_refused_with_its_version_and_the_one_to_install(monkeypatch):
+    monkeypatch.setattr("atari_dqn.envs.atari.NTSC_GREYS", NTSC_GREYS[::-1])
+    monkeypatch.setattr("atari_dqn.envs.atari.version", {"ale-py": "0.12.9"}.get)
+    with pytest.raises(UserError, match=r"ale-py 0\.12\.9 has other greys .* pip install ale-py==0\.12\.1"):
+        emulator("pong")
