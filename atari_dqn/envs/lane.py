@@ -22,7 +22,7 @@ from atari_dqn.types import StateDict
 class Lane:
     """Plays one emulator; after `step` or `reset` its public attributes describe the new row.
 
-    Its frame is that of `screens`, which are written where the caller has put that attribute.
+    Its frame is that of the `screens` it was given to write.
     An episode's frames are counted from the emulator's reset, no-op frames included, as the Arcade
     Learning Environment counts them. A step stops in the middle of its skip at the game's end and exactly
     at the cap.
@@ -36,10 +36,6 @@ class Lane:
         self._executed = NOOP
         self._sticky = streams.generator(0, "sticky")
         self._reset_due = True
-        self.screens: Screens = (
-            np.zeros(emulator.screen_shape, np.uint8),
-            np.zeros(emulator.screen_shape, np.uint8),
-        )
         self.reward = 0.0
         self.terminated = self.truncated = self.life_lost = self.first = False
 
@@ -47,34 +43,34 @@ class Lane:
         """Show `camera` the emulator after each of its frames from now on, no-op frames included."""
         self._emulator = FilmedEmulator(self._emulator, camera)
 
-    def reset(self) -> None:
-        """Begin the next episode."""
+    def reset(self, screens: Screens) -> None:
+        """Begin the next episode and write its first screen into both of `screens`."""
         self._episode += 1
         self._sticky = self._streams.generator(self._episode, "sticky")
         self._episode_frames = self._start()
         self._executed = NOOP
         self._lives = self._emulator.lives()
         self._reset_due = False
-        self._emulator.colours(self.screens[0])
-        self._show_one_screen()
+        self._emulator.colours(screens[0])
+        np.copyto(screens[1], screens[0])
         self.reward = 0.0
         self.terminated = self.truncated = self.life_lost = False
         self.first = True
 
-    def step(self, action: int) -> None:
-        """Hold `action` for a step; after an ending, begin the next episode instead."""
+    def step(self, action: int, screens: Screens) -> None:
+        """Hold `action` for a step and write its screens; after an ending, begin the next episode instead."""
         if self._reset_due:
-            self.reset()
+            self.reset(screens)
             return
         self.first = False
-        self._play(action)
+        self._play(action, screens)
         lives = self._emulator.lives()
         self.life_lost = lives < self._lives
         self._lives = lives
         self.truncated = not self.terminated and self._episode_frames >= self._rules.max_episode_frames
         self._reset_due = self.terminated or self.truncated
 
-    def _play(self, action: int) -> None:
+    def _play(self, action: int, screens: Screens) -> None:
         emulator, rules = self._emulator, self._rules
         sticky_probability = rules.sticky_probability
         reward, over, frame, seen = 0.0, False, 0, 0
@@ -87,15 +83,12 @@ class Lane:
             over = emulator.game_over()
             frame += 1
             if over or frame >= frames - 1:
-                emulator.colours(self.screens[seen])
+                emulator.colours(screens[seen])
                 seen += 1
         self._episode_frames += frame
         self.reward, self.terminated = reward, over
         if seen == 1:
-            self._show_one_screen()
-
-    def _show_one_screen(self) -> None:
-        np.copyto(self.screens[1], self.screens[0])
+            np.copyto(screens[1], screens[0])
 
     def _start(self) -> int:
         """Reset the emulator, play the no-op frames and return how many they were."""

@@ -46,8 +46,7 @@ class Shard:
         """Begin a new episode on every lane and write its first row."""
         for rows, preprocessor in self._groups:
             for lane, screens in zip(self._lanes[rows], preprocessor.screens, strict=True):
-                lane.screens = screens
-                lane.reset()
+                lane.reset(screens)
             out.frame[rows] = preprocessor.process()
         self._write_facts(out)
 
@@ -56,8 +55,7 @@ class Shard:
         for rows, preprocessor in self._groups:
             lanes = zip(self._lanes[rows], preprocessor.screens, actions[rows].tolist(), strict=True)
             for lane, screens, action in lanes:
-                lane.screens = screens
-                lane.step(action)
+                lane.step(action, screens)
             out.frame[rows] = preprocessor.process()
         self._write_facts(out)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -71,13 +72,25 @@ class ScriptedGame:
         self.frame = state["frame"]
 
 
-def scripted_lane(game: ScriptedGame, streams: EpisodeStreams = STREAMS, **rules) -> Lane:
-    plain = EpisodeRules.of(PLAIN)
-    return Lane(game, replace(plain, **rules), streams)
+class ScriptedLane:
+    """A lane of a scripted game, with screens to write."""
+
+    def __init__(self, game: ScriptedGame, streams: EpisodeStreams = STREAMS, **rules) -> None:
+        self._lane = Lane(game, replace(EpisodeRules.of(PLAIN), **rules), streams)
+        self.screens = (np.zeros(game.screen_shape, np.uint8), np.zeros(game.screen_shape, np.uint8))
+
+    def reset(self) -> None:
+        self._lane.reset(self.screens)
+
+    def step(self, action: int) -> None:
+        self._lane.step(action, self.screens)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lane, name)
 
 
-def frames_shown(lane: Lane) -> list[int]:
-    """Return the numbers of the frames that a scripted lane's screen shows."""
+def frames_shown(lane: ScriptedLane) -> list[int]:
+    """Return the numbers of the frames that a scripted lane's screens show."""
     return np.flatnonzero(np.maximum(*lane.screens)).tolist()
 
 

@@ -3,13 +3,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from playing import STREAMS, ScriptedGame, frames_shown, scripted_lane
-
-from atari_dqn.envs.lane import Lane
+from playing import STREAMS, ScriptedGame, ScriptedLane, frames_shown
 
 
-def begun(game: ScriptedGame, **rules) -> Lane:
-    lane = scripted_lane(game, **rules)
+def begun(game: ScriptedGame, **rules) -> ScriptedLane:
+    lane = ScriptedLane(game, **rules)
     lane.step(0)
     return lane
 
@@ -117,7 +115,7 @@ def test_new_episodes_lives_are_no_loss():
     assert (lane.first, lane.life_lost) == (False, False)
 
 
-def noops_of(lane: Lane, episodes: int) -> list[int]:
+def noops_of(lane: ScriptedLane, episodes: int) -> list[int]:
     shown = []
     for _ in range(episodes):
         lane.reset()
@@ -126,24 +124,24 @@ def noops_of(lane: Lane, episodes: int) -> list[int]:
 
 
 def test_noop_starts_are_uniform_from_one_to_the_maximum():
-    counts = Counter(noops_of(scripted_lane(ScriptedGame(), noop_max_frames=5), 1_000))
+    counts = Counter(noops_of(ScriptedLane(ScriptedGame(), noop_max_frames=5), 1_000))
     # 200 each expected; 5 standard deviations of a binomial(1000, 1/5) are 63
     assert sorted(counts) == [1, 2, 3, 4, 5]
     assert all(137 <= count <= 263 for count in counts.values())
 
 
 def test_no_noops_where_their_maximum_is_zero():
-    assert set(noops_of(scripted_lane(ScriptedGame(), noop_max_frames=0), 20)) == {0}
+    assert set(noops_of(ScriptedLane(ScriptedGame(), noop_max_frames=0), 20)) == {0}
 
 
 def test_noop_frames_play_only_the_noop():
     game = ScriptedGame()
-    noops_of(scripted_lane(game, noop_max_frames=5), 20)
+    noops_of(ScriptedLane(game, noop_max_frames=5), 20)
     assert set(game.played) == {0}
 
 
 def test_game_over_during_noops_resets_again_and_draws_again():
-    shown = noops_of(scripted_lane(ScriptedGame(last_frame=3), noop_max_frames=5), 200)
+    shown = noops_of(ScriptedLane(ScriptedGame(last_frame=3), noop_max_frames=5), 200)
     assert set(shown) == {1, 2}
 
 
@@ -165,7 +163,7 @@ def test_stickiness_repeats_the_executed_action_at_its_rate():
 
 def test_first_frame_of_an_episode_repeats_the_noop_at_the_sticky_rate():
     game = ScriptedGame(last_frame=1)
-    lane = scripted_lane(game, sticky_probability=0.5)
+    lane = ScriptedLane(game, sticky_probability=0.5)
     for _ in range(400):
         lane.step(7)
     # 200 episodes of one frame; 5 standard deviations are 35
@@ -195,9 +193,9 @@ def test_sticky_lane_restored_elsewhere_executes_the_same_actions():
 
 
 def test_episode_draws_do_not_depend_on_the_number_of_lanes():
-    alone = scripted_lane(ScriptedGame(), noop_max_frames=30)
+    alone = ScriptedLane(ScriptedGame(), noop_max_frames=30)
     of_three = [
-        scripted_lane(ScriptedGame(), replace(STREAMS, lane=lane, num_lanes=3), noop_max_frames=30)
+        ScriptedLane(ScriptedGame(), replace(STREAMS, lane=lane, num_lanes=3), noop_max_frames=30)
         for lane in range(3)
     ]
     # a lane of one plays episodes 0, 1, 2, 3, …; three lanes play 0, 3, … and 1, 4, … and 2, 5, …
