@@ -37,12 +37,14 @@ class Rounded:
 
     A weight is used several times between two changes: by the target's network thousands of times, by the
     one that learns to act and to be corrected. Whether it changed is PyTorch's own count of changes in place,
-    which optimizers and copies raise. On a GPU a recorded graph changes weights without that count, so there
+    which optimizers and copies raise. The weight that was rounded is held until the next one is, so that no
+    other can take its place unnoticed. On a GPU a recorded graph changes weights without that count, so there
     the copy is made each time.
     """
 
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = scale
+        self._weight: Tensor | None = None
         self._known: tuple[int, int, torch.dtype] | None = None
         self._copy: Tensor | None = None
 
@@ -51,10 +53,11 @@ class Rounded:
         if dtype == weight.dtype and self.scale == 1.0:
             return weight.detach()
         known = (weight.data_ptr(), weight._version, dtype)
-        if self._copy is None or known != self._known or weight.device.type != "cpu":
+        same = weight is self._weight and known == self._known and weight.device.type == "cpu"
+        if self._copy is None or not same:
             with torch.inference_mode(False), torch.no_grad():  # what acting makes, learning uses
                 self._copy = (weight if self.scale == 1.0 else weight * self.scale).to(dtype)
-            self._known = known
+            self._weight, self._known = weight, known
         return self._copy
 
     def gradient(self, gradient: Tensor, weight: Tensor) -> Tensor:

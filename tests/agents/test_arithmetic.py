@@ -64,6 +64,18 @@ def test_copy_follows_an_optimizer_that_moves_a_large_weight_in_pieces() -> None
     assert torch.equal(rounded.of(w, BF16), w.detach().to(BF16))
 
 
+def test_other_weight_at_the_same_address_with_an_equal_count_is_not_taken_for_the_first() -> None:
+    memory, rounded = torch.ones(12), Rounded()
+    w = nn.Parameter(memory)
+    rounded.of(w, BF16)
+    place = (w.data_ptr(), w._version)
+    del w
+    memory.numpy().fill(2.0)  # uncounted
+    other = nn.Parameter(memory)
+    assert (other.data_ptr(), other._version) == place
+    assert torch.equal(rounded.of(other, BF16), torch.full((12,), 2.0, dtype=BF16))
+
+
 def test_weight_that_did_not_change_is_rounded_once() -> None:
     w, rounded = weight(), Rounded()
     assert rounded.of(w, BF16).data_ptr() == rounded.of(w, BF16).data_ptr()

@@ -56,6 +56,15 @@ def test_gradients_of_bf16_products_are_fp32_and_close_to_those_of_fp32(layer: O
     torch.testing.assert_close(layer.weight.grad, expected, rtol=0.05, atol=0.1)
 
 
+def test_learning_takes_the_rounded_weight_that_acting_made(layer: OneDnnLinear) -> None:
+    x = torch.randn(32, 70, dtype=torch.bfloat16)
+    with torch.inference_mode():
+        layer(x)
+    made = layer._rounded.of(layer.weight, x.dtype)
+    layer(x).sum().backward()
+    assert layer._rounded.of(layer.weight, x.dtype) is made
+
+
 def test_gradients_lie_in_memory_as_the_weights_do(layer: OneDnnLinear) -> None:
     layer(torch.randn(32, 70)).sum().backward()
     assert layer.weight.grad.stride() == layer.weight.stride()
