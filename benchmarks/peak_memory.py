@@ -1,9 +1,9 @@
 """The most memory that a whole training run holds at once: `dqn train` with a replay of 1,000,000 steps.
 
-A spec is trained as a user trains it: eight lanes in two worker processes play at
-random until the replay is full, then the agent learns while a checkpoint of the whole replay is written,
-and the run ends with an evaluation, its video and a second checkpoint. Only how long each part lasts differs
-from the spec; a frame skip of 1 makes the filling four times as fast and no row of the replay smaller.
+A spec is trained as a user trains it: eight lanes in two worker processes play at random until the replay is
+full, then the agent learns while a checkpoint of the whole replay is written, and the run ends with an
+evaluation, its video and a second checkpoint. Only how long each part lasts differs from the spec; a frame
+skip of 1 makes the filling four times as fast and no row of the replay smaller.
 
 Two figures. `peak_bytes` is the sum over all processes of each one's own highest resident size, as the kernel
 counted it (`VmHWM` in /proc): no moment is missed, but the peaks need not have come together and shared pages

@@ -140,7 +140,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
 }
 
-ADDED = {"prediction_log"}
+TABLES_ADDED = {"prediction_log"}
 """Tables that came after runs had been made."""
 
 

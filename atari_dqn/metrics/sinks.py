@@ -11,7 +11,7 @@ from typing import Any
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.files import AppendFile, plain
-from atari_dqn.metrics.columns import ADDED, TABLES, column_names
+from atari_dqn.metrics.columns import TABLES, TABLES_ADDED, column_names
 from atari_dqn.metrics.csv_table import CsvTable
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Row, Sink
 from atari_dqn.types import StateDict
@@ -47,7 +47,7 @@ class TableSink:
 
         A table that came after the state was taken begins with the resume.
         """
-        if not self._tables.keys() - ADDED <= state.keys() <= self._tables.keys():
+        if not self._tables.keys() - TABLES_ADDED <= state.keys() <= self._tables.keys():
             raise DamagedError(
                 f"the checkpoint knows the tables {sorted(state)}, expected {sorted(self._tables)}"
             )

@@ -88,12 +88,12 @@ def _draw_published(axes: Axes, curve: PublishedCurve, style: str) -> None:
 def _draw_columns(axes: Axes, results: Sequence[GroupResult]) -> None:
     """Mark each published column of Atari 100k once, at its budget; a recalled one is hollow."""
     columns = {each.column: each.figure for result in results for each in result.published}
-    for (column, figure), marker in zip(columns.items(), _MARKERS, strict=False):
+    for place, (column, figure) in enumerate(columns.items()):
         filled = "none" if column.sourced == "recalled" else "0.35"
         axes.plot(
             [figure.env_frames],
             [figure.mean],
-            marker,
+            _MARKERS[place % len(_MARKERS)],
             color="0.35",
             markerfacecolor=filled,
             label=f"{column.title} ({column.sourced})",

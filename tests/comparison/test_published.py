@@ -131,3 +131,12 @@ def test_plot_marks_each_column_at_its_budget_and_leaves_the_recalled_one_hollow
     assert {tuple(line.get_xdata()) for line in marks.values()} == {(400_000,)}
     hollow = [label for label, line in marks.items() if line.get_markerfacecolor() == "none"]
     assert hollow == ["DER (Dopamine), Agarwal et al. 2021 (recalled)"]
+
+
+def test_plot_leaves_out_no_column_where_it_has_fewer_marks(
+    pong: Comparison, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("atari_dqn.report.plot._MARKERS", ("s", "o"))
+    axes = Figure().subplots()
+    _panel(axes, pong, "pong")
+    assert sum("et al." in str(line.get_label()) for line in axes.lines) == 5
