@@ -14,11 +14,12 @@ import csv
 import json
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 from keep import KEPT, shorten_paths
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from atari_dqn.comparison.compare import GroupResult, compare
@@ -212,11 +213,19 @@ def draw(rows: list[dict[str, object]], path: Path) -> None:
     )
     for game, axes in zip(games, panels[0], strict=True):
         panel(axes, game, [row for row in rows if row["game"] == game])
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", fontsize="small", frameon=False)
+    entries = legend_entries(panels[0])
+    figure.legend(
+        entries.values(), entries.keys(), loc="outside right center", fontsize="small", frameon=False
+    )
     panels[0][0].set_ylabel("mean return of the final games")
     figure.suptitle("Atari 100k: ours and published")
     figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def legend_entries(panels: Iterable[Axes]) -> dict[str, Artist]:
+    """Return each label of any panel once, with what it stands for: an agent of one seed has no interval."""
+    drawn = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
+    return {label: handle for panel in drawn for handle, label in panel}
 
 
 def panel(axes: Axes, game: str, rows: list[dict[str, object]]) -> None:
@@ -225,17 +234,11 @@ def panel(axes: Axes, game: str, rows: list[dict[str, object]]) -> None:
         if not math.isnan(low):
             axes.errorbar(
                 place, mean, [[mean - low], [high - mean]], fmt="none", capsize=5, color="tab:blue",
-                label="ours: 95 %, Student's t" if place == 0 else None,
+                label="ours: 95 %, Student's t",
             )  # fmt: skip
-        axes.plot(place, mean, "o", color="tab:blue", label="ours: mean" if place == 0 else None)
+        axes.plot(place, mean, "o", color="tab:blue", label="ours: mean")
         scores = [float(each.partition(":")[2]) for each in str(row["scores"]).split()]
-        axes.plot(
-            [place] * len(scores),
-            scores,
-            "x",
-            color="tab:orange",
-            label="ours: a seed" if place == 0 else None,
-        )
+        axes.plot([place] * len(scores), scores, "x", color="tab:orange", label="ours: a seed")
     styles = ["-", ":", "-", "-", "--", "--"]
     for at, (column, style) in enumerate(zip(COLUMNS, styles, strict=True)):
         figure = next((float(str(row[column.agent])) for row in rows), math.nan)
