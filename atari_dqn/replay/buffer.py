@@ -72,11 +72,12 @@ class ReplayBuffer:
         return self.minibatch(*self.sampler.draw())
 
     def look(
-        self, minibatches: int, generator: torch.Generator, *, env_frames: int
+        self, minibatches: int, *, env_frames: int, seed: int
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return cells and weights as they are drawn now, but from the caller's stream: for reports."""
+        """Return cells and weights as they are drawn now, but from a stream of `seed`: for reports."""
         self.prepare(env_frames)
         size, device = (minibatches, self.sampler.batch_size), self.sampler.device
+        generator = torch.Generator(device=device).manual_seed(seed)
         unit = torch.rand(size, generator=generator, dtype=torch.float64, device=device)
         return self.sampler.chosen(unit)
 

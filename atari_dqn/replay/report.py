@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
@@ -22,19 +21,17 @@ _NAMES = (
 )  # fmt: skip
 
 
-def replay_report(
-    replay: ReplayBuffer, *, env_frames: int, generator: torch.Generator
-) -> dict[str, float | int]:
+def replay_report(replay: ReplayBuffer, *, env_frames: int, seed: int) -> dict[str, float | int]:
     """Return contents, ages, priorities and weights; all but the count is NaN while nothing can be sampled.
 
-    Ages and weights are those of minibatches that are drawn for the report with `generator`, not with the
-    sampler's own, and with β of this point of the run.
+    Ages and weights are those of minibatches that are drawn for the report from a stream of `seed`, not from
+    the sampler's own, and with β of this point of the run.
     """
     count = {"transitions": replay.num_transitions}
     if not replay.num_transitions:
         return count | dict.fromkeys(_NAMES, math.nan)
     sampler = replay.sampler
-    cells, weights = replay.look(MINIBATCHES, generator, env_frames=env_frames)
+    cells, weights = replay.look(MINIBATCHES, env_frames=env_frames, seed=seed)
     return {
         **count,
         **_contents(replay.ring, sampler.listed()),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
-import torch
-
 from atari_dqn.agents.report import NAMES, prediction_report
 from atari_dqn.metrics.events import Row
 from atari_dqn.rng import torch_seed
@@ -35,9 +33,8 @@ class PredictionLog:
         replay = training.replay
         if not replay.num_transitions:
             return dict.fromkeys(NAMES, math.nan)
-        generator = torch.Generator(device=replay.ring.device)
-        generator.manual_seed(torch_seed(self._seed, "prediction report", training.clock.steps))
-        cells, weights = replay.look(MINIBATCHES, generator, env_frames=training.schedule_frames)
+        seed = torch_seed(self._seed, "prediction report", training.clock.steps)
+        cells, weights = replay.look(MINIBATCHES, env_frames=training.schedule_frames, seed=seed)
         # one after the other: 256 states at an implicit network's 32 fractions would take hundreds of MB
         batches = (replay.minibatch(*drawn).to(training.device) for drawn in zip(cells, weights, strict=True))
         reports = [prediction_report(training.learner.online, batch.s_tm1, batch.a_tm1) for batch in batches]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
-
 from atari_dqn.clock import Every
 from atari_dqn.metrics.events import Row, Value
 from atari_dqn.replay.report import replay_report
@@ -28,9 +26,8 @@ class ReplayLog:
 
     def _row(self) -> Row:
         clock, replay = self._training.clock, self._training.replay
-        generator = torch.Generator(device=replay.ring.device)
-        generator.manual_seed(torch_seed(self._seed, "replay report", clock.steps))
-        report = replay_report(replay, env_frames=self._training.schedule_frames, generator=generator)
+        seed = torch_seed(self._seed, "replay report", clock.steps)
+        report = replay_report(replay, env_frames=self._training.schedule_frames, seed=seed)
         place: dict[str, Value] = {"step": clock.steps, "env_frames": clock.env_frames}
         return Row(table="replay_log", values=place | report)
 

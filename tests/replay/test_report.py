@@ -12,7 +12,7 @@ from atari_dqn.replay.uniform import UniformSampler
 
 
 def report(buffer, env_frames: int = 0, seed: int = 0) -> dict[str, float]:
-    return replay_report(buffer, env_frames=env_frames, generator=torch.Generator().manual_seed(seed))
+    return replay_report(buffer, env_frames=env_frames, seed=seed)
 
 
 def test_contents_are_those_of_the_transitions_that_can_be_sampled() -> None:
