@@ -40,9 +40,9 @@ def test_processor_with_bf16_may_use_it(laptop: Hardware) -> None:
     assert settings(replace(laptop, cpu_flags=("avx512_bf16",)))["learner.precision"] == '"bf16"'
 
 
-def test_gpu_gets_every_core_but_one_as_worker(laptop: Hardware, gpu: Gpu) -> None:
+def test_gpu_gets_every_core_but_two_as_worker(laptop: Hardware, gpu: Gpu) -> None:
     found = settings(replace(laptop, cores_usable=16, gpus=(gpu,)))
-    assert found == {"--device": "cuda", "system.workers": "15", "learner.precision": '"bf16"'}
+    assert found == {"--device": "cuda", "system.workers": "14", "learner.precision": '"bf16"'}
 
 
 def test_old_gpu_keeps_to_fp32(laptop: Hardware, gpu: Gpu) -> None:
