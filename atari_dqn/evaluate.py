@@ -8,13 +8,14 @@ batches of 8, because batches of another shape may round differently.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float32, Int64, UInt8
 
 from atari_dqn.agents.networks import QNetwork
+from atari_dqn.agents.predictions import Prediction
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.envs.stacking import FrameStacker
@@ -26,6 +27,9 @@ from atari_dqn.types import Lanes, StepBatch
 
 FORWARD_BATCH = 8
 STREAM = "evaluation"
+
+
+Points = Float32[np.ndarray, "Z"]
 
 
 class StoppedError(Exception):
@@ -67,6 +71,15 @@ def evaluate(
         lanes.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What the network expects at one lane."""
+
+    values: Float32[np.ndarray, "A"]
+    returns: tuple[Points, Points] | None = None
+    """Points and masses of the best action's return, if they are asked for and predicted."""
+
+
 class _Evaluation:
     """Lane e plays the episodes e, e + E, e + 2E, …; a lane whose next episode is not wanted idles."""
 
@@ -104,11 +117,11 @@ class _Evaluation:
         # A reset row ignores its action: a draw for it would shift the stream of all but a lane's first game.
         wanted = np.flatnonzero((self.playing < self.episodes) & ~self.resetting)
         explores, actions = self._draw(wanted)
-        asked = wanted[~explores[wanted]] if self.tracer is None else wanted
-        values = self._values(stacks, asked)
         greedy = wanted[~explores[wanted]]
-        actions[greedy] = values[greedy].argmax(axis=1)
-        self._trace(wanted, actions, explores, values)
+        expected = self._expected(stacks, greedy if self.tracer is None else wanted)
+        for lane in greedy:
+            actions[lane] = expected[lane].values.argmax()
+        self._trace(actions, explores, expected)
         return actions
 
     def _draw(self, lanes: Int64[np.ndarray, "n"]) -> tuple[Bool[np.ndarray, "E"], Int64[np.ndarray, "E"]]:
@@ -121,33 +134,37 @@ class _Evaluation:
         return explores, actions
 
     @torch.inference_mode()
-    def _values(
+    def _expected(
         self, stacks: UInt8[np.ndarray, "E S H W"], asked: Int64[np.ndarray, "n"]
-    ) -> Float32[np.ndarray, "E A"]:
-        """Return the action values of the lanes that are asked for; zeros for the others."""
-        values = np.zeros((len(stacks), self.lanes.info.num_actions), dtype=np.float32)
+    ) -> dict[int, _Expected]:
+        """Return what is expected at the lanes that are asked for."""
+        expected: dict[int, _Expected] = {}
         for batch in _slots(asked.tolist(), self.playing):
             slots, lanes = list(batch), list(batch.values())
             frames = np.zeros((FORWARD_BATCH, *stacks.shape[1:]), dtype=np.uint8)
             frames[slots] = stacks[lanes]
-            values[lanes] = self.network(torch.from_numpy(frames).to(self.device)).cpu().numpy()[slots]
-        return values
+            prediction = self.network.predict(torch.from_numpy(frames).to(self.device))
+            values = prediction.q_values().cpu().numpy()
+            returns = None if self.tracer is None else _best_returns(prediction, values.argmax(axis=1))
+            for slot, lane in batch.items():
+                expected[lane] = _Expected(values[slot], returns and (returns[0][slot], returns[1][slot]))
+        return expected
 
     def _trace(
         self,
-        lanes: Int64[np.ndarray, "n"],
         actions: Int64[np.ndarray, "E"],
         explores: Bool[np.ndarray, "E"],
-        values: Float32[np.ndarray, "E A"],
+        expected: dict[int, _Expected],
     ) -> None:
         if self.tracer is None:
             return
-        for lane in lanes:
+        for lane, found in expected.items():
             self.tracer.decided(
                 int(self.playing[lane]),
                 action=int(actions[lane]),
                 explored=bool(explores[lane]),
-                values=values[lane],
+                values=found.values,
+                returns=found.returns,
             )
 
     def _count(self, step: StepBatch) -> bool:
@@ -175,6 +192,16 @@ class _Evaluation:
 
     def _stream(self, episode: int) -> np.random.Generator:
         return numpy_stream(self.spec.seed, STREAM, "episode", int(episode), "actions")
+
+
+def _best_returns(
+    prediction: Prediction, best: Int64[np.ndarray, "E"]
+) -> tuple[Float32[np.ndarray, "E Z"], Float32[np.ndarray, "E Z"]] | None:
+    """Return points and masses of each row's best action; None where only its mean is predicted."""
+    points, mass = (part.cpu().numpy()[range(len(best)), best] for part in prediction.distribution())
+    if points.shape[1] == 1:
+        return None
+    return points, mass
 
 
 def _slots(lanes: list[int], playing: Int64[np.ndarray, "E"]) -> list[dict[int, int]]:

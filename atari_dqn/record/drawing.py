@@ -82,5 +82,13 @@ class Canvas:
         pixels = [self._at(x, y) for x, y in points]
         self._draw.line(pixels, fill=colour, width=max(1, round(width * self._unit)), joint="curve")
 
+    def picture(
+        self, left: float, top: float, right: float, bottom: float, picture: UInt8[np.ndarray, "h w 3"]
+    ) -> None:
+        """Show a picture, stretched to a rectangle; its pixels become boxes."""
+        (x0, y0), (x1, y1) = self._at(left, top), self._at(right, bottom)
+        size = max(1, int(x1 - x0)), max(1, int(y1 - y0))
+        self._image.paste(Image.fromarray(picture).resize(size, Image.Resampling.NEAREST), (int(x0), int(y0)))
+
     def _at(self, x: float, y: float) -> tuple[float, float]:
         return round(x * self._unit), round(y * self._unit)

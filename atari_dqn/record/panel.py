@@ -23,16 +23,21 @@ from atari_dqn.record.drawing import (
     Colour,
 )
 from atari_dqn.record.recording import RecordedGame, Recording
+from atari_dqn.record.returns import BinnedReturns, binned
 from atari_dqn.record.video import FRAMES_PER_SECOND
 
 WIDTH = 416.0
 """The least it needs."""
 _MARGIN = 20.0
 _LEFT = _MARGIN
-_ROWS_TOP, _ROWS_BOTTOM = 194.0, 420.0
-_CHART_TOP, _CHART_BOTTOM = 456.0, 540.0
+_ROWS_TOP = 194.0
+_CHART_BOTTOM = 540.0
 _STRIP_TOP, _STRIP_BOTTOM = 572.0, 586.0
 _WINDOW_SECONDS = 20.0
+_AXIS = 34.0
+"""Width of the chart's numbers."""
+_NOW = 72.0
+"""Width of the distribution at the present step, beside the chart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +53,10 @@ class Now:
 
 
 class Panel:
-    """Draws the panel of one game. What never changes is drawn once."""
+    """Draws the panel of one game. What never changes is drawn once.
+
+    Where a distribution was predicted, the chart is of the best action's return, and larger.
+    """
 
     def __init__(
         self, recording: Recording, game: RecordedGame, *, place: int, size: tuple[int, int]
@@ -56,14 +64,21 @@ class Panel:
         self._recording, self._game = recording, game
         self._values = game.trace.values
         self._best = self._values.max(axis=1)
-        self._range = float(np.quantile(self._best, 0.005)), float(np.quantile(self._best, 0.995))
+        self._returns = binned(game.trace.returns, len(self._best)) if game.trace.returns else None
+        if self._returns is None:
+            self._range = float(np.quantile(self._best, 0.005)), float(np.quantile(self._best, 0.995))
+        else:
+            self._range = self._returns.low, self._returns.high
+        self._chart_top = 456.0 if self._returns is None else 406.0
+        self._rows_bottom = self._chart_top - 36.0
         self._gains: list[tuple[int, float]] = []
         self._score = 0.0
-        self._row_height = min(32.0, (_ROWS_BOTTOM - _ROWS_TOP) / len(recording.action_names))
+        self._row_height = min(32.0, (self._rows_bottom - _ROWS_TOP) / len(recording.action_names))
         self._window = math.ceil(_WINDOW_SECONDS * FRAMES_PER_SECOND / recording.env.frame_skip)
         self._preference = _preference(self._values)
         self._still = Canvas.blank(width=size[1], height=size[0])
         self._right = self._still.width - _MARGIN
+        self._chart_right = self._right - (0.0 if self._returns is None else _NOW)
         self._draw_still(place)
 
     def picture(self, now: Now) -> UInt8[np.ndarray, "H W 3"]:
@@ -74,7 +89,9 @@ class Panel:
         canvas = self._still.copy()
         self._draw_numbers(canvas, now)
         if now.step < 0:
-            canvas.text(canvas.width / 2, (_ROWS_TOP + _ROWS_BOTTOM) / 2, "no-op start", 14, FAINT, "middle")
+            canvas.text(
+                canvas.width / 2, (_ROWS_TOP + self._rows_bottom) / 2, "no-op start", 14, FAINT, "middle"
+            )
             return canvas.pixels()
         self._draw_actions(canvas, now.step)
         self._draw_chart(canvas, now.step)
@@ -88,11 +105,12 @@ class Panel:
         canvas.text(_LEFT, 56, trained, 13, FAINT)
         games = f"game {place} of {len(recording.games)}, " if len(recording.games) > 1 else ""
         canvas.text(_LEFT, 74, f"{games}{recording.choice}", 13, FAINT)
-        for y in (94.0, 160.0, 432.0, 552.0):
+        for y in (94.0, 160.0, self._chart_top - 24, 552.0):
             canvas.line([(_LEFT, y), (self._right, y)], LINE)
         _label(canvas, 178, "ACTION VALUES")
         _legend(canvas, self._right, 178)
-        _label(canvas, 446, f"VALUE  ({_WINDOW_SECONDS:.0f} seconds)")
+        charted = "VALUE" if self._returns is None else "RETURN"
+        _label(canvas, self._chart_top - 10, f"{charted}  ({_WINDOW_SECONDS:.0f} seconds)")
         _label(canvas, 562, "RANDOM ACTIONS")
         canvas.box(_LEFT, _STRIP_TOP, self._right, _STRIP_BOTTOM, RAISED, 3)
         canvas.text(_LEFT, 606, f"protocol {source.protocol_digest}", 11, FAINT)
@@ -135,20 +153,39 @@ class Panel:
         canvas.line([(zero, top + 2), (zero, top + self._row_height - 2)], LINE)
 
     def _draw_chart(self, canvas: Canvas, step: int) -> None:
-        """Draw the best action's value up to now, and where the score rose or fell."""
-        first = step - self._window
+        """Draw what was expected of the best action up to now, and where the score rose or fell."""
+        first, top = max(0, step - self._window), self._chart_top
         low, high = self._range
+        if self._returns is not None:
+            self._draw_returns(canvas, self._returns, first, step)
         for at, gain in reversed(self._gains):
-            if at <= first:
+            if at <= step - self._window:
                 break
             x = self._chart_x(at, step)
-            canvas.line([(x, _CHART_TOP), (x, _CHART_BOTTOM)], GAIN if gain > 0 else LOSS)
-        shown = range(max(0, first), step + 1)
-        points = [(self._chart_x(at, step), _chart_y(float(self._best[at]), low, high)) for at in shown]
+            canvas.line([(x, top), (x, _CHART_BOTTOM)], GAIN if gain > 0 else LOSS)
+        shown = range(first, step + 1)
+        points = [(self._chart_x(at, step), self._chart_y(float(self._best[at]))) for at in shown]
         canvas.line(points * (2 if len(points) == 1 else 1), GREEDY, 1.6)
-        canvas.text(self._right, _CHART_TOP - 10, f"{self._best[step]:.3f}", 13, GREEDY, "right")
-        canvas.text(_LEFT, _CHART_TOP + 5, f"{high:.3g}", 11, FAINT)
+        canvas.text(self._right, top - 10, f"{self._best[step]:.3f}", 13, GREEDY, "right")
+        canvas.text(_LEFT, top + 5, f"{high:.3g}", 11, FAINT)
         canvas.text(_LEFT, _CHART_BOTTOM - 5, f"{low:.3g}", 11, FAINT)
+
+    def _draw_returns(self, canvas: Canvas, returns: BinnedReturns, first: int, step: int) -> None:
+        """Draw the distributions up to now, and at the right the present one as bars."""
+        top, bottom = self._chart_top, _CHART_BOTTOM
+        left = self._chart_x(first, step)
+        canvas.picture(left, top, self._chart_right, bottom, returns.picture(first, step))
+        share = returns.share[step]
+        height = (bottom - top) / len(share)
+        for bin_, part in enumerate(share.tolist()):
+            y = bottom - (bin_ + 1) * height
+            canvas.box(
+                self._chart_right + 8, y, self._chart_right + 8 + part * (_NOW - 8), y + height, GREEDY
+            )
+        if returns.edge_mass is not None:
+            lowest, highest = returns.edge_mass[step].tolist()
+            edges = f"edges {lowest:.1%}, {highest:.1%}"
+            canvas.text(self._right - 64, top - 10, edges, 12, FAINT, "right")
 
     def _draw_random(self, canvas: Canvas, step: int) -> None:
         """Mark the steps at which the draw for exploration came up, and say how often it has."""
@@ -162,8 +199,12 @@ class Panel:
         canvas.text(self._right, 562, share, 12, FAINT, "right")
 
     def _chart_x(self, at: int, now: int) -> float:
-        left = _LEFT + 34
-        return self._right - (now - at) / self._window * (self._right - left)
+        return self._chart_right - (now - at) / self._window * (self._chart_right - _LEFT - _AXIS)
+
+    def _chart_y(self, value: float) -> float:
+        low, high = self._range
+        share = min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
+        return _CHART_BOTTOM - share * (_CHART_BOTTOM - self._chart_top)
 
 
 def panel_width(height: int) -> int:
@@ -175,11 +216,6 @@ def _preference(values: Float32[np.ndarray, "T A"]) -> float:
     """Return how far an action is from the mean of its step where bars are longest."""
     distances = np.abs(values - values.mean(axis=1, keepdims=True))
     return max(float(np.quantile(distances, 0.995)), 1e-6)
-
-
-def _chart_y(value: float, low: float, high: float) -> float:
-    share = min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
-    return _CHART_BOTTOM - share * (_CHART_BOTTOM - _CHART_TOP)
 
 
 def _label(canvas: Canvas, y: float, text: str) -> None:

@@ -20,7 +20,7 @@ from atari_dqn.files import is_file, plain, reading, write_atomically
 from atari_dqn.record.packing import digits, pack, undigits, unpack
 from atari_dqn.scores import EvaluationEpisode
 from atari_dqn.spec.schema import Env
-from atari_dqn.traces import Trace
+from atari_dqn.traces import Returns, Trace
 
 SCHEMA_VERSION = 1
 _SEAL = "sha256"
@@ -140,7 +140,8 @@ def _contents(recording: Recording) -> dict[str, Any]:
 
 
 def _game_table(game: RecordedGame) -> dict[str, Any]:
-    return {
+    returns = game.trace.returns
+    table = {
         "episode": game.episode,
         **asdict(game.result),
         "actions": digits(game.trace.actions),
@@ -148,6 +149,9 @@ def _game_table(game: RecordedGame) -> dict[str, Any]:
         "values": pack(game.trace.values),
         "saliency": None if game.saliency is None else pack(game.saliency),
     }
+    if returns is not None:
+        table |= {"return_points": pack(returns.points), "return_mass": pack(returns.mass)}
+    return table
 
 
 def _recording(table: Mapping[str, Any]) -> Recording:
@@ -177,6 +181,13 @@ def _game(table: Mapping[str, Any]) -> RecordedGame:
             actions=undigits(table["actions"]),
             explored=undigits(table["explored"]).astype(np.bool_),
             values=unpack(table["values"]),
+            returns=_returns(table),
         ),
         saliency=None if table["saliency"] is None else unpack(table["saliency"]),
     )
+
+
+def _returns(table: Mapping[str, Any]) -> Returns | None:
+    if "return_mass" not in table:
+        return None
+    return Returns(points=unpack(table["return_points"]), mass=unpack(table["return_mass"]))

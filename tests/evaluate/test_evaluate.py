@@ -82,7 +82,7 @@ def test_evaluation_touches_nothing_of_training() -> None:
 def test_P04_evaluation_is_in_inference_mode() -> None:
     spec = tiny_spec()
     network, modes = build_network(spec, game_info(spec), CPU), set()
-    network.register_forward_hook(
+    network.torso.register_forward_hook(
         lambda *_: modes.add((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
     )
     evaluate(network, spec, episodes=1)
@@ -93,7 +93,7 @@ def test_evaluation_with_full_exploration_never_asks_the_network() -> None:
     spec = tiny_spec("evaluation.epsilon=1.0")
     network = build_network(spec, game_info(spec), CPU)
     asked = []
-    network.register_forward_hook(lambda *_: asked.append(True))
+    network.torso.register_forward_hook(lambda *_: asked.append(True))
     evaluate(network, spec, episodes=2)
     assert asked == []
 
