@@ -29,8 +29,12 @@ from atari_dqn.errors import HaltedError, UserError
 from atari_dqn.interrupts import interrupts_blocked
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
-_SILENCE_SECONDS = 60.0
-"""How long a worker may take for one step, which takes milliseconds, before it counts as lost."""
+_SILENT_WAITS = 60
+"""Waits in a row without an answer, to a step that takes milliseconds, before a worker counts as lost.
+
+Waits are counted, not time: a run that is suspended, or a laptop asleep, finds one wait over when it goes on.
+"""
+_WAIT_SECONDS = 1.0
 _GOODBYE_SECONDS = 2.0
 """How long a worker has to leave once its pipe is closed."""
 
@@ -219,11 +223,13 @@ class WorkerPool:
         assert self._workers, "the pool is closed"
         assert self._busy, "recv without send"
         answers: dict[int, Any] = {}
+        silent_waits = 0
         while len(answers) < len(self._workers):
-            ready = self._poll.poll(_SILENCE_SECONDS * 1000)
-            if not ready:
+            ready = self._poll.poll(_WAIT_SECONDS * 1000)
+            silent_waits = 0 if ready else silent_waits + 1
+            if silent_waits == _SILENT_WAITS:
                 silent = next(worker for worker in self._workers if worker.index not in answers)
-                raise silent.died(f"has not answered for {_SILENCE_SECONDS:.0f} seconds")
+                raise silent.died(f"has not answered for {_SILENT_WAITS * _WAIT_SECONDS:.0f} seconds")
             for handle, _ in ready:
                 worker = self._by_handle[handle]
                 if worker.index not in answers:

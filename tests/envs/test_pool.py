@@ -53,6 +53,54 @@ def test_more_workers_than_the_system_allows_is_an_error_that_names_the_key(lane
     assert multiprocessing.active_children() == []
 
 
+def test_worker_that_does_not_answer_is_reported(pool, monkeypatch):
+    monkeypatch.setattr("atari_dqn.envs.pool._SILENT_WAITS", 3)
+    monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
+    os.kill(workers_of(pool)[1].pid, signal.SIGSTOP)
+    pool.send(np.zeros(5, np.int64))
+    with pytest.raises(WorkerDiedError, match=r"worker 1 \(lanes 2 to 4\) has not answered"):
+        pool.recv()
+
+
+SUSPENDED = """
+import multiprocessing, os, signal
+import numpy as np
+from atari_dqn.envs import pool
+from atari_dqn.envs.registry import make_lanes
+from playing import CATCH
+
+if __name__ == "__main__":
+    pool._SILENT_WAITS, pool._WAIT_SECONDS = 30, 0.1
+    lanes = make_lanes(game="catch", env=CATCH, num_lanes=2, workers=1, seed=1, stream="test")
+    lanes.reset()
+    os.kill(multiprocessing.active_children()[0].pid, signal.SIGSTOP)
+    lanes.send(np.zeros(2, np.int64))
+    print("waiting", flush=True)
+    lanes.recv()
+    print("answered", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_run_that_was_suspended_goes_on(tmp_path):
+    (tmp_path / "suspended.py").write_text(SUSPENDED)
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    program = subprocess.Popen(
+        [sys.executable, tmp_path / "suspended.py"],
+        stdout=subprocess.PIPE, text=True, start_new_session=True, env=os.environ | {"PYTHONPATH": paths},
+    )  # fmt: skip
+    assert program.stdout is not None
+    assert program.stdout.readline() == "waiting\n"
+    time.sleep(0.5)  # it waits by now
+    os.killpg(program.pid, signal.SIGSTOP)
+    time.sleep(3.5)  # longer than a worker may be silent
+    os.kill(program.pid, signal.SIGCONT)
+    time.sleep(0.3)  # the parent finds its wait over before the worker can answer
+    os.killpg(program.pid, signal.SIGCONT)
+    assert program.communicate()[0] == "answered\n"
+    assert program.returncode == 0
+
+
 def kill(process: multiprocessing.Process) -> None:
     os.kill(process.pid, signal.SIGKILL)
 
