@@ -18,7 +18,8 @@ from matplotlib.axes import Axes
 
 KEPT = (
     "spec.toml", "provenance.json", "summary.json", "events.jsonl",
-    "train_log.csv", "update_log.csv", "replay_log.csv", "eval_log.csv", "throughput_log.csv",
+    "train_log.csv", "update_log.csv", "replay_log.csv", "prediction_log.csv", "eval_log.csv",
+    "throughput_log.csv",
 )  # fmt: skip
 WINDOW_EPISODES = 20
 

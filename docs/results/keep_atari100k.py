@@ -70,7 +70,7 @@ def keep(run: Path, agent: Path) -> None:
     told = json.loads(summary.read_text())
     folder = agent / f"{told['game']}_seed{told['seed']}"
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (*KEPT, "prediction_log.csv"):
+    for name in KEPT:
         if (run / name).exists():
             shutil.copy(run / name, folder / name)
     shorten_paths(folder / "provenance.json")

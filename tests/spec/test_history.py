@@ -7,7 +7,7 @@ from atari_dqn.spec.history import ADDED
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.loader import load_resolved
 
-EARLIER_RUN = Path(__file__).parents[2] / "docs/results/pong_quick/spec.toml"
+EARLIER_RUN = Path(__file__).with_name("earlier_run.toml")
 
 
 def test_spec_of_an_earlier_run_still_loads_with_the_added_keys_at_what_leaves_it_as_it_was() -> None:
