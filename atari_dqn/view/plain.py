@@ -12,6 +12,8 @@ from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
 from atari_dqn.view.periods import Periods, RemainingTime
 
 COLUMNS = 100
+_STEPS_A_LINE = 10
+"""Steps of an activity, games of an evaluation say, between lines."""
 
 
 class PlainView:
@@ -22,7 +24,7 @@ class PlainView:
         self._total_frames = total_frames
         self._periods = Periods()
         self._remaining = RemainingTime(total_frames)
-        self._activity = ""
+        self._activity, self._told = "", 0
         self._write(f"{title}: {total_frames:,} frames")
 
     def handle(self, event: Event) -> None:
@@ -34,7 +36,7 @@ class PlainView:
         elif isinstance(event, GateChanged):
             self._write(f"{count(event.env_frames):>6}  gate {event.gate} {event.state}: {event.message}")
         elif isinstance(event, Progress):
-            self._begin_activity(event)
+            self._tell(event)
         else:
             self._handle_row(event)
 
@@ -42,11 +44,16 @@ class PlainView:
         """Leave the stream, which is the caller's, open."""
         self._stream = None
 
-    def _begin_activity(self, progress: Progress) -> None:
-        """Write one line when an activity begins, not one for each of its steps."""
+    def _tell(self, progress: Progress) -> None:
+        """Write a line when an activity begins and after every ten of its steps, not one for each."""
         if progress.activity != self._activity:
+            self._activity, self._told = progress.activity, progress.done
             self._write(f"{'':>6}  {progress.activity}: {progress.total} to do")
-        self._activity = "" if progress.done >= progress.total else progress.activity
+        elif progress.done // _STEPS_A_LINE > self._told // _STEPS_A_LINE and progress.done < progress.total:
+            self._told = progress.done
+            self._write(f"{'':>6}  {progress.activity}: {progress.done} of {progress.total}")
+        if progress.done >= progress.total:
+            self._activity = ""
 
     def _handle_row(self, row: Row) -> None:
         if row.table == "eval_log":

@@ -62,15 +62,35 @@ def in_training(event: Event) -> bool:
 
 
 def in_full_evaluation(event: Event) -> bool:
-    return isinstance(event, Progress) and event.activity == "full evaluation"
+    return isinstance(event, Progress) and event.activity == "full evaluation" and event.done > 0
 
 
 def in_final_evaluation(event: Event) -> bool:
-    return isinstance(event, Progress) and event.activity == "final evaluation"
+    return isinstance(event, Progress) and event.activity == "final evaluation" and event.done > 0
 
 
 def at_a_checkpoint(event: Event) -> bool:
     return isinstance(event, Notice) and event.kind == "checkpoint"
+
+
+class Heard:
+    """A view that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def handle(self, event: Event) -> None:
+        self.events.append(event)
+
+    def close(self) -> None:
+        pass
+
+
+def test_evaluation_is_announced_before_its_first_game(tmp_path: Path) -> None:
+    heard = Heard()
+    run(tmp_path / "run", SHORT, views=[heard])
+    final = [event for event in heard.events if isinstance(event, Progress) and "final" in event.activity]
+    assert [event.done for event in final] == list(range(final[0].total + 1))
 
 
 @pytest.mark.parametrize("when", [in_training, in_full_evaluation, in_final_evaluation, at_a_checkpoint])

@@ -89,6 +89,15 @@ def test_activity_is_announced_once_not_at_each_of_its_steps() -> None:
     assert lines_after(*twice) == ["        light evaluation: 3 to do"] * 2
 
 
+def test_long_activity_has_a_line_after_every_ten_of_its_steps() -> None:
+    steps = [Progress(activity="final evaluation", done=done, total=30) for done in (0, 4, 9, 11, 19, 20, 30)]
+    assert lines_after(*steps) == [
+        "        final evaluation: 30 to do",
+        "        final evaluation: 11 of 30",
+        "        final evaluation: 20 of 30",
+    ]
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_every_declared_table_is_understood(row: MakeRow, table: str) -> None:
     numbers = {name: math.nan for name, value in row(table).values.items() if not isinstance(value, str)}
