@@ -15,21 +15,19 @@ import torch
 from jaxtyping import Bool, Float32, Int64, UInt8
 
 from atari_dqn.agents.networks import QNetwork
-from atari_dqn.agents.predictions import Prediction
+from atari_dqn.agents.predictions import Categorical, Prediction
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.envs.stacking import FrameStacker
 from atari_dqn.rng import numpy_stream
 from atari_dqn.scores import EvaluationEpisode
+from atari_dqn.sizes import MOST_QUANTILES_TRACED
 from atari_dqn.spec.schema import Env, Spec
-from atari_dqn.traces import Tracer
+from atari_dqn.traces import BestReturn, Tracer
 from atari_dqn.types import Lanes, StepBatch
 
 FORWARD_BATCH = 8
 STREAM = "evaluation"
-
-
-Points = Float32[np.ndarray, "Z"]
 
 
 class StoppedError(Exception):
@@ -52,8 +50,8 @@ def evaluate(
 ) -> tuple[EvaluationEpisode, ...]:
     """Play `episodes` games with ε-greedy actions and return them in order.
 
-    `on_progress` is told the episodes done and their number; `StoppedError` once `stop()` says so. A `tracer`
-    is told every decision, which changes none.
+    `on_progress` is told the episodes done, from 0 on, and their number; `StoppedError` once `stop()` says
+    so. A `tracer` is told every decision, which changes none.
     """
     num_lanes = min(spec.system.evaluation_lanes, episodes)
     lanes = make_lanes(
@@ -76,8 +74,8 @@ class _Expected:
     """What the network expects at one lane."""
 
     values: Float32[np.ndarray, "A"]
-    returns: tuple[Points, Points] | None = None
-    """Points and masses of the best action's return, if they are asked for and predicted."""
+    best_return: BestReturn | None
+    """None where only means are predicted, or nobody asks."""
 
 
 class _Evaluation:
@@ -103,6 +101,8 @@ class _Evaluation:
         self, on_progress: Callable[[int, int], None] | None, stop: Callable[[], bool]
     ) -> tuple[EvaluationEpisode, ...]:
         stacks = self.stacker.push(self.lanes.reset())
+        if on_progress:
+            on_progress(0, self.episodes)
         while len(self.finished) < self.episodes:
             if stop():
                 raise StoppedError
@@ -145,9 +145,9 @@ class _Evaluation:
             frames[slots] = stacks[lanes]
             prediction = self.network.predict(torch.from_numpy(frames).to(self.device))
             values = prediction.q_values().cpu().numpy()
-            returns = None if self.tracer is None else _best_returns(prediction, values.argmax(axis=1))
+            best_returns = [None] * len(values) if self.tracer is None else _best_returns(prediction)
             for slot, lane in batch.items():
-                expected[lane] = _Expected(values[slot], returns and (returns[0][slot], returns[1][slot]))
+                expected[lane] = _Expected(values[slot], best_returns[slot])
         return expected
 
     def _trace(
@@ -158,13 +158,13 @@ class _Evaluation:
     ) -> None:
         if self.tracer is None:
             return
-        for lane, found in expected.items():
+        for lane, at_lane in expected.items():
             self.tracer.decided(
                 int(self.playing[lane]),
                 action=int(actions[lane]),
                 explored=bool(explores[lane]),
-                values=found.values,
-                returns=found.returns,
+                values=at_lane.values,
+                best_return=at_lane.best_return,
             )
 
     def _count(self, step: StepBatch) -> bool:
@@ -194,14 +194,21 @@ class _Evaluation:
         return numpy_stream(self.spec.seed, STREAM, "episode", int(episode), "actions")
 
 
-def _best_returns(
-    prediction: Prediction, best: Int64[np.ndarray, "E"]
-) -> tuple[Float32[np.ndarray, "E Z"], Float32[np.ndarray, "E Z"]] | None:
-    """Return points and masses of each row's best action; None where only its mean is predicted."""
-    points, mass = (part.cpu().numpy()[range(len(best)), best] for part in prediction.distribution())
-    if points.shape[1] == 1:
-        return None
-    return points, mass
+def _best_returns(prediction: Prediction) -> list[BestReturn | None]:
+    """Return how each row's best action's return might come out; None where only its mean is predicted."""
+    best = prediction.q_values().argmax(dim=1)
+    rows = torch.arange(len(best), device=best.device)
+    points, mass = (part[rows, best] for part in prediction.distribution())
+    atoms, count = isinstance(prediction, Categorical), points.shape[1]
+    if count == 1:
+        return [None] * len(best)
+    if not atoms and count > MOST_QUANTILES_TRACED:
+        kept = torch.linspace(0, count - 1, MOST_QUANTILES_TRACED, device=best.device).round().long()
+        points, mass = points[:, kept], torch.full_like(mass[:, kept], 1 / MOST_QUANTILES_TRACED)
+    return [
+        BestReturn(points=points_of, mass=mass_of, atoms=atoms)
+        for points_of, mass_of in zip(points.cpu().numpy(), mass.cpu().numpy(), strict=True)
+    ]
 
 
 def _slots(lanes: list[int], playing: Int64[np.ndarray, "E"]) -> list[dict[int, int]]:

@@ -22,6 +22,7 @@ from atari_dqn.sizes import (
     minibatch_bytes,
     network_bytes,
     replay_bytes,
+    trace_bytes,
 )
 from atari_dqn.spec.schema import Spec
 
@@ -102,6 +103,7 @@ def make_plan(
         ),
         Item(place=learner, name="minibatch", bytes=_minibatch_bytes(spec), key="learner.batch_size"),
         *_process_items(spec, device),
+        *_trace_items(spec, num_actions),
         *_disk_items(spec, weights),
     )
     return Plan(
@@ -189,6 +191,22 @@ def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
     )
     context = Item(place="vram", name="CUDA itself", bytes=0 if device == "cpu" else CUDA_CONTEXT_BYTES)
     return tuple(item for item in (*items, context) if item.bytes)
+
+
+def _trace_items(spec: Spec, num_actions: int) -> tuple[Item, ...]:
+    """Return what a full evaluation is traced in, all games at their cap, so that one can be shown."""
+    if not spec.system.evaluation_video:
+        return ()
+    steps = frames_to_steps(spec.evaluation.max_episode_frames, frame_skip=spec.env.frame_skip)
+    traced = trace_bytes(
+        steps=spec.evaluation.full_episodes * steps,
+        num_actions=num_actions,
+        num_atoms=spec.distribution.num_atoms or 0,
+        num_quantiles=spec.distribution.num_quantiles or spec.distribution.num_policy_fractions or 0,
+    )
+    return (
+        Item(place="ram", name="decisions of an evaluation", bytes=traced, key="system.evaluation_video"),
+    )
 
 
 def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:

@@ -23,6 +23,8 @@ LOG_BYTES_PER_STEP = 0.5
 """Rows of the tables, spread over agent steps: an episode's row of 60 bytes every few hundred steps."""
 SAVED_REPLAY_SHARE = 1 / 30
 """Of a replay's row in a checkpoint, compressed: an allowance; docs/results/codec.json has 1/70 at worst."""
+MOST_QUANTILES_TRACED = 64
+"""Of the best action's return, at each step of an evaluation that is traced: enough for a picture."""
 EMBEDDING_COSINES = 64
 """Inputs of the embedding of fractions. Dabney et al. (2018b), section 3.1."""
 
@@ -37,6 +39,12 @@ def replay_row_bytes(screen_size_pixels: int) -> int:
 def replay_bytes(*, capacity_steps: int, screen_size_pixels: int) -> int:
     """Return what the replay takes when it is full."""
     return capacity_steps * replay_row_bytes(screen_size_pixels)
+
+
+def trace_bytes(*, steps: int, num_actions: int, num_atoms: int, num_quantiles: int) -> int:
+    """Return what the decisions of so many steps take: choice, ε draw, values, masses or quantiles."""
+    distribution = 2 * num_atoms + _F32 * min(num_quantiles, MOST_QUANTILES_TRACED)
+    return steps * (2 + _F32 * num_actions + distribution)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,15 +11,23 @@ import numpy as np
 from jaxtyping import Bool, Float16, Float32, UInt8
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Returns:
-    """How the return of the best action might come out: points in order, and their masses.
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class BestReturn:
+    """How the return of the best action might come out at one step: points in order, and their masses."""
 
-    What is the same at every step has one row: the atoms of C51, the masses of quantiles.
-    """
+    points: Float32[np.ndarray, "Z"]
+    mass: Float32[np.ndarray, "Z"]
+    atoms: bool
+    """Whether it is the points that are the same at every step; if not, the masses are."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BestReturns:
+    """The same over a game; what never changes has one row: the points of atoms, the masses of quantiles."""
 
     points: Float32[np.ndarray, "#T Z"]
     mass: Float16[np.ndarray, "#T Z"]
+    atoms: bool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,7 +40,7 @@ class Trace:
     """Whether the ε draw chose at random."""
     values: Float32[np.ndarray, "T A"]
     """What the network expected of each action."""
-    returns: Returns | None = None
+    best_returns: BestReturns | None = None
     """None of a network that predicts no distribution."""
 
 
@@ -43,24 +51,27 @@ class _Decisions:
     actions: bytearray = field(default_factory=bytearray)
     explored: bytearray = field(default_factory=bytearray)
     values: bytearray = field(default_factory=bytearray)
-    points: _Rows = field(default_factory=lambda: _Rows())
-    mass: _Rows = field(default_factory=lambda: _Rows())
+    first: BestReturn | None = None
+    """The first step's."""
+    distributions: bytearray = field(default_factory=bytearray)
+    """Masses on atoms, or quantiles, step after step."""
 
+    def add(self, best_return: BestReturn) -> None:
+        """Add what changes from step to step."""
+        self.first = self.first or best_return
+        varying = best_return.mass.astype(np.float16) if best_return.atoms else best_return.points
+        self.distributions += varying.tobytes()
 
-class _Rows:
-    """A growing table; a row that equals the one before is held once."""
-
-    def __init__(self) -> None:
-        self._rows: list[bytes] = []
-
-    def add(self, row: bytes) -> None:
-        same = self._rows and self._rows[-1] == row
-        self._rows.append(self._rows[-1] if same else row)
-
-    def table(self, dtype: type[np.generic]) -> np.ndarray | None:
-        """Return all rows, or one if they are equal; None if there are none."""
-        rows = self._rows[:1] if all(row is self._rows[0] for row in self._rows) else self._rows
-        return np.frombuffer(b"".join(rows), dtype).reshape(len(rows), -1) if rows else None
+    def best_returns(self) -> BestReturns | None:
+        """Return what was added."""
+        if self.first is None:
+            return None
+        points, mass, data = self.first.points[None], self.first.mass[None], bytes(self.distributions)
+        if self.first.atoms:
+            mass = np.frombuffer(data, np.float16).reshape(-1, mass.shape[1])
+        else:
+            points = np.frombuffer(data, np.float32).reshape(-1, points.shape[1])
+        return BestReturns(points=points, mass=mass.astype(np.float16), atoms=self.first.atoms)
 
 
 class Tracer:
@@ -76,25 +87,22 @@ class Tracer:
         action: int,
         explored: bool,
         values: Float32[np.ndarray, "A"],
-        returns: tuple[Float32[np.ndarray, "Z"], Float32[np.ndarray, "Z"]] | None = None,
+        best_return: BestReturn | None = None,
     ) -> None:
-        """Add one decision to a game's trace; `returns` are the points and masses of the best action's."""
+        """Add one decision to a game's trace."""
         game = self._games.setdefault(episode, _Decisions())
         game.actions.append(action)
         game.explored.append(explored)
         game.values += values.tobytes()
-        if returns is not None:
-            points, mass = returns
-            game.points.add(points.astype(np.float32).tobytes())
-            game.mass.add(mass.astype(np.float16).tobytes())
+        if best_return is not None:
+            game.add(best_return)
 
     def trace(self, episode: int) -> Trace:
         """Return the trace of a game of the evaluation."""
         game = self._games[episode]
-        points, mass = game.points.table(np.float32), game.mass.table(np.float16)
         return Trace(
             actions=np.frombuffer(bytes(game.actions), np.uint8),
             explored=np.frombuffer(bytes(game.explored), np.bool_),
             values=np.frombuffer(bytes(game.values), np.float32).reshape(len(game.actions), -1),
-            returns=None if points is None or mass is None else Returns(points=points, mass=mass),
+            best_returns=game.best_returns(),
         )

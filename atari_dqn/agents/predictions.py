@@ -12,9 +12,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-MOST_QUANTILES_SHOWN = 64
-"""Enough for a curve, and little enough to be kept for each step of a recorded game."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction(ABC):
@@ -28,7 +25,7 @@ class Prediction(ABC):
         """Return the expected return of every action."""
 
     @abstractmethod
-    def distribution(self) -> tuple[Float[Tensor, "B A P"], Float[Tensor, "B A P"]]:
+    def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
         """Return every action's return as points and their masses, which add up to 1; for people to see."""
 
     def shape(self) -> dict[str, Float[Tensor, "B A"]]:
@@ -85,17 +82,15 @@ class Quantiles(Prediction):
         """Return the mean over quantiles."""
         return self.rating.mean(dim=2)
 
-    def distribution(self) -> tuple[Float[Tensor, "B A P"], Float[Tensor, "B A P"]]:
-        """Return the quantiles in order, each with as much mass; every second, third, … of very many."""
-        stride = -(-self.outputs.shape[2] // MOST_QUANTILES_SHOWN)
-        points = self.outputs.sort(dim=2).values[:, :, (stride - 1) // 2 :: stride]
-        return points, torch.full_like(points, 1 / points.shape[2])
+    def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
+        """Return the quantiles in order, each with as much mass."""
+        return self.outputs.sort(dim=2).values, torch.full_like(self.outputs, 1 / self.outputs.shape[2])
 
     def shape(self) -> dict[str, Float[Tensor, "B A"]]:
         """Return the spread, and which share of neighbours is in the wrong order; fractions must ascend."""
         crossed = self.outputs.diff(dim=2) < 0
         return {
-            "std_return": self.outputs.std(dim=2, correction=0),
+            "std_return": _standard_deviation(*self.distribution()),
             "crossed_share": crossed.float().mean(dim=2),
         }
 

@@ -34,6 +34,7 @@ _ROWS_TOP = 194.0
 _CHART_BOTTOM = 540.0
 _STRIP_TOP, _STRIP_BOTTOM = 572.0, 586.0
 _WINDOW_SECONDS = 20.0
+_MOST_ACTIONS_BESIDE_LARGE_CHART = 9
 _AXIS = 34.0
 """Width of the chart's numbers."""
 _NOW = 72.0
@@ -64,12 +65,17 @@ class Panel:
         self._recording, self._game = recording, game
         self._values = game.trace.values
         self._best = self._values.max(axis=1)
-        self._returns = binned(game.trace.returns, len(self._best)) if game.trace.returns else None
+        best_returns = game.trace.best_returns
+        self._returns = None if best_returns is None else binned(best_returns, len(self._best))
         if self._returns is None:
             self._range = float(np.quantile(self._best, 0.005)), float(np.quantile(self._best, 0.995))
         else:
             self._range = self._returns.low, self._returns.high
-        self._chart_top = 456.0 if self._returns is None else 406.0
+        # rows of many actions need the room that a larger chart would take
+        is_large = (
+            self._returns is not None and len(recording.action_names) <= _MOST_ACTIONS_BESIDE_LARGE_CHART
+        )
+        self._chart_top = 406.0 if is_large else 456.0
         self._rows_bottom = self._chart_top - 36.0
         self._gains: list[tuple[int, float]] = []
         self._score = 0.0
@@ -174,14 +180,13 @@ class Panel:
         """Draw the distributions up to now, and at the right the present one as bars."""
         top, bottom = self._chart_top, _CHART_BOTTOM
         left = self._chart_x(first, step)
-        canvas.picture(left, top, self._chart_right, bottom, returns.picture(first, step))
+        canvas.picture(left, top, self._chart_right, bottom, returns.picture[:, first : step + 1])
         share = returns.share[step]
         height = (bottom - top) / len(share)
         for bin_, part in enumerate(share.tolist()):
-            y = bottom - (bin_ + 1) * height
-            canvas.box(
-                self._chart_right + 8, y, self._chart_right + 8 + part * (_NOW - 8), y + height, GREEDY
-            )
+            if part > 0:
+                y, x = bottom - (bin_ + 1) * height, self._chart_right + 8
+                canvas.box(x, y, x + part * (_NOW - 8), y + height, GREEDY)
         if returns.edge_mass is not None:
             lowest, highest = returns.edge_mass[step].tolist()
             edges = f"edges {lowest:.1%}, {highest:.1%}"

@@ -20,7 +20,7 @@ from atari_dqn.files import is_file, plain, reading, write_atomically
 from atari_dqn.record.packing import digits, pack, undigits, unpack
 from atari_dqn.scores import EvaluationEpisode
 from atari_dqn.spec.schema import Env
-from atari_dqn.traces import Returns, Trace
+from atari_dqn.traces import BestReturns, Trace
 
 SCHEMA_VERSION = 1
 _SEAL = "sha256"
@@ -140,7 +140,7 @@ def _contents(recording: Recording) -> dict[str, Any]:
 
 
 def _game_table(game: RecordedGame) -> dict[str, Any]:
-    returns = game.trace.returns
+    best = game.trace.best_returns
     table = {
         "episode": game.episode,
         **asdict(game.result),
@@ -149,8 +149,8 @@ def _game_table(game: RecordedGame) -> dict[str, Any]:
         "values": pack(game.trace.values),
         "saliency": None if game.saliency is None else pack(game.saliency),
     }
-    if returns is not None:
-        table |= {"return_points": pack(returns.points), "return_mass": pack(returns.mass)}
+    if best is not None:
+        table["best_returns"] = {"points": pack(best.points), "mass": pack(best.mass), "atoms": best.atoms}
     return table
 
 
@@ -181,13 +181,14 @@ def _game(table: Mapping[str, Any]) -> RecordedGame:
             actions=undigits(table["actions"]),
             explored=undigits(table["explored"]).astype(np.bool_),
             values=unpack(table["values"]),
-            returns=_returns(table),
+            best_returns=_best_returns(table.get("best_returns")),
         ),
         saliency=None if table["saliency"] is None else unpack(table["saliency"]),
     )
 
 
-def _returns(table: Mapping[str, Any]) -> Returns | None:
-    if "return_mass" not in table:
+def _best_returns(table: Mapping[str, Any] | None) -> BestReturns | None:
+    """Return a game's distributions; an older recording has none."""
+    if table is None:
         return None
-    return Returns(points=unpack(table["return_points"]), mass=unpack(table["return_mass"]))
+    return BestReturns(points=unpack(table["points"]), mass=unpack(table["mass"]), atoms=table["atoms"])

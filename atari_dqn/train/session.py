@@ -207,17 +207,14 @@ class Session:
         """Play an evaluation and log it; one that is interrupted leaves no trace and is played again."""
         self.watch.check()
         tracer = self._videos.tracer(kind)
-
-        def tell(done: int, total: int) -> None:
-            self.sinks.handle(Progress(activity=f"{kind} evaluation", done=done, total=total))
-
-        tell(0, episodes)
         try:
             played = evaluate(
                 self.training.learner.online,
                 self.spec,
                 episodes=episodes,
-                on_progress=tell,
+                on_progress=lambda done, total: self.sinks.handle(
+                    Progress(activity=f"{kind} evaluation", done=done, total=total)
+                ),
                 stop=lambda: guard.received is not None,
                 tracer=tracer,
             )

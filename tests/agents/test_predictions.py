@@ -97,13 +97,6 @@ def test_value_of_quantiles_is_their_mean() -> None:
     assert Quantiles(outputs, torch.zeros(1, 3), outputs).q_values().tolist() == [[3.0]]
 
 
-def test_of_very_many_quantiles_every_few_are_shown() -> None:
-    outputs = torch.arange(200.0).flip(0).view(1, 1, 200)
-    shown, mass = Quantiles(outputs, torch.zeros(1, 200), outputs).distribution()
-    assert shown.flatten().tolist() == list(range(1, 200, 4))
-    torch.testing.assert_close(mass.sum(), torch.tensor(1.0))
-
-
 def test_value_is_known_as_one_point() -> None:
     points, mass = Value(torch.tensor([[[5.0], [6.0]]])).distribution()
     assert (points.tolist(), mass.tolist()) == ([[[5.0], [6.0]]], [[[1.0], [1.0]]])

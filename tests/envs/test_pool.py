@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -90,15 +91,19 @@ def test_run_that_was_suspended_goes_on(tmp_path):
         stdout=subprocess.PIPE, text=True, start_new_session=True, env=os.environ | {"PYTHONPATH": paths},
     )  # fmt: skip
     assert program.stdout is not None
-    assert program.stdout.readline() == "waiting\n"
-    time.sleep(0.5)  # it waits by now
-    os.killpg(program.pid, signal.SIGSTOP)
-    time.sleep(3.5)  # longer than a worker may be silent
-    os.kill(program.pid, signal.SIGCONT)
-    time.sleep(0.3)  # the parent finds its wait over before the worker can answer
-    os.killpg(program.pid, signal.SIGCONT)
-    assert program.communicate()[0] == "answered\n"
-    assert program.returncode == 0
+    try:
+        assert program.stdout.readline() == "waiting\n"
+        time.sleep(0.5)  # it waits by now
+        os.killpg(program.pid, signal.SIGSTOP)
+        time.sleep(3.5)  # longer than a worker may be silent
+        os.kill(program.pid, signal.SIGCONT)
+        time.sleep(0.3)  # the parent finds its wait over before the worker can answer
+        os.killpg(program.pid, signal.SIGCONT)
+        assert program.communicate(timeout=60)[0] == "answered\n"
+        assert program.returncode == 0
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
 
 
 def kill(process: multiprocessing.Process) -> None:

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +17,7 @@ from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.sizes import network_parameters, replay_bytes
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
+from atari_dqn.traces import BestReturn, Tracer
 from atari_dqn.types import GameInfo
 
 GB = 10**9
@@ -92,6 +94,45 @@ def test_checkpoints_without_the_replay_take_the_networks_alone(
 ) -> None:
     plan = make_plan(make_spec("checkpoint.replay=false"), num_actions=6, device="cpu", hardware=laptop)
     assert plan.bytes("disk") == pytest.approx(3 * 4 * 6_748_824 + 6_250_000, rel=0.02)
+
+
+def traced(tracer: Tracer, step: int, best_return: BestReturn | None) -> None:
+    values = np.zeros(6, np.float32)
+    tracer.decided(0, action=step % 6, explored=False, values=values, best_return=best_return)
+
+
+TRACED = {
+    "c51": ("toggles.distribution=c51",),
+    "qr_dqn": ("toggles.distribution=qr_dqn",),
+    "none": (),
+}
+
+
+@pytest.mark.parametrize("kind", TRACED)
+def test_decisions_of_an_evaluation_are_counted_as_they_are_held(
+    make_spec: MakeSpec, laptop: Hardware, kind: str
+) -> None:
+    spec = make_spec(
+        *TRACED[kind], "evaluation.full_episodes=1", "evaluation.light_episodes=1",
+        "evaluation.max_episode_frames=400",
+    )  # fmt: skip
+    plan = make_plan(spec, num_actions=6, device="cpu", hardware=laptop)
+    (item,) = (item for item in plan.items if item.key == "system.evaluation_video")
+    width = {"c51": 51, "qr_dqn": 64, "none": 0}[kind]
+    row = np.zeros(width, np.float32)
+    tracer = Tracer()
+    for step in range(100):
+        traced(tracer, step, BestReturn(points=row, mass=row, atoms=kind == "c51") if width else None)
+    trace = tracer.trace(0)
+    held = trace.actions.nbytes + trace.explored.nbytes + trace.values.nbytes
+    if trace.best_returns is not None:
+        held += max(trace.best_returns.points.nbytes, trace.best_returns.mass.nbytes)
+    assert item.bytes == held
+
+
+def test_without_videos_no_decisions_are_held(make_spec: MakeSpec, laptop: Hardware) -> None:
+    plan = make_plan(make_spec("system.evaluation_video=false"), num_actions=6, device="cpu", hardware=laptop)
+    assert "system.evaluation_video" not in {item.key for item in plan.items}
 
 
 def test_plan_that_fits_is_accepted(make_spec: MakeSpec, laptop: Hardware) -> None:

@@ -1,5 +1,6 @@
 """A recording keeps what return was expected of the best action, and the panel shows its distribution."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,12 +8,12 @@ import pytest
 from tiny import CPU, run
 
 from atari_dqn.frozen import load_frozen
-from atari_dqn.record.drawing import BACKGROUND, GREEDY, Canvas
+from atari_dqn.record.drawing import BACKGROUND, GREEDY, LINE, Canvas
 from atari_dqn.record.panel import Now, Panel
 from atari_dqn.record.recording import Look, Recording, load_recording, recording_bytes, save_recording
 from atari_dqn.record.returns import binned
 from atari_dqn.record_checkpoint import record_checkpoint
-from atari_dqn.traces import Returns, Tracer
+from atari_dqn.traces import BestReturn, BestReturns, Tracer
 
 SHORT = (
     "training.total_frames=260", "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",
@@ -24,7 +25,8 @@ KINDS = {
         "toggles.distribution=c51", "distribution.num_atoms=11", "distribution.v_min=-2",
         "distribution.v_max=3",
     ),
-    "qr_dqn": ("toggles.distribution=qr_dqn", "distribution.num_quantiles=8"),
+    "qr_dqn": ("toggles.distribution=qr_dqn", "distribution.num_quantiles=80"),
+    "iqn": ("toggles.distribution=iqn", "distribution.num_policy_fractions=8"),
 }  # fmt: skip
 
 
@@ -40,21 +42,34 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]
     return found
 
 
-def returns_of(recording: Recording) -> Returns:
-    returns = recording.games[0].trace.returns
+def returns_of(recording: Recording) -> BestReturns:
+    returns = recording.games[0].trace.best_returns
     assert returns is not None
     return returns
 
 
-def masses(*rows: list[float]) -> np.ndarray:
-    return np.array(rows, np.float16)
+def traced(*steps: tuple[list[float], list[float]], atoms: bool) -> BestReturns:
+    """Return what a game's trace has of points and masses that were decided by."""
+    tracer = Tracer()
+    for points, mass in steps:
+        best_return = BestReturn(
+            points=np.array(points, np.float32), mass=np.array(mass, np.float32), atoms=atoms
+        )
+        tracer.decided(0, action=0, explored=False, values=np.zeros(2, np.float32), best_return=best_return)
+    returns = tracer.trace(0).best_returns
+    assert returns is not None
+    return returns
 
 
-def points(*rows: list[float]) -> np.ndarray:
-    return np.array(rows, np.float32)
+def on_atoms(atoms: list[float], *masses: list[float]) -> BestReturns:
+    return traced(*((atoms, mass) for mass in masses), atoms=True)
 
 
-@pytest.mark.parametrize("kind", ["c51", "qr_dqn"])
+def of_quantiles(*quantiles: list[float]) -> BestReturns:
+    return traced(*((row, [1 / len(row)] * len(row)) for row in quantiles), atoms=False)
+
+
+@pytest.mark.parametrize("kind", ["c51", "qr_dqn", "iqn"])
 def test_mean_of_what_is_recorded_is_the_best_actions_value(recordings: dict, kind: str) -> None:
     returns = returns_of(recordings[kind])
     mean = (returns.points * returns.mass.astype(np.float32)).sum(axis=1)
@@ -63,11 +78,11 @@ def test_mean_of_what_is_recorded_is_the_best_actions_value(recordings: dict, ki
 
 
 def test_network_that_predicts_values_alone_has_no_returns_in_its_recording(recordings: dict) -> None:
-    assert recordings["none"].games[0].trace.returns is None
-    assert b"return_mass" not in recording_bytes(recordings["none"])
+    assert recordings["none"].games[0].trace.best_returns is None
+    assert b"best_returns" not in recording_bytes(recordings["none"])
 
 
-@pytest.mark.parametrize("kind", ["c51", "qr_dqn"])
+@pytest.mark.parametrize("kind", ["c51", "qr_dqn", "iqn"])
 def test_returns_survive_their_file(recordings: dict, kind: str, tmp_path: Path) -> None:
     save_recording(recordings[kind], tmp_path / "a.json")
     found = load_recording(tmp_path / "a.json")
@@ -75,59 +90,61 @@ def test_returns_survive_their_file(recordings: dict, kind: str, tmp_path: Path)
     np.testing.assert_array_equal(returns_of(found).mass, returns_of(recordings[kind]).mass)
 
 
-def test_what_never_changes_is_kept_once(recordings: dict) -> None:
-    steps = len(recordings["c51"].games[0].trace.actions)
-    assert returns_of(recordings["c51"]).points.shape == (1, 11)
-    assert returns_of(recordings["c51"]).mass.shape == (steps, 11)
-    assert returns_of(recordings["qr_dqn"]).points.shape == (steps, 8)
-    assert returns_of(recordings["qr_dqn"]).mass.shape == (1, 8)
+def test_what_never_changes_is_kept_once_and_very_many_quantiles_are_thinned(recordings: dict) -> None:
+    shapes = {
+        kind: (returns_of(recordings[kind]).points.shape, returns_of(recordings[kind]).mass.shape)
+        for kind in ("c51", "qr_dqn", "iqn")
+    }
+    steps = {kind: len(recordings[kind].games[0].trace.actions) for kind in shapes}
+    assert shapes == {
+        "c51": ((1, 11), (steps["c51"], 11)),
+        "qr_dqn": ((steps["qr_dqn"], 64), (1, 64)),
+        "iqn": ((steps["iqn"], 8), (1, 8)),
+    }
 
 
-def test_row_that_comes_back_after_another_is_not_lost() -> None:
-    tracer = Tracer()
-    rows = [np.array(row, np.float32) for row in ([1.0, 2.0], [1.0, 3.0], [1.0, 2.0])]
-    for row in rows:
-        tracer.decided(
-            0, action=0, explored=False, values=row, returns=(row, np.array([0.5, 0.5], np.float32))
-        )
-    returns = tracer.trace(0).returns
-    assert returns is not None
-    np.testing.assert_array_equal(returns.points, np.stack(rows))
+def test_quantiles_that_never_change_are_no_atoms() -> None:
+    found = binned(of_quantiles([0.0, 1.0, 5.0], [0.0, 1.0, 5.0]), steps=2)
+    assert found.edge_mass is None
+    assert found.share.shape == (2, 3)
 
 
 def test_axis_covers_the_atoms_that_have_mass() -> None:
-    atoms = points([-2.0, -1.0, 0.0, 1.0, 2.0])
-    found = binned(Returns(points=atoms, mass=masses([0, 0, 0.5, 0.5, 0], [0, 0, 1, 0, 0])), steps=2)
+    returns = on_atoms([-2.0, -1.0, 0.0, 1.0, 2.0], [0, 0, 0.5, 0.5, 0], [0, 0, 1, 0, 0])
+    found = binned(returns, steps=2)
     assert (found.low, found.high) == (-0.5, 1.5)
     np.testing.assert_array_equal(found.share, [[1.0, 1.0], [1.0, 0.0]])
 
 
+@pytest.mark.parametrize(("mass", "low", "high"), [([1, 0], -1.5, 0.5), ([0, 1], 0.5, 2.5)])
+def test_all_mass_on_one_of_two_atoms_can_be_shown(mass: list[float], low: float, high: float) -> None:
+    found = binned(on_atoms([-0.5, 1.5], mass), steps=1)
+    assert (found.low, found.high) == (low, high)
+
+
 def test_edge_mass_is_that_of_the_lowest_and_the_highest_atom() -> None:
-    found = binned(Returns(points=points([0.0, 1.0, 2.0]), mass=masses([0.125, 0.375, 0.5])), steps=1)
+    found = binned(on_atoms([0.0, 1.0, 2.0], [0.125, 0.375, 0.5]), steps=1)
     assert found.edge_mass is not None
     assert found.edge_mass.tolist() == [[0.125, 0.5]]
 
 
 def test_quantiles_are_counted_in_bins_of_one_width() -> None:
-    # three of four quantiles in the lower half of the range, one above
-    quantiles = points([0.0, 0.1, 0.2, 4.0])
-    found = binned(Returns(points=np.repeat(quantiles, 3, axis=0), mass=masses([0.25] * 4)), steps=3)
+    # three of four quantiles in the lowest quarter of the range, one in the highest
+    found = binned(of_quantiles(*[[0.0, 0.1, 0.2, 4.0]] * 3), steps=3)
     np.testing.assert_allclose(found.share[0], [1.0, 0.0, 0.0, 1 / 3])
-    assert found.edge_mass is None
 
 
 def test_quantiles_that_are_all_equal_can_be_shown() -> None:
-    found = binned(Returns(points=points([1.0, 1.0], [1.0, 1.0]), mass=masses([0.5, 0.5])), steps=2)
+    found = binned(of_quantiles([1.0, 1.0], [1.0, 1.0]), steps=2)
     assert found.low < found.high
     assert np.isfinite(found.share).all()
 
 
 def test_picture_has_a_column_for_each_step_and_high_returns_above() -> None:
-    mass = masses([1, 0, 0], [0, 1, 0], [0, 0, 1])
-    picture = binned(Returns(points=points([0.0, 1.0, 2.0]), mass=mass), steps=3).picture(1, 2)
+    picture = binned(on_atoms([0.0, 1.0, 2.0], [1, 0, 0], [0, 1, 0], [0, 0, 1]), steps=3).picture
     brightness = picture.astype(int).sum(axis=2)
-    np.testing.assert_array_equal(brightness.argmax(axis=0), [1, 0])
-    assert picture[2, 0].tolist() == list(BACKGROUND)
+    np.testing.assert_array_equal(brightness.argmax(axis=0), [2, 1, 0])
+    assert picture[0, 0].tolist() == list(BACKGROUND)
 
 
 def test_panel_shows_the_present_distribution_as_bars(recordings: dict) -> None:
@@ -136,8 +153,29 @@ def test_panel_shows_the_present_distribution_as_bars(recordings: dict) -> None:
         recording = recordings[kind]
         panel = Panel(recording, recording.games[0], place=1, size=(630, 416))
         panels[kind] = panel.picture(Now(step=2, score=0.0, lives=0, frame=12)).copy()
+    # where the bars are, right of the chart
     bars = {kind: (panel[410:535, 340:380] == GREEDY).all(axis=2).mean() for kind, panel in panels.items()}
     assert bars["c51"] > 0.2 > bars["none"]
+
+
+def test_recording_of_an_older_version_is_shown_as_it_was(recordings: dict, tmp_path: Path) -> None:
+    recording = recordings["c51"]
+    game = recording.games[0]
+    older = replace(recording, games=(replace(game, trace=replace(game.trace, best_returns=None)),))
+    save_recording(older, tmp_path / "older.json")
+    found = load_recording(tmp_path / "older.json")
+    assert found.games[0].trace.best_returns is None
+    assert recording_bytes(found) == recording_bytes(older)
+
+
+@pytest.mark.parametrize(("num_actions", "top"), [(9, 406.0), (18, 456.0)])
+def test_chart_is_larger_where_the_actions_leave_room(recordings: dict, num_actions: int, top: float) -> None:
+    recording = recordings["c51"]
+    names = tuple(f"action{number}" for number in range(num_actions))
+    wide = replace(recording, action_names=names)
+    panel = Panel(wide, wide.games[0], place=1, size=(630, 416))
+    picture = panel.picture(Now(step=-1, score=0.0, lives=0, frame=1))
+    assert picture[round(top) - 24, 100].tolist() == list(LINE)
 
 
 def test_picture_is_stretched_to_its_rectangle() -> None:
