@@ -168,7 +168,8 @@ class Panel:
             if at <= step - self._window:
                 break
             x = self._chart_x(at, step)
-            canvas.line([(x, top), (x, _CHART_BOTTOM)], GAIN if gain > 0 else LOSS)
+            # two wide: a video halves the resolution of colours
+            canvas.line([(x, top), (x, _CHART_BOTTOM)], GAIN if gain > 0 else LOSS, 2.0)
         shown = range(first, step + 1)
         points = [(self._chart_x(at, step), self._chart_y(float(self._best[at]))) for at in shown]
         canvas.line(points * (2 if len(points) == 1 else 1), GREEDY, 1.6)
