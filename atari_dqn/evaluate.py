@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32, Int64, UInt8
+from jaxtyping import Bool, Float, Float32, Int64, UInt8
+from torch import Tensor
 
 from atari_dqn.agents.networks import QNetwork
-from atari_dqn.agents.predictions import Categorical, Prediction
+from atari_dqn.agents.predictions import Categorical, Prediction, Value
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.envs.stacking import FrameStacker
@@ -144,8 +145,11 @@ class _Evaluation:
             frames = np.zeros((FORWARD_BATCH, *stacks.shape[1:]), dtype=np.uint8)
             frames[slots] = stacks[lanes]
             prediction = self.network.predict(torch.from_numpy(frames).to(self.device))
-            values = prediction.q_values().cpu().numpy()
-            best_returns = [None] * len(values) if self.tracer is None else _best_returns(prediction)
+            q_values = prediction.q_values()
+            values = q_values.cpu().numpy()
+            best_returns = (
+                [None] * len(values) if self.tracer is None else _best_returns(prediction, q_values)
+            )
             for slot, lane in batch.items():
                 expected[lane] = _Expected(values[slot], best_returns[slot])
         return expected
@@ -194,14 +198,14 @@ class _Evaluation:
         return numpy_stream(self.spec.seed, STREAM, "episode", int(episode), "actions")
 
 
-def _best_returns(prediction: Prediction) -> list[BestReturn | None]:
+def _best_returns(prediction: Prediction, q_values: Float[Tensor, "E A"]) -> list[BestReturn | None]:
     """Return how each row's best action's return might come out; None where only its mean is predicted."""
-    best = prediction.q_values().argmax(dim=1)
+    if isinstance(prediction, Value):
+        return [None] * len(q_values)
+    best = q_values.argmax(dim=1)
     rows = torch.arange(len(best), device=best.device)
     points, mass = (part[rows, best] for part in prediction.distribution())
     atoms, count = isinstance(prediction, Categorical), points.shape[1]
-    if count == 1:
-        return [None] * len(best)
     if not atoms and count > MOST_QUANTILES_TRACED:
         kept = torch.linspace(0, count - 1, MOST_QUANTILES_TRACED, device=best.device).round().long()
         points, mass = points[:, kept], torch.full_like(mass[:, kept], 1 / MOST_QUANTILES_TRACED)
