@@ -123,6 +123,7 @@ def build_learner(spec: Spec, info: GameInfo, device: torch.device) -> Learner:
         target_period_updates=spec.learner.target_period_updates,
         generator=device_stream(spec, "learner", device),
         augment=_augment(spec),
+        compiled=spec.learner.compile,
     )
 
 

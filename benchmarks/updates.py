@@ -47,6 +47,14 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "rainbow": RAINBOW,
     "impala": ("network.kind=impala",),
     "der": (*RAINBOW, "network.kind=data_efficient"),
+    **{
+        f"{name}, compiled": (*overrides, "learner.compile=true")
+        for name, overrides in {
+            "dqn": (),
+            "rainbow": RAINBOW,
+            "der": (*RAINBOW, "network.kind=data_efficient"),
+        }.items()
+    },
     "dqn, rmsprop": ("optimizer.kind=deepmind_rmsprop", "learner.reduction=sum"),
 }
 """By name, over Track A with Adam, which all but the last have."""

@@ -28,8 +28,8 @@ def _formats() -> frozenset[torch.dtype]:
 
 
 def quick(x: Tensor) -> bool:
-    """Return whether oneDNN computes on `x` here."""
-    return x.device.type == "cpu" and x.dtype in _formats()
+    """Return whether oneDNN's own operators compute on `x` here; what is compiled has PyTorch's."""
+    return not torch.compiler.is_compiling() and x.device.type == "cpu" and x.dtype in _formats()
 
 
 class Rounded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,8 +14,10 @@ from torch.optim import Optimizer
 
 from atari_dqn import learning
 from atari_dqn.agents.augmentation import Augment, unchanged
+from atari_dqn.agents.compiled import Compiled
+from atari_dqn.agents.draws import Rng
 from atari_dqn.agents.losses import Judged, Loss
-from atari_dqn.agents.networks import QNetwork
+from atari_dqn.agents.networks import QNetwork, channels_last
 from atari_dqn.agents.optimizers import load_optimizer, moved_by, step_if_on
 from atari_dqn.agents.targets import TargetRule
 from atari_dqn.minibatch import Minibatch
@@ -63,6 +65,7 @@ class Learner:
         target_period_updates: int,
         generator: torch.Generator,
         augment: Augment = unchanged,
+        compiled: bool = False,
     ) -> None:
         self.online, self.target, self.optimizer = online, target, optimizer
         self._target_rule, self._loss, self._reduce = target_rule, loss, REDUCTIONS[reduction]
@@ -72,6 +75,7 @@ class Learner:
         self._generator, self._augment = generator, augment
         device = next(online.parameters()).device
         self._accumulate = accumulate
+        self._judge = Compiled(self._judged) if compiled else self._judged
         self._step_if = step_if_on(device, optimizer)
         self._part_share = torch.tensor(1.0 if reduction == "sum" else 1.0 / accumulate, device=device)
         self._nonfinite_gradients = torch.zeros((), device=device)
@@ -91,6 +95,7 @@ class Learner:
     def learn(self, batch: Minibatch) -> Update:
         """Take one gradient step: work of the device, which no number of the host's changes."""
         batch = self._augment(batch, self._generator)
+        batch = replace(batch, s_tm1=channels_last(batch.s_tm1), s_t=channels_last(batch.s_t))
         columns = zip(*map(self._add_gradients, batch.split(self._accumulate)), strict=True)
         q_tm1, td_error, error, losses = (torch.cat(column) for column in columns)
         grad_norm = self._clip_gradients()
@@ -130,15 +135,28 @@ class Learner:
         self, part: Minibatch
     ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B"], Float[Tensor, "B"], Float[Tensor, "B"]]:
         """Add a part's gradients to those there are; return action values, TD errors, errors and losses."""
+        total, q_tm1, td_error, error, losses = self._judge(self._generator, part)
+        total.backward(self._part_share)
+        return q_tm1, td_error, error, losses
+
+    def _judged(
+        self, rng: Rng, part: Minibatch
+    ) -> tuple[
+        Float[Tensor, ""], Float[Tensor, "B A"], Float[Tensor, "B"], Float[Tensor, "B"], Float[Tensor, "B"]
+    ]:
+        """Return a part's loss, and without gradients its action values, TD errors, errors and losses.
+
+        A function of the networks' weights, the part and random numbers: this is what may be compiled.
+        """
         with torch.no_grad():
-            backup = self._target_rule(part, self.online, self.target, self._generator)
-        predicted = self.online.predict(part.s_tm1, self._generator, use="loss")
+            backup = self._target_rule(part, self.online, self.target, rng)
+        predicted = self.online.predict(part.s_tm1, rng, use="loss")
         judged: Judged = self._loss(predicted, part.a_tm1, backup)
         losses = judged.loss * part.weight
-        self._reduce(losses).backward(self._part_share)  # type: ignore[no-untyped-call]
         with torch.no_grad():
             q_tm1 = predicted.q_values()
-        return q_tm1.detach(), judged.td_error.detach(), judged.error.detach(), losses.detach()
+        found = (q_tm1.detach(), judged.td_error.detach(), judged.error.detach(), losses.detach())
+        return self._reduce(losses), *found
 
     def _step(self, grad_norm: Float[Tensor, ""]) -> None:
         """Move the weights by their gradients if those are finite."""

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from atari_dqn.agents.draws import Rng, uniform
 from atari_dqn.agents.heads import Head
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
 from atari_dqn.agents.linear import OneDnnLinear
@@ -37,8 +38,8 @@ class QNetwork(nn.Module):
     The torso runs in `precision`; the head always in fp32, because gaps between actions are often under one
     percent, less than bf16 resolves. Convolutions run fastest channels-last.
 
-    What is random in a network draws from the generator that a call is given. A call without one has the
-    noisy layers' means and evenly spread fractions, as evaluations do.
+    What is random in a network draws from the rng that a call is given. A call without any has the noisy
+    layers' means and evenly spread fractions, as evaluations do.
     """
 
     def __init__(self, torso: Torso, head: Head, *, precision: str, output: Output | None = None) -> None:
@@ -54,29 +55,29 @@ class QNetwork(nn.Module):
         """What comes before the head."""
         return (self.torso,)
 
-    def forward(self, frames: Frames, generator: torch.Generator | None = None) -> Float[Tensor, "B A"]:
+    def forward(self, frames: Frames, rng: Rng | None = None) -> Float[Tensor, "B A"]:
         """Return the action values of stacked frames; each of them has a noise of its own."""
-        return self.predict(frames, generator, noise_rows=len(frames)).q_values()
+        return self.predict(frames, rng, noise_rows=len(frames)).q_values()
 
     def predict(
         self,
         frames: Frames,
-        generator: torch.Generator | None = None,
+        rng: Rng | None = None,
         *,
         use: Use = "policy",
         noise_rows: int = 1,
     ) -> Prediction:
         """Return what is predicted of every action; each of `noise_rows` equal parts has its own noise."""
-        with noise(self._noisy, generator, noise_rows):
-            return self._predict(frames, generator, use)
+        with noise(self._noisy, rng, noise_rows):
+            return self._predict(frames, rng, use)
 
     def features(self, frames: Frames) -> Float[Tensor, "B D"]:
         """Return what the torso makes of stacked frames: its hidden units, after their ReLU."""
         features: Tensor = self.torso(self._pixels(frames))
         return features.float()
 
-    def _predict(self, frames: Frames, generator: torch.Generator | None, use: Use) -> Prediction:
-        del generator, use
+    def _predict(self, frames: Frames, rng: Rng | None, use: Use) -> Prediction:
+        del rng, use
         prediction: Prediction = self.output(self.head(self.features(frames)))
         return prediction
 
@@ -89,7 +90,7 @@ def channels_last(frames: Frames) -> Frames:
 
     In RAM OpenCV interleaves, ten times as fast as a copy by PyTorch.
     """
-    if frames.device.type != "cpu":
+    if frames.device.type != "cpu" or frames.is_contiguous(memory_format=torch.channels_last):
         return frames.contiguous(memory_format=torch.channels_last)
     batch, stack, height, width = frames.shape
     pixels = torch.empty(batch, height, width, stack, dtype=frames.dtype)
@@ -141,10 +142,10 @@ class ImplicitQuantileNetwork(QNetwork):
         """Return the hidden units at each of the fractions that choose an action."""
         return self._features(frames, self._fractions(len(frames), self.counts.policy, None))
 
-    def _predict(self, frames: Frames, generator: torch.Generator | None, use: Use) -> Quantiles:
+    def _predict(self, frames: Frames, rng: Rng | None, use: Use) -> Quantiles:
         predicting, choosing = self.counts.of(use)
         fractions = torch.cat(
-            [self._fractions(len(frames), count, generator) for count in (predicting, choosing) if count],
+            [self._fractions(len(frames), count, rng) for count in (predicting, choosing) if count],
             dim=1,
         )
         quantiles = self.head(self._features(frames, fractions)).view(*fractions.shape, -1).transpose(1, 2)
@@ -159,11 +160,11 @@ class ImplicitQuantileNetwork(QNetwork):
         embedded = F.relu(self.embedding(waves)).view(*fractions.shape, -1)
         return self.torso.think((seen[:, None] * embedded).flatten(0, 1)).float()
 
-    def _fractions(self, batch: int, count: int, generator: torch.Generator | None) -> Float[Tensor, "B N"]:
+    def _fractions(self, batch: int, count: int, rng: Rng | None) -> Float[Tensor, "B N"]:
         device = self.frequencies.device
-        if generator is None:
+        if rng is None:
             return midpoints(count).to(device).expand(batch, count)
-        return torch.rand(batch, count, generator=generator, device=device)
+        return uniform(rng, batch, count)
 
 
 @torch.inference_mode()

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from atari_dqn.agents.arithmetic import Rounded
+from atari_dqn.agents.draws import Rng, normal
 from atari_dqn.agents.linear import OneDnnLinear, linear
 
 
@@ -43,11 +44,9 @@ class NoisyLinear(OneDnnLinear):
         deviation = deviation.view(rows, -1, self.out_features)
         return mean + (deviation * noise_out[:, None]).flatten(0, 1)
 
-    def draw(self, generator: torch.Generator, rows: int) -> None:
+    def draw(self, rng: Rng, rows: int) -> None:
         """Draw noise: for the whole batch with one row, else for each of `rows` equal parts of it."""
-        drawn = torch.randn(
-            rows, self.in_features + self.out_features, generator=generator, device=generator.device
-        )
+        drawn = normal(rng, rows, self.in_features + self.out_features)
         scaled = drawn.sign() * drawn.abs().sqrt()
         self.noise = (scaled[:, : self.in_features], scaled[:, self.in_features :])
 
@@ -61,12 +60,12 @@ class NoisyLinear(OneDnnLinear):
 
 
 @contextmanager
-def noise(layers: Iterable[NoisyLinear], generator: torch.Generator | None, rows: int) -> Iterator[None]:
-    """Give each layer fresh noise while the context lasts; none without a generator."""
-    drawn = list(layers) if generator is not None else []
+def noise(layers: Iterable[NoisyLinear], rng: Rng | None, rows: int) -> Iterator[None]:
+    """Give each layer fresh noise while the context lasts; none without rng."""
+    drawn = list(layers) if rng is not None else []
     for layer in drawn:
-        assert generator is not None
-        layer.draw(generator, rows)
+        assert rng is not None
+        layer.draw(rng, rows)
     try:
         yield
     finally:

@@ -9,7 +9,9 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from atari_dqn.agents.networks import QNetwork
+from atari_dqn.agents.compiled import Compiled
+from atari_dqn.agents.draws import Rng
+from atari_dqn.agents.networks import QNetwork, channels_last
 from atari_dqn.rng import generator_state, set_generator_state
 from atari_dqn.types import StateDict
 
@@ -19,13 +21,13 @@ Greedy = Callable[[], Int64[np.ndarray, "E"]]
 
 @torch.inference_mode()
 def greedy_actions(
-    network: QNetwork, stacks: UInt8[Tensor, "E S H W"], generator: torch.Generator | None = None
+    network: QNetwork, stacks: UInt8[Tensor, "E S H W"], rng: Rng | None = None
 ) -> Int64[Tensor, "E"]:
     """Return the action each lane's network values most; the first of several that are equal.
 
-    With a generator under noise, where the network has any.
+    With random numbers under noise, where the network has any.
     """
-    actions: Tensor = network(stacks, generator).argmax(dim=1)
+    actions: Tensor = network(stacks, rng).argmax(dim=1)
     return actions
 
 
@@ -44,10 +46,12 @@ class EpsilonGreedy:
         num_actions: int,
         stream: np.random.Generator,
         generator: torch.Generator,
+        compiled: bool = False,
     ) -> None:
         self.network, self.lanes, self.num_actions, self.stream = network, lanes, num_actions, stream
         self.generator = generator
         """The stream of the network's own noise, on its device."""
+        self._rate = Compiled(self._rated) if compiled else self._rated
         self.greedy_counts = np.zeros(num_actions, dtype=np.int64)
         """How often each action was the greedy one so far, where the network was asked."""
 
@@ -60,6 +64,14 @@ class EpsilonGreedy:
         greedy = ask()
         np.add.at(self.greedy_counts, greedy, 1)
         return np.where(explores, random_actions, greedy)
+
+    def greedy(self, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
+        """Return the action each lane's network values most, under fresh noise where it has any."""
+        actions: Tensor = self._rate(self.generator, channels_last(stacks))
+        return actions
+
+    def _rated(self, rng: Rng, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
+        return greedy_actions(self.network, stacks, rng)
 
     def state_dict(self) -> StateDict:
         """Return both streams' states and the counts of greedy actions."""

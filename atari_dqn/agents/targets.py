@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from atari_dqn import learning
+from atari_dqn.agents.draws import Rng
 from atari_dqn.agents.networks import QNetwork
 from atari_dqn.minibatch import Minibatch
 
@@ -27,27 +27,23 @@ class Backup:
 class TargetRule(Protocol):
     """How what comes next is rated by the networks."""
 
-    def __call__(
-        self, batch: Minibatch, online: QNetwork, target: QNetwork, generator: torch.Generator
-    ) -> Backup:
+    def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Backup:
         """Return what each transition's prediction is moved toward."""
         ...
 
 
-def dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork, generator: torch.Generator) -> Backup:
+def dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Backup:
     """Let the target network choose and rate. Mnih et al. (2015)."""
     del online
-    next_t = target.predict(batch.s_t, generator, use="target")
+    next_t = target.predict(batch.s_t, rng, use="target")
     z_t = learning.selected(next_t.outputs, next_t.q_values())
     return Backup(r_t=batch.r_t, discount_t=batch.discount_t, z_t=z_t)
 
 
-def double_dqn_target(
-    batch: Minibatch, online: QNetwork, target: QNetwork, generator: torch.Generator
-) -> Backup:
+def double_dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Backup:
     """Let the online network choose, the target network rate. van Hasselt et al. (2016)."""
-    next_t = target.predict(batch.s_t, generator, use="rating")
-    z_t = learning.selected(next_t.outputs, online.predict(batch.s_t, generator).q_values())
+    next_t = target.predict(batch.s_t, rng, use="rating")
+    z_t = learning.selected(next_t.outputs, online.predict(batch.s_t, rng).q_values())
     return Backup(r_t=batch.r_t, discount_t=batch.discount_t, z_t=z_t)
 
 
@@ -63,13 +59,11 @@ class MunchausenTarget:
     temperature: float
     lowest: float
 
-    def __call__(
-        self, batch: Minibatch, online: QNetwork, target: QNetwork, generator: torch.Generator
-    ) -> Backup:
+    def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Backup:
         """Return the soft backup."""
         del online
-        q_tm1 = target.predict(batch.s_tm1, generator).q_values()
-        next_t = target.predict(batch.s_t, generator, use="target")
+        q_tm1 = target.predict(batch.s_tm1, rng).q_values()
+        next_t = target.predict(batch.s_t, rng, use="target")
         bonus = learning.munchausen_bonus(
             learning.scaled_log_policy(q_tm1, self.temperature),
             batch.a_tm1,

@@ -12,6 +12,7 @@ ADDED: dict[str, Scalar] = {
     "network.hidden_units": 512,
     "learner.accumulate": 1,
     "learner.deterministic": True,
+    "learner.compile": False,
     "checkpoint.keep_best": 1,
     "checkpoint.replay": True,
     "checkpoint.on_full_disk": "stop",

@@ -16,7 +16,9 @@ from atari_dqn.spec.parse import Entry, override_entry, read_toml, table_entries
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.tracks import layered, load_parts, load_track
 
-_FREE_KEYS = frozenset({"track", "game", "seed"})
+_KEYS_OF_EVERY_RUN = frozenset({"track", "game", "seed"})
+_FREE_KEYS = _KEYS_OF_EVERY_RUN | {"learner.compile"}
+"""What marks no run: compiling rounds otherwise as another number of threads does, which no paper gives."""
 _FREE_SECTIONS = frozenset({"toggles", "gates", "system"})
 
 
@@ -88,7 +90,7 @@ def _resolve(path: Path, checked: Checked, values: Values) -> ResolvedSpec:
 
 def _faults_together(path: Path, checked: Checked, values: Values) -> Iterator[Fault]:
     # Without a track nothing fills in the rest: to name every other key as missing would bury the one cause.
-    absent = () if "track" in values else [key for key in KEYS if key not in _FREE_KEYS]
+    absent = () if "track" in values else [key for key in KEYS if key not in _KEYS_OF_EVERY_RUN]
     yield from key_faults(checked, values, where=str(path), absent=absent)
     for key, problem in contradictions(values):
         yield Fault(checked.where.get(key, str(path)), key, problem)

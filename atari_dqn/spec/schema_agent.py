@@ -79,6 +79,9 @@ class Learner:
     """Arithmetic of the torso; the head and the loss are always fp32."""
     deterministic: bool
     """On a GPU, kernels that round the same each time: without them no run repeats, or resumes exactly."""
+    compile: bool
+    """Acting and learning are compiled when a run starts or goes on, in a minute, into few large kernels: the
+    same to rounding, and quicker for small networks. Takes a C++ compiler."""
     shift_pixels: Annotated[int | None, AtLeast(0), When("toggles.random_shifts", True)]
     """Random shifts are at most this far, each way; edges are repeated. 4 in Kostrikov et al. (2020)."""
     intensity_scale: Annotated[float | None, Within(0.0, 0.5), When("toggles.random_shifts", True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from atari_dqn.agents.compiled import check_compiler
 from atari_dqn.agents.policy import EpsilonGreedy
 from atari_dqn.allocator import keep_freed_memory
 from atari_dqn.assembly import build_learner, build_replay, device_stream
@@ -28,6 +29,8 @@ from atari_dqn.types import Lanes
 def assemble(spec: Spec, device: torch.device) -> Training:
     """Make a training of a spec. Close it, or its worker processes live on."""
     check_precision(spec.learner.precision, device)
+    if spec.learner.compile:
+        check_compiler()
     make_current(device)
     set_kernels(device, deterministic=spec.learner.deterministic)
     keep_freed_memory()
@@ -72,6 +75,7 @@ def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
             num_actions=lanes.info.num_actions,
             stream=numpy_stream(spec.seed, "policy"),
             generator=device_stream(spec, "noise", device),
+            compiled=spec.learner.compile,
         ),
         learner=learner,
         journal=journal,

@@ -26,6 +26,8 @@ def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
         yield "its replay is not saved (checkpoint.replay = false), and fills anew before learning goes on"
     if device.type == "cuda" and not spec.learner.deterministic:
         yield "its kernels are chosen for speed, and round as they please (learner.deterministic = false)"
+    if device.type == "cuda" and spec.learner.compile:
+        yield "its kernels are compiled anew, and may be chosen by their speed (learner.compile = true)"
     if spec.env.kind == "atari" and (problem := why_inexact_game(spec.game)):
         yield problem
 

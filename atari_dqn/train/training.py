@@ -11,7 +11,7 @@ from torch import Tensor
 
 from atari_dqn.agents.learner import Learner, Update
 from atari_dqn.agents.networks import dead_unit_share
-from atari_dqn.agents.policy import EpsilonGreedy, greedy_actions
+from atari_dqn.agents.policy import EpsilonGreedy
 from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.buffer import ReplayBuffer
@@ -176,7 +176,7 @@ class Training:
 
     def _act(self) -> None:
         stacks = self.replay.newest_stacks().to(self.device)
-        self._actions.copy_(greedy_actions(self.policy.network, stacks, self.policy.generator))
+        self._actions.copy_(self.policy.greedy(stacks))
 
     def _run_updates(self, count: int) -> None:
         self._updating.run(count)

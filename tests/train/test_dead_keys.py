@@ -78,6 +78,13 @@ def kernels_on_a_gpu(*overrides: str) -> tuple[bool, bool]:
 
 
 @cache
+def kinds_of_work(*overrides: str) -> tuple[type, type]:
+    """How acting and learning are called."""
+    with begun(tiny_spec(*overrides)) as training:
+        return type(training.policy._rate), type(training.learner._judge)
+
+
+@cache
 def files(*overrides: str) -> dict[str, object]:
     """What a whole run leaves behind, without times."""
     with TemporaryDirectory() as folder:
@@ -214,6 +221,7 @@ CHANGES = {
     "learner.max_grad_norm": to("learner.max_grad_norm=0.001"),
     "learner.precision": to("learner.precision=bf16"),
     "learner.deterministic": to("learner.deterministic=false", shows_in=kernels_on_a_gpu),
+    "learner.compile": to("learner.compile=true", shows_in=kinds_of_work),
     "learner.shift_pixels": to("learner.shift_pixels=1", "toggles.random_shifts=true"),
     "learner.intensity_scale": to("learner.intensity_scale=0.2", "toggles.random_shifts=true"),
     "learner.munchausen_scale": to("learner.munchausen_scale=0.5", *MUNCHAUSEN),
