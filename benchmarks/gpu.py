@@ -57,6 +57,8 @@ UPDATES = {
     "uniform, bf16, not deterministic": (TRACK_A, QUICKEST),
 }
 """Updates of batch 32."""
+COMPILED = {"uniform, fp32": (TRACK_A, ()), "Track B, bf16": (TRACK_B, (BF16,))}
+"""Updates that are measured compiled too."""
 TARGETS = {
     "A, 64 lanes, bf16": 100_000,
     "A, 1 lane, fp32": 10_000,
@@ -104,6 +106,21 @@ def updates(device: torch.device, workers: int, seconds: float, share: Share) ->
             training.use_graphs(False)
             found[name]["without_graphs_us"] = microseconds(training, device, 16, seconds)
             found[name]["kernels"] = kernels(training)
+        share(found)
+
+
+def compiled(device: torch.device, workers: int, seconds: float, share: Share) -> None:
+    """Microseconds of an update whose kernels PyTorch has made, captured in graphs as the others are."""
+    found: dict[str, Any] = {}
+    for name, (path, overrides) in COMPILED.items():
+        began = time.perf_counter()
+        with learning(path, device, workers, *overrides, "learner.compile=true") as training:
+            found[name] = {
+                "ready_seconds": time.perf_counter() - began,
+                "together_us": microseconds(training, device, 16, seconds),
+                "alone_us": microseconds(training, device, 1, seconds),
+                "kernels": kernels(training),
+            }
         share(found)
 
 
@@ -207,7 +224,7 @@ def kernels(training: Training) -> int:
     return len(profile.events())
 
 
-STAGES = {"frames": frames, "updates": updates, "losses": losses, "pong": pong}
+STAGES = {"frames": frames, "updates": updates, "losses": losses, "pong": pong, "compiled": compiled}
 
 
 def report(folder: Path) -> dict[str, Any]:

@@ -30,6 +30,7 @@ RAINBOW = (
     "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "toggles.n_step=3",
     "toggles.noisy=true", "toggles.distribution=c51",
 )  # fmt: skip
+COMPILE = "learner.compile=true"
 FRACTIONS = ("distribution.num_fractions=8", "distribution.num_target_fractions=8")
 IQN = ("toggles.distribution=iqn", *FRACTIONS)
 AGENTS: dict[str, tuple[str, ...]] = {
@@ -47,14 +48,9 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "rainbow": RAINBOW,
     "impala": ("network.kind=impala",),
     "der": (*RAINBOW, "network.kind=data_efficient"),
-    **{
-        f"{name}, compiled": (*overrides, "learner.compile=true")
-        for name, overrides in {
-            "dqn": (),
-            "rainbow": RAINBOW,
-            "der": (*RAINBOW, "network.kind=data_efficient"),
-        }.items()
-    },
+    "dqn, compiled": (COMPILE,),
+    "rainbow, compiled": (*RAINBOW, COMPILE),
+    "der, compiled": (*RAINBOW, "network.kind=data_efficient", COMPILE),
     "dqn, rmsprop": ("optimizer.kind=deepmind_rmsprop", "learner.reduction=sum"),
 }
 """By name, over Track A with Adam, which all but the last have."""
