@@ -37,6 +37,8 @@ class Update:
     """How wrong each transition's prediction was, for the replay; 0 where that is no finite number."""
 
 
+_CLIP_EPSILON = 1e-6
+"""What PyTorch adds to the norm that it divides by."""
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": torch.mean}
 
 
@@ -77,6 +79,7 @@ class Learner:
         self._accumulate = accumulate
         self._judge = Compiled(self._judged) if compiled else self._judged
         self._step_if = step_if_on(device, optimizer)
+        self._may_look = device.type == "cpu"
         self._part_share = torch.tensor(1.0 if reduction == "sum" else 1.0 / accumulate, device=device)
         self._nonfinite_gradients = torch.zeros((), device=device)
         target.requires_grad_(False)
@@ -169,9 +172,13 @@ class Learner:
         """Scale the gradients to the largest norm allowed; return the norm they had."""
         gradients = [weight.grad for weight in self.online.parameters() if weight.grad is not None]
         norm = nn.utils.get_total_norm(gradients, foreach=True)
-        if math.isfinite(self._max_grad_norm):
+        if math.isfinite(self._max_grad_norm) and not self._is_within(norm):
             nn.utils.clip_grads_with_norm_(self.online.parameters(), self._max_grad_norm, norm, foreach=True)
         return norm
+
+    def _is_within(self, norm: Float[Tensor, ""]) -> bool:
+        """Return whether clipping would multiply by 1, where the host need not wait to know."""
+        return self._may_look and bool(self._max_grad_norm / (norm + _CLIP_EPSILON) >= 1.0)
 
     def state_dict(self) -> StateDict:
         """Return both networks, the optimizer, the counts and the random stream."""

@@ -177,6 +177,18 @@ def test_clipped_gradients_equal_those_computed_in_double_precision(max_grad_nor
     assert clipped.norm() <= max_grad_norm * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("may_look", [True, False])
+def test_norm_just_below_the_largest_leaves_gradients_as_multiplying_does(may_look: bool) -> None:
+    norm = float(make_learner().update(make_batch()).metrics["grad_norm"])
+    moved = []
+    for share in (0.999, 1.0, 1.001):
+        learner = make_learner(lr=1.0, max_grad_norm=norm * share)
+        learner._may_look = may_look
+        moved.append(movement(learner, make_batch()))
+    unclipped = movement(make_learner(lr=1.0), make_batch())
+    assert [bool((one == unclipped).all()) for one in moved] == [False, False, True]
+
+
 def test_no_clipping_leaves_gradients_to_the_bit() -> None:
     learner = make_learner(lr=1.0)
     before, batch = flat(learner), make_batch()
