@@ -5,27 +5,47 @@ An update is a hundred and more small operations, and asking for each takes a CP
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch._dynamo.exc import TorchDynamoException
 
-from atari_dqn.agents.draws import DrawnAhead, Rehearsal, Rng, Wanted
+from atari_dqn.agents.draws import DrawnAhead, Rehearsal, Wanted
 from atari_dqn.errors import UserError
 
-_COMPILERS = ("g++", "clang++", "c++")
+_ALONE: dict[str, Any] = {"isolate_recompiles": True}
+"""PyTorch limits how often work is compiled: for each piece by itself, in versions that can."""
 
 
-def check_compiler() -> None:
-    """Refuse, with a `UserError`, to compile without a C++ compiler, which PyTorch takes from CXX too."""
-    wanted = (os.environ["CXX"],) if os.environ.get("CXX") else _COMPILERS
-    if not any(shutil.which(name) for name in wanted):
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Have a block compile what it calls for the first time; a `UserError` where that cannot be done.
+
+    Kernels are kept among the user's own files: PyTorch loads what it finds, and its default is a folder
+    that anybody on the machine can make.
+    """
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    if shutil.which(compiler) is None:
         raise UserError(
-            f"learner.compile is true, but there is no C++ compiler here (looked for {', '.join(wanted)}); "
-            f"install one or set it to false"
+            f"learner.compile is true, but the C++ compiler {compiler!r} is not here; install it, "
+            f"name another in CXX, or set learner.compile to false"
         )
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "atari_dqn" / "kernels"))
+    try:
+        yield
+    except TorchDynamoException as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(
+            f"PyTorch could not compile: {reason}; learner.compile = false does without"
+        ) from error
 
 
 class Compiled:
@@ -36,27 +56,26 @@ class Compiled:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        alone = {name: _ALONE[name] for name in _ALONE.keys() & inspect.signature(torch.compile).parameters}
         self._function = function
-        self._compiled = torch.compile(self._with_numbers, fullgraph=True, dynamic=False)
+        self._compiled = torch.compile(self._with_numbers, fullgraph=True, dynamic=False, **alone)
         self._wanted: list[Wanted] | None = None
 
     def __call__(self, generator: torch.Generator, *inputs: Any) -> Any:
         """Return what the function returns."""
-        if self._wanted is not None:
-            return self._run(self._wanted, generator, inputs)
-        rehearsal = Rehearsal(generator.device)
+        if self._wanted is None:
+            self._wanted = self._rehearsed(generator.device, inputs)
+        return self._compiled([draw.drawn(generator) for draw in self._wanted], *inputs)
+
+    def _rehearsed(self, device: torch.device, inputs: tuple[Any, ...]) -> list[Wanted]:
+        """Return what the function draws."""
+        rehearsal = Rehearsal(device)
         with torch.no_grad():
             self._function(rehearsal, *inputs)
-        self._wanted = rehearsal.wanted
-        try:
-            return self._run(self._wanted, generator, inputs)
-        except torch._dynamo.exc.TorchDynamoException as error:
-            reason = str(error).partition("\n")[0]
-            raise UserError(f"PyTorch could not compile: {reason}; learner.compile = false works") from error
-
-    def _run(self, wanted: list[Wanted], generator: torch.Generator, inputs: tuple[Any, ...]) -> Any:
-        return self._compiled([draw.drawn(generator) for draw in wanted], *inputs)
+        return rehearsal.wanted
 
     def _with_numbers(self, numbers: list[torch.Tensor], *inputs: Any) -> Any:
-        rng: Rng = DrawnAhead(numbers)
-        return self._function(rng, *inputs)
+        drawn = DrawnAhead(numbers)
+        result = self._function(drawn, *inputs)
+        assert drawn.left == 0, "the work asks for fewer numbers than at its rehearsal"
+        return result

@@ -46,6 +46,11 @@ class DrawnAhead:
         self._numbers = list(numbers)
         self._given = 0
 
+    @property
+    def left(self) -> int:
+        """How many draws were not asked for yet."""
+        return len(self._numbers) - self._given
+
     def draw(self, wanted: Wanted) -> Tensor:
         """Return the next numbers."""
         numbers = self._numbers[self._given]

@@ -77,7 +77,7 @@ class Learner:
         self._generator, self._augment = generator, augment
         device = next(online.parameters()).device
         self._accumulate = accumulate
-        self._judge = Compiled(self._judged) if compiled else self._judged
+        self._judge = Compiled(self._judge_part) if compiled else self._judge_part
         self._step_if = step_if_on(device, optimizer)
         self._may_look = device.type == "cpu"
         self._part_share = torch.tensor(1.0 if reduction == "sum" else 1.0 / accumulate, device=device)
@@ -97,9 +97,7 @@ class Learner:
 
     def learn(self, batch: Minibatch) -> Update:
         """Take one gradient step: work of the device, which no number of the host's changes."""
-        batch = self._augment(batch, self._generator)
-        batch = replace(batch, s_tm1=channels_last(batch.s_tm1), s_t=channels_last(batch.s_t))
-        columns = zip(*map(self._add_gradients, batch.split(self._accumulate)), strict=True)
+        columns = zip(*map(self._add_gradients, self._parts(batch)), strict=True)
         q_tm1, td_error, error, losses = (torch.cat(column) for column in columns)
         grad_norm = self._clip_gradients()
         self._step(grad_norm)
@@ -112,6 +110,12 @@ class Learner:
             "nonfinite_gradients": self._nonfinite_gradients.clone(),
         }
         return Update(metrics=metrics, error=error.nan_to_num(nan=0.0, posinf=0.0))
+
+    def try_out(self, batch: Minibatch) -> None:
+        """Do what an update does before it moves a weight: what is to be compiled is compiled then."""
+        for part in self._parts(batch):
+            self._add_gradients(part)
+        self.optimizer.zero_grad(set_to_none=True)
 
     @property
     def generator(self) -> torch.Generator:
@@ -134,6 +138,12 @@ class Learner:
         """Return the tensors that `learn` changes; an optimizer's are there after its first step."""
         return [*moved_by(self.optimizer), self._nonfinite_gradients]
 
+    def _parts(self, batch: Minibatch) -> tuple[Minibatch, ...]:
+        """Return a minibatch as it is learned from, in the parts that are taken one after the other."""
+        batch = self._augment(batch, self._generator)
+        batch = replace(batch, s_tm1=channels_last(batch.s_tm1), s_t=channels_last(batch.s_t))
+        return batch.split(self._accumulate)
+
     def _add_gradients(
         self, part: Minibatch
     ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B"], Float[Tensor, "B"], Float[Tensor, "B"]]:
@@ -142,7 +152,7 @@ class Learner:
         total.backward(self._part_share)
         return q_tm1, td_error, error, losses
 
-    def _judged(
+    def _judge_part(
         self, rng: Rng, part: Minibatch
     ) -> tuple[
         Float[Tensor, ""], Float[Tensor, "B A"], Float[Tensor, "B"], Float[Tensor, "B"], Float[Tensor, "B"]

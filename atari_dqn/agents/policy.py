@@ -51,7 +51,7 @@ class EpsilonGreedy:
         self.network, self.lanes, self.num_actions, self.stream = network, lanes, num_actions, stream
         self.generator = generator
         """The stream of the network's own noise, on its device."""
-        self._rate = Compiled(self._rated) if compiled else self._rated
+        self._ask = Compiled(self._ask_network) if compiled else self._ask_network
         self.greedy_counts = np.zeros(num_actions, dtype=np.int64)
         """How often each action was the greedy one so far, where the network was asked."""
 
@@ -67,10 +67,10 @@ class EpsilonGreedy:
 
     def greedy(self, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
         """Return the action each lane's network values most, under fresh noise where it has any."""
-        actions: Tensor = self._rate(self.generator, channels_last(stacks))
+        actions: Tensor = self._ask(self.generator, channels_last(stacks))
         return actions
 
-    def _rated(self, rng: Rng, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
+    def _ask_network(self, rng: Rng, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
         return greedy_actions(self.network, stacks, rng)
 
     def state_dict(self) -> StateDict:

@@ -56,8 +56,11 @@ class _Recorder(TorchDispatchMode):
 
 
 def kernels_of(update: Callable[[], object], device: torch.device) -> Kernels:
-    """Run an update, then its convolutions and products again one by one."""
-    with torch.compiler.set_stance("force_eager"), _Recorder() as recorder:  # a mode sees nothing compiled
+    """Run an update, then its convolutions and products again one by one; as they are when not compiled."""
+    with (
+        torch.compiler.set_stance("force_eager"),
+        _Recorder() as recorder,
+    ):
         update()
     with torch.no_grad():
         seconds = sum(_median_seconds(call, device) for call in recorder.calls)

@@ -52,6 +52,7 @@ def train(
     refuse_existing(path)
     hardware = _refuse_what_cannot_fit(resolved.spec, path, chosen)
     origin = launch.Origin(command_line=sys.argv, hardware=hardware)
+    say_what_is_compiled(resolved.spec)
     with shown(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as views:
         summary = launch.start(resolved, path, device=chosen, views=views, origin=origin, outlets=outlets)
     typer.echo(result_text(path, summary))
@@ -78,6 +79,7 @@ def resume(
     chosen = resolve_device(device or run.recorded("device"))
     extended = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
     _refuse_what_cannot_fit(extended, run_dir, chosen)
+    say_what_is_compiled(extended)
     with shown(run_dir.resolve().name, resolved, budget, plain=plain) as views:
         summary = launch.resume(
             run,
@@ -89,6 +91,12 @@ def resume(
             outlets=outlets,
         )
     typer.echo(result_text(run_dir, summary))
+
+
+def say_what_is_compiled(spec: Spec) -> None:
+    """Tell a person what they wait for before anything moves."""
+    if spec.learner.compile:
+        typer.echo("compiling acting and learning: up to a minute, a few seconds the next time", err=True)
 
 
 def _refuse_what_cannot_fit(spec: Spec, path: Path, device: torch.device) -> Hardware:

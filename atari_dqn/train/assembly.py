@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from atari_dqn.agents.compiled import check_compiler
+from atari_dqn.agents.compiled import compiling
 from atari_dqn.agents.policy import EpsilonGreedy
 from atari_dqn.allocator import keep_freed_memory
 from atari_dqn.assembly import build_learner, build_replay, device_stream
@@ -29,8 +29,6 @@ from atari_dqn.types import Lanes
 def assemble(spec: Spec, device: torch.device) -> Training:
     """Make a training of a spec. Close it, or its worker processes live on."""
     check_precision(spec.learner.precision, device)
-    if spec.learner.compile:
-        check_compiler()
     make_current(device)
     set_kernels(device, deterministic=spec.learner.deterministic)
     keep_freed_memory()
@@ -43,7 +41,11 @@ def assemble(spec: Spec, device: torch.device) -> Training:
         workers=spec.system.workers,
     )
     try:
-        return _training(spec, device, lanes)
+        training = _training(spec, device, lanes)
+        if spec.learner.compile:
+            with compiling():
+                training.compile()
+        return training
     except BaseException:
         lanes.close()
         raise

@@ -16,7 +16,7 @@ from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.buffer import ReplayBuffer
 from atari_dqn.schedule import LinearSchedule
-from atari_dqn.train.graphs import CudaGraphs, Eager, Work
+from atari_dqn.train.graphs import CudaGraphs, Eager, Work, unchanged
 from atari_dqn.train.journal import Journal
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Stopwatch
@@ -146,6 +146,16 @@ class Training:
         """Play acting and updates from CUDA graphs, or do them as they are written: the same functions."""
         self.captured = captured
         self._acting, self._updating = self._graphs() if captured else self._eager()
+
+    def compile(self) -> None:
+        """Have acting and learning compiled before anything waits for it; no weight and no stream moves."""
+        place, size = self.replay.ring.device, self.replay.sampler.batch_size
+        nothing = self.replay.minibatch(
+            torch.zeros(size, dtype=torch.int64, device=place), torch.ones(size, device=place)
+        )
+        with unchanged(self.learner.written, [self.policy.generator, self.learner.generator]):
+            self.policy.greedy(self.replay.newest_stacks().to(self.device))
+            self.learner.try_out(nothing.to(self.device))
 
     def close(self) -> None:
         """End worker processes."""

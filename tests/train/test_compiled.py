@@ -1,15 +1,18 @@
 """Compiled work: the same as it is written, to rounding, by the same random numbers."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from killing import DQN
+from tiny import TINY_CATCH
 
-from atari_dqn.agents.compiled import Compiled, check_compiler
-from atari_dqn.agents.draws import Rehearsal, Wanted, normal, uniform
+from atari_dqn.agents.compiled import compiling
+from atari_dqn.agents.draws import DrawnAhead, Rehearsal, Wanted, normal, uniform
 from atari_dqn.errors import UserError
 
 RAINBOW = (
@@ -47,19 +50,45 @@ def test_what_is_compiled_leaves_the_random_streams_in_the_same_place(
     assert [row["same_streams"] for row in traced] == [True, True]
 
 
-def test_what_is_compiled_goes_on_to_the_bit(traced: list[dict[str, float]]) -> None:
-    assert [row["goes_on"] for row in traced] == [True, True]
+def test_all_is_compiled_before_the_first_step(traced: list[dict[str, float]]) -> None:
+    assert [row["graphs_before"] for row in traced] == [row["graphs"] for row in traced] == [2, 2]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("overrides", [*RANDOM, *OTHERS], ids=" ".join)
-def test_compiled_kernels_learn_the_same_to_rounding_and_go_on_to_the_bit(overrides: tuple[str, ...]) -> None:
+def test_compiled_kernels_learn_the_same_to_rounding(overrides: tuple[str, ...]) -> None:
     (row,) = beside_plain("inductor", 40, overrides)
     assert row["difference_over_movement"] < (0.1 if "learner.precision=bf16" in overrides else 0.01)
-    assert row["goes_on"]
+    assert row["same_streams"]
 
 
-def drawing(rng: object, scale: torch.Tensor) -> torch.Tensor:
+def dqn(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command of its own: the checks of shapes that tests put around every function cannot be compiled."""
+    there = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+    return subprocess.run([*DQN, *words], env=there, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_compiled_run_goes_on_to_the_bit_with_kernels_that_are_compiled_anew(tmp_path: Path) -> None:
+    sets = [word for value in (*RAINBOW, "learner.compile=true") for word in ("--set", value)]
+    run = str(tmp_path / "run")
+    caches = [str(tmp_path / name) for name in ("one", "other")]
+    made = dqn("train", str(TINY_CATCH), *sets, "--run-dir", run, XDG_CACHE_HOME=caches[0])
+    assert made.returncode == 0, made.stderr
+    proof = dqn("verify", run, "--json", XDG_CACHE_HOME=caches[1])
+    assert json.loads(proof.stdout)["verdict"] == "exact"
+    assert list(Path(caches[1]).rglob("*.so"))
+
+
+def test_run_that_cannot_be_compiled_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = ("train", str(TINY_CATCH), "--set", "learner.compile=true", "--run-dir", str(run))
+    made = dqn(*words, CXX="false", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert (made.returncode, run.exists()) == (2, False)
+    assert "learner.compile = false does without" in made.stderr.replace("\n", " ")
+
+
+def drawing(rng: DrawnAhead | Rehearsal, scale: torch.Tensor) -> torch.Tensor:
     return scale * normal(rng, 3) + uniform(rng, 2, 3).sum(dim=0)
 
 
@@ -69,22 +98,29 @@ def test_rehearsal_notes_what_is_drawn_in_order() -> None:
     assert rehearsal.wanted == [Wanted("normal", (3,)), Wanted("uniform", (2, 3))]
 
 
-def test_without_a_compiler_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("CXX", raising=False)
-    with pytest.raises(UserError, match=r"no C\+\+ compiler here \(looked for g\+\+"):
-        check_compiler()
+def test_numbers_drawn_ahead_are_given_out_in_order_until_none_is_left() -> None:
+    numbers = [torch.full((3,), 2.0), torch.ones(2, 3)]
+    drawn = DrawnAhead(numbers)
+    assert drawing(drawn, torch.ones(3)).tolist() == [4.0, 4.0, 4.0]
+    assert drawn.left == 0
 
 
-def test_compiler_named_by_the_environment_is_the_one_that_is_looked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(UserError, match="looked for no-such-compiler"):
-        check_compiler()
+def test_numbers_of_another_shape_than_at_the_rehearsal_are_refused() -> None:
+    with pytest.raises(AssertionError, match="asks for other numbers"):
+        drawing(DrawnAhead([torch.ones(4)]), torch.ones(3))
 
 
-def test_what_cannot_be_compiled_is_an_error_with_the_way_out() -> None:
-    with pytest.raises(UserError, match=r"learner\.compile = false works"):
-        # as all of the package's functions in tests, this class is watched, which PyTorch cannot compile
-        Compiled(drawing)(torch.Generator(), torch.ones(3))
+@pytest.mark.parametrize("name", ["no-such-compiler", ""])
+def test_compiler_that_is_not_there_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", name)
+    with pytest.raises(UserError, match=f"compiler '{name}' is not here"), compiling():
+        pass
+
+
+def test_kernels_are_kept_among_the_users_own_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CXX", sys.executable)
+    with compiling():
+        assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "atari_dqn/kernels")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -78,10 +79,16 @@ def kernels_on_a_gpu(*overrides: str) -> tuple[bool, bool]:
 
 
 @cache
-def kinds_of_work(*overrides: str) -> tuple[type, type]:
-    """How acting and learning are called."""
-    with begun(tiny_spec(*overrides)) as training:
-        return type(training.policy._rate), type(training.learner._judge)
+def what_is_compiled(*overrides: str) -> list[str]:
+    """What PyTorch is told to compile."""
+    told: list[str] = []
+
+    def note(work: Callable[..., object], **_: object) -> Callable[..., object]:
+        told.append(work.__self__._function.__name__)
+        return work
+
+    with patch.object(torch, "compile", note), begun(tiny_spec(*overrides)):
+        return told
 
 
 @cache
@@ -221,7 +228,7 @@ CHANGES = {
     "learner.max_grad_norm": to("learner.max_grad_norm=0.001"),
     "learner.precision": to("learner.precision=bf16"),
     "learner.deterministic": to("learner.deterministic=false", shows_in=kernels_on_a_gpu),
-    "learner.compile": to("learner.compile=true", shows_in=kinds_of_work),
+    "learner.compile": to("learner.compile=true", shows_in=what_is_compiled),
     "learner.shift_pixels": to("learner.shift_pixels=1", "toggles.random_shifts=true"),
     "learner.intensity_scale": to("learner.intensity_scale=0.2", "toggles.random_shifts=true"),
     "learner.munchausen_scale": to("learner.munchausen_scale=0.5", *MUNCHAUSEN),
