@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._dynamo.exc import TorchDynamoException
 
 from atari_dqn.agents.draws import DrawnAhead, Rehearsal, Wanted
 from atari_dqn.errors import UserError
 
+_KERNELS = "TORCHINDUCTOR_CACHE_DIR"
+"""Where PyTorch keeps kernels. It sets this by itself, as soon as it is imported."""
 _ALONE: dict[str, Any] = {"isolate_recompiles": True}
 """PyTorch limits how often work is compiled: for each piece by itself, in versions that can."""
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Have a block compile what it calls for the first time; a `UserError` where that cannot be done.
+    """Have a block make compiled work and call it once; a `UserError` where that cannot be done.
 
     Kernels are kept among the user's own files: PyTorch loads what it finds, and its default is a folder
     that anybody on the machine can make.
@@ -37,8 +38,12 @@ def compiling() -> Iterator[None]:
             f"learner.compile is true, but the C++ compiler {compiler!r} is not here; install it, "
             f"name another in CXX, or set learner.compile to false"
         )
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "atari_dqn" / "kernels"))
+    from torch._dynamo.exc import TorchDynamoException  # both take a second to import
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+    if os.environ.get(_KERNELS, default_cache_dir()) == default_cache_dir():
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        os.environ[_KERNELS] = str(caches / "atari_dqn" / "kernels")
     try:
         yield
     except TorchDynamoException as error:

@@ -41,11 +41,12 @@ def assemble(spec: Spec, device: torch.device) -> Training:
         workers=spec.system.workers,
     )
     try:
-        training = _training(spec, device, lanes)
-        if spec.learner.compile:
-            with compiling():
-                training.compile()
-        return training
+        if not spec.learner.compile:
+            return _training(spec, device, lanes)
+        with compiling():
+            training = _training(spec, device, lanes)
+            training.compile()
+            return training
     except BaseException:
         lanes.close()
         raise
