@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from atari_dqn.advice import Setting, recommend, recommend_for
 from atari_dqn.envs.exactness import exactness
-from atari_dqn.hardware import Hardware, find_hardware
+from atari_dqn.hardware import Hardware, compiler_name, find_hardware, has_compiler
 from atari_dqn.human import size
 from atari_dqn.plan import Plan, make_plan
 from atari_dqn.provenance import versions
@@ -122,6 +122,7 @@ def _checks(hardware: Hardware) -> Iterator[Check]:
     yield _shared_memory_check(hardware)
     yield _version_check()
     yield from (_guarded(name, probe) for name, probe in _PROBES)
+    yield _compiler_check()
     yield from _gpu_checks(hardware)
 
 
@@ -138,6 +139,13 @@ def _cpu_check(hardware: Hardware) -> Check:
     flags = ", ".join(hardware.cpu_flags) or "no wide vectors known"
     cores = f"{hardware.cores_usable} of {hardware.cores_logical} cores usable"
     return Check(name="CPU", status="ok", text=f"{hardware.cpu_model}; {cores}; {flags}")
+
+
+def _compiler_check() -> Check:
+    name = compiler_name()
+    use = "learner.compile = true can be used, and pays where the network is small"
+    text = f"{name}: {use}" if has_compiler() else f"no {name}: learner.compile = true cannot be used"
+    return Check(name="C++ compiler", status="ok", text=text)
 
 
 def _paper_plan(hardware: Hardware) -> Plan:

@@ -102,6 +102,16 @@ def shared_memory_free_bytes(folder: Path = Path("/dev/shm")) -> int | None:  # 
     return shutil.disk_usage(folder).free if folder.is_dir() else None
 
 
+def compiler_name() -> str:
+    """Return the C++ compiler that PyTorch compiles with: what CXX names, else the system's usual one."""
+    return os.environ.get("CXX", "clang++" if platform.system() == "Darwin" else "g++")
+
+
+def has_compiler() -> bool:
+    """Return whether that compiler is here."""
+    return shutil.which(compiler_name()) is not None
+
+
 def find_gpus() -> tuple[Gpu, ...]:
     """Return the CUDA devices that torch sees; none where torch is missing, broken or built without CUDA."""
     try:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +16,7 @@ import torch
 
 from atari_dqn.agents.draws import DrawnAhead, Rehearsal, Wanted
 from atari_dqn.errors import UserError
+from atari_dqn.hardware import compiler_name, has_compiler
 
 _KERNELS = "TORCHINDUCTOR_CACHE_DIR"
 """Where PyTorch keeps kernels. It sets this by itself, as soon as it is imported."""
@@ -32,10 +31,9 @@ def compiling() -> Iterator[None]:
     Kernels are kept among the user's own files: PyTorch loads what it finds, and its default is a folder
     that anybody on the machine can make.
     """
-    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
-    if shutil.which(compiler) is None:
+    if not has_compiler():
         raise UserError(
-            f"learner.compile is true, but the C++ compiler {compiler!r} is not here; install it, "
+            f"learner.compile is true, but the C++ compiler {compiler_name()!r} is not here; install it, "
             f"name another in CXX, or set learner.compile to false"
         )
     from torch._dynamo.exc import TorchDynamoException  # both take a second to import

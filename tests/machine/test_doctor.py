@@ -32,6 +32,15 @@ def test_every_rom_is_found(tmp_path: Path) -> None:
     assert "108 of 108 found" in {check.text for check in examine(tmp_path).checks if check.name == "ROMs"}
 
 
+@pytest.mark.parametrize(("compiler", "said"), [("python3", "python3: "), ("no-such", "no no-such: ")])
+def test_compiler_is_named_whether_it_is_there_or_not(
+    compiler: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", compiler)
+    found = {check.name: check.text for check in examine(tmp_path).checks}["C++ compiler"]
+    assert found.startswith(said)
+
+
 def test_two_cores_without_gpu_learn_and_emulate_in_one_process(laptop: Hardware) -> None:
     assert settings(laptop) == {"--device": "cpu", "system.workers": "0", "learner.precision": '"fp32"'}
 

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tiny import CPU, TINY_CATCH, run
 from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.run import RunDirectory
-from atari_dqn.train import launch, promises
+from atari_dqn.train import assembly, launch, promises
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=2")
 
@@ -157,3 +158,16 @@ def test_run_whose_gpu_kernels_may_differ_promises_nothing(
     told = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), torch.device("cuda", 0)))
     assert len(told) == reasons
     assert all("learner.deterministic = false" in reason for reason in told)
+
+
+def test_run_whose_gpu_kernels_were_compiled_promises_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assembly, "compiling", nullcontext)
+    monkeypatch.setattr(torch, "compile", lambda work, **_: work)
+    run(tmp_path / "run", *SHORT, "learner.compile=true")
+    monkeypatch.setattr(promises, "_other_machine", lambda *_: iter(()))
+    where = [torch.device("cuda", 0), CPU]
+    told = [list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), device)) for device in where]
+    assert [len(reasons) for reasons in told] == [1, 0]
+    assert "learner.compile = true" in told[0][0]
