@@ -21,10 +21,10 @@ RAINBOW = (
 )  # fmt: skip
 RANDOM = (RAINBOW, ("toggles.distribution=iqn", "toggles.munchausen=true"))
 OTHERS = (
-    (), ("learner.precision=bf16",), ("learner.accumulate=4",), ("toggles.distribution=qr_dqn",),
-    ("toggles.random_shifts=true",), ("network.kind=impala",), ("env.lanes=3",),
-    (*RAINBOW, "network.kind=data_efficient"), (*RAINBOW, "network.kind=dopamine"),
+    ("learner.precision=bf16",), ("learner.accumulate=4", "env.lanes=3"), ("toggles.random_shifts=true",),
+    ("toggles.distribution=qr_dqn", "network.kind=impala"), (*RAINBOW, "network.kind=dopamine"),
 )  # fmt: skip
+WITH_KERNELS = ((*RAINBOW, "network.kind=data_efficient"), ("learner.precision=bf16", "learner.accumulate=4"))
 
 
 def beside_plain(backend: str, updates: int, *combinations: tuple[str, ...]) -> list[dict[str, float]]:
@@ -55,11 +55,16 @@ def test_all_is_compiled_before_the_first_step(traced: list[dict[str, float]]) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("overrides", [*RANDOM, *OTHERS], ids=" ".join)
-def test_compiled_kernels_learn_the_same_to_rounding(overrides: tuple[str, ...]) -> None:
-    (row,) = beside_plain("inductor", 40, overrides)
-    assert row["difference_over_movement"] < (0.1 if "learner.precision=bf16" in overrides else 0.01)
-    assert row["same_streams"]
+def test_other_combinations_can_be_compiled_and_learn_the_same() -> None:
+    rows = beside_plain("aot_eager", 8, *OTHERS)
+    assert [row["difference_over_movement"] < 0.01 and row["same_streams"] for row in rows] == [True] * 5
+
+
+@pytest.mark.slow
+def test_compiled_kernels_learn_the_same_to_rounding() -> None:
+    rainbow, bf16 = beside_plain("inductor", 40, *WITH_KERNELS)
+    assert rainbow["difference_over_movement"] < 0.01
+    assert bf16["difference_over_movement"] < 0.1
 
 
 def dqn(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
