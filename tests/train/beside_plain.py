@@ -4,6 +4,7 @@ A program of its own: the checks of shapes that tests put around every function 
 """
 
 import json
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,8 @@ def graphs() -> int:
 def main() -> None:
     backend, updates, combinations = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
     torch.set_num_threads(1)
+    if backend != "inductor":
+        os.environ["CXX"] = sys.executable  # it is looked for, and never called
     torch.compile = partial(torch.compile, backend=backend)
     rows = []
     for overrides in combinations:

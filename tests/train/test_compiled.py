@@ -14,6 +14,7 @@ from tiny import TINY_CATCH
 from atari_dqn.agents.compiled import compiling
 from atari_dqn.agents.draws import DrawnAhead, Rehearsal, Wanted, normal, uniform
 from atari_dqn.errors import UserError
+from atari_dqn.hardware import has_compiler
 
 RAINBOW = (
     "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "toggles.n_step=3",
@@ -25,6 +26,7 @@ OTHERS = (
     ("toggles.distribution=qr_dqn", "network.kind=impala"), (*RAINBOW, "network.kind=dopamine"),
 )  # fmt: skip
 WITH_KERNELS = ((*RAINBOW, "network.kind=data_efficient"), ("learner.precision=bf16", "learner.accumulate=4"))
+needs_compiler = pytest.mark.skipif(not has_compiler(), reason="no C++ compiler here")
 
 
 def beside_plain(backend: str, updates: int, *combinations: tuple[str, ...]) -> list[dict[str, float]]:
@@ -60,6 +62,7 @@ def test_other_combinations_can_be_compiled_and_learn_the_same() -> None:
     assert [row["difference_over_movement"] < 0.01 and row["same_streams"] for row in rows] == [True] * 5
 
 
+@needs_compiler
 @pytest.mark.slow
 def test_compiled_kernels_learn_the_same_to_rounding() -> None:
     rainbow, bf16 = beside_plain("inductor", 40, *WITH_KERNELS)
@@ -73,6 +76,7 @@ def dqn(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*DQN, *words], env=there, capture_output=True, text=True, check=False)
 
 
+@needs_compiler
 @pytest.mark.slow
 def test_compiled_run_goes_on_to_the_bit_with_kernels_that_are_compiled_anew(tmp_path: Path) -> None:
     sets = [word for value in (*RAINBOW, "learner.compile=true") for word in ("--set", value)]
