@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +111,18 @@ def compiler_name() -> str:
 def has_compiler() -> bool:
     """Return whether that compiler is here."""
     return shutil.which(compiler_name()) is not None
+
+
+def compiler_version() -> str | None:
+    """Return what that compiler calls itself; None where it is not here or does not say."""
+    path = shutil.which(compiler_name())
+    if path is None:
+        return None
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10)  # noqa: S603 - no shell
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return said.stdout.partition("\n")[0] or None
 
 
 def find_gpus() -> tuple[Gpu, ...]:

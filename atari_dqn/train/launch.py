@@ -16,7 +16,7 @@ from atari_dqn.checkpoint.tree import leaf_digest
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.files import plain, write_json_atomically
-from atari_dqn.hardware import Hardware
+from atari_dqn.hardware import Hardware, compiler_version
 from atari_dqn.metrics.events import Sink
 from atari_dqn.provenance import provenance
 from atari_dqn.run import RunDirectory
@@ -199,7 +199,8 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
         hardware=origin.hardware,
     )
     place = training.replay.ring.device.type
-    return {"name": resolved.name, "replay_device": place, **record}
+    compiler = {"compiler": compiler_version()} if spec.learner.compile else {}
+    return {"name": resolved.name, "replay_device": place, **record, **compiler}
 
 
 def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from atari_dqn.envs.exactness import why_inexact_game
-from atari_dqn.hardware import find_hardware
+from atari_dqn.hardware import compiler_version, find_hardware
 from atari_dqn.provenance import versions
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.schema import Spec
@@ -26,6 +26,8 @@ def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
         yield "its replay is not saved (checkpoint.replay = false), and fills anew before learning goes on"
     if device.type == "cuda" and not spec.learner.deterministic:
         yield "its kernels are chosen for speed, and round as they please (learner.deterministic = false)"
+    if spec.learner.compile:
+        yield from _other_compiler(run)
     if device.type == "cuda" and spec.learner.compile:
         yield "its kernels are compiled anew, and may be chosen by their speed (learner.compile = true)"
     if spec.env.kind == "atari" and (problem := why_inexact_game(spec.game)):
@@ -37,6 +39,12 @@ def schedules_that_ended(spec: Spec) -> str:
     if spec.toggles.prioritized:
         return f"β keeps its end, 1 from frame {spec.training.total_frames:,} on"
     return "no schedule ends with the budget"
+
+
+def _other_compiler(run: RunDirectory) -> Iterator[str]:
+    began, here = run.read_provenance().get("compiler"), compiler_version()
+    if here != began:
+        yield f"C++ compiler {here}, it began with {began}"
 
 
 def _other_machine(run: RunDirectory, device: torch.device) -> Iterator[str]:

@@ -160,14 +160,26 @@ def test_run_whose_gpu_kernels_may_differ_promises_nothing(
     assert all("learner.deterministic = false" in reason for reason in told)
 
 
-def test_run_whose_gpu_kernels_were_compiled_promises_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def compiled_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    """A run that was told to compile; nothing is, for the checks around every function here cannot be."""
     monkeypatch.setattr(assembly, "compiling", nullcontext)
     monkeypatch.setattr(torch, "compile", lambda work, **_: work)
+    monkeypatch.setattr(launch, "compiler_version", lambda: "g++ 12")
+    monkeypatch.setattr(promises, "compiler_version", lambda: "g++ 12")
     run(tmp_path / "run", *SHORT, "learner.compile=true")
     monkeypatch.setattr(promises, "_other_machine", lambda *_: iter(()))
-    where = [torch.device("cuda", 0), CPU]
-    told = [list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), device)) for device in where]
+    return RunDirectory.open(tmp_path / "run")
+
+
+def test_run_whose_gpu_kernels_were_compiled_promises_nothing(compiled_run: RunDirectory) -> None:
+    told = [list(promises.why_inexact(compiled_run, device)) for device in (torch.device("cuda", 0), CPU)]
     assert [len(reasons) for reasons in told] == [1, 0]
     assert "learner.compile = true" in told[0][0]
+
+
+def test_another_compiler_is_told_of_a_compiled_run(
+    compiled_run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promises, "compiler_version", lambda: "g++ 13")
+    assert list(promises.why_inexact(compiled_run, CPU)) == ["C++ compiler g++ 13, it began with g++ 12"]
