@@ -13,9 +13,11 @@ import torch
 import typer
 
 from atari_dqn.cli.show import shown
+from atari_dqn.clock import steps_to_frames
 from atari_dqn.devices import resolve_device
 from atari_dqn.errors import UserError
 from atari_dqn.hardware import Hardware, find_hardware
+from atari_dqn.metrics.events import Notice, Sink
 from atari_dqn.plan import check_fits, make_plan
 from atari_dqn.plan_text import plan_text
 from atari_dqn.run import RunDirectory, default_run_dir, refuse_existing
@@ -52,8 +54,8 @@ def train(
     refuse_existing(path)
     hardware = _refuse_what_cannot_fit(resolved.spec, path, chosen)
     origin = launch.Origin(command_line=sys.argv, hardware=hardware)
-    say_what_is_compiled(resolved.spec)
     with shown(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as views:
+        _say_what_is_compiled(resolved.spec, views, step=0)
         summary = launch.start(resolved, path, device=chosen, views=views, origin=origin, outlets=outlets)
     typer.echo(result_text(path, summary))
 
@@ -74,13 +76,14 @@ def resume(
     names = remembered_sinks(run_dir) if sinks is None else sinks
     outlets = Outlets(sinks=chosen_sinks(names), notify=notify)
     with run.locked():
-        budget = point_of(run, checkpoint).budget(frames)
+        point = point_of(run, checkpoint)
+        budget = point.budget(frames)
     resolved = recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))
     extended = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
     _refuse_what_cannot_fit(extended, run_dir, chosen)
-    say_what_is_compiled(extended)
     with shown(run_dir.resolve().name, resolved, budget, plain=plain) as views:
+        _say_what_is_compiled(extended, views, step=point.step)
         summary = launch.resume(
             run,
             device=chosen,
@@ -93,10 +96,18 @@ def resume(
     typer.echo(result_text(run_dir, summary))
 
 
-def say_what_is_compiled(spec: Spec) -> None:
+def _say_what_is_compiled(spec: Spec, views: Sequence[Sink], *, step: int) -> None:
     """Tell a person what they wait for before anything moves."""
-    if spec.learner.compile:
-        typer.echo("compiling acting and learning: up to a minute, a few seconds the next time", err=True)
+    if not spec.learner.compile:
+        return
+    told = Notice(
+        kind="compiling",
+        step=step,
+        env_frames=steps_to_frames(step, frame_skip=spec.env.frame_skip),
+        message="acting and learning, up to a minute; a few seconds the next time",
+    )
+    for view in views:
+        view.handle(told)
 
 
 def _refuse_what_cannot_fit(spec: Spec, path: Path, device: torch.device) -> Hardware:

@@ -89,12 +89,29 @@ def test_compiled_run_goes_on_to_the_bit_with_kernels_that_are_compiled_anew(tmp
     assert list(Path(caches[1]).rglob("*.so"))
 
 
-def test_run_that_cannot_be_compiled_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    words = ("train", str(TINY_CATCH), "--set", "learner.compile=true", "--run-dir", str(run))
-    made = dqn(*words, CXX="false", XDG_CACHE_HOME=str(tmp_path / "cache"))
-    assert (made.returncode, run.exists()) == (2, False)
+Refused = tuple[subprocess.CompletedProcess[str], Path]
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> Refused:
+    """What `dqn train` did where the compiler fails, and where its run would be."""
+    folder = tmp_path_factory.mktemp("refused")
+    words = ("train", str(TINY_CATCH), "--set", "learner.compile=true", "--run-dir", str(folder / "run"))
+    return dqn(*words, "--plain", CXX="false", XDG_CACHE_HOME=str(folder / "cache")), folder / "run"
+
+
+def test_run_that_cannot_be_compiled_is_refused_with_the_way_out(refused: Refused) -> None:
+    made, _ = refused
+    assert made.returncode == 2
     assert "learner.compile = false does without" in made.stderr.replace("\n", " ")
+
+
+def test_run_that_cannot_be_compiled_leaves_nothing(refused: Refused) -> None:
+    assert not refused[1].exists()
+
+
+def test_compiling_is_told_before_it_begins(refused: Refused) -> None:
+    assert "0  compiling: acting and learning, up to a minute" in refused[0].stdout
 
 
 def drawing(rng: DrawnAhead | Rehearsal, scale: torch.Tensor) -> torch.Tensor:
