@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,8 +11,38 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from atari_dqn.agents.arithmetic import Rounded, quick
+from atari_dqn.agents.linear import linear
 
 Pair = tuple[int, int]
+
+
+def blocks(x: Float[Tensor, "B C H W"], side: int) -> Float[Tensor, "B H2 W2 D"]:
+    """Return the D = side² · C values of each block of side × side pixels, row by row, pixel by pixel.
+
+    Pixels at the right and below that make no whole block are left out.
+    """
+    batch, channels, height, width = x.shape
+    rows, columns = height // side, width // side
+    pixels = x.permute(0, 2, 3, 1)[:, : rows * side, : columns * side]
+    split = pixels.reshape(batch, rows, side, columns, side, channels).transpose(2, 3)
+    return split.reshape(batch, rows, columns, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class AsProduct:
+    """The order of a kernel's weights in a product with blocks of as many pixels."""
+
+    side: int
+
+    def of(self, weight: Float[Tensor, "C2 C H W"]) -> Float[Tensor, "C2 D"]:
+        """Return a row of weights for each channel that is put out."""
+        return blocks(weight, self.side).flatten(1)
+
+    def undone(
+        self, gradient: Float[Tensor, "C2 D"], weight: Float[Tensor, "C2 C H W"]
+    ) -> Float[Tensor, "C2 C H W"]:
+        """Return the gradient of such rows as one of the kernel's weights."""
+        return gradient.view(len(weight), self.side, self.side, -1).permute(0, 3, 1, 2)
 
 
 class Convolution(nn.Conv2d):
@@ -19,6 +50,9 @@ class Convolution(nn.Conv2d):
 
     The layer of `pixels` takes them as they are, 0 to 255, and scales its weights instead: the convolution of
     pixels in [0, 1] without a pass over the frames; and 0 to 255 are exact in bf16, 0 to 1 are not.
+
+    Where kernels do not overlap, the layer is a product with blocks of pixels (docs/decisions/0032). Not that
+    of pixels: its blocks cost what its product gains.
     """
 
     stride: Pair
@@ -38,14 +72,21 @@ class Convolution(nn.Conv2d):
         super().__init__(in_channels, out_channels, kernel, stride, padding)
         self.scale = 1.0 / 255.0 if pixels else 1.0
         self.relu = relu
-        self._rounded = Rounded(self.scale)
+        self._is_product = kernel == stride and not padding and not pixels
+        self._rounded = Rounded(self.scale, AsProduct(kernel) if self._is_product else None)
 
     def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B C H2 W2"]:
         """Return the convolution of `x`, or of `x / 255`."""
         if quick(x):
-            return self._quick(x)
+            return self._product(x) if self._is_product else self._quick(x)
         weight = self.weight if self.scale == 1.0 else self.weight * self.scale
         y = F.conv2d(x, weight.to(x.dtype), self._bias.to(x.dtype), self.stride, self.padding)
+        return F.relu(y) if self.relu else y
+
+    def _product(self, x: Tensor) -> Tensor:
+        seen = blocks(x, self.stride[0])
+        y = linear(seen.flatten(0, 2), self.weight, self._bias, self._rounded)
+        y = y.view(*seen.shape[:3], -1).permute(0, 3, 1, 2)
         return F.relu(y) if self.relu else y
 
     def _quick(self, x: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Fully connected layers whose products go through oneDNN on a CPU.
+"""Fully connected layers whose products go through the quicker library on a CPU.
 
-PyTorch sends fp32 matrix products on a CPU to another library than its convolutions, and that one is slow on
-processors not of its maker (docs/decisions/0011).
+PyTorch sends fp32 matrix products on a CPU to another library than its convolutions, MKL, which is slow on
+processors not of its maker and quicker on those of its maker (docs/decisions/0011).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from atari_dqn.agents.arithmetic import Rounded, quick
+from atari_dqn.agents.arithmetic import Rounded, has_quick_fp32_products, quick
 
 
 class OneDnnLinear(nn.Linear):
@@ -29,9 +29,12 @@ class OneDnnLinear(nn.Linear):
 
 
 def linear(
-    x: Float[Tensor, "B D"], weight: Float[Tensor, "F D"], bias: Float[Tensor, "F"], rounded: Rounded
+    x: Float[Tensor, "B D"], weight: Float[Tensor, "F *D2"], bias: Float[Tensor, "F"], rounded: Rounded
 ) -> Float[Tensor, "B F"]:
-    """Return x Wᵀ + b in the format of x, by the quicker way; `rounded` keeps the weight in that format."""
+    """Return x Wᵀ + b in the format of x, by the quicker way; `rounded` keeps the weight in that format.
+
+    A weight of another shape is F × D in the order of `rounded`.
+    """
     if not quick(x):
         return F.linear(x, weight.to(x.dtype), bias.to(x.dtype))
     if not torch.is_grad_enabled():
@@ -61,6 +64,8 @@ class _Product(torch.autograd.Function):
 
 
 def _times_transposed(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return a bᵀ + bias by oneDNN, which reads transposed views where they lie."""
+    """Return a bᵀ + bias, of transposed views where they lie."""
+    if a.dtype == torch.float32 and has_quick_fp32_products():
+        return a @ b.t() if bias is None else torch.addmm(bias, a, b.t())
     product: Tensor = torch.ops.mkldnn._linear_pointwise(a, b, bias, "none", [], "")
     return product

@@ -3,12 +3,15 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from atari_dqn.agents import linear
 from atari_dqn.agents.arithmetic import HAS_ONEDNN
 from atari_dqn.agents.linear import OneDnnLinear
 
 
-@pytest.fixture
-def layer() -> OneDnnLinear:
+@pytest.fixture(params=[False, True], ids=["oneDNN", "MKL"])
+def layer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> OneDnnLinear:
+    """Return a layer whose fp32 products go through either library, whichever is quick here."""
+    monkeypatch.setattr(linear, "has_quick_fp32_products", lambda: request.param)
     torch.manual_seed(0)
     return OneDnnLinear(70, 30)
 
