@@ -1,8 +1,9 @@
-"""Whether a faster setting learns as well per frame: bf16 beside fp32, more lanes beside fewer; the toy game.
+"""What settings and toggles change in learning per frame, on the toy game.
 
-Plain DQN with Adam and a batch's mean. The learning rule is the same everywhere: an update for every four
-agent steps, whatever the lanes. Scores are means of 20 games played greedily, after 6,000, 12,000 and 24,000
-frames; of ten balls none is missed at 10, and chance is about −2.
+Of settings: bf16 beside fp32, more lanes beside fewer. Of toggles: each alone, and Rainbow, beside plain DQN
+with Adam and a batch's mean. The learning rule is the same everywhere: an update for every four agent steps,
+whatever the lanes. Scores are means of 20 games played greedily, after 6,000, 12,000 and 24,000 frames; of
+ten balls none is missed at 10, and chance is about −2.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BASE = (
     "optimizer.kind=adam", "optimizer.learning_rate=0.001", "network.init=he_uniform",
     "evaluation.epsilon=0.0", "evaluation.max_episode_frames=1000", "training.total_frames=24_000",
 )  # fmt: skip
-SETTINGS = {
+LANES = {
     "1 lane, fp32": ("env.lanes=1",),
     "8 lanes, fp32": ("env.lanes=8",),
     "8 lanes, bf16": ("env.lanes=8", "learner.precision=bf16"),
@@ -39,6 +40,33 @@ SETTINGS = {
     "64 lanes, fp32": ("env.lanes=64",),
     "128 lanes, fp32": ("env.lanes=128",),
 }
+NOISY = ("toggles.noisy=true", "exploration.epsilon_end=0.0")
+IQN = (
+    "toggles.distribution=iqn", "distribution.num_fractions=8", "distribution.num_target_fractions=8",
+    "distribution.num_policy_fractions=8",
+)  # fmt: skip
+TOGGLES = {
+    name: ("env.lanes=8", *overrides)
+    for name, overrides in {
+        "plain DQN": (),
+        "double": ("toggles.double=true",),
+        "dueling": ("toggles.dueling=true",),
+        "prioritized": ("toggles.prioritized=true",),
+        "n_step": ("toggles.n_step=3",),
+        "noisy": NOISY,
+        "c51": ("toggles.distribution=c51",),
+        "qr_dqn": ("toggles.distribution=qr_dqn", "distribution.num_quantiles=50"),
+        "iqn": IQN,
+        "munchausen": ("toggles.munchausen=true",),
+        "munchausen, iqn": (*IQN, "toggles.munchausen=true"),
+        "random_shifts": ("toggles.random_shifts=true", "learner.shift_pixels=1"),
+        "Rainbow": (
+            "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "toggles.n_step=3",
+            "toggles.distribution=c51", *NOISY,
+        ),
+    }.items()
+}  # fmt: skip
+GROUPS = {"lanes": LANES, "toggles": TOGGLES}
 AT_FRAMES = (6_000, 12_000, 24_000)
 
 
@@ -71,13 +99,14 @@ def summary(rows: list[dict[int, float]]) -> dict[str, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    parser.add_argument("--group", choices=list(GROUPS), default="lanes")
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    rows: dict[str, list[dict[int, float]]] = {name: [] for name in SETTINGS}
+    rows: dict[str, list[dict[int, float]]] = {name: [] for name in GROUPS[options.group]}
     for seed in range(1, options.seeds + 1):
-        for name, overrides in SETTINGS.items():
+        for name, overrides in GROUPS[options.group].items():
             rows[name].append(scores(overrides, seed))
             print(f"seed {seed}, {name}: {rows[name][-1]}", flush=True)
     report = {
