@@ -42,11 +42,12 @@ def set_kernels(device: torch.device, *, deterministic: bool) -> None:
     """Have a GPU round as the spec says, without TF32, and choose its kernels.
 
     Deterministic: the same each time, and none whose rounding depends on timing. Otherwise whichever an
-    autotuner finds quickest (docs/decisions/0027-repeatable-on-a-gpu.md). Process-wide, and nothing on a CPU,
-    where torch repeats by itself for a fixed number of threads.
+    autotuner finds quickest (docs/decisions/0027-repeatable-on-a-gpu.md). On a CPU torch repeats for a number
+    of threads by itself; but until one is set, MKL may take fewer where it sees fit. Process-wide.
     """
     import torch
 
+    torch.set_num_threads(torch.get_num_threads())
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False

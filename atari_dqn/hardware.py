@@ -84,6 +84,11 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return _cpuinfo_field(cpuinfo, "model name") or platform.processor() or platform.machine() or "unknown"
 
 
+def cpu_vendor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the processor's maker as it names itself; nothing where the system does not tell."""
+    return _cpuinfo_field(cpuinfo, "vendor_id")
+
+
 def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, ...]:
     """Return which of the instruction sets that matter are there; none where the system does not tell."""
     found = set(_cpuinfo_field(cpuinfo, "flags").split())

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,23 @@ def test_replay_stays_in_main_memory_if_told_so() -> None:
 def test_replay_on_a_gpu_that_the_learner_does_not_use_is_refused() -> None:
     with pytest.raises(UserError, match=r"replay.device is 'cuda', but the run is on cpu"):
         replay_device("cuda", learner=torch.device("cpu"), needed_bytes=1)
+
+
+MKL_SAYS_WHETHER_IT_MAY_TAKE_FEWER = """
+import ctypes, pathlib, torch
+from atari_dqn.devices import set_kernels
+library = pathlib.Path(torch.__file__).with_name("lib") / "libtorch_cpu.so"
+may = getattr(ctypes.CDLL(str(library)), "mkl_serv_get_dynamic")
+before = may()
+set_kernels(torch.device("cpu"), deterministic=True)
+print(before, may())
+"""
+
+
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this build of PyTorch has no MKL")
+def test_products_take_as_many_threads_as_there_are_from_the_first_update_on() -> None:
+    # a resume sets the number, after which MKL takes that many; a run begun without might round otherwise
+    told = subprocess.run(
+        [sys.executable, "-c", MKL_SAYS_WHETHER_IT_MAY_TAKE_FEWER], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == ["1", "0"]

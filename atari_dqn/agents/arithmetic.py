@@ -7,12 +7,12 @@ bf16, and takes a copy of its weights in it; their gradients come back as fp32.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from atari_dqn.hardware import cpu_model
+from atari_dqn.hardware import cpu_vendor
 
 HAS_ONEDNN: bool = all(
     hasattr(torch.ops.mkldnn, name) for name in ("_linear_pointwise", "_convolution_pointwise")
@@ -30,7 +30,7 @@ def _formats() -> frozenset[torch.dtype]:
 
 
 def quick(x: Tensor) -> bool:
-    """Return whether oneDNN's own operators compute on `x` here; what is compiled has PyTorch's."""
+    """Return whether `x` is for layers' own ways here: oneDNN has its format, and it is not compiled."""
     return not torch.compiler.is_compiling() and x.device.type == "cpu" and x.dtype in _formats()
 
 
@@ -38,23 +38,11 @@ def quick(x: Tensor) -> bool:
 def has_quick_fp32_products() -> bool:
     """Return whether PyTorch's own products in fp32 beat oneDNN's: MKL's do on processors of its maker."""
     has_mkl = bool(torch.backends.mkl.is_available())  # type: ignore[no-untyped-call]
-    return has_mkl and "Intel" in cpu_model()
-
-
-class Order(Protocol):
-    """How a layer has its weight's numbers ordered when it computes."""
-
-    def of(self, weight: Tensor) -> Tensor:
-        """Return the weight in that order."""
-
-    def undone(self, gradient: Tensor, weight: Tensor) -> Tensor:
-        """Return the gradient of what `of` made of a weight in that weight's own order."""
+    return has_mkl and cpu_vendor() == "GenuineIntel"
 
 
 class Rounded:
     """A weight times a scale, rounded to a format: made again only when the weight has changed.
-
-    With an `order`, its numbers are in that order.
 
     A weight is used several times between two changes: by the target's network thousands of times, by the
     one that learns to act and to be corrected. Whether it changed is PyTorch's own count of changes in place,
@@ -63,31 +51,29 @@ class Rounded:
     the copy is made each time.
     """
 
-    def __init__(self, scale: float = 1.0, order: Order | None = None) -> None:
-        self.scale, self.order = scale, order
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
         self._weight: Tensor | None = None
         self._known: tuple[int, int, torch.dtype] | None = None
         self._copy: Tensor | None = None
 
     def of(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
         """Return `weight × scale` in `dtype`, without a gradient."""
-        if dtype == weight.dtype and self.scale == 1.0 and self.order is None:
+        if dtype == weight.dtype and self.scale == 1.0:
             return weight.detach()
         known = (weight.data_ptr(), weight._version, dtype)
         same = weight is self._weight and known == self._known and weight.device.type == "cpu"
         if self._copy is None or not same:
             with torch.inference_mode(False), torch.no_grad():  # what acting makes, learning uses
-                ordered = weight if self.order is None else self.order.of(weight)
-                self._copy = (ordered if self.scale == 1.0 else ordered * self.scale).to(dtype)
+                self._copy = (weight if self.scale == 1.0 else weight * self.scale).to(dtype)
             self._weight, self._known = weight, known
         return self._copy
 
     def gradient(self, gradient: Tensor, weight: Tensor) -> Tensor:
         """Return the weight's gradient, given its copy's."""
         wide = gradient.to(weight.dtype)
-        wide = wide if self.order is None else self.order.undone(wide, weight)
         return wide if self.scale == 1.0 else wide * self.scale
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Rounded:
         """Return one that knows nothing: a copied weight begins a count of its own."""
-        return Rounded(self.scale, self.order)
+        return Rounded(self.scale)

@@ -1,8 +1,7 @@
-"""Convolutions with the ReLU behind them, in one pass on a CPU."""
+"""Convolutions with the ReLU behind them: in one pass on a CPU, or as a product."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,24 +24,7 @@ def blocks(x: Float[Tensor, "B C H W"], side: int) -> Float[Tensor, "B H2 W2 D"]
     rows, columns = height // side, width // side
     pixels = x.permute(0, 2, 3, 1)[:, : rows * side, : columns * side]
     split = pixels.reshape(batch, rows, side, columns, side, channels).transpose(2, 3)
-    return split.reshape(batch, rows, columns, -1)
-
-
-@dataclass(frozen=True, slots=True)
-class AsProduct:
-    """The order of a kernel's weights in a product with blocks of as many pixels."""
-
-    side: int
-
-    def of(self, weight: Float[Tensor, "C2 C H W"]) -> Float[Tensor, "C2 D"]:
-        """Return a row of weights for each channel that is put out."""
-        return blocks(weight, self.side).flatten(1)
-
-    def undone(
-        self, gradient: Float[Tensor, "C2 D"], weight: Float[Tensor, "C2 C H W"]
-    ) -> Float[Tensor, "C2 C H W"]:
-        """Return the gradient of such rows as one of the kernel's weights."""
-        return gradient.view(len(weight), self.side, self.side, -1).permute(0, 3, 1, 2)
+    return split.reshape(batch, rows, columns, side * side * channels)
 
 
 class Convolution(nn.Conv2d):
@@ -51,8 +33,8 @@ class Convolution(nn.Conv2d):
     The layer of `pixels` takes them as they are, 0 to 255, and scales its weights instead: the convolution of
     pixels in [0, 1] without a pass over the frames; and 0 to 255 are exact in bf16, 0 to 1 are not.
 
-    Where kernels do not overlap, the layer is a product with blocks of pixels (docs/decisions/0032). Not that
-    of pixels: its blocks cost what its product gains.
+    Where kernels do not overlap, the layer is a product with blocks of pixels (docs/decisions/0032). That of
+    `pixels` never is: its blocks would cost what its product gains.
     """
 
     stride: Pair
@@ -73,7 +55,7 @@ class Convolution(nn.Conv2d):
         self.scale = 1.0 / 255.0 if pixels else 1.0
         self.relu = relu
         self._is_product = kernel == stride and not padding and not pixels
-        self._rounded = Rounded(self.scale, AsProduct(kernel) if self._is_product else None)
+        self._rounded = Rounded(self.scale)
 
     def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B C H2 W2"]:
         """Return the convolution of `x`, or of `x / 255`."""

@@ -1,7 +1,7 @@
 """Fully connected layers whose products go through the quicker library on a CPU.
 
-PyTorch sends fp32 matrix products on a CPU to another library than its convolutions, MKL, which is slow on
-processors not of its maker and quicker on those of its maker (docs/decisions/0011).
+PyTorch sends fp32 matrix products on a CPU to MKL, not to oneDNN as its convolutions. MKL is the quicker of
+the two on processors of its maker, and slow on others (docs/decisions/0011).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from atari_dqn.agents.arithmetic import Rounded, has_quick_fp32_products, quick
 
 
-class OneDnnLinear(nn.Linear):
+class QuickLinear(nn.Linear):
     """`nn.Linear` in the format of its input, quicker on a CPU where this build of PyTorch can be."""
 
     def __init__(self, in_features: int, out_features: int) -> None:
@@ -33,14 +33,27 @@ def linear(
 ) -> Float[Tensor, "B F"]:
     """Return x Wᵀ + b in the format of x, by the quicker way; `rounded` keeps the weight in that format.
 
-    A weight of another shape is F × D in the order of `rounded`.
+    A convolution's weight counts as a row for each of its kernels, pixel after pixel.
     """
-    if not quick(x):
-        return F.linear(x, weight.to(x.dtype), bias.to(x.dtype))
+    if not quick(x) or (x.dtype == torch.float32 and has_quick_fp32_products()):
+        return F.linear(x, _rows(weight).to(x.dtype), bias.to(x.dtype))
     if not torch.is_grad_enabled():
-        return _times_transposed(x, rounded.of(weight, x.dtype), bias.to(x.dtype))
+        return _times_transposed(x, _rows(rounded.of(weight, x.dtype)), bias.to(x.dtype))
     product: Tensor = _Product.apply(x, weight, bias, rounded)  # type: ignore[no-untyped-call]
     return product
+
+
+def _rows(weight: Tensor) -> Tensor:
+    """Return a weight as F × D: a view, as convolutions keep theirs channels-last."""
+    return weight if weight.ndim == 2 else weight.permute(0, 2, 3, 1).flatten(1)
+
+
+def _unrowed(gradient: Tensor, weight: Tensor) -> Tensor:
+    """Return a gradient of `_rows(weight)` as one of the weight."""
+    if weight.ndim == 2:
+        return gradient
+    kernels, channels, height, width = weight.shape
+    return gradient.view(kernels, height, width, channels).permute(0, 3, 1, 2)
 
 
 class _Product(torch.autograd.Function):
@@ -49,7 +62,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, rounded: Rounded) -> Tensor:
         x = x.contiguous()  # the gradient's product of a strided x takes hundreds of times as long
-        copy = rounded.of(weight, x.dtype)
+        copy = _rows(rounded.of(weight, x.dtype))
         ctx.save_for_backward(x, copy, weight)
         ctx.rounded = rounded
         return _times_transposed(x, copy, bias.to(x.dtype))
@@ -59,13 +72,12 @@ class _Product(torch.autograd.Function):
         gradient = gradients[0].contiguous()
         x, copy, weight = ctx.saved_tensors
         of_x = _times_transposed(gradient, copy.t()) if ctx.needs_input_grad[0] else None
-        of_weight = ctx.rounded.gradient(_times_transposed(gradient.t(), x.t()), weight)
+        of_rows = _times_transposed(gradient.t(), x.t())
+        of_weight = ctx.rounded.gradient(_unrowed(of_rows, weight), weight)
         return of_x, of_weight, gradient.sum(dim=0, dtype=weight.dtype), None
 
 
 def _times_transposed(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return a bᵀ + bias, of transposed views where they lie."""
-    if a.dtype == torch.float32 and has_quick_fp32_products():
-        return a @ b.t() if bias is None else torch.addmm(bias, a, b.t())
+    """Return a bᵀ + bias by oneDNN, which reads transposed views where they lie."""
     product: Tensor = torch.ops.mkldnn._linear_pointwise(a, b, bias, "none", [], "")
     return product

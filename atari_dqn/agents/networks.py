@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from atari_dqn.agents.draws import Rng, uniform
 from atari_dqn.agents.heads import Head
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
-from atari_dqn.agents.linear import OneDnnLinear
+from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.agents.noisy import NoisyLinear, noise
 from atari_dqn.agents.predictions import Output, Prediction, Quantiles, ValueOutput, midpoints
 from atari_dqn.agents.torsos import Torso
@@ -130,7 +130,7 @@ class ImplicitQuantileNetwork(QNetwork):
     def __init__(self, torso: Torso, head: Head, *, precision: str, counts: FractionCounts) -> None:
         super().__init__(torso, head, precision=precision)
         self.counts = counts
-        self.embedding = OneDnnLinear(EMBEDDING_COSINES, torso.num_seen)
+        self.embedding = QuickLinear(EMBEDDING_COSINES, torso.num_seen)
         self.register_buffer("frequencies", pi * torch.arange(EMBEDDING_COSINES), persistent=False)
 
     @property

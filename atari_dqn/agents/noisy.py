@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from atari_dqn.agents.arithmetic import Rounded
 from atari_dqn.agents.draws import Rng, normal
-from atari_dqn.agents.linear import OneDnnLinear, linear
+from atari_dqn.agents.linear import QuickLinear, linear
 
 
-class NoisyLinear(OneDnnLinear):
+class NoisyLinear(QuickLinear):
     """A fully connected layer with a noise of learned size on every weight and bias.
 
     (W + Σ ⊙ εᵒεⁱᵀ) x + b + σ ⊙ εᵒ, where εⁱ and εᵒ have a number for each input and output. As the noise of

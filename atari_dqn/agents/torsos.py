@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from atari_dqn.agents.convolution import Convolution
-from atari_dqn.agents.linear import OneDnnLinear
+from atari_dqn.agents.linear import QuickLinear
 
 MakeLinear = Callable[[int, int], nn.Linear]
 """Makes a fully connected layer of so many inputs and outputs."""
@@ -66,7 +66,7 @@ class ConvolutionalTorso(Torso):
         frame_shape: tuple[int, int],
         streams: int = 1,
         hidden_units: int | None = None,
-        layer: MakeLinear = OneDnnLinear,
+        layer: MakeLinear = QuickLinear,
     ) -> None:
         super().__init__()
         channels = (stack, *(out for out, _, _ in self.CONVOLUTIONS))
@@ -170,7 +170,7 @@ class ImpalaTorso(Torso):
         streams: int = 1,
         hidden_units: int | None = None,
         width: int = 1,
-        layer: MakeLinear = OneDnnLinear,
+        layer: MakeLinear = QuickLinear,
     ) -> None:
         super().__init__()
         channels = tuple(width * out for out in self.CHANNELS)

@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from atari_dqn.agents import convolution
 from atari_dqn.agents.convolution import Convolution
 
 
@@ -24,7 +25,11 @@ def results(
     return [y.detach(), *torch.autograd.grad(y, [x, layer.weight, layer.bias], upstream)]
 
 
-@pytest.mark.parametrize("stride", [2, 3], ids=["kernels overlap", "kernels do not overlap"])
+STRIDES = pytest.mark.parametrize("stride", [2, 3], ids=["kernels overlap", "kernels do not overlap"])
+
+
+@pytest.mark.usefixtures("either_library")
+@STRIDES
 @pytest.mark.parametrize("padding", [0, 1])
 @pytest.mark.parametrize("pixels", [False, True])
 @pytest.mark.parametrize("relu", [False, True])
@@ -32,7 +37,7 @@ def test_output_and_gradients_are_those_of_a_convolution_and_a_relu(
     relu: bool, pixels: bool, padding: int, stride: int
 ) -> None:
     layer = make(relu=relu, pixels=pixels, padding=padding, stride=stride)
-    x = torch.randn(2, 4, 10, 11).requires_grad_()  # three kernels side by side leave some out
+    x = torch.randn(2, 4, 10, 11).requires_grad_()  # at a stride of 3 the last are in no kernel
     expected = plain(layer, x)
     upstream = torch.randn_like(expected)
     for ours, theirs in zip(
@@ -41,15 +46,59 @@ def test_output_and_gradients_are_those_of_a_convolution_and_a_relu(
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("stride", [2, 3], ids=["kernels overlap", "kernels do not overlap"])
-def test_output_without_gradients_is_that_with_them(stride: int) -> None:
-    layer, x = make(relu=True, stride=stride), torch.randn(2, 4, 9, 9)
+@pytest.mark.parametrize("pixels", [False, True])
+@STRIDES
+def test_output_without_gradients_is_that_with_them(stride: int, pixels: bool) -> None:
+    layer, x = make(relu=True, stride=stride, pixels=pixels), torch.randn(2, 4, 9, 9)
     with torch.no_grad():
         assert torch.equal(layer(x), layer(x.clone().requires_grad_()).detach())
 
 
-@pytest.mark.parametrize("stride", [2, 3], ids=["kernels overlap", "kernels do not overlap"])
+@STRIDES
 def test_gradients_of_bf16_are_fp32(stride: int) -> None:
     layer = make(relu=True, stride=stride)
     layer(torch.randn(2, 4, 9, 9, dtype=torch.bfloat16)).sum().backward()
     assert (layer.weight.grad.dtype, layer.bias.grad.dtype) == (torch.float32, torch.float32)
+
+
+@STRIDES
+def test_bf16_is_close_to_fp32(stride: int) -> None:
+    layer, x = make(relu=False, stride=stride), torch.randn(2, 4, 9, 9)
+    wide, narrow = (x.to(dtype).requires_grad_() for dtype in (torch.float32, torch.bfloat16))
+    expected = layer(wide)
+    upstream = torch.randn_like(expected)
+    for ours, theirs in zip(
+        results(layer, narrow, layer(narrow), upstream.bfloat16()),
+        results(layer, wide, expected, upstream),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours.float(), theirs, rtol=0.05, atol=0.1)
+
+
+@pytest.mark.usefixtures("either_library")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_kernels_that_do_not_overlap_are_a_product(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(convolution, "_convolve", None)
+    assert make(relu=True, stride=3)(torch.randn(2, 4, 9, 9, dtype=dtype)).shape == (2, 8, 3, 3)
+
+
+@pytest.mark.usefixtures("either_library")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradient_of_a_product_lies_in_memory_as_its_weight_does(dtype: torch.dtype) -> None:
+    layer = make(relu=True, stride=3)
+    layer(torch.randn(2, 4, 9, 9, dtype=dtype)).sum().backward()
+    assert layer.weight.grad.stride() == layer.weight.stride()
+
+
+@torch.no_grad()
+@pytest.mark.usefixtures("either_library")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_product_takes_a_weight_that_has_changed(dtype: torch.dtype) -> None:
+    layer, x = make(relu=False, stride=3), torch.randn(2, 4, 9, 9, dtype=dtype)
+    assert layer.bias is not None
+    layer.bias.zero_()
+    before = layer(x)
+    layer.weight.mul_(2)
+    assert torch.equal(layer(x), 2 * before)

@@ -5,15 +5,13 @@ from torch.nn import functional as F
 
 from atari_dqn.agents import linear
 from atari_dqn.agents.arithmetic import HAS_ONEDNN
-from atari_dqn.agents.linear import OneDnnLinear
+from atari_dqn.agents.linear import QuickLinear
 
 
-@pytest.fixture(params=[False, True], ids=["oneDNN", "MKL"])
-def layer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> OneDnnLinear:
-    """Return a layer whose fp32 products go through either library, whichever is quick here."""
-    monkeypatch.setattr(linear, "has_quick_fp32_products", lambda: request.param)
+@pytest.fixture
+def layer() -> QuickLinear:
     torch.manual_seed(0)
-    return OneDnnLinear(70, 30)
+    return QuickLinear(70, 30)
 
 
 def both(layer: nn.Linear, x: torch.Tensor, upstream: torch.Tensor) -> list[list[torch.Tensor]]:
@@ -32,24 +30,26 @@ def test_this_build_of_torch_has_the_quick_product() -> None:
     assert HAS_ONEDNN
 
 
-def test_output_and_gradients_are_those_of_a_linear_layer(layer: OneDnnLinear) -> None:
+@pytest.mark.usefixtures("either_library")
+def test_output_and_gradients_are_those_of_a_linear_layer(layer: QuickLinear) -> None:
     x, upstream = torch.randn(32, 70), torch.randn(32, 30)
     for ours, theirs in zip(*both(layer, x, upstream), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_a_gradient_that_is_one_number_everywhere_passes_through(layer: OneDnnLinear) -> None:
+@pytest.mark.usefixtures("either_library")
+def test_a_gradient_that_is_one_number_everywhere_passes_through(layer: QuickLinear) -> None:
     x = torch.randn(32, 70)
     for ours, theirs in zip(*both(layer, x, torch.ones(()).expand(32, 30)), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_output_is_in_the_format_of_the_input(layer: OneDnnLinear, dtype: torch.dtype) -> None:
+def test_output_is_in_the_format_of_the_input(layer: QuickLinear, dtype: torch.dtype) -> None:
     assert layer(torch.randn(4, 70, dtype=dtype)).dtype == dtype
 
 
-def test_gradients_of_bf16_products_are_fp32_and_close_to_those_of_fp32(layer: OneDnnLinear) -> None:
+def test_gradients_of_bf16_products_are_fp32_and_close_to_those_of_fp32(layer: QuickLinear) -> None:
     x, upstream = torch.randn(32, 70), torch.randn(32, 30)
     layer(x).backward(upstream)
     expected = layer.weight.grad
@@ -59,7 +59,7 @@ def test_gradients_of_bf16_products_are_fp32_and_close_to_those_of_fp32(layer: O
     torch.testing.assert_close(layer.weight.grad, expected, rtol=0.05, atol=0.1)
 
 
-def test_learning_takes_the_rounded_weight_that_acting_made(layer: OneDnnLinear) -> None:
+def test_learning_takes_the_rounded_weight_that_acting_made(layer: QuickLinear) -> None:
     x = torch.randn(32, 70, dtype=torch.bfloat16)
     with torch.inference_mode():
         layer(x)
@@ -68,13 +68,15 @@ def test_learning_takes_the_rounded_weight_that_acting_made(layer: OneDnnLinear)
     assert layer._rounded.of(layer.weight, x.dtype) is made
 
 
-def test_gradients_lie_in_memory_as_the_weights_do(layer: OneDnnLinear) -> None:
+@pytest.mark.usefixtures("either_library")
+def test_gradients_lie_in_memory_as_the_weights_do(layer: QuickLinear) -> None:
     layer(torch.randn(32, 70)).sum().backward()
     assert layer.weight.grad.stride() == layer.weight.stride()
 
 
+@pytest.mark.usefixtures("either_library")
 @pytest.mark.parametrize("part", [0, 1])
-def test_half_of_a_wider_input_gives_what_a_copy_of_it_gives(layer: OneDnnLinear, part: int) -> None:
+def test_half_of_a_wider_input_gives_what_a_copy_of_it_gives(layer: QuickLinear, part: int) -> None:
     strided, upstream = torch.randn(32, 140).chunk(2, dim=1)[part], torch.randn(32, 30)
     for ours, theirs in zip(
         both(layer, strided, upstream), both(layer, strided.contiguous(), upstream), strict=True
@@ -83,9 +85,10 @@ def test_half_of_a_wider_input_gives_what_a_copy_of_it_gives(layer: OneDnnLinear
             torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
 
-def test_backward_pass_of_half_of_a_wider_input_has_a_copy_that_the_quick_product_takes(
-    layer: OneDnnLinear,
+def test_backward_pass_of_half_of_a_wider_input_has_a_copy_that_onednns_product_takes(
+    layer: QuickLinear, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(linear, "has_quick_fp32_products", lambda: False)
     # of a strided input the weights' gradient took 36 to 11,000 ms where 0.02 to 4 ms are enough
     function = layer(torch.randn(32, 140)[:, :70]).grad_fn
     assert function is not None

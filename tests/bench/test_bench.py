@@ -7,7 +7,7 @@ from tiny import CPU, tiny_spec
 from typer.testing import CliRunner
 
 from atari_dqn.agents.convolution import Convolution
-from atari_dqn.agents.linear import OneDnnLinear
+from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.bench.kernels import kernels_of
 from atari_dqn.bench.report import PARTS, Bench, bench, bench_data, bench_text
 from atari_dqn.cli.app import app
@@ -52,7 +52,7 @@ def test_kernels_of_a_product_are_counted_with_their_arithmetic() -> None:
 
 
 def test_kernels_of_a_linear_layer_are_its_three_products() -> None:
-    layer, x = OneDnnLinear(5, 7), torch.ones(3, 5, requires_grad=True)
+    layer, x = QuickLinear(5, 7), torch.ones(3, 5, requires_grad=True)
     assert recorded(lambda: layer(x).sum().backward()) == (3, 3 * 2 * 3 * 5 * 7)
 
 

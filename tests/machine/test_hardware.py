@@ -1,13 +1,24 @@
 from pathlib import Path
 
-from atari_dqn.hardware import cpu_flags, cpu_model, disk_free_bytes, find_hardware, shared_memory_free_bytes
+from atari_dqn.hardware import (
+    cpu_flags,
+    cpu_model,
+    cpu_vendor,
+    disk_free_bytes,
+    find_hardware,
+    shared_memory_free_bytes,
+)
 
-CPUINFO = "processor\t: 0\nmodel name\t: AMD EPYC 9354\nflags\t\t: fpu avx2 avx512_bf16 sse\n"
+CPUINFO = (
+    "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC 9354\n"
+    "flags\t\t: fpu avx2 avx512_bf16 sse\n"
+)
 
 
 def test_processor_and_its_instruction_sets_are_read(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text(CPUINFO)
     assert cpu_model(tmp_path / "cpuinfo") == "AMD EPYC 9354"
+    assert cpu_vendor(tmp_path / "cpuinfo") == "AuthenticAMD"
     assert cpu_flags(tmp_path / "cpuinfo") == ("avx2", "avx512_bf16")
 
 
