@@ -1,6 +1,6 @@
 """What settings and toggles change in learning per frame, on the toy game.
 
-Settings: bf16 beside fp32, more lanes beside fewer. Toggles, on 8 lanes: each alone, IQN with Munchausen, and
+Settings: bf16 beside fp32, more lanes beside fewer. Toggles, 8 lanes of 36 × 36 pixels: each alone, IQN with Munchausen, and
 Rainbow, beside plain DQN with Adam and a batch's mean; 50 quantiles, 8 fractions of each kind, shifts of one
 pixel, and no ε where layers are noisy. There is an update for every four agent steps everywhere. Scores are
 means of 20 games played greedily, after 6,000, 12,000 and 24,000 frames; of ten balls none is missed at 10,
@@ -41,7 +41,7 @@ SETTINGS = {
     "64 lanes, fp32": ("env.lanes=64",),
     "128 lanes, fp32": ("env.lanes=128",),
 }
-PLAIN = ("env.lanes=8",)
+PLAIN = ("env.lanes=8", "env.screen_size_pixels=36")
 NOISY = (*PLAIN, "toggles.noisy=true", "exploration.epsilon_end=0.0")
 IQN = (
     *PLAIN, "toggles.distribution=iqn", "distribution.num_fractions=8", "distribution.num_target_fractions=8",
