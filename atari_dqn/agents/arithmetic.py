@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from atari_dqn.hardware import cpu_vendor
 
@@ -39,6 +40,32 @@ def has_quick_fp32_products() -> bool:
     """Return whether PyTorch's own products in fp32 beat oneDNN's: MKL's do on processors of its maker."""
     has_mkl = bool(torch.backends.mkl.is_available())  # type: ignore[no-untyped-call]
     return has_mkl and cpu_vendor() == "GenuineIntel"
+
+
+def relu(x: Tensor) -> Tensor:
+    """Return x where that is positive, else 0."""
+    if not torch.compiler.is_compiling():
+        return F.relu(x)
+    y: Tensor = _SignedRelu.apply(x)  # type: ignore[no-untyped-call]
+    return y
+
+
+class _SignedRelu(torch.autograd.Function):
+    """A ReLU whose gradient is taken by the sign of what it returned.
+
+    PyTorch's own is taken by truth values, which compiled kernels for a CPU write one after the other.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = F.relu(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        return gradients[0] * torch.sign(y)
 
 
 class Rounded:

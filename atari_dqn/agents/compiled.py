@@ -45,7 +45,7 @@ def compiling() -> Iterator[None]:
     try:
         yield
     except TorchDynamoException as error:
-        reason = str(error).partition("\n")[0]
+        reason = str(getattr(error, "inner_exception", error)).partition("\n")[0]
         raise UserError(
             f"PyTorch could not compile: {reason}; learner.compile = false does without"
         ) from error

@@ -1,4 +1,4 @@
-"""Convolutions with the ReLU behind them: in one pass on a CPU, or as a product."""
+"""Convolutions with the ReLU behind them: in one pass on a CPU, or as products with patches."""
 
 from __future__ import annotations
 
@@ -9,32 +9,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from atari_dqn.agents.arithmetic import Rounded, quick
+from atari_dqn.agents.arithmetic import Rounded, quick, relu
 from atari_dqn.agents.linear import linear
 
 Pair = tuple[int, int]
 
 
-def blocks(x: Float[Tensor, "B C H W"], side: int) -> Float[Tensor, "B H2 W2 D"]:
-    """Return the D = side² · C values of each block of side × side pixels, row by row, pixel by pixel.
-
-    Pixels at the right and below that make no whole block are left out.
-    """
-    batch, channels, height, width = x.shape
-    rows, columns = height // side, width // side
-    pixels = x.permute(0, 2, 3, 1)[:, : rows * side, : columns * side]
-    split = pixels.reshape(batch, rows, side, columns, side, channels).transpose(2, 3)
-    return split.reshape(batch, rows, columns, side * side * channels)
-
-
 class Convolution(nn.Conv2d):
     """A convolution in the format of its input, with a ReLU behind it if `relu`.
 
+    Where kernels do not overlap, it is a product with the patches they see (docs/decisions/0032).
+
     The layer of `pixels` takes them as they are, 0 to 255, and scales its weights instead: the convolution of
     pixels in [0, 1] without a pass over the frames; and 0 to 255 are exact in bf16, 0 to 1 are not.
-
-    Where kernels do not overlap, the layer is a product with blocks of pixels (docs/decisions/0032). That of
-    `pixels` never is: its blocks would cost what its product gains.
     """
 
     stride: Pair
@@ -54,22 +41,21 @@ class Convolution(nn.Conv2d):
         super().__init__(in_channels, out_channels, kernel, stride, padding)
         self.scale = 1.0 / 255.0 if pixels else 1.0
         self.relu = relu
-        self._is_product = kernel == stride and not padding and not pixels
         self._rounded = Rounded(self.scale)
 
     def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B C H2 W2"]:
         """Return the convolution of `x`, or of `x / 255`."""
         if quick(x):
-            return self._product(x) if self._is_product else self._quick(x)
+            return self._quick(x)
         weight = self.weight if self.scale == 1.0 else self.weight * self.scale
         y = F.conv2d(x, weight.to(x.dtype), self._bias.to(x.dtype), self.stride, self.padding)
-        return F.relu(y) if self.relu else y
+        return relu(y) if self.relu else y
 
-    def _product(self, x: Tensor) -> Tensor:
-        seen = blocks(x, self.stride[0])
-        y = linear(seen.flatten(0, 2), self.weight, self._bias, self._rounded)
-        y = y.view(*seen.shape[:3], -1).permute(0, 3, 1, 2)
-        return F.relu(y) if self.relu else y
+    def of_patches(self, x: Float[Tensor, "B N M"]) -> Float[Tensor, "B P C"]:
+        """Return what the kernels make of the patches whose values these are, one patch after the other."""
+        rows = x.reshape(-1, self.weight[0].numel())
+        y = linear(rows, self.weight, self._bias, self._rounded).view(len(x), -1, self.out_channels)
+        return relu(y) if self.relu else y
 
     def _quick(self, x: Tensor) -> Tensor:
         after = "relu" if self.relu else "none"

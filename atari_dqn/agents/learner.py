@@ -17,7 +17,7 @@ from atari_dqn.agents.augmentation import Augment, unchanged
 from atari_dqn.agents.compiled import Compiled
 from atari_dqn.agents.draws import Rng
 from atari_dqn.agents.losses import Judged, Loss
-from atari_dqn.agents.networks import QNetwork, channels_last
+from atari_dqn.agents.networks import QNetwork
 from atari_dqn.agents.optimizers import load_optimizer, moved_by, step_if_on
 from atari_dqn.agents.targets import TargetRule
 from atari_dqn.minibatch import Minibatch
@@ -141,7 +141,8 @@ class Learner:
     def _parts(self, batch: Minibatch) -> tuple[Minibatch, ...]:
         """Return a minibatch as it is learned from, in the parts that are taken one after the other."""
         batch = self._augment(batch, self._generator)
-        batch = replace(batch, s_tm1=channels_last(batch.s_tm1), s_t=channels_last(batch.s_t))
+        arrange = self.online.arrange
+        batch = replace(batch, s_tm1=arrange(batch.s_tm1), s_t=arrange(batch.s_t))
         return batch.split(self._accumulate)
 
     def _add_gradients(

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from atari_dqn.agents.compiled import Compiled
 from atari_dqn.agents.draws import Rng
-from atari_dqn.agents.networks import QNetwork, channels_last
+from atari_dqn.agents.networks import QNetwork
+from atari_dqn.minibatch import Pixels
 from atari_dqn.rng import generator_state, set_generator_state
 from atari_dqn.types import StateDict
 
@@ -19,16 +20,15 @@ Greedy = Callable[[], Int64[np.ndarray, "E"]]
 """Returns the action that each lane's network values most."""
 
 
-@torch.inference_mode()
-def greedy_actions(
-    network: QNetwork, stacks: UInt8[Tensor, "E S H W"], rng: Rng | None = None
-) -> Int64[Tensor, "E"]:
-    """Return the action each lane's network values most; the first of several that are equal.
+def greedy_actions(network: QNetwork, stacks: Pixels, rng: Rng | None = None) -> Int64[Tensor, "E"]:
+    """Return the action each of E lanes' network values most; the first of several that are equal.
 
     With random numbers under noise, where the network has any.
     """
-    actions: Tensor = network(stacks, rng).argmax(dim=1)
-    return actions
+    # in inference mode PyTorch compiles no view of a weight
+    with torch.no_grad() if torch.compiler.is_compiling() else torch.inference_mode():
+        actions: Tensor = network(stacks, rng).argmax(dim=1)
+        return actions
 
 
 class EpsilonGreedy:
@@ -67,10 +67,10 @@ class EpsilonGreedy:
 
     def greedy(self, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
         """Return the action each lane's network values most, under fresh noise where it has any."""
-        actions: Tensor = self._ask(self.generator, channels_last(stacks))
+        actions: Tensor = self._ask(self.generator, self.network.arrange(stacks))
         return actions
 
-    def _ask_network(self, rng: Rng, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
+    def _ask_network(self, rng: Rng, stacks: Pixels) -> Int64[Tensor, "E"]:
         return greedy_actions(self.network, stacks, rng)
 
     def state_dict(self) -> StateDict:

@@ -12,8 +12,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from atari_dqn.agents.arithmetic import relu
 from atari_dqn.agents.convolution import Convolution
 from atari_dqn.agents.linear import QuickLinear
+from atari_dqn.agents.pixels import channels_last, patches
+from atari_dqn.minibatch import Frames, Pixels
 
 MakeLinear = Callable[[int, int], nn.Linear]
 """Makes a fully connected layer of so many inputs and outputs."""
@@ -36,16 +39,20 @@ class Torso(nn.Module, ABC):
         self.num_seen, self.num_features = num_seen, num_features
         self.hidden = layer(num_seen, num_features)
 
+    def arrange(self, frames: Frames) -> Pixels:
+        """Return pixels in the order in memory that `see` takes fastest."""
+        return channels_last(frames)
+
     @abstractmethod
-    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels from 0 to 255."""
+    def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels from 0 to 255, arranged or as they are."""
 
     def think(self, seen: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
         """Return the hidden layer's units."""
-        return F.relu(self.hidden(seen))
+        return relu(self.hidden(seen))
 
-    def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B D"]:
-        """Return the features of pixels from 0 to 255."""
+    def forward(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B D"]:
+        """Return the features of pixels from 0 to 255, arranged or as they are."""
         return self.think(self.see(x))
 
 
@@ -80,8 +87,8 @@ class ConvolutionalTorso(Torso):
             layer=layer,
         )
 
-    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels from 0 to 255."""
+    def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels from 0 to 255, arranged or as they are."""
         for convolution in self.convolutions:
             x = convolution(x)
         return x.flatten(1)
@@ -98,10 +105,28 @@ class NatureTorso(ConvolutionalTorso):
 
 
 class DataEfficientTorso(ConvolutionalTorso):
-    """van Hasselt et al. (2019): 64 × 3 × 3 = 576 numbers seen of 84 × 84 pixels."""
+    """van Hasselt et al. (2019): 64 × 3 × 3 = 576 numbers seen of 84 × 84 pixels.
+
+    Its kernels do not overlap. On a CPU pixels are arranged in patches, and what sees is products alone.
+    """
 
     CONVOLUTIONS = ((32, 5, 5), (64, 5, 5))
     HIDDEN_UNITS = 256
+
+    def arrange(self, frames: Frames) -> Pixels:
+        """Return pixels in the order in memory that `see` takes fastest."""
+        if frames.device.type != "cpu":
+            return super().arrange(frames)
+        return patches(frames, tuple(kernel for _, kernel, _ in self.CONVOLUTIONS))
+
+    def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels from 0 to 255, arranged or as they are."""
+        if x.ndim == 4:
+            return super().see(x)
+        for convolution in self.convolutions:
+            assert isinstance(convolution, Convolution)
+            x = convolution.of_patches(x)
+        return x.transpose(1, 2).flatten(1)
 
 
 class DopamineTorso(NatureTorso):
@@ -111,8 +136,8 @@ class DopamineTorso(NatureTorso):
     seen of 84 × 84 pixels.
     """
 
-    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels from 0 to 255."""
+    def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels from 0 to 255, arranged or as they are."""
         for convolution, (_, kernel, stride) in zip(self.convolutions, self.CONVOLUTIONS, strict=True):
             down, right = (_zeros_around(size, kernel, stride) for size in x.shape[2:])
             x = convolution(F.pad(x, (*right, *down)))
@@ -149,7 +174,7 @@ class ResidualBlock(nn.Module):
 
     def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
         """Return x and what is added to it."""
-        added: Tensor = self.second(self.first(F.relu(x)))
+        added: Tensor = self.second(self.first(relu(x)))
         return x + added
 
 
@@ -190,8 +215,8 @@ class ImpalaTorso(Torso):
             layer=layer,
         )
 
-    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
-        """Return what the sections make of pixels from 0 to 255."""
+    def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
+        """Return what the sections make of pixels from 0 to 255, arranged or as they are."""
         for section in self.sections:
             x = section(x)
-        return F.relu(x).flatten(1)
+        return relu(x).flatten(1)

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from atari_dqn.agents import convolution
 from atari_dqn.agents.convolution import Convolution
+from atari_dqn.agents.pixels import patches
 
 
 def make(*, relu: bool, pixels: bool = False, padding: int = 0, stride: int = 2) -> Convolution:
@@ -25,19 +25,14 @@ def results(
     return [y.detach(), *torch.autograd.grad(y, [x, layer.weight, layer.bias], upstream)]
 
 
-STRIDES = pytest.mark.parametrize("stride", [2, 3], ids=["kernels overlap", "kernels do not overlap"])
-
-
-@pytest.mark.usefixtures("either_library")
-@STRIDES
 @pytest.mark.parametrize("padding", [0, 1])
 @pytest.mark.parametrize("pixels", [False, True])
 @pytest.mark.parametrize("relu", [False, True])
 def test_output_and_gradients_are_those_of_a_convolution_and_a_relu(
-    relu: bool, pixels: bool, padding: int, stride: int
+    relu: bool, pixels: bool, padding: int
 ) -> None:
-    layer = make(relu=relu, pixels=pixels, padding=padding, stride=stride)
-    x = torch.randn(2, 4, 10, 11).requires_grad_()  # at a stride of 3 the last are in no kernel
+    layer = make(relu=relu, pixels=pixels, padding=padding)
+    x = torch.randn(2, 4, 10, 11).requires_grad_()
     expected = plain(layer, x)
     upstream = torch.randn_like(expected)
     for ours, theirs in zip(
@@ -47,23 +42,20 @@ def test_output_and_gradients_are_those_of_a_convolution_and_a_relu(
 
 
 @pytest.mark.parametrize("pixels", [False, True])
-@STRIDES
-def test_output_without_gradients_is_that_with_them(stride: int, pixels: bool) -> None:
-    layer, x = make(relu=True, stride=stride, pixels=pixels), torch.randn(2, 4, 9, 9)
+def test_output_without_gradients_is_that_with_them(pixels: bool) -> None:
+    layer, x = make(relu=True, pixels=pixels), torch.randn(2, 4, 9, 9)
     with torch.no_grad():
         assert torch.equal(layer(x), layer(x.clone().requires_grad_()).detach())
 
 
-@STRIDES
-def test_gradients_of_bf16_are_fp32(stride: int) -> None:
-    layer = make(relu=True, stride=stride)
+def test_gradients_of_bf16_are_fp32() -> None:
+    layer = make(relu=True)
     layer(torch.randn(2, 4, 9, 9, dtype=torch.bfloat16)).sum().backward()
     assert (layer.weight.grad.dtype, layer.bias.grad.dtype) == (torch.float32, torch.float32)
 
 
-@STRIDES
-def test_bf16_is_close_to_fp32(stride: int) -> None:
-    layer, x = make(relu=False, stride=stride), torch.randn(2, 4, 9, 9)
+def test_bf16_is_close_to_fp32() -> None:
+    layer, x = make(relu=False), torch.randn(2, 4, 9, 9)
     wide, narrow = (x.to(dtype).requires_grad_() for dtype in (torch.float32, torch.bfloat16))
     expected = layer(wide)
     upstream = torch.randn_like(expected)
@@ -75,30 +67,51 @@ def test_bf16_is_close_to_fp32(stride: int) -> None:
         torch.testing.assert_close(ours.float(), theirs, rtol=0.05, atol=0.1)
 
 
+BOTH_FORMATS = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+
+
+def apart(y: torch.Tensor) -> torch.Tensor:
+    """Return what a layer puts out of patches as it does of frames: 9 patches are 3 × 3 pixels."""
+    return y.transpose(1, 2).unflatten(2, (3, 3))
+
+
 @pytest.mark.usefixtures("either_library")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_kernels_that_do_not_overlap_are_a_product(
-    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+@BOTH_FORMATS
+@pytest.mark.parametrize("pixels", [False, True])
+@pytest.mark.parametrize("relu", [False, True])
+def test_of_patches_it_makes_what_it_makes_of_frames_and_so_are_its_gradients(
+    relu: bool, pixels: bool, dtype: torch.dtype
 ) -> None:
-    monkeypatch.setattr(convolution, "_convolve", None)
-    assert make(relu=True, stride=3)(torch.randn(2, 4, 9, 9, dtype=dtype)).shape == (2, 8, 3, 3)
+    layer, frames = make(relu=relu, pixels=pixels, stride=3), torch.randn(2, 4, 9, 9)
+    shown = patches(frames, (3,)).to(dtype)
+    expected = plain(layer, frames)
+    upstream = torch.randn_like(expected)
+    weights = [layer.weight, layer.bias]
+    found = apart(layer.of_patches(shown))
+    tolerance = {} if dtype == torch.float32 else {"rtol": 0.05, "atol": 0.1}
+    for ours, theirs in zip(
+        [found, *torch.autograd.grad(found, weights, upstream.to(dtype))],
+        [expected, *torch.autograd.grad(expected, weights, upstream)],
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, check_dtype=False, **tolerance)
 
 
 @pytest.mark.usefixtures("either_library")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_gradient_of_a_product_lies_in_memory_as_its_weight_does(dtype: torch.dtype) -> None:
+@BOTH_FORMATS
+def test_gradient_by_patches_lies_in_memory_as_its_weight_does(dtype: torch.dtype) -> None:
     layer = make(relu=True, stride=3)
-    layer(torch.randn(2, 4, 9, 9, dtype=dtype)).sum().backward()
+    layer.of_patches(torch.randn(2, 9, 36, dtype=dtype)).sum().backward()
     assert layer.weight.grad.stride() == layer.weight.stride()
 
 
 @torch.no_grad()
 @pytest.mark.usefixtures("either_library")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_product_takes_a_weight_that_has_changed(dtype: torch.dtype) -> None:
-    layer, x = make(relu=False, stride=3), torch.randn(2, 4, 9, 9, dtype=dtype)
+@BOTH_FORMATS
+def test_patches_meet_a_weight_that_has_changed(dtype: torch.dtype) -> None:
+    layer, x = make(relu=False, stride=3), torch.randn(2, 9, 36, dtype=dtype)
     assert layer.bias is not None
     layer.bias.zero_()
-    before = layer(x)
+    before = layer.of_patches(x)
     layer.weight.mul_(2)
-    assert torch.equal(layer(x), 2 * before)
+    assert torch.equal(layer.of_patches(x), 2 * before)

@@ -6,7 +6,6 @@ from parts import frames, make_network
 from torch import nn
 
 from atari_dqn.agents.init import INITIALIZERS
-from atari_dqn.agents.networks import channels_last
 from atari_dqn.agents.torsos import NatureTorso
 from atari_dqn.sizes import NetworkShape, network_parameters
 
@@ -84,13 +83,6 @@ def test_dok_bytes_become_floats_in_the_network() -> None:
     network.torso.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
     network(frames(1))
     assert seen == [torch.float32]
-
-
-def test_interleaved_frames_are_the_same_frames_with_a_pixels_values_side_by_side() -> None:
-    stacks = frames(3)
-    found = channels_last(stacks)
-    assert torch.equal(found, stacks)
-    assert found.is_contiguous(memory_format=torch.channels_last)
 
 
 def test_bf16_torso_keeps_the_head_in_fp32() -> None:

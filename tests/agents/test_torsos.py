@@ -18,6 +18,15 @@ def test_data_efficient_torso_sees_576_numbers_and_has_256_units() -> None:
     assert count(torso) == 32 * (4 * 25 + 1) + 64 * (32 * 25 + 1) + 256 * 577
 
 
+@pytest.mark.parametrize("size_pixels", [50, 84])
+def test_data_efficient_torso_sees_the_same_of_patches_as_of_frames(size_pixels: int) -> None:
+    torso = DataEfficientTorso(stack=4, frame_shape=(size_pixels, size_pixels))
+    stacks = torch.randint(0, 256, (3, 4, size_pixels, size_pixels), dtype=torch.uint8)
+    arranged = torso.arrange(stacks)
+    assert arranged.ndim == 3
+    torch.testing.assert_close(torso.see(arranged.float()), torso.see(stacks.float()))
+
+
 @pytest.mark.parametrize("width", [1, 4])
 def test_impala_torso_sees_11_by_11_pixels_of_32_channels_times_its_width(width: int) -> None:
     torso = ImpalaTorso(stack=4, frame_shape=(84, 84), width=width)

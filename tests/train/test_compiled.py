@@ -63,6 +63,18 @@ def test_other_combinations_can_be_compiled_and_learn_the_same() -> None:
 
 
 @needs_compiler
+def test_what_cannot_be_compiled_is_refused_with_the_compilers_own_words() -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("this view has no kernel\nand a long story")
+
+    with (
+        pytest.raises(UserError, match=r"could not compile: this view has no kernel; learner\.compile"),
+        compiling(),
+    ):
+        torch.compile(lambda x: x + 1, backend=fails)(torch.ones(1))
+
+
+@needs_compiler
 @pytest.mark.slow
 def test_compiled_kernels_learn_the_same_to_rounding() -> None:
     rainbow, bf16 = beside_plain("inductor", 40, *WITH_KERNELS)
