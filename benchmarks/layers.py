@@ -1,4 +1,4 @@
-"""A layer's forward and backward pass: as the program computes it, through oneDNN, and by PyTorch alone.
+"""Layers forward and backward: as the program computes them, through oneDNN, and by PyTorch alone.
 
 The minibatch is 32. A pass rounds the weight once and has no gradients before it, as one in an update; rounds
 take turns. "ours" and "onednn" differ in fp32 alone, where the program takes the quicker library.
@@ -22,8 +22,9 @@ from hardware import circumstances
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from atari_dqn.agents.convolution import Convolution
 from atari_dqn.agents.linear import QuickLinear
+from atari_dqn.agents.pixels import channels_last
+from atari_dqn.agents.torsos import DataEfficientTorso
 
 CALLS = 100
 WAYS = ("ours", "onednn", "pytorch")
@@ -31,11 +32,12 @@ WAYS = ("ours", "onednn", "pytorch")
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer, the same by PyTorch's own functions, and what it is shown."""
+    """A layer or several, the same by PyTorch's own functions, and what they are shown."""
 
-    ours: nn.Module
+    ours: Callable[[Tensor], Tensor]
     pytorch: Callable[[Tensor], Tensor]
     x: Tensor
+    weights: list[nn.Parameter]
 
 
 def hidden(dtype: torch.dtype) -> Layer:
@@ -45,23 +47,30 @@ def hidden(dtype: torch.dtype) -> Layer:
     def pytorch(x: Tensor) -> Tensor:
         return F.linear(x, layer.weight.to(dtype), layer.bias.to(dtype))
 
-    return Layer(layer, pytorch, torch.randn(32, 3_136, dtype=dtype))
+    x = torch.randn(32, 3_136, dtype=dtype).requires_grad_()
+    return Layer(layer, pytorch, x, list(layer.parameters()))
 
 
-def second_convolution(dtype: torch.dtype) -> Layer:
-    """Return the data-efficient network's layer whose kernels do not overlap."""
-    layer = nn.Sequential(Convolution(32, 64, 5, 5, relu=True))
-    layer.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    weight, bias = layer.parameters()
+def data_efficient(dtype: torch.dtype) -> Layer:
+    """Return the data-efficient network's convolutions, bytes interleaved and made floats included."""
+    torso = DataEfficientTorso(stack=4, frame_shape=(84, 84))
+    torso.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    weights = list(torso.convolutions.parameters())
 
-    def pytorch(x: Tensor) -> Tensor:
-        return F.relu(F.conv2d(x, weight.to(dtype), bias.to(dtype), (5, 5)))
+    def ours(frames: Tensor) -> Tensor:
+        return torso.see(torso.arrange(frames).to(dtype))
 
-    x = torch.randn(32, 32, 16, 16, dtype=dtype).to(memory_format=torch.channels_last)
-    return Layer(layer, pytorch, x)
+    def pytorch(frames: Tensor) -> Tensor:
+        x = channels_last(frames).to(dtype)
+        for place in (0, 2):
+            scale = 1 / 255 if place == 0 else 1.0
+            x = F.relu(F.conv2d(x, (weights[place] * scale).to(dtype), weights[place + 1].to(dtype), (5, 5)))
+        return x.flatten(1)
+
+    return Layer(ours, pytorch, torch.randint(0, 256, (32, 4, 84, 84), dtype=torch.uint8), weights)
 
 
-LAYERS = {"hidden": hidden, "second_convolution": second_convolution}
+LAYERS = {"hidden": hidden, "data_efficient": data_efficient}
 FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -72,25 +81,23 @@ def way_of(name: str) -> AbstractContextManager[object]:
     return patch("atari_dqn.agents.linear.has_quick_fp32_products", lambda: False)
 
 
-def milliseconds(layer: Layer, way: str, x: Tensor, upstream: Tensor) -> float:
+def milliseconds(layer: Layer, way: str, upstream: Tensor) -> float:
     """Return the time of one forward and backward pass."""
     call = layer.pytorch if way == "pytorch" else layer.ours
-    weights = list(layer.ours.parameters())
     with way_of(way):
         began = time.perf_counter()
         for _ in range(CALLS):
-            for weight in weights:
+            for weight in layer.weights:
                 weight.grad = None
                 torch.autograd.graph.increment_version(weight)  # as an optimizer's step does
-            call(x).backward(upstream)
+            call(layer.x).backward(upstream)
     return (time.perf_counter() - began) / CALLS * 1e3
 
 
 def measured(layer: Layer, rounds: int) -> dict[str, Any]:
     """Return what each way takes."""
-    x = layer.x.requires_grad_()
-    upstream = torch.ones_like(layer.pytorch(x))
-    times = [{way: milliseconds(layer, way, x, upstream) for way in WAYS} for _ in range(1 + rounds)][1:]
+    upstream = torch.ones_like(layer.pytorch(layer.x))
+    times = [{way: milliseconds(layer, way, upstream) for way in WAYS} for _ in range(1 + rounds)][1:]
     return {
         "rounds_milliseconds": times,
         "median_milliseconds": {way: statistics.median(row[way] for row in times) for way in WAYS},

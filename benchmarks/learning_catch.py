@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 from hardware import circumstances
+from toy_game import LEARNING, TOGGLES
 
 from atari_dqn.evaluate import evaluate
 from atari_dqn.scores import EvaluationScore
@@ -25,14 +26,6 @@ from atari_dqn.train.assembly import assemble
 from atari_dqn.train.loop import q_learning
 
 SPEC = Path(__file__).parents[1] / "runs/catch_smoke.toml"
-BASE = (
-    "env.max_episode_frames=1000", "env.noop_max_frames=0",
-    "exploration.epsilon_decay_frames=16_000", "exploration.epsilon_end=0.05",
-    "replay.capacity_steps=8_000", "replay.prefill_steps=400",
-    "learner.batch_size=32", "learner.target_period_updates=100", "learner.reduction=mean",
-    "optimizer.kind=adam", "optimizer.learning_rate=0.001", "network.init=he_uniform",
-    "evaluation.epsilon=0.0", "evaluation.max_episode_frames=1000", "training.total_frames=24_000",
-)  # fmt: skip
 SETTINGS = {
     "1 lane, fp32": ("env.lanes=1",),
     "8 lanes, fp32": ("env.lanes=8",),
@@ -41,38 +34,17 @@ SETTINGS = {
     "64 lanes, fp32": ("env.lanes=64",),
     "128 lanes, fp32": ("env.lanes=128",),
 }
-PLAIN = ("env.lanes=8", "env.screen_size_pixels=36")
-NOISY = (*PLAIN, "toggles.noisy=true", "exploration.epsilon_end=0.0")
-IQN = (
-    *PLAIN, "toggles.distribution=iqn", "distribution.num_fractions=8", "distribution.num_target_fractions=8",
-    "distribution.num_policy_fractions=8",
-)  # fmt: skip
-RAINBOW = (
-    *NOISY, "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "toggles.n_step=3",
-    "toggles.distribution=c51",
-)  # fmt: skip
-TOGGLES = {
-    "plain DQN": PLAIN,
-    "double": (*PLAIN, "toggles.double=true"),
-    "dueling": (*PLAIN, "toggles.dueling=true"),
-    "prioritized": (*PLAIN, "toggles.prioritized=true"),
-    "n_step": (*PLAIN, "toggles.n_step=3"),
-    "noisy": NOISY,
-    "c51": (*PLAIN, "toggles.distribution=c51"),
-    "qr_dqn": (*PLAIN, "toggles.distribution=qr_dqn", "distribution.num_quantiles=50"),
-    "iqn": IQN,
-    "munchausen": (*PLAIN, "toggles.munchausen=true"),
-    "munchausen, iqn": (*IQN, "toggles.munchausen=true"),
-    "random_shifts": (*PLAIN, "toggles.random_shifts=true", "learner.shift_pixels=1"),
-    "Rainbow": RAINBOW,
+SMALL = ("env.lanes=8", "env.screen_size_pixels=36")
+GROUPS = {
+    "settings": SETTINGS,
+    "toggles": {name: (*SMALL, *overrides) for name, overrides in TOGGLES.items()},
 }
-GROUPS = {"settings": SETTINGS, "toggles": TOGGLES}
 AT_FRAMES = (6_000, 12_000, 24_000)
 
 
 def scores(overrides: tuple[str, ...], seed: int) -> dict[int, float]:
     """Return the score at each of `AT_FRAMES`."""
-    spec = load_spec(SPEC, [*BASE, *overrides, f"seed={seed}"]).spec
+    spec = load_spec(SPEC, [*LEARNING, *overrides, f"seed={seed}"]).spec
     found: dict[int, float] = {}
     with closing(assemble(spec, torch.device("cpu"))) as training:
         training.begin()
@@ -117,7 +89,7 @@ def main() -> None:
         "settings": {
             "seeds": options.seeds,
             "threads": options.threads,
-            "overrides": {name: (*BASE, *overrides) for name, overrides in group.items()},
+            "overrides": {name: (*LEARNING, *overrides) for name, overrides in group.items()},
         },
         "scores": rows,
         "summary": {name: summary(found) for name, found in rows.items()},
