@@ -1,4 +1,7 @@
-"""The minibatch: what a replay hands to a learner. B minibatch, S stacked frames, H×W one frame."""
+"""The minibatch: what a replay hands to a learner.
+
+B minibatch, S stacked frames, H×W one frame, P patches of a stack, K values of a patch.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from torch import Tensor
 Frames = UInt8[Tensor, "B S H W"] | Float[Tensor, "B S H W"]
 """Pixels from 0 to 255: bytes as a replay has them, or floats once they were changed."""
 Patches = UInt8[Tensor, "B P K"] | Float[Tensor, "B P K"]
-"""P patches of each stack, the K = side² · S values of one: row by row, pixel by pixel."""
+"""A stack in patches, the K = side² · S values of each row by row, pixel by pixel."""
 Pixels = Frames | Patches
 """As a replay has them, or in the order that a network sees fastest."""
 
@@ -21,7 +24,7 @@ class Minibatch:
     """Transitions over n steps, or fewer where an episode ended inside the window."""
 
     s_tm1: Pixels
-    """Stacked frames the action was chosen on."""
+    """Stacked frames the action was chosen on; a learner arranges them."""
     a_tm1: Int64[Tensor, "B"]
     """The action."""
     r_t: Float[Tensor, "B"]

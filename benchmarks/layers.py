@@ -52,22 +52,22 @@ def hidden(dtype: torch.dtype) -> Layer:
 
 
 def data_efficient(dtype: torch.dtype) -> Layer:
-    """Return the data-efficient network's convolutions, bytes interleaved and made floats included."""
+    """Return the data-efficient network's convolutions of bytes; PyTorch's see them interleaved."""
     torso = DataEfficientTorso(stack=4, frame_shape=(84, 84))
     torso.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    weights = list(torso.convolutions.parameters())
 
     def ours(frames: Tensor) -> Tensor:
         return torso.see(torso.arrange(frames).to(dtype))
 
     def pytorch(frames: Tensor) -> Tensor:
         x = channels_last(frames).to(dtype)
-        for place in (0, 2):
-            scale = 1 / 255 if place == 0 else 1.0
-            x = F.relu(F.conv2d(x, (weights[place] * scale).to(dtype), weights[place + 1].to(dtype), (5, 5)))
+        for layer in torso.convolutions:
+            weight, bias = layer.weight * layer.scale, layer.bias
+            x = F.relu(F.conv2d(x, weight.to(dtype), bias.to(dtype), layer.stride))
         return x.flatten(1)
 
-    return Layer(ours, pytorch, torch.randint(0, 256, (32, 4, 84, 84), dtype=torch.uint8), weights)
+    x = torch.randint(0, 256, (32, 4, 84, 84), dtype=torch.uint8)
+    return Layer(ours, pytorch, x, list(torso.convolutions.parameters()))
 
 
 LAYERS = {"hidden": hidden, "data_efficient": data_efficient}

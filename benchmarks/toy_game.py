@@ -1,4 +1,4 @@
-"""Overrides with which the toy game is learned in 24,000 frames, and one more set for each toggle.
+"""Overrides with which the toy game is learned in 24,000 frames, those of each toggle, and of two agents.
 
 Tests learn by them, and `learning_catch.py` measures by them.
 """

@@ -42,9 +42,9 @@ def has_quick_fp32_products() -> bool:
     return has_mkl and cpu_vendor() == "GenuineIntel"
 
 
-def relu(x: Tensor) -> Tensor:
-    """Return x where that is positive, else 0."""
-    if not torch.compiler.is_compiling():
+def rectified(x: Tensor) -> Tensor:
+    """Return x where that is positive, else 0: a ReLU, with PyTorch's gradient where that is finite."""
+    if not torch.compiler.is_compiling() or x.device.type != "cpu":
         return F.relu(x)
     y: Tensor = _SignedRelu.apply(x)  # type: ignore[no-untyped-call]
     return y

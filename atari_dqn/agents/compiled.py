@@ -45,10 +45,16 @@ def compiling() -> Iterator[None]:
     try:
         yield
     except TorchDynamoException as error:
-        reason = str(getattr(error, "inner_exception", error)).partition("\n")[0]
         raise UserError(
-            f"PyTorch could not compile: {reason}; learner.compile = false does without"
+            f"PyTorch could not compile: {_reason(error)}; learner.compile = false does without"
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what went wrong, without the story around it: the backend's own error, where it is that."""
+    inner = getattr(error, "inner_exception", error)
+    lines = str(inner).split("\n")
+    return next((line for line in lines if line.strip()), type(inner).__name__)
 
 
 class Compiled:

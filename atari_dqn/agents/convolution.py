@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from atari_dqn.agents.arithmetic import Rounded, quick, relu
+from atari_dqn.agents.arithmetic import Rounded, quick, rectified
 from atari_dqn.agents.linear import linear
 
 Pair = tuple[int, int]
@@ -18,7 +18,8 @@ Pair = tuple[int, int]
 class Convolution(nn.Conv2d):
     """A convolution in the format of its input, with a ReLU behind it if `relu`.
 
-    Where kernels do not overlap, it is a product with the patches they see (docs/decisions/0032).
+    Where kernels do not overlap, it may be shown the patches that they see instead (docs/decisions/0032): the
+    values of each, row by row, pixel by pixel, one patch after the other, however many are in a row of `x`.
 
     The layer of `pixels` takes them as they are, 0 to 255, and scales its weights instead: the convolution of
     pixels in [0, 1] without a pass over the frames; and 0 to 255 are exact in bf16, 0 to 1 are not.
@@ -43,19 +44,23 @@ class Convolution(nn.Conv2d):
         self.relu = relu
         self._rounded = Rounded(self.scale)
 
-    def forward(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B C H2 W2"]:
-        """Return the convolution of `x`, or of `x / 255`."""
+    def forward(
+        self, x: Float[Tensor, "B S H W"] | Float[Tensor, "B N M"]
+    ) -> Float[Tensor, "B C H2 W2"] | Float[Tensor, "B P C"]:
+        """Return the convolution of `x`, or of `x / 255`: of frames as frames, of P patches as patches."""
+        if x.ndim == 3:
+            return self._of_patches(x)
         if quick(x):
             return self._quick(x)
         weight = self.weight if self.scale == 1.0 else self.weight * self.scale
         y = F.conv2d(x, weight.to(x.dtype), self._bias.to(x.dtype), self.stride, self.padding)
-        return relu(y) if self.relu else y
+        return rectified(y) if self.relu else y
 
-    def of_patches(self, x: Float[Tensor, "B N M"]) -> Float[Tensor, "B P C"]:
-        """Return what the kernels make of the patches whose values these are, one patch after the other."""
-        rows = x.reshape(-1, self.weight[0].numel())
-        y = linear(rows, self.weight, self._bias, self._rounded).view(len(x), -1, self.out_channels)
-        return relu(y) if self.relu else y
+    def _of_patches(self, x: Tensor) -> Tensor:
+        assert (self.kernel_size, self.padding) == (self.stride, (0, 0)), "kernels overlap"
+        patches = x.reshape(-1, self.weight[0].numel())
+        y = linear(patches, self.weight, self._bias, self._rounded).view(len(x), -1, self.out_channels)
+        return rectified(y) if self.relu else y
 
     def _quick(self, x: Tensor) -> Tensor:
         after = "relu" if self.relu else "none"

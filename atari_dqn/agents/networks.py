@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from atari_dqn.agents.arithmetic import relu
+from atari_dqn.agents.arithmetic import rectified
 from atari_dqn.agents.draws import Rng, uniform
 from atari_dqn.agents.heads import Head
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
@@ -54,13 +54,17 @@ class QNetwork(nn.Module):
         """What comes before the head."""
         return (self.torso,)
 
-    def forward(self, frames: Pixels, rng: Rng | None = None) -> Float[Tensor, "B A"]:
+    def arrange(self, pixels: Pixels) -> Pixels:
+        """Return pixels in the order in memory that the torso sees fastest; arranged ones as they are."""
+        return self.torso.arrange(pixels) if pixels.ndim == 4 else pixels
+
+    def forward(self, pixels: Pixels, rng: Rng | None = None) -> Float[Tensor, "B A"]:
         """Return the action values of stacked frames; each of them has a noise of its own."""
-        return self.predict(frames, rng, noise_rows=len(frames)).q_values()
+        return self.predict(pixels, rng, noise_rows=len(pixels)).q_values()
 
     def predict(
         self,
-        frames: Pixels,
+        pixels: Pixels,
         rng: Rng | None = None,
         *,
         use: Use = "policy",
@@ -68,24 +72,20 @@ class QNetwork(nn.Module):
     ) -> Prediction:
         """Return what is predicted of every action; each of `noise_rows` equal parts has its own noise."""
         with noise(self._noisy, rng, noise_rows):
-            return self._predict(frames, rng, use)
+            return self._predict(pixels, rng, use)
 
-    def features(self, frames: Pixels) -> Float[Tensor, "B D"]:
+    def features(self, pixels: Pixels) -> Float[Tensor, "B D"]:
         """Return what the torso makes of stacked frames: its hidden units, after their ReLU."""
-        features: Tensor = self.torso(self._pixels(frames))
+        features: Tensor = self.torso(self._floats(pixels))
         return features.float()
 
-    def _predict(self, frames: Pixels, rng: Rng | None, use: Use) -> Prediction:
+    def _predict(self, pixels: Pixels, rng: Rng | None, use: Use) -> Prediction:
         del rng, use
-        prediction: Prediction = self.output(self.head(self.features(frames)))
+        prediction: Prediction = self.output(self.head(self.features(pixels)))
         return prediction
 
-    def arrange(self, frames: Pixels) -> Pixels:
-        """Return pixels in the order in memory that the torso sees fastest; arranged ones as they are."""
-        return self.torso.arrange(frames) if frames.ndim == 4 else frames
-
-    def _pixels(self, frames: Pixels) -> Float[Tensor, "B *pixels"]:
-        return self.arrange(frames).to(self.dtype)  # in this order a pass moves bytes, not floats
+    def _floats(self, pixels: Pixels) -> Float[Tensor, "B *pixels"]:
+        return self.arrange(pixels).to(self.dtype)  # in this order a pass moves bytes, not floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,26 +128,26 @@ class ImplicitQuantileNetwork(QNetwork):
         """What comes before the head."""
         return (self.torso, self.embedding)
 
-    def features(self, frames: Pixels) -> Float[Tensor, "BN D"]:
+    def features(self, pixels: Pixels) -> Float[Tensor, "BN D"]:
         """Return the hidden units at each of the fractions that choose an action."""
-        return self._features(frames, self._fractions(len(frames), self.counts.policy, None))
+        return self._features(pixels, self._fractions(len(pixels), self.counts.policy, None))
 
-    def _predict(self, frames: Pixels, rng: Rng | None, use: Use) -> Quantiles:
+    def _predict(self, pixels: Pixels, rng: Rng | None, use: Use) -> Quantiles:
         predicting, choosing = self.counts.of(use)
         fractions = torch.cat(
-            [self._fractions(len(frames), count, rng) for count in (predicting, choosing) if count],
+            [self._fractions(len(pixels), count, rng) for count in (predicting, choosing) if count],
             dim=1,
         )
-        quantiles = self.head(self._features(frames, fractions)).view(*fractions.shape, -1).transpose(1, 2)
+        quantiles = self.head(self._features(pixels, fractions)).view(*fractions.shape, -1).transpose(1, 2)
         outputs = quantiles[..., :predicting]
         return Quantiles(
             outputs, fractions[:, :predicting], quantiles[..., predicting:] if choosing else outputs
         )
 
-    def _features(self, frames: Pixels, fractions: Float[Tensor, "B N"]) -> Float[Tensor, "BN D"]:
-        seen = self.torso.see(self._pixels(frames))
+    def _features(self, pixels: Pixels, fractions: Float[Tensor, "B N"]) -> Float[Tensor, "BN D"]:
+        seen = self.torso.see(self._floats(pixels))
         waves = (fractions.flatten()[:, None] * self.frequencies).cos().to(self.dtype)
-        embedded = relu(self.embedding(waves)).view(*fractions.shape, -1)
+        embedded = rectified(self.embedding(waves)).view(*fractions.shape, -1)
         return self.torso.think((seen[:, None] * embedded).flatten(0, 1)).float()
 
     def _fractions(self, batch: int, count: int, rng: Rng | None) -> Float[Tensor, "B N"]:

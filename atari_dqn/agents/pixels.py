@@ -1,8 +1,11 @@
-"""The order in memory in which a torso sees pixels fastest. B batch, S stacked frames, H×W one frame."""
+"""The order in memory in which a torso sees pixels fastest. B batch, S stacked frames, H×W one frame.
+
+P patches of a stack, K = side² · S values in each.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 import cv2
 import torch
@@ -41,7 +44,8 @@ def patches(frames: Frames, sides: tuple[int, ...]) -> Patches:
     return chosen.view(batch, -1, side * side * stack)
 
 
-@cache
+@lru_cache(maxsize=16)
+@torch.inference_mode(False)  # what an evaluation makes, learning uses
 def _runs(batch: int, height: int, width: int, sides: tuple[int, ...]) -> Int64[Tensor, "N"]:
     """Return the first pixel of each run of `sides[0]` pixels, in the order that `patches` has them."""
     of_frame = torch.arange(height * width).view(height, width)

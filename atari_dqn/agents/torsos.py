@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from atari_dqn.agents.arithmetic import relu
+from atari_dqn.agents.arithmetic import rectified
 from atari_dqn.agents.convolution import Convolution
 from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.agents.pixels import channels_last, patches
@@ -49,7 +49,7 @@ class Torso(nn.Module, ABC):
 
     def think(self, seen: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
         """Return the hidden layer's units."""
-        return relu(self.hidden(seen))
+        return rectified(self.hidden(seen))
 
     def forward(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B D"]:
         """Return the features of pixels from 0 to 255, arranged or as they are."""
@@ -87,8 +87,8 @@ class ConvolutionalTorso(Torso):
             layer=layer,
         )
 
-    def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels from 0 to 255, arranged or as they are."""
+    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels from 0 to 255."""
         for convolution in self.convolutions:
             x = convolution(x)
         return x.flatten(1)
@@ -107,7 +107,7 @@ class NatureTorso(ConvolutionalTorso):
 class DataEfficientTorso(ConvolutionalTorso):
     """van Hasselt et al. (2019): 64 × 3 × 3 = 576 numbers seen of 84 × 84 pixels.
 
-    Its kernels do not overlap. On a CPU pixels are arranged in patches, and what sees is products alone.
+    Its kernels do not overlap. On a CPU pixels are arranged in patches, and its convolutions are products.
     """
 
     CONVOLUTIONS = ((32, 5, 5), (64, 5, 5))
@@ -121,12 +121,9 @@ class DataEfficientTorso(ConvolutionalTorso):
 
     def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
         """Return what the convolutions make of pixels from 0 to 255, arranged or as they are."""
-        if x.ndim == 4:
-            return super().see(x)
         for convolution in self.convolutions:
-            assert isinstance(convolution, Convolution)
-            x = convolution.of_patches(x)
-        return x.transpose(1, 2).flatten(1)
+            x = convolution(x)
+        return (x.transpose(1, 2) if x.ndim == 3 else x).flatten(1)  # channel by channel, either way
 
 
 class DopamineTorso(NatureTorso):
@@ -136,8 +133,8 @@ class DopamineTorso(NatureTorso):
     seen of 84 × 84 pixels.
     """
 
-    def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels from 0 to 255, arranged or as they are."""
+    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels from 0 to 255."""
         for convolution, (_, kernel, stride) in zip(self.convolutions, self.CONVOLUTIONS, strict=True):
             down, right = (_zeros_around(size, kernel, stride) for size in x.shape[2:])
             x = convolution(F.pad(x, (*right, *down)))
@@ -174,7 +171,7 @@ class ResidualBlock(nn.Module):
 
     def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
         """Return x and what is added to it."""
-        added: Tensor = self.second(self.first(relu(x)))
+        added: Tensor = self.second(self.first(rectified(x)))
         return x + added
 
 
@@ -215,8 +212,8 @@ class ImpalaTorso(Torso):
             layer=layer,
         )
 
-    def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
-        """Return what the sections make of pixels from 0 to 255, arranged or as they are."""
+    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
+        """Return what the sections make of pixels from 0 to 255."""
         for section in self.sections:
             x = section(x)
-        return relu(x).flatten(1)
+        return rectified(x).flatten(1)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from atari_dqn.agents.arithmetic import Rounded, relu
+from atari_dqn.agents.arithmetic import Rounded, rectified
 from atari_dqn.agents.optimizers import adam, deepmind_rmsprop, step_if, torch_rmsprop
 
 BF16 = torch.bfloat16
@@ -113,6 +113,6 @@ def test_copy_made_while_acting_serves_learning() -> None:
 def test_relu_of_compiled_work_is_pytorchs_and_so_is_its_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     x = torch.tensor([-1.0, 0.0, 2.0]).requires_grad_()
-    y = relu(x)
+    y = rectified(x)
     assert y.tolist() == [0.0, 0.0, 2.0]
     assert torch.autograd.grad(y, x, torch.tensor([3.0, 4.0, 5.0]))[0].tolist() == [0.0, 0.0, 5.0]

@@ -2,11 +2,13 @@ import math
 
 import pytest
 import torch
-from parts import frames, make_network
+from parts import SIDE, frames, make_network
 from torch import nn
 
+from atari_dqn.agents.heads import LinearHead
 from atari_dqn.agents.init import INITIALIZERS
-from atari_dqn.agents.torsos import NatureTorso
+from atari_dqn.agents.networks import QNetwork
+from atari_dqn.agents.torsos import DataEfficientTorso, NatureTorso
 from atari_dqn.sizes import NetworkShape, network_parameters
 
 
@@ -83,6 +85,14 @@ def test_dok_bytes_become_floats_in_the_network() -> None:
     network.torso.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
     network(frames(1))
     assert seen == [torch.float32]
+
+
+def test_pixels_are_arranged_once() -> None:
+    torso = DataEfficientTorso(stack=4, frame_shape=(SIDE, SIDE))
+    network = QNetwork(torso, LinearHead(torso.num_features, 3), precision="fp32")
+    arranged = network.arrange(frames(2))
+    assert network.arrange(arranged) is arranged
+    assert torch.equal(network(arranged), network(frames(2)))
 
 
 def test_bf16_torso_keeps_the_head_in_fp32() -> None:

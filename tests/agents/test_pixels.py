@@ -27,6 +27,19 @@ def test_patches_of_the_second_layers_kernels_follow_each_other() -> None:
     ]  # fmt: skip
 
 
+def test_patches_of_frames_that_are_a_part_of_others_are_theirs() -> None:
+    stacks = channels_last(frames(3, side=13))[1:, :, :, 2:]
+    alone = stacks.clone(memory_format=torch.contiguous_format)
+    assert torch.equal(patches(stacks, (3,)), patches(alone, (3,)))
+
+
+def test_places_of_patches_that_an_evaluation_found_serve_learning() -> None:
+    stacks = channels_last(torch.randn(5, 4, 6, 6))
+    with torch.inference_mode():
+        patches(stacks, (3,))
+    assert patches(stacks.requires_grad_(), (3,)).requires_grad
+
+
 def test_patches_that_the_second_layer_does_not_see_are_left_out() -> None:
     assert patches(torch.zeros(3, 4, 84, 84), (5, 5)).shape == (3, 9 * 25, 25 * 4)
 

@@ -1,6 +1,7 @@
 import copy
 
 import numpy as np
+import pytest
 import torch
 from parts import frames, make_network, stream
 from scipy.stats import chisquare
@@ -78,6 +79,13 @@ def test_P04_acting_is_in_inference_mode() -> None:
     of = policy()
     choices(of, 0.0, 3)
     assert set(of.network.asked) == {(False, True)}
+
+
+def test_P04_compiled_acting_is_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    of = policy()
+    choices(of, 0.0, 3)
+    assert set(of.network.asked) == {(False, False)}
 
 
 def test_P04_acting_leaves_gradients_on_for_learning() -> None:

@@ -18,13 +18,25 @@ def test_data_efficient_torso_sees_576_numbers_and_has_256_units() -> None:
     assert count(torso) == 32 * (4 * 25 + 1) + 64 * (32 * 25 + 1) + 256 * 577
 
 
-@pytest.mark.parametrize("size_pixels", [50, 84])
-def test_data_efficient_torso_sees_the_same_of_patches_as_of_frames(size_pixels: int) -> None:
-    torso = DataEfficientTorso(stack=4, frame_shape=(size_pixels, size_pixels))
-    stacks = torch.randint(0, 256, (3, 4, size_pixels, size_pixels), dtype=torch.uint8)
-    arranged = torso.arrange(stacks)
-    assert arranged.ndim == 3
-    torch.testing.assert_close(torso.see(arranged.float()), torso.see(stacks.float()))
+@pytest.mark.parametrize("shape", [(84, 84), (36, 79)])
+def test_data_efficient_torso_sees_the_same_of_patches_as_of_frames_and_so_are_its_gradients(
+    shape: tuple[int, int],
+) -> None:
+    torch.manual_seed(0)
+    torso = DataEfficientTorso(stack=3, frame_shape=shape)
+    stacks = torch.randint(0, 256, (4, 3, *shape), dtype=torch.uint8)
+    results = []
+    for shown in (torso.arrange(stacks), stacks):
+        seen = torso.see(shown.float())
+        results.append([seen, *torch.autograd.grad(seen.square().sum(), torso.convolutions.parameters())])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_data_efficient_torso_takes_patches_on_a_cpu_alone() -> None:
+    torso = DataEfficientTorso(stack=4, frame_shape=(84, 84))
+    dimensions = [torso.arrange(torch.empty(2, 4, 84, 84, device=device)).ndim for device in ("cpu", "meta")]
+    assert dimensions == [3, 4]
 
 
 @pytest.mark.parametrize("width", [1, 4])

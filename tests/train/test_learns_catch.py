@@ -40,7 +40,7 @@ def mean_return(*overrides: str, frames: int | None = None) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", CHANGES, ids=[name.replace(", ", "_") for name in CHANGES])
 def test_agent_learns_the_toy_game(change: str) -> None:
     assert mean_return(*CHANGES[change]) >= LEARNED
 
