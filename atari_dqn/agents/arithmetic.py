@@ -92,14 +92,17 @@ class Rounded:
         same = weight is self._weight and known == self._known and weight.device.type == "cpu"
         if self._copy is None or not same:
             with torch.inference_mode(False), torch.no_grad():  # what acting makes, learning uses
-                self._copy = (weight if self.scale == 1.0 else weight * self.scale).to(dtype)
+                self._copy = self.scaled(weight).to(dtype)
             self._weight, self._known = weight, known
         return self._copy
 
     def gradient(self, gradient: Tensor, weight: Tensor) -> Tensor:
         """Return the weight's gradient, given its copy's."""
-        wide = gradient.to(weight.dtype)
-        return wide if self.scale == 1.0 else wide * self.scale
+        return self.scaled(gradient.to(weight.dtype))
+
+    def scaled(self, weight: Tensor) -> Tensor:
+        """Return `weight × scale`; the weight itself where that is the same."""
+        return weight if self.scale == 1.0 else weight * self.scale
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Rounded:
         """Return one that knows nothing: a copied weight begins a count of its own."""

@@ -52,7 +52,7 @@ class Convolution(nn.Conv2d):
             return self._of_patches(x)
         if quick(x):
             return self._quick(x)
-        weight = self.weight if self.scale == 1.0 else self.weight * self.scale
+        weight = self._rounded.scaled(self.weight)
         y = F.conv2d(x, weight.to(x.dtype), self._bias.to(x.dtype), self.stride, self.padding)
         return rectified(y) if self.relu else y
 

@@ -36,8 +36,7 @@ def linear(
     The weight counts times its scale, a convolution's as a row for each of its kernels, pixel after pixel.
     """
     if not quick(x) or (x.dtype == torch.float32 and has_quick_fp32_products()):
-        scaled = weight if rounded.scale == 1.0 else weight * rounded.scale
-        return F.linear(x, _rows(scaled).to(x.dtype), bias.to(x.dtype))
+        return F.linear(x, _rows(rounded.scaled(weight)).to(x.dtype), bias.to(x.dtype))
     if not torch.is_grad_enabled():
         return _times_transposed(x, _rows(rounded.of(weight, x.dtype)), bias.to(x.dtype))
     product: Tensor = _Product.apply(x, weight, bias, rounded)  # type: ignore[no-untyped-call]
