@@ -15,6 +15,8 @@ import polars as pl
 from keep import WINDOW_EPISODES, frames_in_millions, read
 
 STEP_FRAMES = 100_000
+MANY = 8
+"""Curves that a legend beside them still leaves room for."""
 
 
 def main() -> None:
@@ -31,14 +33,19 @@ def main() -> None:
 
 def draw(runs: dict[str, pl.DataFrame], picture: Path) -> None:
     """Draw every run's mean of its last games."""
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    many = len(runs) > MANY
+    figure, axes = plt.subplots(figsize=(11, 5) if many else (7, 4), layout="constrained")
+    axes.set_prop_cycle(color=plt.get_cmap("tab20" if many else "tab10").colors)
     for name, games in runs.items():
         mean = games["episode_return"].rolling_mean(WINDOW_EPISODES)
         axes.plot(frames_in_millions(games), mean, label=f"{name}: {mean[-1]:.1f}")
     axes.set_xlabel("emulator frames (millions)")
     axes.set_ylabel(f"return of a game, mean of the last {WINDOW_EPISODES}")
     axes.grid(alpha=0.3)
-    axes.legend(loc="upper left")
+    if many:
+        figure.legend(loc="outside right upper")
+    else:
+        axes.legend(loc="upper left")
     figure.savefig(picture, dpi=110)
 
 

@@ -1,6 +1,7 @@
 """Keep a run's evidence: its spec, provenance, tables, summary and a plot, none of its weights or replay.
 
-Of paths in its command line the last part is kept: where a machine holds its files is no evidence.
+Of paths in its command line the last part is kept: where a machine holds its files is no evidence. With `--brief`
+only the spec, the provenance and the training games, for runs that were broken off.
 
 python docs/results/keep.py outputs/pong_quick_seed1 docs/results/pong_quick
 """
@@ -21,16 +22,21 @@ KEPT = (
     "train_log.csv", "update_log.csv", "replay_log.csv", "prediction_log.csv", "eval_log.csv",
     "throughput_log.csv",
 )  # fmt: skip
+BRIEF = ("spec.toml", "provenance.json", "train_log.csv")
 WINDOW_EPISODES = 20
 
 
-def keep(run: Path, folder: Path) -> None:
-    """Copy what is small, and draw the learning curve by frames and by minutes."""
+def keep(run: Path, folder: Path, names: tuple[str, ...] = KEPT) -> None:
+    """Copy what is small."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in KEPT:
+    for name in names:
         if (run / name).exists():  # a run that was interrupted has no summary
             shutil.copy(run / name, folder / name)
     shorten_paths(folder / "provenance.json")
+
+
+def draw_curve(run: Path, folder: Path) -> None:
+    """Draw the learning curve by frames and by minutes."""
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
     episodes, evaluations, minutes = (
         read(run, table) for table in ("train_log", "eval_log", "throughput_log")
@@ -81,5 +87,13 @@ def minutes_of(table: pl.DataFrame, clock: pl.DataFrame) -> pl.Series:
     return timed["elapsed_seconds"].fill_null(strategy="forward") / 60
 
 
+def main() -> None:
+    brief = "--brief" in sys.argv
+    run, folder = (Path(word) for word in sys.argv[1:] if word != "--brief")
+    keep(run, folder, BRIEF if brief else KEPT)
+    if not brief:
+        draw_curve(run, folder)
+
+
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()
