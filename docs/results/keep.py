@@ -1,7 +1,7 @@
 """Keep a run's evidence: its spec, provenance, tables, summary and a plot, none of its weights or replay.
 
-Of paths in its command line the last part is kept: where a machine holds its files is no evidence. With `--brief`
-only the spec, the provenance and the training games, for runs that were broken off.
+Of paths in its command line the last part is kept: where a machine holds its files is no evidence. With
+`--brief` only the spec, the provenance and the training games, for runs that were broken off.
 
 python docs/results/keep.py outputs/pong_quick_seed1 docs/results/pong_quick
 """
