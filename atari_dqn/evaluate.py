@@ -2,7 +2,8 @@
 
 Episode i of an evaluation is the same game whatever runs beside it: its no-ops, sticky draws and explorations
 come from streams named by i, its emulator begins from power-on, and the network sees it at slot i mod 8 of
-batches of 8, because batches of another shape may round differently.
+batches of 8, because batches of another shape may round differently. Where a game stands still, what the network
+expected is not worked out again: weights are frozen, and the same frames at the same slot are the same answer.
 """
 
 from __future__ import annotations
@@ -97,6 +98,8 @@ class _Evaluation:
         self.stacker = FrameStacker(
             lanes=lanes.num_lanes, stack=spec.env.stack_frames, frame_shape=lanes.info.frame_shape
         )
+        self.known: dict[int, tuple[UInt8[np.ndarray, "S H W"], _Expected]] = {}
+        """By lane, the frames that the network was asked about last, and its answer."""
 
     def play(
         self, on_progress: Callable[[int, int], None] | None, stop: Callable[[], bool]
@@ -139,8 +142,8 @@ class _Evaluation:
         self, stacks: UInt8[np.ndarray, "E S H W"], asked: Int64[np.ndarray, "n"]
     ) -> dict[int, _Expected]:
         """Return what is expected at the lanes that are asked for."""
-        expected: dict[int, _Expected] = {}
-        for batch in _slots(asked.tolist(), self.playing):
+        asked_anew = [lane for lane in asked.tolist() if not self._stands_still(lane, stacks[lane])]
+        for batch in _slots(asked_anew, self.playing):
             slots, lanes = list(batch), list(batch.values())
             frames = np.zeros((FORWARD_BATCH, *stacks.shape[1:]), dtype=np.uint8)
             frames[slots] = stacks[lanes]
@@ -151,8 +154,11 @@ class _Evaluation:
                 [None] * len(values) if self.tracer is None else _best_returns(prediction, q_values)
             )
             for slot, lane in batch.items():
-                expected[lane] = _Expected(values[slot], best_returns[slot])
-        return expected
+                self.known[lane] = (frames[slot], _Expected(values[slot], best_returns[slot]))
+        return {lane: self.known[lane][1] for lane in asked.tolist()}
+
+    def _stands_still(self, lane: int, frames: UInt8[np.ndarray, "S H W"]) -> bool:
+        return lane in self.known and np.array_equal(self.known[lane][0], frames)
 
     def _trace(
         self,
@@ -192,6 +198,7 @@ class _Evaluation:
         self.returns[lane] = 0.0
         self.steps[lane] = 0
         self.playing[lane] += self.lanes.num_lanes
+        self.known.pop(lane, None)  # the next game may have another slot
         self.streams[lane] = self._stream(int(self.playing[lane]))
 
     def _stream(self, episode: int) -> np.random.Generator:

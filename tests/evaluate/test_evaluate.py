@@ -17,6 +17,7 @@ from atari_dqn.frozen import game_info, load_frozen
 from atari_dqn.scores import EvaluationEpisode, EvaluationScore
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
+from atari_dqn.traces import Tracer
 
 ROOT = Path(__file__).parents[2]
 
@@ -96,6 +97,38 @@ def test_evaluation_with_full_exploration_never_asks_the_network() -> None:
     network.torso.register_forward_hook(lambda *_: asked.append(True))
     evaluate(network, spec, episodes=2)
     assert asked == []
+
+
+STANDING = (
+    "game=breakout", "evaluation.max_episode_frames=400", "evaluation.epsilon=0.1",
+    "system.evaluation_lanes=2",
+)  # fmt: skip
+
+
+def test_game_that_stands_still_does_not_ask_the_network_again() -> None:
+    spec = load_spec(ROOT / "runs/pong_smoke.toml", [*STANDING, "evaluation.epsilon=0.0"]).spec
+    network = build_network(spec, game_info(spec), CPU)
+    torch.nn.utils.vector_to_parameters(
+        torch.zeros(sum(weight.numel() for weight in network.parameters())), network.parameters()
+    )  # the first of equal actions, no-op: nobody fires, and no ball comes
+    asked = []
+    network.torso.register_forward_hook(lambda *_: asked.append(True))
+    (game,) = evaluate(network, spec, episodes=1)
+    assert game.end_reason == "frame_cap"
+    assert len(asked) <= 10
+
+
+def test_what_is_known_of_a_game_that_stands_still_changes_no_decision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec = load_spec(ROOT / "runs/pong_smoke.toml", STANDING).spec
+    network = build_network(spec, game_info(spec), CPU)
+    remembering, asking = Tracer(), Tracer()
+    evaluate(network, spec, episodes=3, tracer=remembering)
+    monkeypatch.setattr(evaluation._Evaluation, "_stands_still", lambda *_: False)
+    evaluate(network, spec, episodes=3, tracer=asking)
+    for game in range(3):
+        assert np.array_equal(remembering.trace(game).values, asking.trace(game).values)
 
 
 def test_stop_ends_an_evaluation_with_an_error_of_its_own() -> None:
