@@ -2,8 +2,9 @@
 
 Episode i of an evaluation is the same game whatever runs beside it: its no-ops, sticky draws and explorations
 come from streams named by i, its emulator begins from power-on, and the network sees it at slot i mod 8 of
-batches of 8, because batches of another shape may round differently. Where a game stands still, what the network
-expected is not worked out again: weights are frozen, and the same frames at the same slot are the same answer.
+batches of 8, because batches of another shape may round differently. Where a game stands still, what the
+network expected is not worked out again: weights are frozen, and the same frames at the same slot give the
+same answer.
 """
 
 from __future__ import annotations
