@@ -58,7 +58,7 @@ def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
     set_kernels(device, deterministic=True)
     info = game_info(spec)
     network = build_network(spec, info, device)
-    _load_weights(network, read_agent(checkpoint, device)["online"], checkpoint, spec)
+    _load_weights(network, read_agent(checkpoint)["online"], checkpoint, spec)
     return FrozenAgent(
         run=run,
         checkpoint=checkpoint,

@@ -150,7 +150,7 @@ def measure(folder: Path, capacity_steps: int) -> dict[str, object]:
 def resume(directory: Path, capacity_steps: int) -> None:
     """Load a checkpoint and make one update; print the seconds since this process was started."""
     with closing(assemble(pong(capacity_steps), CPU)) as training:
-        training.load_state_dict(load_checkpoint(directory, CPU)[0])
+        training.load_state_dict(load_checkpoint(directory)[0])
         training.update(1)
         print(time.time() - psutil.Process().create_time())
 

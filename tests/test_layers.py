@@ -23,8 +23,8 @@ LAYERS = (
     {"protocol", "provenance"},
     {"spec", "hardware", "devices", "allocator", "denormals"},
     {
-        "learning", "interrupts", "minibatch", "statistics", "clock", "rng", "schedule", "registry",
-        "files", "human", "sizes", "cgroup", "transfer",
+        "learning", "interrupts", "minibatch", "statistics", "clock", "rng", "generator", "schedule",
+        "registry", "files", "human", "sizes", "cgroup", "transfer",
     },
     {"__init__", "types", "errors"},
 )  # fmt: skip

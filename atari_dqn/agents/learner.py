@@ -20,6 +20,7 @@ from atari_dqn.agents.losses import Judged, Loss
 from atari_dqn.agents.networks import QNetwork
 from atari_dqn.agents.optimizers import load_optimizer, moved_by, step_if_on
 from atari_dqn.agents.targets import TargetRule
+from atari_dqn.generator import restore_generator
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.types import StateDict
 
@@ -34,7 +35,7 @@ class Update:
 
     metrics: UpdateMetrics
     error: Float[Tensor, "B"]
-    """How wrong each transition's prediction was, for the replay; 0 where that is no finite number."""
+    """How wrong each transition's prediction was, for the replay."""
 
 
 _CLIP_EPSILON = 1e-6
@@ -109,7 +110,7 @@ class Learner:
             "grad_norm": grad_norm,
             "nonfinite_gradients": self._nonfinite_gradients.clone(),
         }
-        return Update(metrics=metrics, error=error.nan_to_num(nan=0.0, posinf=0.0))
+        return Update(metrics=metrics, error=error)
 
     def try_out(self, batch: Minibatch) -> None:
         """Do what an update does before it moves a weight: what is to be compiled is compiled then."""
@@ -209,4 +210,4 @@ class Learner:
         load_optimizer(self.optimizer, state["optimizer"])
         self.updates = state["updates"]
         self._nonfinite_gradients.copy_(torch.as_tensor(state["nonfinite_gradients"]))
-        self._generator.set_state(torch.as_tensor(state["generator"]))
+        restore_generator(self._generator, state["generator"])

@@ -12,6 +12,7 @@ from torch import Tensor
 from atari_dqn.agents.compiled import Compiled
 from atari_dqn.agents.draws import Rng
 from atari_dqn.agents.networks import QNetwork
+from atari_dqn.generator import restore_generator
 from atari_dqn.minibatch import Pixels
 from atari_dqn.rng import generator_state, set_generator_state
 from atari_dqn.types import StateDict
@@ -84,5 +85,5 @@ class EpsilonGreedy:
     def load_state_dict(self, state: StateDict) -> None:
         """Put streams and counts where they were."""
         set_generator_state(self.stream, state["stream"])
-        self.generator.set_state(torch.as_tensor(state["generator"]))
+        restore_generator(self.generator, state["generator"])
         self.greedy_counts[:] = state["greedy_counts"]

@@ -49,14 +49,14 @@ def write_agent(directory: Path, agent: StateDict) -> None:
     (directory / AGENT).write_bytes(_as_bytes(agent))
 
 
-def read_agent(directory: Path, device: torch.device) -> StateDict:
-    """Return networks and optimizer, on `device`. Runs no code of the file.
+def read_agent(directory: Path) -> StateDict:
+    """Return networks, optimizer and random stream, in RAM wherever they were. Runs no code of the file.
 
     `DamagedError` if it is not what `write_state` wrote.
     """
     path = directory / AGENT
     try:
-        state: StateDict = torch.load(path, map_location=device, weights_only=True)
+        state: StateDict = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a file that was tampered with can make the reader raise anything
         cause = next(iter(str(error).splitlines()), type(error).__name__)
         raise DamagedError(f"{path}: cannot be read as weights: {cause}") from error

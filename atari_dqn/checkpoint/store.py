@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import partial as bound
 from pathlib import Path
 
-import torch
-
 from atari_dqn.checkpoint import stages
 from atari_dqn.checkpoint.background import Background
 from atari_dqn.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog, worth_keeping
@@ -255,13 +253,13 @@ class CheckpointStore:
             snapshot.rows.end()
 
 
-def load_checkpoint(directory: Path, device: torch.device) -> tuple[StateDict, StateDict]:
+def load_checkpoint(directory: Path) -> tuple[StateDict, StateDict]:
     """Return the training state and the bookkeeping of a checkpoint, every file verified first.
 
     The replay's rows are read from their files when they are asked for.
     """
     manifest = verify(directory)
-    training = {**read_rest(directory), "learner": read_agent(directory, device)}
+    training = {**read_rest(directory), "learner": read_agent(directory)}
     return training, manifest["bookkeeping"]
 
 

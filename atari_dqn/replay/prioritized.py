@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from atari_dqn.replay.generator import restore_generator
+from atari_dqn.generator import restore_generator
 from atari_dqn.replay.priority_tree import PriorityTree
 from atari_dqn.replay.sampler import Sampler
 from atari_dqn.schedule import LinearSchedule
@@ -65,7 +65,7 @@ class PrioritizedSampler(Sampler):
         return cells.view_as(unit), weights.view_as(unit)
 
     def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
-        """Set the priorities of drawn cells. Of a cell drawn twice, both errors are the same.
+        """Set the priorities of drawn cells; of a cell drawn twice, the larger error counts.
 
         An error that is not finite, and one of a cell that has left, changes nothing.
         """
@@ -73,7 +73,7 @@ class PrioritizedSampler(Sampler):
         found, present = (error.double() + self.priority_offset).pow(self.alpha), self.tree.get(cells)
         priorities = torch.where(found.isfinite() & (present > 0), found, present)
         torch.maximum(self.highest, priorities.amax(), out=self.highest)
-        self.tree.set(cells, priorities)
+        self.tree.set(cells, _largest_of_each(cells, priorities))
 
     def written(self) -> list[Tensor]:
         """Return the tree's tables and the highest priority."""
@@ -122,3 +122,13 @@ class PrioritizedSampler(Sampler):
         enters = sent(torch.tensor(list(self._waiting.values()), dtype=torch.float64), self.device)
         self.tree.set(cells, enters * self.highest)
         self._waiting.clear()
+
+
+def _largest_of_each(cells: Int64[Tensor, "B"], values: Float64[Tensor, "B"]) -> Float64[Tensor, "B"]:
+    """Return for each cell the largest value of those that stand beside it.
+
+    Fractions, shifts and noise may differ between two draws of one cell. Which of two unequal values a GPU
+    would store last is left to chance.
+    """
+    same = cells[:, None] == cells
+    return torch.where(same, values, -torch.inf).amax(dim=1)

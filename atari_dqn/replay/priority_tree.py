@@ -49,7 +49,7 @@ class PriorityTree:
         return self.minima[-1][0]
 
     def set(self, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]) -> None:
-        """Give cells their priorities; of a cell named twice, one of its values counts."""
+        """Give cells their priorities; a cell named twice has the same one both times."""
         self.sums[0].index_copy_(0, cells, priorities)
         stored = self.sums[0].index_select(0, cells)
         self.minima[0].index_copy_(0, cells, stored.masked_fill_(stored == 0, torch.inf))

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from atari_dqn.replay.generator import restore_generator
+from atari_dqn.generator import restore_generator
 from atari_dqn.replay.sampler import Sampler
 from atari_dqn.transfer import upload
 from atari_dqn.types import StateDict

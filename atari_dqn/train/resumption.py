@@ -120,12 +120,12 @@ def reopened(point: Point, device: torch.device) -> Iterator[Training]:
             training.begin()
         else:
             with offering_a_whole_one(point.run):
-                _load(training, point.checkpoint, device)
+                _load(training, point.checkpoint)
         yield training
 
 
-def _load(training: Training, checkpoint: Path, device: torch.device) -> None:
-    state, _ = load_checkpoint(checkpoint, device)
+def _load(training: Training, checkpoint: Path) -> None:
+    state, _ = load_checkpoint(checkpoint)
     try:
         training.load_state_dict(state)
     except (KeyError, ValueError, TypeError, RuntimeError) as error:

@@ -148,7 +148,7 @@ def _from_recorded(trace: Trace, met: dict[int, Path]) -> Iterator[str]:
         if state is None:
             yield f"the run saved step {step:,}, which was not met again"
         elif digest_of_digests(state) != read_manifest(directory)["state_digest"]:
-            recorded, _ = load_checkpoint(directory, torch.device("cpu"))
+            recorded, _ = load_checkpoint(directory)
             part = first_difference(digests_of(recorded), state)
             yield f"{part} is not what {directory.name} recorded"
             return

@@ -49,7 +49,7 @@ def inodes(checkpoint: Path) -> dict[str, int]:
 
 def assert_loads_as(ring: FrameRing, checkpoint: Path) -> None:
     loaded = FrameRing(rows=ring.rows, lanes=ring.lanes, frame_shape=(2, 2), stack=1, device=CPU)
-    loaded.load_state_dict(load_checkpoint(checkpoint, CPU)[0]["replay"]["ring"])
+    loaded.load_state_dict(load_checkpoint(checkpoint)[0]["replay"]["ring"])
     assert tree_digest(loaded.state_dict()) == tree_digest(ring.state_dict())
     extend(loaded, ring.newest + 3)
     extend(ring, ring.newest + 3)
@@ -322,7 +322,7 @@ def noisy_ring() -> FrameRing:
 def assert_only_the_first_is_there_and_whole(store: CheckpointStore) -> None:
     names = sorted(path.name for path in store.folder.iterdir())
     assert names == ["catalog.json", "latest", "step_000000020"]
-    load_checkpoint(store.latest(), CPU)
+    load_checkpoint(store.latest())
 
 
 def test_full_disk_is_told_with_the_bytes_needed_and_leaves_the_checkpoint_before_whole(
@@ -366,7 +366,7 @@ def test_checkpoint_without_the_replay_has_the_same_digest_and_no_rows(tmp_path:
     assert save(store, ring) == tree_digest(training_state(1, ring))
     assert not (store.latest() / "replay").exists()
     assert read_manifest(store.latest())["replay_saved"] is False
-    loaded = load_checkpoint(store.latest(), CPU)[0]["replay"]
+    loaded = load_checkpoint(store.latest())[0]["replay"]
     assert loaded.keys() == {"newest_frame"}
     assert loaded["newest_frame"].tolist() == [[[30, 30], [30, 30]]]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from full_disk import largest_file
-from states import CPU, training_state
+from states import training_state
 
 from atari_dqn.checkpoint.files import read_agent
 from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, sealed, verify
@@ -33,14 +33,14 @@ def names(folder: Path) -> list[str]:
 
 def test_loaded_state_has_the_saved_ones_digest(store: CheckpointStore) -> None:
     digest = save(store, 7)
-    training, _ = load_checkpoint(store.latest(), CPU)
+    training, _ = load_checkpoint(store.latest())
     assert tree_digest(training) == digest == tree_digest(training_state(7))
 
 
 def test_bookkeeping_comes_back_and_is_not_in_the_digest(store: CheckpointStore, tmp_path: Path) -> None:
     other = CheckpointStore(tmp_path / "other")
     assert save(store, 7, elapsed_seconds=1.5) == save(other, 7, elapsed_seconds=99.0)
-    assert load_checkpoint(store.latest(), CPU)[1] == {"elapsed_seconds": 1.5}
+    assert load_checkpoint(store.latest())[1] == {"elapsed_seconds": 1.5}
 
 
 def test_manifest_has_the_sha256_of_every_other_file_and_the_state_digest(store: CheckpointStore) -> None:
@@ -87,7 +87,7 @@ def test_of_equal_scores_the_earliest_is_best(store: CheckpointStore) -> None:
 def test_arrays_of_every_shape_and_kind_come_back(store: CheckpointStore, shape, kind) -> None:
     array = np.ones(shape, dtype=kind)
     store.save(step=1, training=training_state() | {"array": array}, bookkeeping={}, eval_score=None)
-    found = load_checkpoint(store.latest(), CPU)[0]["array"]
+    found = load_checkpoint(store.latest())[0]["array"]
     assert (found.dtype, found.shape, found.tolist()) == (array.dtype, array.shape, array.tolist())
 
 
@@ -173,7 +173,7 @@ def test_flipped_bit_is_found_and_its_file_named(store: CheckpointStore, name: s
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(DamagedError, match=rf"{name}: is not what manifest\.json says"):
-        load_checkpoint(store.latest(), CPU)
+        load_checkpoint(store.latest())
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -181,7 +181,7 @@ def test_truncated_file_is_found_and_named(store: CheckpointStore, name: str) ->
     save(store, 1)
     os.truncate(store.latest() / name, 10)
     with pytest.raises(DamagedError, match=rf"{name}: is not what manifest\.json says"):
-        load_checkpoint(store.latest(), CPU)
+        load_checkpoint(store.latest())
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -189,7 +189,7 @@ def test_missing_file_is_found_and_named(store: CheckpointStore, name: str) -> N
     save(store, 1)
     (store.latest() / name).unlink()
     with pytest.raises(DamagedError, match=rf"{name}: missing"):
-        load_checkpoint(store.latest(), CPU)
+        load_checkpoint(store.latest())
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema_version": 2}'])
@@ -197,7 +197,7 @@ def test_manifest_that_is_none_is_damage(store: CheckpointStore, text: str) -> N
     save(store, 1)
     (store.latest() / "manifest.json").write_text(text)
     with pytest.raises(DamagedError, match=r"manifest\.json: is no manifest"):
-        load_checkpoint(store.latest(), CPU)
+        load_checkpoint(store.latest())
 
 
 def test_manifest_of_another_version_is_refused(store: CheckpointStore) -> None:
@@ -205,12 +205,12 @@ def test_manifest_of_another_version_is_refused(store: CheckpointStore) -> None:
     manifest = json.loads((store.latest() / "manifest.json").read_text()) | {"schema_version": 1}
     (store.latest() / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(DamagedError, match=r"schema version 1; this program reads 2: go on with the version"):
-        load_checkpoint(store.latest(), CPU)
+        load_checkpoint(store.latest())
 
 
 def test_folder_without_a_manifest_is_the_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"is no checkpoint: it holds no manifest\.json"):
-        load_checkpoint(tmp_path, CPU)
+        load_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["{", "7", '[{"step": 1}]'])
@@ -243,7 +243,7 @@ def test_D18_hostile_pickle_runs_nothing_and_is_refused(
         path.write_bytes(pickle.dumps(Hostile(victim), protocol=2))
     vouch_for(store.latest(), "agent.pt")
     with pytest.raises(DamagedError, match=r"agent\.pt: cannot be read as weights"):
-        load_checkpoint(store.latest(), CPU)
+        load_checkpoint(store.latest())
     assert not victim.exists()
 
 
@@ -253,7 +253,7 @@ def test_D18_hostile_array_runs_nothing_and_is_refused(store: CheckpointStore, t
     np.save(store.latest() / name, np.array([Hostile(victim)], dtype=object), allow_pickle=True)
     vouch_for(store.latest(), name)
     with pytest.raises(DamagedError, match=r"state\.json: cannot be read"):
-        load_checkpoint(store.latest(), CPU)
+        load_checkpoint(store.latest())
     assert not victim.exists()
 
 
@@ -269,7 +269,7 @@ def vouch_for(directory: Path, name: str) -> None:
 def test_file_that_holds_no_weights_is_damage(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "agent.pt").write_bytes(data)
     with pytest.raises(DamagedError, match=r"agent\.pt: cannot be read as weights"):
-        read_agent(tmp_path, CPU)
+        read_agent(tmp_path)
 
 
 @pytest.mark.parametrize("size", [100, 900, 2_000])
@@ -284,7 +284,7 @@ def test_P13_write_that_fails_leaves_the_earlier_checkpoint_whole(store: Checkpo
             eval_score=None,
         )
     assert names(store.folder) == before
-    load_checkpoint(store.latest(), CPU)
+    load_checkpoint(store.latest())
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_P13_process_killed_in_a_save_leaves_a_partial_directory_that_the_next_s
 def test_bookkeeping_of_a_saved_step_is_written_again(store: CheckpointStore) -> None:
     save(store, 1, finished=False)
     save(store, 1, finished=True)
-    assert load_checkpoint(store.latest(), CPU)[1] == {"finished": True}
+    assert load_checkpoint(store.latest())[1] == {"finished": True}
 
 
 def test_flipped_bit_in_the_bookkeeping_is_found(store: CheckpointStore) -> None:
@@ -334,7 +334,7 @@ def test_flipped_bit_in_the_bookkeeping_is_found(store: CheckpointStore) -> None
     manifest = store.latest() / "manifest.json"
     manifest.write_text(manifest.read_text().replace("1.5", "2.5"))
     with pytest.raises(DamagedError, match=r"manifest\.json: is not what was written"):
-        load_checkpoint(store.latest(), CPU)
+        load_checkpoint(store.latest())
 
 
 def test_what_a_dead_process_left_is_tidied_and_nothing_else(store: CheckpointStore) -> None:

@@ -1,9 +1,9 @@
 """What only a GPU can show. `benchmarks/gpu.sh` runs this; elsewhere it is left out."""
 
-import copy
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from tiny import CPU, ticks_of, tiny_spec
 
 from atari_dqn.agents.policy import greedy_actions
 from atari_dqn.assembly import build_replay
+from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint
 from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.replay.prioritized import PrioritizedSampler
@@ -37,6 +38,7 @@ RUNS = (
     (*FAST, "optimizer.kind=torch_rmsprop"), (*FAST, "learner.max_grad_norm=1.0"),
     (*TRACK_B, "toggles.n_step=3", "toggles.noisy=true", "toggles.distribution=c51"),
     (*FAST, "toggles.distribution=qr_dqn"), (*FAST, "toggles.distribution=iqn", "toggles.munchausen=true"),
+    (*TRACK_B, "toggles.distribution=iqn"), (*TRACK_B, "toggles.random_shifts=true"),
     (*FAST, "toggles.random_shifts=true"), (*FAST, "network.kind=impala"), (*FAST, "learner.accumulate=4"),
 )  # fmt: skip
 NAMES = [" ".join(overrides[2:]) or "plain" for overrides in RUNS]
@@ -87,14 +89,17 @@ def test_a_thousand_updates_from_graphs_have_the_losses_of_those_without(overrid
 
 
 @pytest.mark.parametrize("overrides", RUNS, ids=NAMES)
-def test_loaded_training_goes_on_as_the_saved_one_would(overrides: tuple[str, ...]) -> None:
+def test_training_from_a_checkpoint_goes_on_as_the_saved_one_would(
+    tmp_path: Path, overrides: tuple[str, ...]
+) -> None:
+    store = CheckpointStore(tmp_path)
     with begun_there(*overrides) as saved:
         ticks_of(saved, 120)
-        state = copy.deepcopy(saved.state_dict())
+        store.save(step=120, training=saved.state_dict(), bookkeeping={}, eval_score=None)
         ticks_of(saved, 40)
         expected = tree_digest(saved.state_dict())
     with closing(assemble(tiny_spec(*overrides), CUDA)) as loaded:
-        loaded.load_state_dict(state)
+        loaded.load_state_dict(load_checkpoint(store.latest())[0])
         ticks_of(loaded, 40)
         assert tree_digest(loaded.state_dict()) == expected
 
@@ -211,15 +216,12 @@ def test_priorities_that_wait_in_large_numbers_reach_the_tree() -> None:
 
 @pytest.mark.parametrize("optimizer", ["deepmind_rmsprop", "adam", "torch_rmsprop"])
 @pytest.mark.parametrize(("began", "goes_on"), [(CPU, CUDA), (CUDA, CPU)], ids=["to the gpu", "from the gpu"])
-def test_run_goes_on_on_the_other_kind_of_device(optimizer: str, began, goes_on) -> None:
-    overrides = (*FAST, f"optimizer.kind={optimizer}")
+def test_run_goes_on_on_the_other_kind_of_device(tmp_path: Path, optimizer: str, began, goes_on) -> None:
+    overrides, store = (*FAST, f"optimizer.kind={optimizer}"), CheckpointStore(tmp_path)
     with begun_there(*overrides, device=began) as saved:
         ticks_of(saved, 100)
-        state = copy.deepcopy(saved.state_dict())
+        store.save(step=100, training=saved.state_dict(), bookkeeping={}, eval_score=None)
     with closing(assemble(tiny_spec(*overrides), goes_on)) as loaded:
-        loaded.learner.load_state_dict(
-            {**state["learner"], "generator": loaded.learner.generator.get_state()}
-        )
-        loaded.begin()
-        ticks_of(loaded, 100)
+        loaded.load_state_dict(load_checkpoint(store.latest())[0])
+        ticks_of(loaded, 60)
         assert all(bool(weight.isfinite().all()) for weight in loaded.learner.online.parameters())

@@ -1,6 +1,7 @@
 """Track B's promises, each on a real run of the toy game."""
 
 import pytest
+import torch
 from tiny import begun, digest_after, ticks_of, tiny_spec
 
 TRACK_B = (
@@ -62,3 +63,12 @@ def test_track_b_gives_the_same_state_with_worker_processes() -> None:
     inline = tiny_spec(*TRACK_B, "env.lanes=3", "training.total_frames=600")
     pooled = tiny_spec(*TRACK_B, "env.lanes=3", "training.total_frames=600", "system.workers=2")
     assert digest_after(pooled) == digest_after(inline)
+
+
+def test_D03_updates_of_nan_rewards_leave_every_priority_as_it_was() -> None:
+    with begun(tiny_spec(*TRACK_B)) as training:
+        ticks_of(training, 100)
+        before = training.replay.sampler.priorities()
+        training.replay.ring.reward.fill_(float("nan"))
+        training.update(5)
+        assert torch.equal(training.replay.sampler.priorities(), before)
