@@ -75,3 +75,12 @@ def _precision_setting(hardware: Hardware) -> Setting:
     if not hardware.gpus and hardware.fast_bf16:
         return Setting(key=key, value='"bf16"', reason="native here; a track that says fp32 keeps it")
     return Setting(key=key, value='"fp32"', reason="bf16 would be emulated here")
+
+
+def why_slow(precision: str, device: str, hardware: Hardware) -> str | None:
+    """Return why a run's arithmetic is slow here and what to set instead; None where it is not."""
+    if precision != "bf16" or device != "cpu" or hardware.fast_bf16:
+        return None
+    return (
+        "this CPU does not multiply bf16 and only emulates it; --set learner.precision=fp32 is quicker here"
+    )

@@ -9,6 +9,8 @@ _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 """Parameters of glibc's mallopt(3)."""
 _KEPT_BYTES = 2**30
+_MOST_UNMAPPED_BYTES = (2**30, 4 * 1024**2 * ctypes.sizeof(ctypes.c_long))
+"""Tensors up to this size come from what was kept. Older versions of glibc refuse more than the second."""
 
 
 def keep_freed_memory() -> None:
@@ -21,6 +23,6 @@ def keep_freed_memory() -> None:
     if sys.platform != "linux":
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+    # the second setting alone would end glibc's own adjustment of the first
+    if mallopt is not None and any(mallopt(_M_MMAP_THRESHOLD, most) for most in _MOST_UNMAPPED_BYTES):
         mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)

@@ -16,6 +16,7 @@ from atari_dqn.hardware import Hardware, compiler_name, find_hardware, has_compi
 from atari_dqn.human import size
 from atari_dqn.plan import Plan, make_plan
 from atari_dqn.provenance import versions
+from atari_dqn.sizes import MOST_ACTIONS
 from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 from atari_dqn.spec.keys import build
 from atari_dqn.spec.tracks import load_track
@@ -29,8 +30,6 @@ Status = Literal["ok", "warn", "fail"]
 _COLUMNS = 80
 _MIN_SHARED_MEMORY_BYTES = 64 * 10**6
 """What Docker gives a container unless it is asked for more."""
-_MOST_ACTIONS = 18
-"""Of the console's controller."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +150,7 @@ def _compiler_check() -> Check:
 def _paper_plan(hardware: Hardware) -> Plan:
     """Return what the paper's run needs on a CPU, with its replay of a million transitions."""
     spec = build({**load_track("A"), "game": "pong", "seed": 1})
-    return make_plan(spec, num_actions=_MOST_ACTIONS, device="cpu", hardware=hardware)
+    return make_plan(spec, num_actions=MOST_ACTIONS, device="cpu", hardware=hardware)
 
 
 def _memory_check(hardware: Hardware, paper: Plan) -> Check:

@@ -23,6 +23,8 @@ LOG_BYTES_PER_STEP = 0.5
 """Rows of the tables, spread over agent steps: an episode's row of 60 bytes every few hundred steps."""
 SAVED_REPLAY_SHARE = 1 / 30
 """Of a replay's row in a checkpoint, compressed: an allowance; docs/results/codec.json has 1/70 at worst."""
+MOST_ACTIONS = 18
+"""Actions of the console's controller; most games use fewer."""
 MOST_QUANTILES_TRACED = 64
 """Of the best action's return, at each step of an evaluation that is traced: enough for a picture."""
 EMBEDDING_COSINES = 64

@@ -73,9 +73,8 @@ class Rounded:
 
     A weight is used several times between two changes: by the target's network thousands of times, by the
     one that learns to act and to be corrected. Whether it changed is PyTorch's own count of changes in place,
-    which optimizers and copies raise. The weight that was rounded is held until the next one is, so that no
-    other can take its place unnoticed. On a GPU a recorded graph changes weights without that count, so there
-    the copy is made each time.
+    which optimizers and copies raise; a graph recorded on a GPU does not, so a weight there is refused. The
+    weight that was rounded is held until the next one is, so that no other can take its place unnoticed.
     """
 
     def __init__(self, scale: float = 1.0) -> None:
@@ -86,10 +85,11 @@ class Rounded:
 
     def of(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
         """Return `weight × scale` in `dtype`, without a gradient."""
+        assert weight.device.type == "cpu"
         if dtype == weight.dtype and self.scale == 1.0:
             return weight.detach()
         known = (weight.data_ptr(), weight._version, dtype)
-        same = weight is self._weight and known == self._known and weight.device.type == "cpu"
+        same = weight is self._weight and known == self._known
         if self._copy is None or not same:
             with torch.inference_mode(False), torch.no_grad():  # what acting makes, learning uses
                 self._copy = self.scaled(weight).to(dtype)

@@ -145,7 +145,8 @@ def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
         yield small
     for row in rows:
         if _is_large(row[0]):
-            pieces = (torch.split(tensor.view(-1), BLOCK_WEIGHTS) for tensor in row)
+            length = max(1, BLOCK_WEIGHTS // row[0][0].numel())
+            pieces = (torch.split(tensor, length) for tensor in row)
             yield from ([piece] for piece in zip(*pieces, strict=True))
 
 

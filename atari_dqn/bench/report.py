@@ -36,6 +36,8 @@ class Bench:
     emulating_processes: int
     captured: bool
     """Whether `rate` is of acting and updates from CUDA graphs."""
+    compiled: bool
+    """Whether acting and updates are compiled; `kernels` are those of the update as it is written."""
     date: str
     hardware: Hardware
     versions: dict[str, str | None]
@@ -46,8 +48,13 @@ class Bench:
     ceilings: Ceilings
 
     @property
-    def learner_share_of_ceiling(self) -> float:
-        """How much of an update's time, optimizer included, its convolutions and products account for."""
+    def learner_share_of_ceiling(self) -> float | None:
+        """How much of an update's time, optimizer included, its convolutions and products account for.
+
+        None where it is compiled: its kernels are other ones then.
+        """
+        if self.compiled:
+            return None
         seconds = (self.split.shares["learn"] + self.split.shares["optimize"]) / self.split.updates_per_second
         return self.kernels.seconds / seconds
 
@@ -76,6 +83,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         torch_threads=torch.get_num_threads(),
         emulating_processes=processes,
         captured=captured,
+        compiled=spec.learner.compile,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         hardware=find_hardware(Path.cwd()),
         versions=versions(),
@@ -122,6 +130,8 @@ def _split(result: Bench) -> list[str]:
 def _hardware_lines(result: Bench) -> list[str]:
     ceilings, kernels = result.ceilings, result.kernels
     giga = 1e-9
+    share = result.learner_share_of_ceiling
+    learner = [] if share is None else [f"  {share:>10.0%}  of an update is convolutions and products"]
     return [
         "what this hardware can do",
         f"  {ceilings.emulator_frames_per_second:>10,.0f}  frames/s of plain emulation on a core",
@@ -132,6 +142,6 @@ def _hardware_lines(result: Bench) -> list[str]:
         f"  {ceilings.copy_bytes_per_second * giga:>10,.1f}  GB/s copied",
         "",
         "how much of it is reached",
-        f"  {result.learner_share_of_ceiling:>10.0%}  of an update is convolutions and products",
+        *learner,
         f"  {result.emulation_share_of_ceiling:>10.0%}  of plain emulation, while an emulator is busy",
     ]

@@ -22,14 +22,12 @@ from atari_dqn.plan import check_fits, make_plan
 from atari_dqn.plan_text import plan_text
 from atari_dqn.run import RunDirectory, default_run_dir, refuse_existing
 from atari_dqn.sinks.choice import Outlets, chosen_sinks, remembered_sinks
+from atari_dqn.sizes import MOST_ACTIONS
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train import launch
 from atari_dqn.train.rate import measure_frames_per_second
 from atari_dqn.train.resumption import point_of, recorded_spec
-
-MOST_ACTIONS = 18
-"""Actions of the console's controller; most games use fewer."""
 
 
 def train(

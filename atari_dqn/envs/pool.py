@@ -232,8 +232,9 @@ class WorkerPool:
                 raise silent.died(f"has not answered for {_SILENT_WAITS * _WAIT_SECONDS:.0f} seconds")
             for handle, _ in ready:
                 worker = self._by_handle[handle]
-                if worker.index not in answers:
-                    answers[worker.index] = worker.answer()
+                if worker.index in answers:  # it has no more to say: it is gone
+                    raise worker.died(worker.how_it_ended())
+                answers[worker.index] = worker.answer()
         self._busy = False
         return [answers[worker.index] for worker in self._workers]
 

@@ -90,6 +90,21 @@ RULES = (
         "exploration falls: raise the first or lower the second",
     ),
     Rule(
+        ("replay.beta_start", "replay.beta_end"),
+        lambda start, end: start <= end,
+        "importance weights come in as training goes on: lower the first or raise the second",
+    ),
+    Rule(
+        ("learner.shift_pixels", "learner.intensity_scale"),
+        lambda pixels, scale: pixels > 0 or scale > 0,
+        "random shifts that change nothing are none: raise one, or turn toggles.random_shifts off",
+    ),
+    Rule(
+        ("learner.shift_pixels", "env.screen_size_pixels"),
+        lambda pixels, size: pixels < size,
+        "a frame must stay in sight: lower the first",
+    ),
+    Rule(
         ("evaluation.light_episodes", "evaluation.full_episodes"),
         lambda light, full: light <= full,
         "a light evaluation plays the first episodes of a full one: lower the first or raise the second",

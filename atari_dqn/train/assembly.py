@@ -57,7 +57,11 @@ def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
     clock = Clock(frame_skip=skip, prefill_steps=spec.replay.prefill_steps)
     learner = build_learner(spec, lanes.info, device)
     replay = build_replay(spec, lanes.info, device)
-    journal = Journal(batch_size=spec.learner.batch_size, device=device)
+    journal = Journal(
+        batch_size=spec.learner.batch_size,
+        device=device,
+        updates_per_tick=-(-env.lanes // spec.learner.update_period_steps),
+    )
     return Training(
         clock=clock,
         exploration=LinearSchedule(

@@ -18,7 +18,7 @@ from atari_dqn.minibatch import Minibatch
 from atari_dqn.transfer import host_copy
 
 RECENT_UPDATES = 1_000
-"""Updates that are remembered: their numbers, and their minibatches by cells."""
+"""Updates that are remembered at least: their numbers, and their minibatches by cells."""
 METRICS = UpdateRecord._fields[1:]
 """Columns of what an update measures."""
 
@@ -26,12 +26,12 @@ METRICS = UpdateRecord._fields[1:]
 class Journal:
     """A ring of rows, one for each update. B minibatch, M metrics."""
 
-    def __init__(self, *, batch_size: int, device: torch.device) -> None:
+    def __init__(self, *, batch_size: int, device: torch.device, updates_per_tick: int = 1) -> None:
         self.count = 0
         """Updates of this process so far, those included that a device still works on."""
         self.arrived = 0
         """How many of them the host can read."""
-        rows = RECENT_UPDATES
+        self._length = rows = max(RECENT_UPDATES, 2 * updates_per_tick)
         self._place = torch.zeros(1, dtype=torch.int64, device=device)
         self._cell = torch.zeros((rows, batch_size), dtype=torch.int64, device=device)
         self._weight = torch.zeros((rows, batch_size), device=device)
@@ -45,7 +45,7 @@ class Journal:
         self._measured.index_copy_(0, self._place, measured[None])
         self._cell.index_copy_(0, self._place, batch.cell[None])
         self._weight.index_copy_(0, self._place, batch.weight[None])
-        self._place.add_(1).remainder_(RECENT_UPDATES)
+        self._place.add_(1).remainder_(self._length)
 
     def written(self) -> list[Tensor]:
         """Return the tensors that `write` changes."""
@@ -56,7 +56,7 @@ class Journal:
         self.count += updates
         self._on_host.fetch()
         # the host waits here only where it has run far ahead: for as long as every lane acts at random
-        if self._on_host.is_here or self.count - self.arrived > RECENT_UPDATES // 2:
+        if self._on_host.is_here or self.count - self.arrived > self._length // 2:
             self.wait()
 
     def wait(self) -> None:
@@ -66,14 +66,14 @@ class Journal:
 
     def rows(self, first: int, stop: int) -> Float[np.ndarray, "n M"]:
         """Return what the updates from `first` up to, not including, `stop` measured."""
-        assert self.count - RECENT_UPDATES <= first <= stop <= self.arrived
-        return self._values[np.arange(first, stop) % RECENT_UPDATES]
+        assert self.count - self._length <= first <= stop <= self.arrived
+        return self._values[np.arange(first, stop) % self._length]
 
     def minibatch(self, updates_ago: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]] | None:
         """Return the cells and weights of a recent update; None if it is too long ago."""
-        if updates_ago >= min(self.count, RECENT_UPDATES):
+        if updates_ago >= min(self.count, self._length):
             return None
-        row = (self.count - 1 - updates_ago) % RECENT_UPDATES
+        row = (self.count - 1 - updates_ago) % self._length
         return self._cell[row].clone(), self._weight[row].clone()
 
     def reader(self) -> Reader:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from atari_dqn.advice import why_slow
 from atari_dqn.checkpoint.rewind import rewind
 from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.checkpoint.tree import leaf_digest
@@ -72,6 +73,9 @@ def start(
         with run.locked(), closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
             session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
             session.notice("started", f"training {resolved.name} on {device}")
+            slow = why_slow(resolved.spec.learner.precision, device.type, origin.hardware)
+            if slow is not None:
+                session.notice("slow", slow)
             return _run(session, resolved, run)
 
 

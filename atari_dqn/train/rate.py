@@ -17,6 +17,9 @@ from atari_dqn.train.training import Training
 
 _WARM_UP_UPDATES = 20
 _REPLAY_STEPS = 2_000
+_LANE_STEPS = 16
+_SPARE_STEPS = 2
+"""Of a lane, besides a window: the one being written, a reset."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +92,11 @@ def _ticks(training: Training) -> Iterator[None]:
 def small(spec: Spec) -> Spec:
     """Return the spec with a small replay, soon filled, ε as it is at the end, and no end of its budget."""
     end = spec.exploration.epsilon_end
-    steps = max(_REPLAY_STEPS, 4 * spec.learner.batch_size, 64 * spec.env.lanes)
+    window = spec.env.stack_frames + spec.toggles.n_step + _SPARE_STEPS
+    prefill = max(_REPLAY_STEPS // 4, spec.learner.batch_size, spec.env.lanes * max(_LANE_STEPS, window))
     return replace(
         spec,
-        replay=replace(spec.replay, capacity_steps=steps, prefill_steps=steps // 4),
+        replay=replace(spec.replay, capacity_steps=4 * prefill, prefill_steps=prefill),
         exploration=replace(spec.exploration, epsilon_start=end),
         training=replace(spec.training, total_frames=2**62),
     )

@@ -75,6 +75,18 @@ def test_rmsprop_moves_a_large_layer_in_pieces_as_it_moves_a_small_one() -> None
     assert torch.equal(large, torch.cat(small))
 
 
+def test_rmsprop_moves_a_large_channels_last_layer_as_it_moves_any_other() -> None:
+    shape = (BLOCK_WEIGHTS // 9 // 64 + 1, 64, 3, 3)
+    gradient = torch.from_numpy(np.random.default_rng(0).normal(size=shape)).float()
+    plain = nn.Parameter(torch.ones(shape))
+    last = nn.Parameter(torch.ones(shape).to(memory_format=torch.channels_last))
+    optimizer = deepmind_rmsprop([plain, last], **RMSPROP)
+    for _ in range(3):
+        plain.grad, last.grad = gradient, gradient.to(memory_format=torch.channels_last)
+        optimizer.step()
+    assert torch.equal(plain, last)
+
+
 def test_rmsprop_stands_still_once_the_gradient_is_zero() -> None:
     pushes = [np.ones(5)] * 10
     pushed = follow(deepmind_rmsprop, RMSPROP, sizes=pushes)

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,6 +12,9 @@ from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.bench.kernels import kernels_of
 from atari_dqn.bench.report import PARTS, Bench, bench, bench_data, bench_text
 from atari_dqn.cli.app import app
+from atari_dqn.spec.contradictions import contradictions
+from atari_dqn.spec.keys import flatten
+from atari_dqn.train.rate import small
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +43,21 @@ def test_data_is_json_and_names_hardware_and_versions(result: Bench) -> None:
     data = json.loads(json.dumps(bench_data(result)))
     assert data["versions"]["torch"] == torch.__version__
     assert data["hardware"]["cores_usable"] == result.hardware.cores_usable
+
+
+def test_compiled_update_has_no_share_of_kernels_that_it_does_not_use(result: Bench) -> None:
+    compiled = replace(result, compiled=True)
+    assert bench_data(compiled)["learner_share_of_ceiling"] is None
+    assert "of an update is convolutions" in bench_text(result)
+    assert "of an update is convolutions" not in bench_text(compiled)
+
+
+@pytest.mark.parametrize(("lanes", "n_step", "stack"), [(32, 20, 4), (1, 600, 4), (8, 1, 100)])
+def test_small_spec_of_a_valid_one_contradicts_nothing(lanes: int, n_step: int, stack: int) -> None:
+    spec = tiny_spec(f"env.lanes={lanes}", f"toggles.n_step={n_step}", f"env.stack_frames={stack}",
+                     "replay.capacity_steps=100_000", "replay.prefill_steps=50_000",
+                     "training.total_frames=1_000_000")  # fmt: skip
+    assert list(contradictions(flatten(small(spec)))) == []
 
 
 def recorded(function: Callable[[], object]) -> tuple[int, float]:

@@ -134,6 +134,16 @@ def test_worker_killed_while_it_plays_is_reported(lanes_of):
         lanes.recv()
 
 
+def test_worker_killed_after_its_answer_is_reported_while_another_is_waited_for(pool):
+    first, second = workers_of(pool)
+    os.kill(second.pid, signal.SIGSTOP)
+    pool.send(np.zeros(5, np.int64))
+    assert pool._workers[0].pipe.poll(5)
+    kill(first)
+    with pytest.raises(WorkerDiedError, match=r"worker 0 \(lanes 0 to 1\) was killed by SIGKILL"):
+        pool.recv()
+
+
 def test_error_in_a_worker_comes_back_with_its_traceback(pool):
     pool.send(np.array([0, 0, 0, 0, 99]))
     with pytest.raises(WorkerDiedError, match=r"(?s)worker 1 .* failed:.*act.*IndexError"):

@@ -104,6 +104,18 @@ FAULTS = {
         "[exploration]\nepsilon_start = 0.05",
         "exploration.epsilon_start: found 0.05 with exploration.epsilon_end = 0.1; ",
     ),
+    "falling importance weights": (
+        "[toggles]\nprioritized = true\n[replay]\nbeta_start = 1.0\nbeta_end = 0.5",
+        "replay.beta_start: found 1.0 with replay.beta_end = 0.5; ",
+    ),
+    "shifts of nothing": (
+        "[toggles]\nrandom_shifts = true\n[learner]\nshift_pixels = 0\nintensity_scale = 0.0",
+        "learner.shift_pixels: found 0 with learner.intensity_scale = 0.0; ",
+    ),
+    "shifts out of sight": (
+        "[toggles]\nrandom_shifts = true\n[learner]\nshift_pixels = 84",
+        "learner.shift_pixels: found 84 with env.screen_size_pixels = 84; ",
+    ),
     "light over full": (
         "[evaluation]\nlight_episodes = 31",
         "evaluation.light_episodes: found 31 with evaluation.full_episodes = 30; ",

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from tiny import CPU
+from tiny import CPU, begun, ticks_of, tiny_spec
 
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.train.journal import METRICS, RECENT_UPDATES, Journal
@@ -62,6 +62,24 @@ def test_reader_that_was_left_behind_is_a_fault_of_the_caller() -> None:
     write(journal, *range(RECENT_UPDATES + 1))
     with pytest.raises(AssertionError):
         reader.arrived()
+
+
+def test_tick_of_more_updates_than_are_remembered_otherwise_is_read_whole() -> None:
+    many = RECENT_UPDATES + 24
+    journal = Journal(batch_size=BATCH, device=CPU, updates_per_tick=many)
+    reader = journal.reader()
+    for tick in range(3):
+        write(journal, *range(tick * many, (tick + 1) * many))
+        assert reader.arrived()[:, 0].tolist() == list(range(tick * many, (tick + 1) * many))
+
+
+def test_training_remembers_the_updates_of_its_largest_tick() -> None:
+    lanes = 3 * RECENT_UPDATES
+    spec = tiny_spec(f"env.lanes={lanes}", "learner.update_period_steps=2", "replay.capacity_steps=60_000",
+                     "replay.prefill_steps=9_000", "training.total_frames=100_000")  # fmt: skip
+    with begun(spec) as training:
+        ticks_of(training, 5)
+        assert training.clock.updates >= lanes // 2
 
 
 def test_numbers_are_kept_as_they_were_measured() -> None:

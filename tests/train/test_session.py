@@ -11,6 +11,7 @@ from tiny import CPU, run
 
 from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.errors import DamagedError, DiskFullError, InterruptedRunError, UserError
+from atari_dqn.hardware import Hardware
 from atari_dqn.metrics.columns import TABLES, column_names
 from atari_dqn.metrics.events import Event, Notice, Progress, Row
 from atari_dqn.run import RunDirectory
@@ -288,6 +289,18 @@ def test_resume_on_other_versions_says_it_may_differ(tmp_path: Path, monkeypatch
 
 
 UNSAVED = "checkpoint.replay=false"
+
+
+@pytest.mark.parametrize(("precision", "fast", "told"), [
+    ("bf16", False, True), ("bf16", True, False), ("fp32", False, False),
+])  # fmt: skip
+def test_run_in_a_format_that_the_cpu_emulates_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, fast: bool, told: bool
+) -> None:
+    monkeypatch.setattr(Hardware, "fast_bf16", fast)
+    path = tmp_path / "run"
+    run(path, f"learner.precision={precision}", "training.total_frames=400")
+    assert ("slow" in notices(path)) is told
 
 
 def test_run_without_a_saved_replay_says_on_resuming_that_it_differs(tmp_path: Path) -> None:
