@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from atari_dqn.errors import UserError
-from atari_dqn.sizes import CUDA_CONTEXT_BYTES
+from atari_dqn.sizes import replay_is_beside
 
 if TYPE_CHECKING:
     import torch
@@ -85,4 +85,5 @@ def replay_device(choice: str, *, learner: torch.device, needed_bytes: int) -> t
     if choice == "cpu" or learner.type == "cpu":
         return torch.device("cpu")
     free, _ = torch.cuda.mem_get_info(learner)
-    return learner if choice == "cuda" or needed_bytes + CUDA_CONTEXT_BYTES <= free else torch.device("cpu")
+    beside = replay_is_beside(choice, needed_bytes=needed_bytes, free_bytes=free)
+    return learner if beside else torch.device("cpu")

@@ -22,6 +22,7 @@ from atari_dqn.sizes import (
     minibatch_bytes,
     network_bytes,
     replay_bytes,
+    replay_is_beside,
     trace_bytes,
 )
 from atari_dqn.spec.schema import Spec
@@ -69,10 +70,10 @@ class Plan:
 
 def replay_place(choice: str, device: str, needed_bytes: int, hardware: Hardware) -> str:
     """Return the device the replay lives on. `auto` is the learner's if it fits there, else RAM."""
-    if choice == "cpu" or device == "cpu":
+    if device == "cpu":
         return "cpu"
     free = hardware.gpus[cuda_index(device)].memory_free_bytes
-    return device if choice == "cuda" or needed_bytes + CUDA_CONTEXT_BYTES <= free else "cpu"
+    return device if replay_is_beside(choice, needed_bytes=needed_bytes, free_bytes=free) else "cpu"
 
 
 def cuda_index(device: str) -> int:
@@ -93,7 +94,8 @@ def make_plan(
     learner: Place = "ram" if device == "cpu" else "vram"
     replay_on = replay_place(spec.replay.device, device, _replay_bytes(spec), hardware)
     replay: Place = "ram" if replay_on == "cpu" else "vram"
-    weights = network_bytes(network_shape(spec, num_actions))
+    network = network_shape(spec, num_actions)
+    weights = network_bytes(network)
     items = (
         Item(place=replay, name="replay", bytes=_replay_bytes(spec), key="replay.capacity_steps"),
         Item(
@@ -101,7 +103,9 @@ def make_plan(
             name="networks and optimizer",
             bytes=weights * (_NETWORKS + 1 + _OPTIMIZER_BUFFERS),
         ),
-        Item(place=learner, name="minibatch", bytes=_minibatch_bytes(spec), key="learner.batch_size"),
+        Item(
+            place=learner, name="minibatch", bytes=_minibatch_bytes(spec, network), key="learner.batch_size"
+        ),
         *_process_items(spec, device),
         *_trace_items(spec, num_actions),
         *_disk_items(spec, weights),
@@ -170,11 +174,13 @@ def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
     )
 
 
-def _minibatch_bytes(spec: Spec) -> int:
+def _minibatch_bytes(spec: Spec, network: NetworkShape) -> int:
+    values = spec.distribution
+    fractions = (values.num_fractions, values.num_target_fractions, values.num_policy_fractions)
     return minibatch_bytes(
+        network,
         part_size=spec.learner.batch_size // spec.learner.accumulate,
-        screen_size_pixels=spec.env.screen_size_pixels,
-        stack_frames=spec.env.stack_frames,
+        fractions=max(count or 0 for count in fractions),
     )
 
 

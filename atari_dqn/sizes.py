@@ -43,6 +43,11 @@ def replay_bytes(*, capacity_steps: int, screen_size_pixels: int) -> int:
     return capacity_steps * replay_row_bytes(screen_size_pixels)
 
 
+def replay_is_beside(choice: str, *, needed_bytes: int, free_bytes: int) -> bool:
+    """Return whether the replay lives on the learner's GPU: by choice, or by `auto` where it fits there."""
+    return choice == "cuda" or (choice == "auto" and needed_bytes + CUDA_CONTEXT_BYTES <= free_bytes)
+
+
 def trace_bytes(*, steps: int, num_actions: int, num_atoms: int, num_quantiles: int) -> int:
     """Return what the decisions of so many steps take: choice, ε draw, values, masses or quantiles."""
     distribution = 2 * num_atoms + _F32 * min(num_quantiles, MOST_QUANTILES_TRACED)
@@ -76,7 +81,7 @@ def network_parameters(shape: NetworkShape) -> int:
     for the state (Wang et al. 2016). A noisy layer has a σ for each weight and bias. An embedding has the
     convolutions' outputs.
     """
-    convolutions, seen = _CONVOLUTIONS[shape.kind](shape)
+    convolutions, seen, _ = _CONVOLUTIONS[shape.kind](shape)
     streams, rated = (2, shape.num_actions + 1) if shape.dueling else (1, shape.num_actions)
     layers = 1 if shape.kind == "dopamine" else streams
     hidden = layers * shape.hidden_units * (seen + 1)
@@ -85,33 +90,45 @@ def network_parameters(shape: NetworkShape) -> int:
     return convolutions + (hidden + outputs) * (2 if shape.noisy else 1) + embedding
 
 
-def _chain(*layers: tuple[int, int, int], padded: bool = False) -> Callable[[NetworkShape], tuple[int, int]]:
-    """Return what counts a chain of (channels, kernel, stride): its weights, and the numbers it puts out.
+Counts = tuple[int, int, int]
+"""Of convolutions: weights, numbers put out, and numbers that an update holds for each of its states."""
 
-    Zeros around what a padded one sees let it put out ⌈size / stride⌉ pixels a side.
+
+def _chain(*layers: tuple[int, int, int], padded: bool = False) -> Callable[[NetworkShape], Counts]:
+    """Return what counts a chain of (channels, kernel, stride).
+
+    Zeros around what a padded one sees let it put out ⌈size / stride⌉ pixels a side. A layer's numbers are
+    held, and beside them those of its gradient and of the target's network.
     """
 
-    def count(shape: NetworkShape) -> tuple[int, int]:
-        size, channels, weights = shape.screen_size_pixels, shape.stack_frames, 0
+    def count(shape: NetworkShape) -> Counts:
+        size, channels, weights, held = shape.screen_size_pixels, shape.stack_frames, 0, 0
         for filters, kernel, stride in layers:
             weights += filters * (channels * kernel**2 + 1)
             size = -(-size // stride) if padded else (size - kernel) // stride + 1
             channels = filters
-        return weights, channels * size**2
+            held += 3 * channels * size**2
+        return weights, channels * size**2, held
 
     return count
 
 
-def _impala(shape: NetworkShape) -> tuple[int, int]:
-    """Return the weights of three sections of five 3×3 convolutions, and the numbers they put out."""
-    size, channels, weights = shape.screen_size_pixels, shape.stack_frames, 0
+def _impala(shape: NetworkShape) -> Counts:
+    """Return the counts of three sections of five 3×3 convolutions.
+
+    A section holds its first layer's numbers; then, a quarter as many each, what it pools, their places in
+    i64, and four for either of its residual blocks.
+    """
+    size, channels, weights, held = shape.screen_size_pixels, shape.stack_frames, 0, 0
     for filters in (16 * shape.width, 32 * shape.width, 32 * shape.width):
         weights += filters * (channels * 9 + 1) + 4 * filters * (filters * 9 + 1)
+        held += filters * size**2
         size, channels = -(-size // 2), filters
-    return weights, channels * size**2
+        held += 11 * filters * size**2
+    return weights, channels * size**2, held
 
 
-_CONVOLUTIONS: dict[str, Callable[[NetworkShape], tuple[int, int]]] = {
+_CONVOLUTIONS: dict[str, Callable[[NetworkShape], Counts]] = {
     "nature": _chain((32, 8, 4), (64, 4, 2), (64, 3, 1)),
     "dopamine": _chain((32, 8, 4), (64, 4, 2), (64, 3, 1), padded=True),
     "data_efficient": _chain((32, 5, 5), (64, 5, 5)),
@@ -124,10 +141,12 @@ def network_bytes(shape: NetworkShape) -> int:
     return _F32 * network_parameters(shape)
 
 
-def minibatch_bytes(*, part_size: int, screen_size_pixels: int, stack_frames: int) -> int:
-    """Return what a part of a minibatch takes: both stacks as f32, as much for activations, as for gradients.
+def minibatch_bytes(shape: NetworkShape, *, part_size: int, fractions: int) -> int:
+    """Return what a part of a minibatch takes: both stacks as f32, and what its update holds at a time.
 
-    The whole minibatch, in bytes, is small beside that.
+    An implicit network has what its convolutions put out once for each of its `fractions`: their embedding,
+    the product of both, and the gradients of these. The whole minibatch, in bytes, is small beside that.
     """
-    stack = stack_frames * screen_size_pixels**2
-    return 3 * part_size * 2 * stack * _F32
+    stacks = 2 * shape.stack_frames * shape.screen_size_pixels**2
+    _, seen, held = _CONVOLUTIONS[shape.kind](shape)
+    return part_size * _F32 * (stacks + held + 4 * fractions * seen)

@@ -1,0 +1,82 @@
+"""What an update holds in memory, against a count of the tensors that are alive while it runs."""
+
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from atari_dqn.assembly import build_learner
+from atari_dqn.hardware import Hardware
+from atari_dqn.minibatch import Minibatch
+from atari_dqn.plan import make_plan
+from atari_dqn.spec.loader import load_spec
+from atari_dqn.spec.schema import Spec
+from atari_dqn.types import GameInfo
+
+INFO = GameInfo(game="pong", action_names=tuple("abcdef"), frame_shape=(84, 84), rom_md5="")
+
+
+class Alive(TorchDispatchMode):
+    """Adds up the tensors there are, and keeps the most that were there at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes: dict[int, int] = {}
+        self.most = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = function(*args, **(kwargs or {}))
+        for leaf in tree_leaves(out):
+            if isinstance(leaf, torch.Tensor):
+                self._note(leaf.untyped_storage())
+        return out
+
+    def _note(self, storage: torch.UntypedStorage) -> None:
+        if storage._cdata not in self.bytes:
+            self.bytes[storage._cdata] = storage.nbytes()
+            weakref.finalize(storage, self.bytes.pop, storage._cdata, None)
+            self.most = max(self.most, sum(self.bytes.values()))
+
+
+def minibatch(size: int) -> Minibatch:
+    stacks, numbers = torch.zeros((size, 4, 84, 84), dtype=torch.uint8), torch.zeros(size)
+    return Minibatch(
+        s_tm1=stacks, a_tm1=numbers.long(), r_t=numbers, discount_t=numbers, s_t=stacks.clone(),
+        weight=numbers + 1, cell=numbers.long(),
+    )  # fmt: skip
+
+
+def most_bytes(spec: Spec) -> int:
+    learner, batch = build_learner(spec, INFO, torch.device("cpu")), minibatch(spec.learner.batch_size)
+    learner.update(batch)
+    with Alive() as alive:
+        learner.update(batch)
+    return alive.most
+
+
+@pytest.mark.parametrize(
+    ("sizes", "overrides"),
+    [
+        ((64, 128), ()),
+        ((64, 128), ("network.kind=data_efficient", "toggles.dueling=true")),
+        ((8, 24), ("network.kind=impala",)),
+        ((8, 24), ("network.kind=impala", "network.width=2")),
+        ((8, 24), ("toggles.distribution=iqn",)),
+        ((8, 24), ("toggles.distribution=iqn", "toggles.munchausen=true")),
+    ],
+)
+def test_a_minibatchs_states_take_what_the_plan_says(
+    tmp_path: Path, laptop: Hardware, sizes: tuple[int, int], overrides: tuple[str, ...]
+) -> None:
+    (tmp_path / "pong.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
+    planned, found = [], []
+    for size in sizes:
+        spec = load_spec(tmp_path / "pong.toml", [f"learner.batch_size={size}", *overrides]).spec
+        plan = make_plan(spec, num_actions=6, device="cpu", hardware=laptop)
+        planned.append(next(item.bytes for item in plan.items if item.name == "minibatch"))
+        found.append(most_bytes(spec))
+    assert 1.0 <= (planned[1] - planned[0]) / (found[1] - found[0]) < 1.3
