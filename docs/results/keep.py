@@ -44,7 +44,7 @@ def draw_curve(run: Path, folder: Path) -> None:
     draw(axes[0], episodes, evaluations, frames_in_millions, "emulator frames (millions)")
     draw(axes[1], episodes, evaluations, lambda table: minutes_of(table, minutes), "minutes, all told")
     axes[0].set_ylabel("return of a game")
-    axes[0].legend(loc="upper left")
+    axes[0].legend(loc="lower right")
     figure.suptitle(folder.name)
     figure.savefig(folder / "learning_curve.png", dpi=110)
 
