@@ -16,6 +16,7 @@ from rich.text import Text
 
 from atari_dqn.human import count, measure, percentage, score
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Row
+from atari_dqn.view.gates import Alarms
 
 _HISTORY_PERIODS = 60
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -191,12 +192,13 @@ class NoticesPanel:
 
     def __init__(self) -> None:
         self._notices: deque[tuple[int, str, str]] = deque(maxlen=20)
+        self._alarms = Alarms()
 
     def handle(self, event: Event) -> None:
-        """Take a notice, or what a failure gate has to say."""
+        """Take a notice, or a failure gate's alarm."""
         if isinstance(event, Notice):
             self._notices.appendleft((event.env_frames, event.kind, event.message))
-        elif isinstance(event, GateChanged):
+        elif isinstance(event, GateChanged) and self._alarms.concern(event):
             text = f"{event.gate} {event.state}: {event.message}"
             self._notices.appendleft((event.env_frames, "gate", text))
 

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from atari_dqn.human import count, duration, fingerprint, measure, percentage, score
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
+from atari_dqn.view.gates import Alarms
 from atari_dqn.view.periods import Periods, RemainingTime
 
 COLUMNS = 100
@@ -24,6 +25,7 @@ class PlainView:
         self._total_frames = total_frames
         self._periods = Periods()
         self._remaining = RemainingTime(total_frames)
+        self._alarms = Alarms()
         self._activity, self._told = "", 0
         self._write(f"{title}: {total_frames:,} frames")
 
@@ -34,7 +36,8 @@ class PlainView:
                 return
             self._write(f"{count(event.env_frames):>6}  {event.kind}: {event.message}")
         elif isinstance(event, GateChanged):
-            self._write(f"{count(event.env_frames):>6}  gate {event.gate} {event.state}: {event.message}")
+            if self._alarms.concern(event):
+                self._write(f"{count(event.env_frames):>6}  gate {event.gate} {event.state}: {event.message}")
         elif isinstance(event, Progress):
             self._tell(event)
         else:

@@ -145,6 +145,10 @@ def test_what_a_gate_says_is_among_the_notices(screen: Screen) -> None:
     assert "4M  gate  disk warned: why" in screen(gate("disk", "warned"))
 
 
+def test_what_a_gate_watches_is_not_among_the_notices(screen: Screen) -> None:
+    assert "why" not in screen(gate("throughput", "watching"), gate("throughput", "ok"))
+
+
 def test_brackets_in_a_notice_are_shown_as_they_are(screen: Screen) -> None:
     assert "see [env] lanes" in screen(Notice(kind="note", step=0, env_frames=0, message="see [env] lanes"))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
+from atari_dqn.metrics.events import Event, GateChanged, GateState, Notice, Progress, Row
 from atari_dqn.view.plain import PlainView
 
 MakeRow = Callable[..., Row]
@@ -133,6 +133,24 @@ def test_D03_change_of_a_gate_is_one_line() -> None:
         threshold=1e10,
     )
     assert lines_after(change)[-1] == "    8k  gate disk warned: 1.0 GB are free"
+
+
+@pytest.mark.parametrize(
+    ("states", "told"),
+    [
+        (["watching", "ok", "watching", "ok"], []),
+        (["watching", "warned", "watching", "ok", "ok"], ["warned", "ok"]),
+        (["tripped"], ["tripped"]),
+    ],
+)
+def test_a_gates_alarm_and_its_end_are_told_and_what_it_watches_is_not(
+    states: list[GateState], told: list[GateState]
+) -> None:
+    changes = [
+        GateChanged(gate="disk", state=state, step=1, env_frames=0, message="why", value=0.0, threshold=1.0)
+        for state in states
+    ]
+    assert [line.split()[3] for line in lines_after(*changes)] == [f"{state}:" for state in told]
 
 
 def test_D11_report_of_the_replay_is_one_line(row: MakeRow) -> None:
