@@ -176,11 +176,17 @@ def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
 
 def _minibatch_bytes(spec: Spec, network: NetworkShape) -> int:
     values = spec.distribution
-    fractions = (values.num_fractions, values.num_target_fractions, values.num_policy_fractions)
+    predicted = values.num_fractions or values.num_quantiles or 0
+    compared_with = values.num_target_fractions or values.num_quantiles or 0
     return minibatch_bytes(
         network,
-        part_size=spec.learner.batch_size // spec.learner.accumulate,
-        fractions=max(count or 0 for count in fractions),
+        batch_size=spec.learner.batch_size,
+        parts=spec.learner.accumulate,
+        fractions=max(
+            values.num_fractions or 0, values.num_target_fractions or 0, values.num_policy_fractions or 0
+        ),
+        pairs=predicted * compared_with,
+        are_shifted=spec.toggles.random_shifts,
     )
 
 

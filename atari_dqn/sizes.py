@@ -141,12 +141,20 @@ def network_bytes(shape: NetworkShape) -> int:
     return _F32 * network_parameters(shape)
 
 
-def minibatch_bytes(shape: NetworkShape, *, part_size: int, fractions: int) -> int:
-    """Return what a part of a minibatch takes: both stacks as f32, and what its update holds at a time.
+def minibatch_bytes(
+    shape: NetworkShape, *, batch_size: int, parts: int, fractions: int, pairs: int, are_shifted: bool
+) -> int:
+    """Return what a minibatch takes: its stacks as they are sampled, and what the update of a part holds.
 
     An implicit network has what its convolutions put out once for each of its `fractions`: their embedding,
-    the product of both, and the gradients of these. The whole minibatch, in bytes, is small beside that.
+    the product of both, and the gradients of these. Of each of the `pairs` of a prediction and a target that
+    a loss compares there are seven numbers. A part is made ready, then learned from: shifted stacks are f32,
+    others become that as they are seen.
     """
-    stacks = 2 * shape.stack_frames * shape.screen_size_pixels**2
+    pixels = shape.stack_frames * shape.screen_size_pixels**2
+    stack = _F32 * pixels if are_shifted else pixels
     _, seen, held = _CONVOLUTIONS[shape.kind](shape)
-    return part_size * _F32 * (stacks + held + 4 * fractions * seen)
+    making_ready = 5 * stack  # both as they are and as the network wants them, and a copy between
+    seen_as_f32 = 0 if are_shifted else _F32 * pixels
+    learning = 2 * stack + seen_as_f32 + _F32 * (held + 4 * fractions * seen + 7 * pairs)
+    return batch_size * 2 * pixels + batch_size // parts * max(making_ready, learning)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,8 +50,8 @@ class Learner:
     A gradient that is not finite changes neither weights nor optimizer. Its update counts all the same, so
     that copies to the target network stay in step.
 
-    Noise, fractions and shifts come from `generator`, on the networks' device; each part of a minibatch has
-    noise and fractions of its own.
+    Noise, fractions and shifts come from `generator`, on the networks' device; each part of a minibatch draws
+    its own, when its turn comes.
     """
 
     def __init__(
@@ -139,12 +139,15 @@ class Learner:
         """Return the tensors that `learn` changes; an optimizer's are there after its first step."""
         return [*moved_by(self.optimizer), self._nonfinite_gradients]
 
-    def _parts(self, batch: Minibatch) -> tuple[Minibatch, ...]:
-        """Return a minibatch as it is learned from, in the parts that are taken one after the other."""
-        batch = self._augment(batch, self._generator)
+    def _parts(self, batch: Minibatch) -> Iterator[Minibatch]:
+        """Return the parts of a minibatch one after the other, each made ready when its turn comes."""
+        return map(self._made_ready, batch.split(self._accumulate))
+
+    def _made_ready(self, part: Minibatch) -> Minibatch:
+        """Return a part as it is learned from: its stacks changed, and in the network's order in memory."""
+        part = self._augment(part, self._generator)
         arrange = self.online.arrange
-        batch = replace(batch, s_tm1=arrange(batch.s_tm1), s_t=arrange(batch.s_t))
-        return batch.split(self._accumulate)
+        return replace(part, s_tm1=arrange(part.s_tm1), s_t=arrange(part.s_t))
 
     def _add_gradients(
         self, part: Minibatch

@@ -51,10 +51,10 @@ def minibatch(size: int) -> Minibatch:
 
 
 def most_bytes(spec: Spec) -> int:
-    learner, batch = build_learner(spec, INFO, torch.device("cpu")), minibatch(spec.learner.batch_size)
-    learner.update(batch)
+    learner, size = build_learner(spec, INFO, torch.device("cpu")), spec.learner.batch_size
+    learner.update(minibatch(size))
     with Alive() as alive:
-        learner.update(batch)
+        learner.update(minibatch(size))
     return alive.most
 
 
@@ -67,6 +67,12 @@ def most_bytes(spec: Spec) -> int:
         ((8, 24), ("network.kind=impala", "network.width=2")),
         ((8, 24), ("toggles.distribution=iqn",)),
         ((8, 24), ("toggles.distribution=iqn", "toggles.munchausen=true")),
+        ((64, 128), ("toggles.distribution=c51",)),
+        ((64, 128), ("toggles.distribution=qr_dqn",)),
+        ((256, 320), ("toggles.noisy=true",)),
+        ((512, 576), ("toggles.random_shifts=true",)),
+        ((256, 320), ("learner.accumulate=4",)),
+        ((256, 320), ("learner.accumulate=4", "toggles.random_shifts=true")),
     ],
 )
 def test_a_minibatchs_states_take_what_the_plan_says(
