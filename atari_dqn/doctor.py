@@ -82,7 +82,7 @@ def _obstacle_to_timing(checks: Sequence[Check], hardware: Hardware) -> str:
 def _measure(hardware: Hardware, seconds: float) -> list[UpdateTime]:
     from atari_dqn.update_times import measure_update_times
 
-    precisions = ("fp32", "bf16") if hardware.fast_bf16 else ("fp32",)
+    precisions = ("fp32", "bf16") if hardware.fast_bf16 is not False else ("fp32",)
     return measure_update_times(precisions=precisions, cores=hardware.cores_usable, seconds=seconds)
 
 

@@ -15,8 +15,8 @@ import psutil  # type: ignore[import-untyped]
 from atari_dqn.cgroup import ControlGroups
 from atari_dqn.files import exists
 
-_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
-"""Instruction sets that decide how fast a network runs here."""
+_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
+"""Instruction sets that decide how fast a network runs here: four of x86's, two of ARM's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +48,11 @@ class Hardware:
     gpus: tuple[Gpu, ...]
 
     @property
-    def fast_bf16(self) -> bool:
-        """The CPU multiplies bf16 in hardware."""
-        return bool({"avx512_bf16", "amx_bf16"} & set(self.cpu_flags))
+    def fast_bf16(self) -> bool | None:
+        """The CPU multiplies bf16 in hardware; None where the system does not tell."""
+        if not self.cpu_flags:
+            return None
+        return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(self.cpu_flags))
 
 
 def find_hardware(path: Path, groups: ControlGroups | None = None) -> Hardware:
@@ -91,7 +93,7 @@ def cpu_vendor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, ...]:
     """Return which of the instruction sets that matter are there; none where the system does not tell."""
-    found = set(_cpuinfo_field(cpuinfo, "flags").split())
+    found = {*_cpuinfo_field(cpuinfo, "flags").split(), *_cpuinfo_field(cpuinfo, "Features").split()}
     return tuple(flag for flag in _FLAGS if flag in found)
 
 

@@ -71,9 +71,11 @@ class PrioritizedSampler(Sampler):
         """
         self._settle()
         found, present = (error.double() + self.priority_offset).pow(self.alpha), self.tree.get(cells)
-        priorities = torch.where(found.isfinite() & (present > 0), found, present)
+        usable = found.isfinite() & (present > 0)
+        largest = _largest_of_each(cells, torch.where(usable, found, -torch.inf))
+        priorities = torch.where(largest.isfinite(), largest, present)
         torch.maximum(self.highest, priorities.amax(), out=self.highest)
-        self.tree.set(cells, _largest_of_each(cells, priorities))
+        self.tree.set(cells, priorities)
 
     def written(self) -> list[Tensor]:
         """Return the tree's tables and the highest priority."""

@@ -17,7 +17,7 @@ from atari_dqn.checkpoint.tree import leaf_digest
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.files import plain, write_json_atomically
-from atari_dqn.hardware import Hardware, compiler_version
+from atari_dqn.hardware import Hardware, compiler_version, find_hardware
 from atari_dqn.metrics.events import Sink
 from atari_dqn.provenance import provenance
 from atari_dqn.run import RunDirectory
@@ -73,9 +73,7 @@ def start(
         with run.locked(), closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
             session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
             session.notice("started", f"training {resolved.name} on {device}")
-            slow = why_slow(resolved.spec.learner.precision, device.type, origin.hardware)
-            if slow is not None:
-                session.notice("slow", slow)
+            _tell_if_slow(session, device, origin.hardware)
             return _run(session, resolved, run)
 
 
@@ -111,6 +109,7 @@ def resume(
             with closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
                 take_over(session, point, device)
+                _tell_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
                 return _run(session, resolved, run)
@@ -126,6 +125,12 @@ def take_over(session: Session, point: Point, device: torch.device) -> None:
     session.watch.announce()
     for reason in why_inexact(point.run, device):
         session.notice("inexact", f"the run may differ from an unbroken one: {reason}")
+
+
+def _tell_if_slow(session: Session, device: torch.device, hardware: Hardware) -> None:
+    reason = why_slow(session.spec.learner.precision, device.type, hardware)
+    if reason is not None:
+        session.notice("slow", reason)
 
 
 def _extend(session: Session, total_frames: int) -> None:

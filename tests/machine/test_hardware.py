@@ -1,6 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from atari_dqn.hardware import (
+    Hardware,
     cpu_flags,
     cpu_model,
     cpu_vendor,
@@ -20,6 +24,21 @@ def test_processor_and_its_instruction_sets_are_read(tmp_path: Path) -> None:
     assert cpu_model(tmp_path / "cpuinfo") == "AMD EPYC 9354"
     assert cpu_vendor(tmp_path / "cpuinfo") == "AuthenticAMD"
     assert cpu_flags(tmp_path / "cpuinfo") == ("avx2", "avx512_bf16")
+
+
+def test_instruction_sets_of_an_arm_processor_are_read(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nFeatures\t: fp asimd bf16 i8mm\n")
+    assert cpu_flags(tmp_path / "cpuinfo") == ("asimd", "bf16")
+
+
+@pytest.mark.parametrize(
+    ("flags", "fast"),
+    [(("avx2", "amx_bf16"), True), (("asimd", "bf16"), True), (("avx2", "avx512f"), False), ((), None)],
+)
+def test_processor_has_fast_bf16_or_not_or_does_not_tell(
+    laptop: Hardware, flags: tuple[str, ...], fast: bool | None
+) -> None:
+    assert replace(laptop, cpu_flags=flags).fast_bf16 is fast
 
 
 def test_system_without_cpuinfo_still_has_a_processor(tmp_path: Path) -> None:

@@ -157,6 +157,13 @@ def test_of_a_cell_drawn_twice_the_larger_error_counts(errors: list[float]) -> N
     assert sampler.tree.get(torch.tensor([0, 1])).tolist() == [3.0, 1.0]
 
 
+@pytest.mark.parametrize("errors", [[0.5, math.nan, 1.0], [math.inf, 0.5, 1.0]])
+def test_of_a_cell_drawn_twice_the_finite_error_counts(errors: list[float]) -> None:
+    sampler = with_errors([2.0, 1.0], alpha=1.0)
+    sampler.update(torch.tensor([0, 0, 1]), torch.tensor(errors))
+    assert sampler.tree.get(torch.tensor([0, 1])).tolist() == [0.5, 1.0]
+
+
 def test_P02_errors_of_a_million_give_finite_weights() -> None:
     weights = drawn_at(with_errors([1e6, 1e-6, 1.0], priority_offset=1e-6), 1_000)[1]
     assert weights.isfinite().all()

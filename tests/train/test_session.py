@@ -292,15 +292,26 @@ UNSAVED = "checkpoint.replay=false"
 
 
 @pytest.mark.parametrize(("precision", "fast", "told"), [
-    ("bf16", False, True), ("bf16", True, False), ("fp32", False, False),
+    ("bf16", False, True), ("bf16", True, False), ("bf16", None, False), ("fp32", False, False),
 ])  # fmt: skip
 def test_run_in_a_format_that_the_cpu_emulates_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, fast: bool, told: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, fast: bool | None, told: bool
 ) -> None:
     monkeypatch.setattr(Hardware, "fast_bf16", fast)
     path = tmp_path / "run"
     run(path, f"learner.precision={precision}", "training.total_frames=400")
     assert ("slow" in notices(path)) is told
+
+
+def test_run_that_goes_on_where_its_format_is_emulated_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hardware, "fast_bf16", True)
+    path = tmp_path / "run"
+    run(path, "learner.precision=bf16", "training.total_frames=400")
+    monkeypatch.setattr(Hardware, "fast_bf16", False)
+    resume(path, 800)
+    assert notices(path).count("slow") == 1
 
 
 def test_run_without_a_saved_replay_says_on_resuming_that_it_differs(tmp_path: Path) -> None:
