@@ -75,7 +75,9 @@ def _precision_setting(hardware: Hardware) -> Setting:
     if not hardware.gpus and hardware.fast_bf16:
         return Setting(key=key, value='"bf16"', reason="native here; a track that says fp32 keeps it")
     known = hardware.gpus or hardware.fast_bf16 is not None
-    reason = "bf16 would be emulated here" if known else "the system does not tell whether bf16 is native here"
+    reason = (
+        "bf16 would be emulated here" if known else "the system does not tell whether bf16 is native here"
+    )
     return Setting(key=key, value='"fp32"', reason=reason)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from atari_dqn.errors import DamagedError
 from atari_dqn.files import reading
 from atari_dqn.following.events import RunEvents
+from atari_dqn.metrics.alarms import Alarms
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Row
 
 SILENT_SECONDS = 600.0
@@ -102,6 +103,8 @@ class RunStatus:
         """Of full and final evaluations."""
         self.gates: dict[str, str] = {}
         self.notices: list[Notice | GateChanged] = []
+        """What happened once, and the gates' alarms with their ends."""
+        self._alarms = Alarms()
 
     def _take(self, event: Event) -> None:
         self._told = True
@@ -110,7 +113,8 @@ class RunStatus:
             self._take_evaluation(event)
         elif isinstance(event, GateChanged):
             self.gates[event.gate] = event.state
-            self.notices.append(event)
+            if self._alarms.take(event):
+                self.notices.append(event)
         elif isinstance(event, Notice):
             self._take_notice(event)
 

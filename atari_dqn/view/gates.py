@@ -21,28 +21,6 @@ MARKS: dict[GateState, tuple[str, str]] = {
 _COLUMNS = 2
 
 
-class Alarms:
-    """Tells which changes of gates are worth a line: an alarm, and its end.
-
-    A gate that watches has seen something once. On a machine that others use that happens to speed every few
-    minutes, and the run's files have it.
-    """
-
-    def __init__(self) -> None:
-        self._alarmed: set[str] = set()
-
-    def concern(self, change: GateChanged) -> bool:
-        """Take a change in; return whether to tell of it."""
-        was_alarmed = change.gate in self._alarmed
-        if change.state in ("warned", "tripped"):
-            self._alarmed.add(change.gate)
-            return True
-        if change.state == "ok":
-            self._alarmed.discard(change.gate)
-            return was_alarmed
-        return False
-
-
 class GatesPanel:
     """Every gate's state, in two columns."""
 

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from atari_dqn.human import count, measure, percentage, score
+from atari_dqn.metrics.alarms import Alarms
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Row
-from atari_dqn.view.gates import Alarms
 
 _HISTORY_PERIODS = 60
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -198,7 +198,7 @@ class NoticesPanel:
         """Take a notice, or a failure gate's alarm."""
         if isinstance(event, Notice):
             self._notices.appendleft((event.env_frames, event.kind, event.message))
-        elif isinstance(event, GateChanged) and self._alarms.concern(event):
+        elif isinstance(event, GateChanged) and self._alarms.take(event):
             text = f"{event.gate} {event.state}: {event.message}"
             self._notices.appendleft((event.env_frames, "gate", text))
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from atari_dqn.human import count, duration, fingerprint, measure, percentage, score
+from atari_dqn.metrics.alarms import Alarms
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
-from atari_dqn.view.gates import Alarms
 from atari_dqn.view.periods import Periods, RemainingTime
 
 COLUMNS = 100
@@ -36,7 +36,7 @@ class PlainView:
                 return
             self._write(f"{count(event.env_frames):>6}  {event.kind}: {event.message}")
         elif isinstance(event, GateChanged):
-            if self._alarms.concern(event):
+            if self._alarms.take(event):
                 self._write(f"{count(event.env_frames):>6}  gate {event.gate} {event.state}: {event.message}")
         elif isinstance(event, Progress):
             self._tell(event)

@@ -54,6 +54,10 @@ def test_a_gate_comes_back_as_a_gate(finished: Path) -> None:
     assert {(gate.gate, gate.state) for gate in gates} == {("actions", "watching"), ("actions", "ok")}
 
 
+def test_what_a_gate_only_watched_is_not_among_the_notices(finished: Path) -> None:
+    assert not any(isinstance(notice, GateChanged) for notice in looked(finished).notices)
+
+
 def test_a_finished_run_is_finished_with_its_numbers(finished: Path) -> None:
     status = looked(finished)
     scores = pl.read_csv((finished / "eval_log.csv").read_bytes())

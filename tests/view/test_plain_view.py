@@ -139,7 +139,7 @@ def test_D03_change_of_a_gate_is_one_line() -> None:
     ("states", "told"),
     [
         (["watching", "ok", "watching", "ok"], []),
-        (["watching", "warned", "watching", "ok", "ok"], ["warned", "ok"]),
+        (["watching", "warned", "ok", "watching", "ok"], ["warned", "ok"]),
         (["tripped"], ["tripped"]),
     ],
 )
