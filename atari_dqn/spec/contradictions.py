@@ -39,8 +39,13 @@ def _prefill_is_over_in_time(prefill_steps: int, frame_skip: int, total_frames: 
     return steps_to_frames(prefill_steps, frame_skip=frame_skip) < total_frames
 
 
+def window_rows(stack_frames: int, n_step: int) -> int:
+    """Return how many rows of a lane's pool it takes until a transition can start, whatever they are."""
+    return stack_frames + n_step + _SPARE_ROWS
+
+
 def _holds_a_window(capacity_steps: int, lanes: int, stack_frames: int, n_step: int) -> bool:
-    return capacity_steps // lanes >= stack_frames + n_step + _SPARE_ROWS
+    return capacity_steps // lanes >= window_rows(stack_frames, n_step)
 
 
 def _holds_a_transition(prefill_steps: int, lanes: int, n_step: int) -> bool:

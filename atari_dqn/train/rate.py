@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from atari_dqn.spec.contradictions import window_rows
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble
 from atari_dqn.train.loop import q_learning
@@ -18,8 +19,6 @@ from atari_dqn.train.training import Training
 _WARM_UP_UPDATES = 20
 _REPLAY_STEPS = 2_000
 _LANE_STEPS = 16
-_SPARE_STEPS = 2
-"""Of a lane, besides a window: the one being written, a reset."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +91,7 @@ def _ticks(training: Training) -> Iterator[None]:
 def small(spec: Spec) -> Spec:
     """Return the spec with a small replay, soon filled, ε as it is at the end, and no end of its budget."""
     end = spec.exploration.epsilon_end
-    window = spec.env.stack_frames + spec.toggles.n_step + _SPARE_STEPS
+    window = window_rows(spec.env.stack_frames, spec.toggles.n_step)
     prefill = max(_REPLAY_STEPS // 4, spec.learner.batch_size, spec.env.lanes * max(_LANE_STEPS, window))
     return replace(
         spec,

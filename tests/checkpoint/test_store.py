@@ -272,6 +272,15 @@ def test_file_that_holds_no_weights_is_damage(tmp_path: Path, data: bytes) -> No
         read_agent(tmp_path)
 
 
+def test_weights_are_read_into_ram_wherever_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(torch, "load", lambda path, **choices: asked.append(choices["map_location"]) or {})
+    read_agent(tmp_path)
+    assert asked == ["cpu"]
+
+
 @pytest.mark.parametrize("size", [100, 900, 2_000])
 def test_P13_write_that_fails_leaves_the_earlier_checkpoint_whole(store: CheckpointStore, size: int) -> None:
     save(store, 1, 4.0)
