@@ -1,4 +1,9 @@
+import os
 import signal
+
+# Workers of pytest-xdist share the cores; whatever of ours they start does as well.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from jaxtyping import install_import_hook
 
