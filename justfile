@@ -16,7 +16,7 @@ lint:
 types:
     .ci/step types
 
-# the default tests, under four minutes on two cores
+# the default tests, on as many processes as there are cores: ten minutes on two
 test:
     .ci/step test
 
