@@ -5,14 +5,17 @@ import signal
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from jaxtyping import install_import_hook
+import jaxtyping
+import pytest
+import shapes
 
 from atari_dqn.denormals import flush_denormals
 
 CHECKED = ("agents", "learning", "minibatch", "replay")
 """Modules whose shape annotations every test checks. Nothing of them is imported before this line has run."""
 
-install_import_hook([f"atari_dqn.{name}" for name in CHECKED], "shapes.checked")
+jaxtyping.jaxtyped = shapes.sparingly  # which the hook puts around what it imports
+jaxtyping.install_import_hook([f"atari_dqn.{name}" for name in CHECKED], "shapes.checked")
 
 # Before a test starts PyTorch's threads: those of a program flush, because it does so first.
 flush_denormals()
@@ -20,3 +23,8 @@ flush_denormals()
 # Signals as a program in a terminal has them: a script's background ignores SIGINT, and nohup SIGHUP.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def shapes_are_checked_anew() -> None:
+    shapes.begin_test()

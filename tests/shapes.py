@@ -3,15 +3,49 @@
 typeguard's own decorator reads source text and stumbles over shapes in string annotations; jaxtyping
 hands over the evaluated ones, so that what is left to do is to check each value. Shapes only: other
 annotations are mypy's, and a test may pass a stand-in for a part.
+
+In a test that trains, checks take twice the time of all else. So a function's first calls in a test are
+checked, and then ever fewer.
 """
 
 import inspect
+from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, get_args
 
+import jaxtyping
 from jaxtyping import AbstractArray
 from typeguard import check_type
+
+FIRST_CALLS = 8
+_calls: Counter[Callable[..., Any]] = Counter()
+_jaxtyped = jaxtyping.jaxtyped
+
+
+def begin_test() -> None:
+    """Check every function's next calls again."""
+    _calls.clear()
+
+
+def sparingly(*, typechecker: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return jaxtyping's decorator, for functions such that of many calls few are checked."""
+
+    def decorate(thing: Any) -> Any:
+        each_time = _jaxtyped(thing, typechecker=typechecker)
+        if not inspect.isfunction(thing):
+            return each_time
+
+        @wraps(thing)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            _calls[thing] += 1
+            count = _calls[thing]
+            is_looked_at = count <= FIRST_CALLS or count & (count - 1) == 0  # 16, 32, 64 …
+            return (each_time if is_looked_at else thing)(*args, **kwargs)
+
+        return wrapper
+
+    return decorate
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:

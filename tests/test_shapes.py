@@ -1,4 +1,5 @@
 import pytest
+import shapes
 import torch
 from jaxtyping import TypeCheckError
 
@@ -30,6 +31,14 @@ def test_right_shapes_pass():
 def test_wrong_shape_or_dtype_in_a_learning_rule_is_caught(r_t, discount_t, z_t):
     with pytest.raises(TypeCheckError):
         learning.backed_up(r_t, discount_t, z_t)
+
+
+@pytest.mark.parametrize("calls_before", [0, shapes.FIRST_CALLS - 1, 15])
+def test_wrong_shape_is_caught_among_the_first_calls_and_now_and_then(calls_before):
+    for _ in range(calls_before):
+        learning.backed_up(torch.ones(3), torch.zeros(3), torch.zeros(3, 1))
+    with pytest.raises(TypeCheckError):
+        learning.backed_up(torch.ones(3), torch.zeros(1), torch.zeros(3, 1))
 
 
 def test_wrong_cells_in_the_replay_are_caught():
