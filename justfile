@@ -16,7 +16,7 @@ lint:
 types:
     .ci/step types
 
-# the default tests, on as many processes as there are cores: ten minutes on two
+# the default tests, a process for each of the machine's cores: seven minutes on two
 test:
     .ci/step test
 

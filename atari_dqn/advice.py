@@ -74,15 +74,13 @@ def _precision_setting(hardware: Hardware) -> Setting:
         return Setting(key=key, value='"bf16"', reason="native here; a track that says fp32 keeps it")
     if not hardware.gpus and hardware.fast_bf16:
         return Setting(key=key, value='"bf16"', reason="native here; a track that says fp32 keeps it")
-    known = hardware.gpus or hardware.fast_bf16 is not None
-    reason = (
-        "bf16 would be emulated here" if known else "the system does not tell whether bf16 is native here"
-    )
-    return Setting(key=key, value='"fp32"', reason=reason)
+    if not hardware.gpus and hardware.fast_bf16 is None:
+        return Setting(key=key, value='"fp32"', reason="the system does not tell whether bf16 is native here")
+    return Setting(key=key, value='"fp32"', reason="bf16 would be emulated here")
 
 
 def why_slow(precision: str, device: str, hardware: Hardware) -> str | None:
-    """Return why a run's arithmetic is slow here and what to set instead; None where that is not known."""
+    """Return why a run is slow here and what to set instead; None where, as far as is known, it is not."""
     if precision != "bf16" or device != "cpu" or hardware.fast_bf16 is not False:
         return None
     return (

@@ -135,7 +135,7 @@ def _guarded(name: str, probe: Callable[[], Check]) -> Check:
 
 
 def _cpu_check(hardware: Hardware) -> Check:
-    flags = ", ".join(hardware.cpu_flags) or "no wide vectors known"
+    flags = ", ".join(hardware.cpu_flags or ()) or "no wide vectors known"
     cores = f"{hardware.cores_usable} of {hardware.cores_logical} cores usable"
     return Check(name="CPU", status="ok", text=f"{hardware.cpu_model}; {cores}; {flags}")
 

@@ -15,8 +15,8 @@ import psutil  # type: ignore[import-untyped]
 from atari_dqn.cgroup import ControlGroups
 from atari_dqn.files import exists
 
-_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
-"""Instruction sets that decide how fast a network runs here: four of x86's, two of ARM's."""
+_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "bf16")
+"""Instruction sets that decide how fast a network runs here: four of x86's, one of ARM's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,8 @@ class Hardware:
     cores_logical: int
     cores_usable: int
     """Logical cores this process may run on, and whose time it is granted."""
-    cpu_flags: tuple[str, ...]
+    cpu_flags: tuple[str, ...] | None
+    """Which of the instruction sets that matter are there; None where the system does not tell."""
     memory_bytes: int
     memory_available_bytes: int
     disk_free_bytes: int
@@ -50,7 +51,7 @@ class Hardware:
     @property
     def fast_bf16(self) -> bool | None:
         """The CPU multiplies bf16 in hardware; None where the system does not tell."""
-        if not self.cpu_flags:
+        if self.cpu_flags is None:
             return None
         return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(self.cpu_flags))
 
@@ -91,10 +92,11 @@ def cpu_vendor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return _cpuinfo_field(cpuinfo, "vendor_id")
 
 
-def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, ...]:
-    """Return which of the instruction sets that matter are there; none where the system does not tell."""
-    found = {*_cpuinfo_field(cpuinfo, "flags").split(), *_cpuinfo_field(cpuinfo, "Features").split()}
-    return tuple(flag for flag in _FLAGS if flag in found)
+def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, ...] | None:
+    """Return which of the instruction sets that matter are there; None where the system does not tell."""
+    told = _cpuinfo_field(cpuinfo, "flags") or _cpuinfo_field(cpuinfo, "Features")  # x86 and ARM
+    found = set(told.split())
+    return tuple(flag for flag in _FLAGS if flag in found) if told else None
 
 
 def disk_free_bytes(path: Path) -> int:

@@ -5,7 +5,7 @@ hands over the evaluated ones, so that what is left to do is to check each value
 annotations are mypy's, and a test may pass a stand-in for a part.
 
 In a test that trains, checks take twice the time of all else. So a function's first calls in a test are
-checked, and then ever fewer.
+checked, and then ever fewer; all examples of a property are one test.
 """
 
 import inspect

@@ -41,6 +41,12 @@ def test_wrong_shape_is_caught_among_the_first_calls_and_now_and_then(calls_befo
         learning.backed_up(torch.ones(3), torch.zeros(1), torch.zeros(3, 1))
 
 
+def test_most_of_many_calls_are_not_looked_at():
+    for _ in range(shapes.FIRST_CALLS):
+        learning.backed_up(torch.ones(3), torch.zeros(3), torch.zeros(3, 1))
+    assert learning.backed_up(torch.ones(3), torch.zeros(1), torch.zeros(3, 1)).shape == (3, 1)
+
+
 def test_wrong_cells_in_the_replay_are_caught():
     ring = FrameRing(rows=4, lanes=2, frame_shape=(8, 8), stack=2, device=CPU)
     with pytest.raises(TypeCheckError):

@@ -114,8 +114,7 @@ class Learner:
 
     def try_out(self, batch: Minibatch) -> None:
         """Do what an update does before it moves a weight: what is to be compiled is compiled then."""
-        for part in self._parts(batch):
-            self._add_gradients(part)
+        list(map(self._add_gradients, self._parts(batch)))
         self.optimizer.zero_grad(set_to_none=True)
 
     @property

@@ -40,7 +40,7 @@ def _prefill_is_over_in_time(prefill_steps: int, frame_skip: int, total_frames: 
 
 
 def window_rows(stack_frames: int, n_step: int) -> int:
-    """Return how many rows of a lane's pool it takes until a transition can start, whatever they are."""
+    """Return how many rows of a lane's pool it takes for one to start a transition at any time."""
     return stack_frames + n_step + _SPARE_ROWS
 
 

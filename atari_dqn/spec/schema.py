@@ -73,7 +73,7 @@ class Exploration:
     epsilon_end: Annotated[float, Within(0.0, 1.0)]
     """ε from `epsilon_decay_frames` on."""
     epsilon_decay_frames: Annotated[int, AtLeast(1)]
-    """Frames over which ε falls, counted from the end of the prefill; it may not fall at all."""
+    """Frames over which ε falls, counted from the end of the prefill; unused where it does not fall."""
 
 
 @dataclass(frozen=True, kw_only=True)

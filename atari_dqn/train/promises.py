@@ -51,7 +51,7 @@ def _other_machine(run: RunDirectory, device: torch.device) -> Iterator[str]:
     if str(device) != run.recorded("device"):
         yield f"device {device}, it began on {run.recorded('device')}"
     began, here = run.recorded("hardware"), find_hardware(run.path)
-    if here.cpu_model != began["cpu_model"] or list(here.cpu_flags) != began["cpu_flags"]:
+    if here.cpu_model != began["cpu_model"] or list(here.cpu_flags or ()) != (began["cpu_flags"] or []):
         yield f"processor {here.cpu_model}, it began on {began['cpu_model']}"
     names = [gpu.name for gpu in here.gpus]
     recorded = [gpu["name"] for gpu in began["gpus"]]

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -109,7 +109,7 @@ def test_run_that_was_suspended_goes_on(tmp_path):
             os.killpg(program.pid, signal.SIGKILL)
 
 
-def left_in_shared_memory(before: Iterable[Path] = (), pattern: str = "*") -> set[Path]:
+def left_in_shared_memory(before: Collection[Path] = (), pattern: str = "*") -> set[Path]:
     """Files that stay; another program's may be there for a moment."""
     deadline = time.monotonic() + 5
     while (left := {*SHARED.glob(pattern)} - {*before}) and time.monotonic() < deadline:
@@ -121,8 +121,10 @@ def kill(process: multiprocessing.Process) -> None:
     os.kill(process.pid, signal.SIGKILL)
 
 
-def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(pool):
+def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(lanes_of):
     shared_before = set(SHARED.iterdir())
+    pool = lanes_of(game="catch", env=CATCH, num_lanes=5, workers=2)
+    pool.reset()
     workers = workers_of(pool)
     kill(workers[1])
     started = time.monotonic()

@@ -49,6 +49,12 @@ def test_processor_with_bf16_may_use_it(laptop: Hardware) -> None:
     assert settings(replace(laptop, cpu_flags=("avx512_bf16",)))["learner.precision"] == '"bf16"'
 
 
+def test_processor_that_tells_nothing_keeps_to_fp32_and_hears_why(laptop: Hardware) -> None:
+    (setting,) = (one for one in recommend(replace(laptop, cpu_flags=None)) if one.key == "learner.precision")
+    assert setting.value == '"fp32"'
+    assert setting.reason == "the system does not tell whether bf16 is native here"
+
+
 def test_gpu_gets_every_core_but_two_as_worker(laptop: Hardware, gpu: Gpu) -> None:
     found = settings(replace(laptop, cores_usable=16, gpus=(gpu,)))
     assert found == {"--device": "cuda", "system.workers": "14", "learner.precision": '"bf16"'}

@@ -28,22 +28,27 @@ def test_processor_and_its_instruction_sets_are_read(tmp_path: Path) -> None:
 
 def test_instruction_sets_of_an_arm_processor_are_read(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nFeatures\t: fp asimd bf16 i8mm\n")
-    assert cpu_flags(tmp_path / "cpuinfo") == ("asimd", "bf16")
+    assert cpu_flags(tmp_path / "cpuinfo") == ("bf16",)
+
+
+def test_old_processor_has_none_of_the_instruction_sets_that_matter(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu sse4_2 avx\n")
+    assert cpu_flags(tmp_path / "cpuinfo") == ()
 
 
 @pytest.mark.parametrize(
     ("flags", "fast"),
-    [(("avx2", "amx_bf16"), True), (("asimd", "bf16"), True), (("avx2", "avx512f"), False), ((), None)],
+    [(("amx_bf16",), True), (("bf16",), True), (("avx2", "avx512f"), False), ((), False), (None, None)],
 )
 def test_processor_has_fast_bf16_or_not_or_does_not_tell(
-    laptop: Hardware, flags: tuple[str, ...], fast: bool | None
+    laptop: Hardware, flags: tuple[str, ...] | None, fast: bool | None
 ) -> None:
     assert replace(laptop, cpu_flags=flags).fast_bf16 is fast
 
 
 def test_system_without_cpuinfo_still_has_a_processor(tmp_path: Path) -> None:
     assert cpu_model(tmp_path / "absent")
-    assert cpu_flags(tmp_path / "absent") == ()
+    assert cpu_flags(tmp_path / "absent") is None
 
 
 def test_system_without_a_shared_memory_folder_has_no_figure(tmp_path: Path) -> None:

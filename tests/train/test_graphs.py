@@ -84,7 +84,7 @@ COMBINATIONS = (
     ("toggles.distribution=qr_dqn",), ("toggles.distribution=iqn", "toggles.munchausen=true"),
     ("toggles.distribution=iqn", "toggles.double=true"),
     ("toggles.random_shifts=true",), ("network.kind=impala",), ("env.lanes=3",),
-    (*TRACK_B, "toggles.noisy=true", "learner.accumulate=4"),
+    (*TRACK_B, "toggles.noisy=true", "toggles.random_shifts=true", "learner.accumulate=4"),
 )  # fmt: skip
 
 
