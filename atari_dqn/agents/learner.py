@@ -114,7 +114,7 @@ class Learner:
 
     def try_out(self, batch: Minibatch) -> None:
         """Do what an update does before it moves a weight: what is to be compiled is compiled then."""
-        list(map(self._add_gradients, self._parts(batch)))
+        list(map(self._add_gradients, self._parts(batch)))  # a loop would hold each part a turn longer
         self.optimizer.zero_grad(set_to_none=True)
 
     @property
