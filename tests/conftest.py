@@ -9,7 +9,9 @@ import jaxtyping
 import pytest
 import shapes
 
+from atari_dqn.cgroup import ControlGroups
 from atari_dqn.denormals import flush_denormals
+from atari_dqn.hardware import usable_cores
 
 CHECKED = ("agents", "learning", "minibatch", "replay")
 """Modules whose shape annotations every test checks. Nothing of them is imported before this line has run."""
@@ -23,6 +25,11 @@ flush_denormals()
 # Signals as a program in a terminal has them: a script's background ignores SIGINT, and nohup SIGHUP.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """As many as the cores granted to this process, and one: tests wait for files and processes."""
+    return usable_cores(ControlGroups()) + 1
 
 
 @pytest.fixture(autouse=True)
