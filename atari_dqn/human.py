@@ -1,8 +1,9 @@
-"""Numbers as people read them, in few characters."""
+"""Numbers and lists as people read them, in few characters."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def size(count_bytes: float) -> str:
@@ -59,3 +60,10 @@ def score(value: float) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:,.1f}" if abs(value) < 1_000 else f"{value:,.0f}"
+
+
+def shortened(keys: Sequence[str], most: int) -> str:
+    """Return so many of some keys, and how many more there are: `a, b, and 3 keys more`."""
+    left = len(keys) - most
+    more = [f"and {left} {'key' if left == 1 else 'keys'} more"] if left > 0 else []
+    return ", ".join([*keys[:most], *more])

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from atari_dqn.comparison.load import Run
+from atari_dqn.human import shortened
 from atari_dqn.reference.agents import agent_name
 from atari_dqn.spec.digest import FREE_SECTIONS
 from atari_dqn.spec.keys import Scalar
 from atari_dqn.spec.schema import Toggles
 
-_SHOWN_DIFFERENCES = 3
+_FEW_KEYS = 3
+"""So many that differ are in every method's name, with their values."""
+_SECTIONS = (
+    "toggles", "network", "distribution", "learner", "optimizer", "exploration", "replay", "env", "training",
+)  # fmt: skip
+"""What a difference is looked for in first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +103,12 @@ def _labels(
     namesakes: dict[str, list[frozenset[tuple[str, Scalar]]]] = defaultdict(list)
     for identity, run in first_runs.items():
         namesakes[_base_label(run)].append(identity)
-    labels = {}
+    labels: dict[frozenset[tuple[str, Scalar]], str] = {}
     for base, identities in namesakes.items():
-        for place, identity in enumerate(identities):
-            others = [other for other in identities if other != identity]
-            labels[identity] = base if not others else f"{base} {_distinction(identity, others) or place + 1}"
+        told = _told_apart([dict(identity) for identity in identities])
+        labels |= {
+            identity: f"{base} {words}".strip() for identity, words in zip(identities, told, strict=True)
+        }
     return labels
 
 
@@ -110,14 +117,52 @@ def _base_label(run: Run) -> str:
     return without_game.strip("_-") or f"track {run.track_label}"
 
 
-def _distinction(
-    identity: frozenset[tuple[str, Scalar]], others: Sequence[frozenset[tuple[str, Scalar]]]
+def _told_apart(methods: Sequence[Mapping[str, Scalar]]) -> list[str]:
+    """Return for each of several methods the keys and values that tell it from every other.
+
+    Where it takes many keys, a method is told by those in which it is not as most methods are.
+    """
+    differing = _by_importance({key for each in methods for key in each if len(_kinds(methods, [key])) > 1})
+    telling: list[str] = []
+    while len(_kinds(methods, telling)) < len(methods):
+        telling.append(max(differing, key=lambda key: len(_kinds(methods, [*telling, key]))))
+    rest = [key for key in differing if key not in telling]
+    leaves = Counter(_leaf(key) for key in set().union(*methods))
+    names = {key: _leaf(key) if leaves[_leaf(key)] == 1 else key for key in differing}
+    if len(telling) <= _FEW_KEYS:
+        first = telling + rest[: _FEW_KEYS - len(telling)]
+        return [_told(own, names, first, [key for key in differing if key not in first]) for own in methods]
+    usual = {key: Counter(each.get(key) for each in methods).most_common(1)[0][0] for key in differing}
+    unusual = [{key for key in differing if own.get(key) != usual[key]} for own in methods]
+    return [
+        _told(own, names, [key for key in telling if key in its], [key for key in rest if key in its])
+        if its
+        else "as most"
+        for own, its in zip(methods, unusual, strict=True)
+    ]
+
+
+def _told(
+    own: Mapping[str, Scalar], names: Mapping[str, str], first: Sequence[str], others: Sequence[str]
 ) -> str:
-    """Return the keys and values that not every namesake shares."""
-    shared = identity.intersection(*others)
-    own = sorted(identity - shared)
-    told = [f"{key.rpartition('.')[2]}={_shown(value)}" for key, value in own[:_SHOWN_DIFFERENCES]]
-    return ", ".join([*told, f"and {len(own) - len(told)} keys more"] if len(own) > len(told) else told)
+    """Return the values of the first keys, and how many others there are."""
+    words = [f"{names[key]}={_shown(own[key])}" if key in own else f"without {names[key]}" for key in first]
+    return shortened([*words, *others], len(words))
+
+
+def _kinds(methods: Sequence[Mapping[str, Scalar]], keys: Sequence[str]) -> set[tuple[Scalar | None, ...]]:
+    """Return the different values that methods have of some keys; None for a key that one does not know."""
+    return {tuple(each.get(key) for key in keys) for each in methods}
+
+
+def _by_importance(keys: Iterable[str]) -> list[str]:
+    """Return keys in the order in which a reader looks for differences."""
+    places = {section: place for place, section in enumerate(_SECTIONS)}
+    return sorted(keys, key=lambda key: (places.get(key.partition(".")[0], len(places)), key))
+
+
+def _leaf(key: str) -> str:
+    return key.rpartition(".")[2]
 
 
 def _shown(value: Scalar) -> str:

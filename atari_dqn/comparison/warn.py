@@ -8,6 +8,7 @@ from dataclasses import asdict
 from atari_dqn.comparison.aggregate import Aggregate
 from atari_dqn.comparison.group import Group
 from atari_dqn.comparison.score import GroupScore
+from atari_dqn.human import shortened
 from atari_dqn.protocol import Protocol
 
 Scored = tuple[Group, GroupScore, GroupScore]
@@ -54,12 +55,8 @@ def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterato
         yield f"{name}: n = {last.n}: fewer than {_FEW_SEEDS} seeds tell little of the spread"
     yield from _lengths(name, group)
     if group.method.track_label.endswith("*"):
-        yield f"{name}: marked {group.method.track_label}: deviates in {_shortened(group.runs[0].deviations)}"
-
-
-def _shortened(keys: Sequence[str]) -> str:
-    shown = keys[:_SHOWN_KEYS]
-    return ", ".join([*shown, f"and {len(keys) - len(shown)} keys more"] if len(keys) > len(shown) else shown)
+        deviations = shortened(group.runs[0].deviations, _SHOWN_KEYS)
+        yield f"{name}: marked {group.method.track_label}: deviates in {deviations}"
 
 
 def _lengths(name: str, group: Group) -> Iterator[str]:

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from atari_dqn.dashboard.series import Values
-from atari_dqn.report.palette import COLOURS
+from atari_dqn.report.palette import look
 
 Figure = dict[str, Any]
 Trace = dict[str, Any]
@@ -37,21 +37,24 @@ def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "", small: b
     }
 
 
-def line(x: Values, y: Values, *, name: str, place: int = 0, dash: str = "solid") -> Trace:
-    """Return a line; `place` chooses its colour."""
+def line(x: Values, y: Values, *, name: str, place: int = 0, dotted: bool = False) -> Trace:
+    """Return a line; `place` chooses its colour, and its dashes if it is not dotted."""
+    its = look(place)
+    dashes = ",".join(f"{length}px" for length in its.dashes) or "solid"
     return {
         "type": "scatter",
         "mode": "lines" if len(x) > 1 else "markers",
         "x": x.tolist(),
         "y": y.tolist(),
         "name": escape(name),
-        "line": {"color": colour(place), "width": 1.6, "dash": dash},
+        "line": {"color": its.colour, "width": 1.6, "dash": "dot" if dotted else dashes},
     }
 
 
 def shaded(x: Values, low: Values, high: Values, *, place: int = 0) -> Trace:
     """Return the area between two lines."""
-    red, green, blue = (int(colour(place)[at : at + 2], 16) for at in (1, 3, 5))
+    colour = look(place).colour
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return {
         "type": "scatter",
         "mode": "lines",
@@ -73,7 +76,7 @@ def bars(
         "type": "bar",
         "x": [escape(name) for name in names],
         "y": list(values),
-        "marker": {"color": [colour(place) for place in range(len(names))]},
+        "marker": {"color": [look(place).colour for place in range(len(names))]},
         "error_y": {
             "type": "data",
             "symmetric": False,
@@ -81,8 +84,3 @@ def bars(
             "arrayminus": [value - low for low, value in zip(lows, values, strict=True)],
         },
     }
-
-
-def colour(place: int) -> str:
-    """Return the colour of the line at a place."""
-    return COLOURS[place % len(COLOURS)]

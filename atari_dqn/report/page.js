@@ -69,13 +69,14 @@ function draw(svg, scale, curve, place) {
   const band = path(scale, curve.frames, curve.high) +
     path(scale, [...curve.frames].reverse(), [...curve.low].reverse()).replace("M", "L");
   const paint = published ? {} : { stroke: curve.colour };
+  const dashes = published ? DASHES[place % DASHES.length] : curve.dashes.join(" ");
   if (curve.frames.length)
     shape(layer, "path", { d: band, class: published ? "published-band" : "", opacity: 0.15, ...(published ? {} : { fill: curve.colour }) });
   for (const seed of curve.seeds || [])
     shape(layer, "path", { d: path(scale, seed.frames, seed.values), fill: "none", opacity: 0.35, ...paint });
   shape(layer, "path", {
     d: path(scale, curve.frames, curve.mean), fill: "none", class: published ? "published" : "",
-    "stroke-width": published ? 1.5 : 2.5, ...(published ? { "stroke-dasharray": DASHES[place % DASHES.length] } : paint),
+    "stroke-width": published ? 1.5 : 2.5, "stroke-dasharray": dashes || "none", ...paint,
   });
   return layer;
 }
@@ -94,7 +95,8 @@ function legendEntry(legend, curve, layer, place) {
   const label = document.createElement("span"), value = document.createElement("b");
   button.setAttribute("aria-pressed", "true");
   mark.style.borderTopColor = curve.colour || "var(--dim)";
-  mark.style.borderTopStyle = curve.colour ? "solid" : ["dashed", "dotted", "double"][place % 3];
+  const whole = curve.colour && !curve.dashes.length;
+  mark.style.borderTopStyle = whole ? "solid" : curve.colour ? "dashed" : ["dashed", "dotted", "double"][place % 3];
   label.textContent = curve.label;
   button.append(mark, label, value);
   button.addEventListener("click", () => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
@@ -19,7 +20,7 @@ from atari_dqn.files import plain
 from atari_dqn.reference.tables import studies as known_studies
 from atari_dqn.report.curves import LearningCurve, group_curves, published_curves
 from atari_dqn.report.html_tables import over_games, published, references, scores, times
-from atari_dqn.report.palette import COLOURS
+from atari_dqn.report.palette import look
 from atari_dqn.statistics import RESAMPLES
 
 
@@ -55,7 +56,7 @@ def _curves(comparison: Comparison) -> dict[str, Any]:
     for game in comparison.games:
         results = comparison.of_game(game)
         groups = [
-            {**_points(curve), "colour": COLOURS[place % len(COLOURS)], "seeds": _seeds(curve.seeds)}
+            {**_points(curve), **asdict(look(place)), "seeds": _seeds(curve.seeds)}
             for place, curve in enumerate(group_curves(results))
         ]
         published = [{**_points(curve), "same": curve.same_protocol} for curve in published_curves(results)]

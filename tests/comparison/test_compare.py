@@ -65,6 +65,41 @@ def test_another_key_is_another_group_named_by_it(seeds: list[Path], tmp_path: P
     assert labels == ["trackA double=false", "trackA double=true"]
 
 
+def labels_of(folder: Path, *changes: list[str]) -> list[str]:
+    """Names of groups of a run each, which differ from Track A in these keys."""
+    runs = [make_run(folder / str(place), [0.0], overrides=keys) for place, keys in enumerate(changes)]
+    return [result.group.method.label for result in compared(*runs).results]
+
+
+MANY_KEYS = ["env.lanes=8", "learner.batch_size=8", "learner.loss=mse", "replay.prefill_steps=9_000"]
+
+
+def test_groups_that_differ_in_many_keys_all_have_names_of_their_own(tmp_path: Path):
+    changes = [MANY_KEYS[:count] for count in range(len(MANY_KEYS) + 1)]
+    assert len(set(labels_of(tmp_path, *changes))) == len(changes)
+
+
+def test_a_groups_name_begins_with_what_tells_it_apart_and_counts_what_else_differs(tmp_path: Path):
+    assert labels_of(tmp_path, [], MANY_KEYS, [*MANY_KEYS, "toggles.double=true"]) == [
+        "trackA double=false, batch_size=32, loss=huber, and 2 keys more",
+        "trackA double=false, batch_size=8, loss=mse, and 2 keys more",
+        "trackA double=true, batch_size=8, loss=mse, and 2 keys more",
+    ]
+
+
+def test_of_groups_that_many_keys_tell_apart_each_is_named_by_what_is_unusual_in_it(tmp_path: Path):
+    changes = [[], *([key] for key in MANY_KEYS), MANY_KEYS[:2]]
+    assert labels_of(tmp_path, *changes) == [
+        "trackA as most", "trackA lanes=8", "trackA batch_size=8", "trackA loss=mse",
+        "trackA prefill_steps=9,000", "trackA batch_size=8, lanes=8",
+    ]  # fmt: skip
+
+
+def test_a_key_whose_last_word_others_have_too_is_named_whole(tmp_path: Path):
+    labels = labels_of(tmp_path, ["optimizer.epsilon=0.1"], ["optimizer.epsilon=0.2"])
+    assert labels == ["trackA optimizer.epsilon=0.1", "trackA optimizer.epsilon=0.2"]
+
+
 def test_keys_that_cannot_change_results_are_no_other_group(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4", "system.workers=2"])
     assert only(*seeds, other).last.n == 4
@@ -87,7 +122,7 @@ def test_a_run_from_before_a_key_was_added_is_of_the_same_group(seeds: list[Path
 def test_a_key_of_another_version_that_is_not_known_makes_another_group(seeds: list[Path]):
     respecify(seeds[0], "(?m)^accumulate = .*\n", "accumulate = 1\nlookahead = 2\n")
     labels = [result.group.method.label for result in compared(*seeds).results]
-    assert labels[0] == "trackA lookahead=2"
+    assert labels == ["trackA lookahead=2", "trackA without lookahead"]
 
 
 def test_a_path_that_is_named_twice_counts_once(seeds: list[Path]):

@@ -18,7 +18,7 @@ from atari_dqn.errors import UserError
 from atari_dqn.files import json_document
 from atari_dqn.report.curves import group_curves
 from atari_dqn.report.page import page
-from atari_dqn.report.plot import draw
+from atari_dqn.report.plot import draw, figure_of
 from atari_dqn.view.comparison import comparison_view
 from runs import make_run
 
@@ -92,6 +92,21 @@ def test_plot_is_the_picture_that_its_ending_says_and_repeats(
     draw(comparison, second)
     assert first.read_bytes().startswith(magic)
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_plot_names_what_it_draws_where_that_covers_nothing(comparison: Comparison):
+    figure = figure_of(comparison)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    drawn = axes.get_legend().get_window_extent()
+    assert drawn.y1 < axes.get_window_extent().y0
+    assert drawn.y0 >= 0
+
+
+def test_plot_does_not_name_a_group_that_has_nothing_to_draw(runs: list[Path], tmp_path: Path):
+    begun = make_run(tmp_path / "begun", [], overrides=["learner.loss=mse"], finished=False)
+    (axes,) = figure_of(compare([*runs, begun], human_table="atari57")).axes
+    assert not any("mse" in text.get_text() for text in axes.get_legend().get_texts())
 
 
 def test_page_needs_nothing_from_a_network(comparison: Comparison, runs: list[Path]):

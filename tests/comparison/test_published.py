@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from atari_dqn.comparison.compare import Comparison, compare
 from atari_dqn.comparison.document import comparison_csv, comparison_document
 from atari_dqn.comparison.published import Published
 from atari_dqn.report.page import page
-from atari_dqn.report.plot import _panel
+from atari_dqn.report.plot import figure_of
 from atari_dqn.view.comparison import comparison_view
 from runs import make_run
 
@@ -124,8 +123,7 @@ def test_page_has_the_table_and_its_sources(pong: Comparison, tmp_path: Path):
 
 
 def test_plot_marks_each_column_at_its_budget_and_leaves_the_recalled_one_hollow(pong: Comparison):
-    axes = Figure().subplots()
-    _panel(axes, pong, "pong")
+    (axes,) = figure_of(pong).axes
     marks = {line.get_label(): line for line in axes.lines if "et al." in str(line.get_label())}
     assert len(marks) == 5
     assert {tuple(line.get_xdata()) for line in marks.values()} == {(400_000,)}
@@ -137,6 +135,5 @@ def test_plot_leaves_out_no_column_where_it_has_fewer_marks(
     pong: Comparison, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("atari_dqn.report.plot._MARKERS", ("s", "o"))
-    axes = Figure().subplots()
-    _panel(axes, pong, "pong")
+    (axes,) = figure_of(pong).axes
     assert sum("et al." in str(line.get_label()) for line in axes.lines) == 5

@@ -51,7 +51,7 @@ def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:
         ]
     for place, published in enumerate(published_curves(results)):
         frames = published.frames.astype(np.float64)
-        traces.append(line(frames, published.mean, name=published.label, place=place + 3, dash="dot"))
+        traces.append(line(frames, published.mean, name=published.label, place=place + 3, dotted=True))
     return figure(traces, x="emulator frames", y="return of an evaluation", title=title)
 
 
