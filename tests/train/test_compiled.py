@@ -26,6 +26,7 @@ OTHERS = (
     ("toggles.distribution=qr_dqn", "network.kind=impala"), (*RAINBOW, "network.kind=dopamine"),
 )  # fmt: skip
 WITH_KERNELS = ((*RAINBOW, "network.kind=data_efficient"), ("learner.precision=bf16", "learner.accumulate=4"))
+SMALL = ("network.kind=data_efficient", "env.screen_size_pixels=50")
 needs_compiler = pytest.mark.skipif(not has_compiler(), reason="no C++ compiler here")
 
 
@@ -95,8 +96,9 @@ def dqn(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 @needs_compiler
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # compiling takes minutes, twice, on cores that others use as well
 def test_compiled_run_goes_on_to_the_bit_with_kernels_that_are_compiled_anew(tmp_path: Path) -> None:
-    sets = ["--set", "toggles.noisy=true", "--set", "learner.compile=true"]
+    sets = [word for key in (*SMALL, "toggles.noisy=true", "learner.compile=true") for word in ("--set", key)]
     run = str(tmp_path / "run")
     caches = [str(tmp_path / name) for name in ("one", "other")]
     made = dqn("train", str(TINY_CATCH), *sets, "--run-dir", run, XDG_CACHE_HOME=caches[0])
