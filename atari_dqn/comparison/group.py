@@ -124,9 +124,11 @@ def _told_apart(methods: Sequence[Mapping[str, Scalar]]) -> list[str]:
     """
     differing = _by_importance({key for each in methods for key in each if len(_kinds(methods, [key])) > 1})
     telling: list[str] = []
-    while len(_kinds(methods, telling)) < len(methods):
-        telling.append(max(differing, key=lambda key: len(_kinds(methods, [*telling, key]))))
-    rest = [key for key in differing if key not in telling]
+    rest = list(differing)
+    while rest and len(_kinds(methods, telling)) < len(methods):
+        best = max(rest, key=lambda key: len(_kinds(methods, [*telling, key])))
+        telling.append(best)
+        rest.remove(best)
     leaves = Counter(_leaf(key) for key in set().union(*methods))
     names = {key: _leaf(key) if leaves[_leaf(key)] == 1 else key for key in differing}
     if len(telling) <= _FEW_KEYS:
