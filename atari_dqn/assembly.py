@@ -109,11 +109,14 @@ def build_optimizer(network: QNetwork, optimizer: Optimizer) -> torch.optim.Opti
 
 
 def build_learner(spec: Spec, info: GameInfo, device: torch.device) -> Learner:
-    """Make online and target network, optimizer and rules."""
+    """Make online and target network, optimizer and rules.
+
+    A target network that is copied after every update is the online network: it is made once.
+    """
     online = build_network(spec, info, device)
     return Learner(
         online=online,
-        target=build_network(spec, info, device),
+        target=online if _is_one_network(spec) else build_network(spec, info, device),
         optimizer=build_optimizer(online, spec.optimizer),
         target_rule=_target_rule(spec),
         loss=_loss(spec),
@@ -132,6 +135,10 @@ def device_stream(spec: Spec, name: str, device: torch.device) -> torch.Generato
     return torch.Generator(device=device).manual_seed(torch_seed(spec.seed, name))
 
 
+def _is_one_network(spec: Spec) -> bool:
+    return spec.learner.target_period_updates == 1
+
+
 def _target_rule(spec: Spec) -> TargetRule:
     if spec.toggles.munchausen:
         return MunchausenTarget(
@@ -139,7 +146,10 @@ def _target_rule(spec: Spec) -> TargetRule:
             temperature=given(spec.learner.munchausen_temperature),
             lowest=given(spec.learner.munchausen_lowest),
         )
-    return double_dqn_target if spec.toggles.double else dqn_target
+    # One network that draws nothing chooses as it rates: no need to ask it twice about the same frames.
+    draws = spec.toggles.noisy or spec.toggles.distribution == "iqn"
+    asks_two = spec.toggles.double and (draws or not _is_one_network(spec))
+    return double_dqn_target if asks_two else dqn_target
 
 
 def _augment(spec: Spec) -> Augment:

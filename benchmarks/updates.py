@@ -33,6 +33,7 @@ RAINBOW = (
 COMPILE = "learner.compile=true"
 FRACTIONS = ("distribution.num_fractions=8", "distribution.num_target_fractions=8")
 IQN = ("toggles.distribution=iqn", *FRACTIONS)
+DRQ = ("toggles.double=true", "toggles.dueling=true", "toggles.random_shifts=true")
 AGENTS: dict[str, tuple[str, ...]] = {
     "dqn": (),
     "double": ("toggles.double=true",),
@@ -48,6 +49,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "rainbow": RAINBOW,
     "impala": ("network.kind=impala",),
     "der": (*RAINBOW, "network.kind=data_efficient"),
+    "drq_eps": (*DRQ, "network.kind=dopamine", "learner.target_period_updates=1"),
     "dqn, compiled": (COMPILE,),
     "rainbow, compiled": (*RAINBOW, COMPILE),
     "der, compiled": (*RAINBOW, "network.kind=data_efficient", COMPILE),

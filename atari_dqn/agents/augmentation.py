@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 
 from atari_dqn.minibatch import Minibatch
@@ -46,17 +46,22 @@ class RandomShifts:
         reach = self.shift_pixels
         shifts = torch.randint(-reach, reach + 1, (2, len(frames)), generator=generator, device=frames.device)
         normal = torch.randn(len(frames), 1, 1, 1, generator=generator, device=frames.device)
-        return shifted(frames, shifts[0], shifts[1]) * (1 + self.intensity_scale * normal.clamp(-2.0, 2.0))
+        brightness = 1 + self.intensity_scale * normal.clamp(-2.0, 2.0)
+        return shifted(frames, shifts[0], shifts[1], reach=reach).float().mul_(brightness)
 
 
-def shifted(frames: UInt8[Tensor, "B S H W"], down: Tensor, right: Tensor) -> UInt8[Tensor, "B S H W"]:
-    """Return each stack moved by its own numbers of pixels; what comes in repeats the edge. i64[B] each."""
-    _, _, height, width = frames.shape
-    rows = _sources(height, down)[:, None, :, None].expand(-1, frames.shape[1], -1, width)
-    columns = _sources(width, right)[:, None, None, :].expand_as(frames)
-    return frames.gather(2, rows).gather(3, columns)
+def shifted(
+    frames: UInt8[Tensor, "B S H W"], down: Int64[Tensor, "B"], right: Int64[Tensor, "B"], *, reach: int
+) -> UInt8[Tensor, "B S H W"]:
+    """Return each stack moved by its own numbers of pixels, `reach` at most; what comes in repeats the edge.
 
-
-def _sources(size: int, shift: Tensor) -> Tensor:
-    """Return which row each row comes from. i64[B, size]."""
-    return (torch.arange(size, device=shift.device) - shift[:, None]).clamp(0, size - 1)
+    Rows are copied whole, each out of one made longer by its edges: a row is one copy, not one a pixel.
+    """
+    batch, stack, height, width = frames.shape
+    left_edge, right_edge = (edge.expand(-1, -1, -1, reach) for edge in (frames[..., :1], frames[..., -1:]))
+    longer = torch.cat([left_edge, frames, right_edge], dim=3)
+    sources = (torch.arange(height, device=down.device) - down[:, None]).clamp(0, height - 1)
+    images = torch.arange(batch * stack, device=down.device).view(batch, stack, 1)
+    firsts = (images * height + sources[:, None]) * (width + 2 * reach) + (reach - right)[:, None, None]
+    runs = longer.as_strided((longer.numel() - width + 1, width), (1, 1))
+    return runs.index_select(0, firsts.flatten()).view_as(frames)

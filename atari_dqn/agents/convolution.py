@@ -35,7 +35,7 @@ class Convolution(nn.Conv2d):
         kernel: int,
         stride: int = 1,
         *,
-        padding: int = 0,
+        padding: int | Pair = 0,
         pixels: bool = False,
         relu: bool = False,
     ) -> None:

@@ -46,6 +46,8 @@ REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": t
 class Learner:
     """Holds the online and the target network and moves the one toward the other's targets.
 
+    They may be one and the same network, if it would be copied after every update.
+
     A minibatch may be taken in `accumulate` equal parts, whose gradients add up to that of the whole.
     A gradient that is not finite changes neither weights nor optimizer. Its update counts all the same, so
     that copies to the target network stay in step.
@@ -83,12 +85,16 @@ class Learner:
         self._may_look = device.type == "cpu"
         self._part_share = torch.tensor(1.0 if reduction == "sum" else 1.0 / accumulate, device=device)
         self._nonfinite_gradients = torch.zeros((), device=device)
-        target.requires_grad_(False)
+        self._is_one_network = target is online
+        assert not self._is_one_network or target_period_updates == 1
+        if not self._is_one_network:
+            target.requires_grad_(False)
         self.sync_target()
 
     def sync_target(self) -> None:
         """Copy the online network to the target network."""
-        self.target.load_state_dict(self.online.state_dict())
+        if not self._is_one_network:
+            self.target.load_state_dict(self.online.state_dict())
 
     def update(self, batch: Minibatch) -> Update:
         """Take one gradient step, and copy the networks when the target's period is over."""

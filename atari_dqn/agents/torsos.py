@@ -6,14 +6,14 @@ B batch, S stacked frames, H×W one frame, C channels, F numbers seen, D feature
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from atari_dqn.agents.arithmetic import rectified
-from atari_dqn.agents.convolution import Convolution
+from atari_dqn.agents.convolution import Convolution, Pair
 from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.agents.pixels import channels_last, patches
 from atari_dqn.minibatch import Frames, Pixels
@@ -77,8 +77,11 @@ class ConvolutionalTorso(Torso):
     ) -> None:
         super().__init__()
         channels = (stack, *(out for out, _, _ in self.CONVOLUTIONS))
+        paddings = self._paddings(frame_shape)
         self.convolutions = nn.ModuleList(
-            Convolution(channels[place], out, kernel, stride, pixels=place == 0, relu=True)
+            Convolution(
+                channels[place], out, kernel, stride, padding=paddings[place], pixels=place == 0, relu=True
+            )
             for place, (out, kernel, stride) in enumerate(self.CONVOLUTIONS)
         )
         self._finish(
@@ -92,6 +95,11 @@ class ConvolutionalTorso(Torso):
         for convolution in self.convolutions:
             x = convolution(x)
         return x.flatten(1)
+
+    def _paddings(self, frame_shape: tuple[int, int]) -> Sequence[Pair]:
+        """Return how many zeros each convolution puts above and below, and left and right."""
+        del frame_shape
+        return [(0, 0)] * len(self.CONVOLUTIONS)
 
     def _num_seen(self, frame_shape: tuple[int, int]) -> int:
         return _flat_features(self.CONVOLUTIONS, frame_shape)
@@ -136,21 +144,34 @@ class DopamineTorso(NatureTorso):
     def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
         """Return what the convolutions make of pixels from 0 to 255."""
         for convolution, (_, kernel, stride) in zip(self.convolutions, self.CONVOLUTIONS, strict=True):
-            down, right = (_zeros_around(size, kernel, stride) for size in x.shape[2:])
-            x = convolution(F.pad(x, (*right, *down)))
+            below, right = (_zeros_around(size, kernel, stride) % 2 for size in x.shape[2:])
+            x = convolution(F.pad(x, (0, right, 0, below)) if below or right else x)
         return x.flatten(1)
 
+    def _paddings(self, frame_shape: tuple[int, int]) -> Sequence[Pair]:
+        paddings = []
+        for _, kernel, stride in self.CONVOLUTIONS:
+            height, width = (_zeros_around(size, kernel, stride) // 2 for size in frame_shape)
+            paddings.append((height, width))
+            frame_shape = _scaled_down(frame_shape, stride)
+        return paddings
+
     def _num_seen(self, frame_shape: tuple[int, int]) -> int:
-        height, width = frame_shape
         for _, _, stride in self.CONVOLUTIONS:
-            height, width = -(-height // stride), -(-width // stride)
+            frame_shape = _scaled_down(frame_shape, stride)
+        height, width = frame_shape
         return self.CONVOLUTIONS[-1][0] * height * width
 
 
-def _zeros_around(size: int, kernel: int, stride: int) -> tuple[int, int]:
-    """Return how many zeros go before and after `size` pixels for ⌈size / stride⌉ outputs."""
-    zeros = max(0, (-(-size // stride) - 1) * stride + kernel - size)
-    return zeros // 2, zeros - zeros // 2
+def _scaled_down(shape: Pair, stride: int) -> Pair:
+    """Return ⌈size / stride⌉ of each size."""
+    height, width = shape
+    return -(-height // stride), -(-width // stride)
+
+
+def _zeros_around(size: int, kernel: int, stride: int) -> int:
+    """Return how many zeros go around `size` pixels, on both sides together, for ⌈size / stride⌉ outputs."""
+    return max(0, (-(-size // stride) - 1) * stride + kernel - size)
 
 
 def _flat_features(convolutions: Convolutions, frame_shape: tuple[int, int]) -> int:

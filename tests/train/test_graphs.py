@@ -84,6 +84,7 @@ COMBINATIONS = (
     ("toggles.distribution=qr_dqn",), ("toggles.distribution=iqn", "toggles.munchausen=true"),
     ("toggles.distribution=iqn", "toggles.double=true"),
     ("toggles.random_shifts=true",), ("network.kind=impala",), ("env.lanes=3",),
+    ("learner.target_period_updates=1", "toggles.double=true", "toggles.random_shifts=true"),
     (*TRACK_B, "toggles.noisy=true", "toggles.random_shifts=true", "learner.accumulate=4"),
 )  # fmt: skip
 

@@ -97,6 +97,7 @@ def test_training_draws_from_no_global_stream() -> None:
         ("toggles.prioritized=true", "toggles.dueling=true", "optimizer.kind=torch_rmsprop"),
         ("toggles.noisy=true", "toggles.distribution=c51", "toggles.prioritized=true", "env.lanes=3"),
         ("toggles.distribution=iqn", "toggles.munchausen=true", "toggles.random_shifts=true"),
+        ("learner.target_period_updates=1", "toggles.double=true", "toggles.random_shifts=true"),
     ],
 )
 @pytest.mark.parametrize("ticks", [50, 90])
