@@ -70,8 +70,12 @@ def _identity(values: Mapping[str, Scalar]) -> frozenset[tuple[str, Scalar]]:
 
 
 def _method(label: str, run: Run) -> Method:
+    return Method(label=label, track_label=run.track_label, agent=_agent(run))
+
+
+def _agent(run: Run) -> str:
     toggles: dict[str, Any] = {field.name: run.values[f"toggles.{field.name}"] for field in fields(Toggles)}
-    return Method(label=label, track_label=run.track_label, agent=agent_name(Toggles(**toggles)))
+    return agent_name(Toggles(**toggles))
 
 
 def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
@@ -113,8 +117,9 @@ def _labels(
 
 
 def _base_label(run: Run) -> str:
+    """Return the name of a run's spec without the game; the agent's where it has no other."""
     without_game = re.sub(rf"(^|_){re.escape(run.game)}(_|$)", "_", run.name)
-    return without_game.strip("_-") or f"track {run.track_label}"
+    return without_game.strip("_-") or _agent(run)
 
 
 def _told_apart(methods: Sequence[Mapping[str, Scalar]]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from atari_dqn.protocol import evaluation_protocol
 from atari_dqn.reference.match import Subject
 from atari_dqn.spec.schema import Spec, Toggles
@@ -46,8 +48,8 @@ def agent_name(toggles: Toggles) -> str:
 
     What no table has is said behind the nearest name: `double_dqn, n = 3`, `prioritized_ddqn, c51, noisy`.
     """
-    if toggles == RAINBOW:
-        return "rainbow"
+    if replace(toggles, n_step=RAINBOW.n_step) == RAINBOW:
+        return "rainbow" if toggles == RAINBOW else f"rainbow, n = {toggles.n_step}"
     older = (toggles.double, toggles.dueling, toggles.prioritized)
     newer = (toggles.distribution, toggles.munchausen, toggles.noisy)
     if not any(older) and not toggles.random_shifts and newer in _DISTRIBUTIONAL:

@@ -100,6 +100,13 @@ def test_a_key_whose_last_word_others_have_too_is_named_whole(tmp_path: Path):
     assert labels == ["trackA optimizer.epsilon=0.1", "trackA optimizer.epsilon=0.2"]
 
 
+def test_a_group_whose_spec_is_named_for_its_game_alone_is_named_for_its_agent(tmp_path: Path):
+    run = make_run(tmp_path / "pong.toml", [0.0], overrides=["toggles.double=true"])
+    provenance = run / "provenance.json"
+    provenance.write_text(provenance.read_text().replace("pong_trackA", "pong"))
+    assert compared(run).results[0].group.method.label == "double_dqn"
+
+
 def test_keys_that_cannot_change_results_are_no_other_group(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4", "system.workers=2"])
     assert only(*seeds, other).last.n == 4

@@ -130,6 +130,8 @@ ALL = {"double": True, "dueling": True, "prioritized": True}
         ({"noisy": True}, "noisy_dqn"),
         ({"noisy": True, "distribution": "c51"}, "dqn, c51, noisy"),
         (ALL | {"noisy": True, "distribution": "c51", "n_step": 3}, "rainbow"),
+        (ALL | {"noisy": True, "distribution": "c51", "n_step": 20}, "rainbow, n = 20"),
+        (ALL | {"noisy": True, "distribution": "c51"}, "rainbow, n = 1"),
         (ALL | {"distribution": "iqn", "n_step": 3}, "prioritized_dueling_ddqn, iqn, n = 3"),
     ],
 )
