@@ -101,7 +101,7 @@ def make_plan(
         Item(
             place=learner,
             name="networks and optimizer",
-            bytes=weights * (_NETWORKS + 1 + _OPTIMIZER_BUFFERS),
+            bytes=weights * (_networks_in_memory(spec) + 1 + _OPTIMIZER_BUFFERS),
         ),
         Item(
             place=learner, name="minibatch", bytes=_minibatch_bytes(spec, network), key="learner.batch_size"
@@ -219,6 +219,11 @@ def _trace_items(spec: Spec, num_actions: int) -> tuple[Item, ...]:
     return (
         Item(place="ram", name="decisions of an evaluation", bytes=traced, key="system.evaluation_video"),
     )
+
+
+def _networks_in_memory(spec: Spec) -> int:
+    """Return how many networks a learner has: a target copied after every update is the online network."""
+    return 1 if spec.learner.target_period_updates == 1 else _NETWORKS
 
 
 def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:

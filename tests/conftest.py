@@ -27,9 +27,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.hookimpl(optionalhook=True)  # there may be no xdist
 def pytest_xdist_auto_num_workers() -> int:
     """As many as the cores granted to this process, and one: tests wait for files and processes."""
-    return usable_cores(ControlGroups()) + 1
+    wanted = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
+    return int(wanted) if wanted else usable_cores(ControlGroups()) + 1
 
 
 @pytest.fixture(autouse=True)

@@ -53,15 +53,18 @@ class RandomShifts:
 def shifted(
     frames: UInt8[Tensor, "B S H W"], down: Int64[Tensor, "B"], right: Int64[Tensor, "B"], *, reach: int
 ) -> UInt8[Tensor, "B S H W"]:
-    """Return each stack moved by its own numbers of pixels, `reach` at most; what comes in repeats the edge.
+    """Return each stack moved by its own numbers of pixels; what comes in repeats the edge.
 
-    Rows are copied whole, each out of one made longer by its edges: a row is one copy, not one a pixel.
+    No number may be beyond ± `reach`: what lies there is another row. A row is copied in one piece:
+
+        a padded row     e e e e | a b c d … x y z | e e e e      e: an edge's pixel, `reach` of them a side
+        shifted by 2         e e   a b c d … x                    one window of it
     """
     batch, stack, height, width = frames.shape
     left_edge, right_edge = (edge.expand(-1, -1, -1, reach) for edge in (frames[..., :1], frames[..., -1:]))
-    longer = torch.cat([left_edge, frames, right_edge], dim=3)
-    sources = (torch.arange(height, device=down.device) - down[:, None]).clamp(0, height - 1)
+    padded = torch.cat([left_edge, frames, right_edge], dim=3)
+    source_rows = (torch.arange(height, device=down.device) - down[:, None]).clamp(0, height - 1)
     images = torch.arange(batch * stack, device=down.device).view(batch, stack, 1)
-    firsts = (images * height + sources[:, None]) * (width + 2 * reach) + (reach - right)[:, None, None]
-    runs = longer.as_strided((longer.numel() - width + 1, width), (1, 1))
-    return runs.index_select(0, firsts.flatten()).view_as(frames)
+    row_starts = (images * height + source_rows[:, None]) * padded.shape[3]
+    windows = padded.as_strided((padded.numel() - width + 1, width), (1, 1))
+    return windows.index_select(0, (row_starts + (reach - right)[:, None, None]).flatten()).view_as(frames)

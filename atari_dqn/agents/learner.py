@@ -214,7 +214,8 @@ class Learner:
     def load_state_dict(self, state: StateDict) -> None:
         """Take over networks and optimizer, strictly; a mismatch names the keys."""
         self.online.load_state_dict(state["online"])
-        self.target.load_state_dict(state["target"])
+        if not self._is_one_network:
+            self.target.load_state_dict(state["target"])
         load_optimizer(self.optimizer, state["optimizer"])
         self.updates = state["updates"]
         self._nonfinite_gradients.copy_(torch.as_tensor(state["nonfinite_gradients"]))

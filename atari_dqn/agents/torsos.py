@@ -61,7 +61,7 @@ Convolutions = tuple[tuple[int, int, int], ...]
 
 
 class ConvolutionalTorso(Torso):
-    """A chain of convolutions without padding."""
+    """A chain of convolutions; no zeros around their inputs unless `_paddings` says so."""
 
     CONVOLUTIONS: Convolutions
     HIDDEN_UNITS: int

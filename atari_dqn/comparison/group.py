@@ -16,7 +16,7 @@ from atari_dqn.spec.keys import Scalar
 from atari_dqn.spec.schema import Toggles
 
 _FEW_KEYS = 3
-"""So many that differ are in every method's name, with their values."""
+"""Where so many tell all methods apart, they are in every method's name, with their values."""
 _SECTIONS = (
     "toggles", "network", "distribution", "learner", "optimizer", "exploration", "replay", "env", "training",
 )  # fmt: skip
@@ -137,16 +137,26 @@ def _told_apart(methods: Sequence[Mapping[str, Scalar]]) -> list[str]:
     leaves = Counter(_leaf(key) for key in set().union(*methods))
     names = {key: _leaf(key) if leaves[_leaf(key)] == 1 else key for key in differing}
     if len(telling) <= _FEW_KEYS:
-        first = telling + rest[: _FEW_KEYS - len(telling)]
+        # what only some have, as what a toggle brings along, follows from another key: it tells nothing more
+        everywhere = [key for key in rest if all(key in each for each in methods)]
+        first = telling + everywhere[: _FEW_KEYS - len(telling)]
         return [_told(own, names, first, [key for key in differing if key not in first]) for own in methods]
     usual = {key: Counter(each.get(key) for each in methods).most_common(1)[0][0] for key in differing}
     unusual = [{key for key in differing if own.get(key) != usual[key]} for own in methods]
     return [
-        _told(own, names, [key for key in telling if key in its], [key for key in rest if key in its])
-        if its
-        else "as most"
+        _told_by_unusual(own, names, telling, [key for key in differing if key in its])
         for own, its in zip(methods, unusual, strict=True)
     ]
+
+
+def _told_by_unusual(
+    own: Mapping[str, Scalar], names: Mapping[str, str], telling: Sequence[str], its: Sequence[str]
+) -> str:
+    """Return one method's unusual values: of keys that tell others apart, or else of its first."""
+    if not its:
+        return "as most"
+    first = [key for key in telling if key in its] or its[:1]
+    return _told(own, names, first, [key for key in its if key not in first])
 
 
 def _told(

@@ -46,17 +46,17 @@ _DISTRIBUTIONAL = {
 def agent_name(toggles: Toggles) -> str:
     """Return the agent's name as the tables of figures have it: `double_dqn`, `rainbow`, `m_iqn`.
 
-    What no table has is said behind the nearest name: `double_dqn, n = 3`, `prioritized_ddqn, c51, noisy`.
+    What no table has is said behind the nearest name: `double_dqn, 3-step`, `prioritized_ddqn, c51, noisy`.
     """
     if replace(toggles, n_step=RAINBOW.n_step) == RAINBOW:
-        return "rainbow" if toggles == RAINBOW else f"rainbow, n = {toggles.n_step}"
+        return "rainbow" if toggles == RAINBOW else f"rainbow, {toggles.n_step}-step"
     older = (toggles.double, toggles.dueling, toggles.prioritized)
     newer = (toggles.distribution, toggles.munchausen, toggles.noisy)
     if not any(older) and not toggles.random_shifts and newer in _DISTRIBUTIONAL:
         names = [_DISTRIBUTIONAL[newer]]
     else:
         names = [_KNOWN[older], *_said(toggles)]
-    return ", ".join(names + ([] if toggles.n_step == 1 else [f"n = {toggles.n_step}"]))
+    return ", ".join(names + ([] if toggles.n_step == 1 else [f"{toggles.n_step}-step"]))
 
 
 def _said(toggles: Toggles) -> list[str]:

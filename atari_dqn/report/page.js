@@ -95,8 +95,9 @@ function legendEntry(legend, curve, layer, place) {
   const label = document.createElement("span"), value = document.createElement("b");
   button.setAttribute("aria-pressed", "true");
   mark.style.borderTopColor = curve.colour || "var(--dim)";
-  const whole = curve.colour && !curve.dashes.length;
-  mark.style.borderTopStyle = whole ? "solid" : curve.colour ? "dashed" : ["dashed", "dotted", "double"][place % 3];
+  mark.style.borderTopStyle = curve.colour
+    ? ["solid", "dashed", "dotted"][curve.dashes.length / 2]  // none, one kind of dash, two kinds
+    : ["dashed", "dotted", "double"][place % 3];
   label.textContent = curve.label;
   button.append(mark, label, value);
   button.addEventListener("click", () => {

@@ -66,7 +66,7 @@ class Learner:
     update_period_steps: Annotated[int, AtLeast(1)]
     """Agent steps between updates, summed over lanes. 4 in Mnih et al. (2015)."""
     target_period_updates: Annotated[int, AtLeast(1)]
-    """Updates between copies of the online network to the target network."""
+    """Updates between copies of the online network to the target network; with 1 they are one network."""
     max_abs_reward: Annotated[float, MoreThan(0.0)]
     """Rewards are clipped to ± this before they are stored; `inf` leaves them alone."""
     loss: Annotated[Literal["huber", "mse"] | None, When("toggles.distribution", "none")]

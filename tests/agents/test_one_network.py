@@ -59,12 +59,26 @@ def test_network_that_is_its_own_target_is_restored_from_its_state() -> None:
     assert tree_digest(loaded.state_dict()) == tree_digest(saved.state_dict())
 
 
+def test_network_that_is_its_own_target_takes_over_the_online_weights() -> None:
+    loaded, other = made(), made("seed=2")
+    state = copy.deepcopy(loaded.state_dict())
+    state["target"] = copy.deepcopy(other.state_dict()["online"])
+    loaded.load_state_dict(state)
+    assert tree_digest(loaded.state_dict()["online"]) == tree_digest(state["online"])
+
+
 def test_network_that_chooses_as_it_rates_is_asked_once_about_what_comes_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     learner = made("toggles.double=true")
     asked = []
     see = learner.online.torso.see
-    monkeypatch.setattr(learner.online.torso, "see", lambda x: (asked.append(len(x)), see(x))[1])
-    learner.update(make_batch())
-    assert len(asked) == 2  # and once about the frames before
+
+    def noted(x: torch.Tensor) -> torch.Tensor:
+        asked.append(x)
+        return see(x)
+
+    monkeypatch.setattr(learner.online.torso, "see", noted)
+    batch = make_batch()
+    learner.update(batch)
+    assert [torch.equal(x, batch.s_t.float()) for x in asked].count(True) == 1

@@ -95,6 +95,21 @@ def test_of_groups_that_many_keys_tell_apart_each_is_named_by_what_is_unusual_in
     ]  # fmt: skip
 
 
+def test_of_groups_with_a_key_of_its_own_each_none_is_named_without_it(tmp_path: Path):
+    changes = [[key] for key in (*MANY_KEYS, "env.stack_frames=3")]
+    assert labels_of(tmp_path, *changes) == [
+        "trackA lanes=8", "trackA batch_size=8", "trackA loss=mse", "trackA prefill_steps=9,000",
+        "trackA stack_frames=3",
+    ]  # fmt: skip
+
+
+def test_keys_that_come_with_a_toggle_are_counted_and_not_named(tmp_path: Path):
+    labels = labels_of(tmp_path, [], ["toggles.random_shifts=true"])
+    assert labels == [
+        "trackA random_shifts=false, and 2 keys more", "trackA random_shifts=true, and 2 keys more"
+    ]  # fmt: skip
+
+
 def test_a_key_whose_last_word_others_have_too_is_named_whole(tmp_path: Path):
     labels = labels_of(tmp_path, ["optimizer.epsilon=0.1"], ["optimizer.epsilon=0.2"])
     assert labels == ["trackA optimizer.epsilon=0.1", "trackA optimizer.epsilon=0.2"]

@@ -14,7 +14,7 @@ from atari_dqn.plan_text import plan_text
 from atari_dqn.replay.buffer import ring_rows
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.uniform import UniformSampler
-from atari_dqn.sizes import network_parameters, replay_bytes
+from atari_dqn.sizes import network_bytes, network_parameters, replay_bytes
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.traces import BestReturn, Tracer
@@ -82,6 +82,14 @@ def test_nature_network_has_1686180_parameters_for_4_actions(make_spec: MakeSpec
 def test_plan_of_the_paper_counts_the_replay_in_ram(make_spec: MakeSpec, laptop: Hardware) -> None:
     plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop)
     assert 7.5 * GB < plan.bytes("ram") < 7.8 * GB
+
+
+def test_a_target_that_is_the_online_network_is_counted_once(make_spec: MakeSpec, laptop: Hardware) -> None:
+    two, one = (
+        make_plan(make_spec(*keys), num_actions=6, device="cpu", hardware=laptop).bytes("ram")
+        for keys in ((), ("learner.target_period_updates=1",))
+    )
+    assert two - one == network_bytes(network_shape(make_spec(), 6))
 
 
 def test_disk_holds_the_checkpoints_kept_and_one_being_written(make_spec: MakeSpec, laptop: Hardware) -> None:

@@ -83,7 +83,7 @@ def test_best_weights_of_a_run_stand_beside_best_weights_only():
 
 
 def test_agent_without_figures_stands_beside_plain_dqn_and_says_so():
-    found = match.score("pong", 1_000_000, TRACK_A, agent="prioritized_ddqn, n = 3", cap_reached=False)
+    found = match.score("pong", 1_000_000, TRACK_A, agent="prioritized_ddqn, 3-step", cap_reached=False)
     assert (found.agent, found.differences) == ("dqn", ("agent dqn",))
 
 
@@ -122,17 +122,17 @@ ALL = {"double": True, "dueling": True, "prioritized": True}
     [
         ({}, "dqn"),
         (ALL, "prioritized_dueling_ddqn"),
-        ({"double": True, "prioritized": True, "n_step": 3}, "prioritized_ddqn, n = 3"),
+        ({"double": True, "prioritized": True, "n_step": 3}, "prioritized_ddqn, 3-step"),
         ({"distribution": "c51"}, "c51"),
-        ({"distribution": "qr_dqn", "n_step": 3}, "qr_dqn, n = 3"),
+        ({"distribution": "qr_dqn", "n_step": 3}, "qr_dqn, 3-step"),
         ({"munchausen": True}, "m_dqn"),
         ({"munchausen": True, "distribution": "iqn"}, "m_iqn"),
         ({"noisy": True}, "noisy_dqn"),
         ({"noisy": True, "distribution": "c51"}, "dqn, c51, noisy"),
         (ALL | {"noisy": True, "distribution": "c51", "n_step": 3}, "rainbow"),
-        (ALL | {"noisy": True, "distribution": "c51", "n_step": 20}, "rainbow, n = 20"),
-        (ALL | {"noisy": True, "distribution": "c51"}, "rainbow, n = 1"),
-        (ALL | {"distribution": "iqn", "n_step": 3}, "prioritized_dueling_ddqn, iqn, n = 3"),
+        (ALL | {"noisy": True, "distribution": "c51", "n_step": 20}, "rainbow, 20-step"),
+        (ALL | {"noisy": True, "distribution": "c51"}, "rainbow, 1-step"),
+        (ALL | {"distribution": "iqn", "n_step": 3}, "prioritized_dueling_ddqn, iqn, 3-step"),
     ],
 )
 def test_toggles_have_the_literature_s_name(on: dict[str, object], name: str):
