@@ -57,7 +57,7 @@ def data_efficient(dtype: torch.dtype) -> Layer:
     torso.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def ours(frames: Tensor) -> Tensor:
-        return torso.see(torso.arrange(frames).to(dtype))
+        return torso.see(torso.arrange(frames), dtype)
 
     def pytorch(frames: Tensor) -> Tensor:
         x = channels_last(frames).to(dtype)

@@ -21,6 +21,7 @@ LAYERS = (
     {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
+    {"kernels"},
     {"spec", "hardware", "devices", "allocator", "denormals"},
     {
         "learning", "interrupts", "minibatch", "statistics", "clock", "rng", "generator", "schedule",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from atari_dqn.agents.compiled import Compiled
 from atari_dqn.agents.draws import Rng
 from atari_dqn.agents.losses import Judged, Loss
 from atari_dqn.agents.networks import QNetwork
-from atari_dqn.agents.optimizers import load_optimizer, moved_by, step_if_on
+from atari_dqn.agents.optimizers import gradient_norm, load_optimizer, moved_by, step_if_on
 from atari_dqn.agents.targets import TargetRule
 from atari_dqn.generator import restore_generator
 from atari_dqn.minibatch import Minibatch
@@ -36,6 +37,10 @@ class Update:
     metrics: UpdateMetrics
     error: Float[Tensor, "B"]
     """How wrong each transition's prediction was, for the replay."""
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
 _CLIP_EPSILON = 1e-6
@@ -79,7 +84,7 @@ class Learner:
         self.updates = 0
         self._generator, self._augment = generator, augment
         device = next(online.parameters()).device
-        self._accumulate = accumulate
+        self._accumulate, self._compiled = accumulate, compiled
         self._judge = Compiled(self._judge_part) if compiled else self._judge_part
         self._step_if = step_if_on(device, optimizer)
         self._may_look = device.type == "cpu"
@@ -105,7 +110,7 @@ class Learner:
     def learn(self, batch: Minibatch) -> Update:
         """Take one gradient step: work of the device, which no number of the host's changes."""
         columns = zip(*map(self._add_gradients, self._parts(batch)), strict=True)
-        q_tm1, td_error, error, losses = (torch.cat(column) for column in columns)
+        q_tm1, td_error, error, losses = map(_joined, columns)
         grad_norm = self._clip_gradients()
         self._step(grad_norm)
         metrics = {
@@ -151,7 +156,7 @@ class Learner:
     def _made_ready(self, part: Minibatch) -> Minibatch:
         """Return a part as it is learned from: its stacks changed, and in the network's order in memory."""
         part = self._augment(part, self._generator)
-        arrange = self.online.arrange
+        arrange = partial(self.online.arrange, compiled=self._compiled)
         return replace(part, s_tm1=arrange(part.s_tm1), s_t=arrange(part.s_t))
 
     def _add_gradients(
@@ -191,7 +196,7 @@ class Learner:
     def _clip_gradients(self) -> Float[Tensor, ""]:
         """Scale the gradients to the largest norm allowed; return the norm they had."""
         gradients = [weight.grad for weight in self.online.parameters() if weight.grad is not None]
-        norm = nn.utils.get_total_norm(gradients, foreach=True)
+        norm = gradient_norm(gradients)
         if math.isfinite(self._max_grad_norm) and not self._is_within(norm):
             nn.utils.clip_grads_with_norm_(self.online.parameters(), self._max_grad_norm, norm, foreach=True)
         return norm

@@ -1,7 +1,8 @@
 """Fully connected layers whose products go through the quicker library on a CPU.
 
 PyTorch sends fp32 matrix products on a CPU to MKL, not to oneDNN as its convolutions. MKL is the quicker of
-the two on processors of its maker, and slow on others (docs/decisions/0011).
+the two on processors of its maker, and slow on others (docs/decisions/0011). In bf16 the project's own
+kernels compute what fits them (docs/decisions/0034).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from atari_dqn.agents.arithmetic import Rounded, has_quick_fp32_products, quick
+from atari_dqn.kernels.products import takes_product
 
 
 class QuickLinear(nn.Linear):
@@ -35,10 +37,10 @@ def linear(
 
     The weight counts times its scale, a convolution's as a row for each of its kernels, pixel after pixel.
     """
-    if not quick(x) or (x.dtype == torch.float32 and has_quick_fp32_products()):
+    if not quick(x) or _is_for_torch(x, weight):
         return F.linear(x, _rows(rounded.scaled(weight)).to(x.dtype), bias.to(x.dtype))
     if not torch.is_grad_enabled():
-        return _times_transposed(x, _rows(rounded.of(weight, x.dtype)), bias.to(x.dtype))
+        return _forward(x, _rows(rounded.of(weight, x.dtype)), bias)
     product: Tensor = _Product.apply(x, weight, bias, rounded)  # type: ignore[no-untyped-call]
     return product
 
@@ -65,16 +67,36 @@ class _Product(torch.autograd.Function):
         copy = _rows(rounded.of(weight, x.dtype))
         ctx.save_for_backward(x, copy, weight)
         ctx.rounded = rounded
-        return _times_transposed(x, copy, bias.to(x.dtype))
+        return _forward(x, copy, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor, None]:
-        gradient = gradients[0].contiguous()
         x, copy, weight = ctx.saved_tensors
-        of_x = _times_transposed(gradient, copy.t()) if ctx.needs_input_grad[0] else None
-        of_rows = _times_transposed(gradient.t(), x.t())
-        of_weight = ctx.rounded.gradient(_unrowed(of_rows, weight), weight)
-        return of_x, of_weight, gradient.sum(dim=0, dtype=weight.dtype), None
+        of_x, of_rows, of_bias = _backward(gradients[0].contiguous(), x, copy, ctx.needs_input_grad[0])
+        return of_x, ctx.rounded.gradient(_unrowed(of_rows, weight), weight), of_bias, None
+
+
+def _is_for_torch(x: Tensor, weight: Tensor) -> bool:
+    """Return whether PyTorch's own product is the quickest that there is here."""
+    return x.dtype == torch.float32 and has_quick_fp32_products() and not takes_product(x, weight)
+
+
+def _forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    if takes_product(x, weight):
+        y: Tensor = torch.ops.atari_dqn.multiply(x, weight, bias)
+        return y
+    return _times_transposed(x, weight, bias.to(x.dtype))
+
+
+def _backward(
+    upstream: Tensor, x: Tensor, weight: Tensor, needs_x: bool
+) -> tuple[Tensor | None, Tensor, Tensor]:
+    """Return the gradients of x, None unless it `needs_x`, of the weight and of the bias."""
+    if takes_product(x, weight):
+        of_x, of_weight, of_bias = torch.ops.atari_dqn.multiply_backward(upstream, x, weight, needs_x)
+        return of_x if needs_x else None, of_weight, of_bias
+    of_x = _times_transposed(upstream, weight.t()) if needs_x else None
+    return of_x, _times_transposed(upstream.t(), x.t()), upstream.sum(dim=0, dtype=torch.float32)
 
 
 def _times_transposed(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:

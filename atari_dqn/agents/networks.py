@@ -32,9 +32,9 @@ It decides how many fractions are drawn, where fractions are drawn, and nothing 
 
 
 class QNetwork(nn.Module):
-    """Frames in, predictions and action values out. Frames become floats here and nowhere else.
+    """Frames in, predictions and action values out. Frames become floats in its torso and nowhere else.
 
-    The torso runs in `precision`; the head always in fp32, because gaps between actions are often under one
+    That runs in `precision`; the head always in fp32, because gaps between actions are often under one
     percent, less than bf16 resolves. Convolutions run fastest channels-last.
 
     What is random in a network draws from the rng that a call is given. A call without any has the noisy
@@ -54,9 +54,10 @@ class QNetwork(nn.Module):
         """What comes before the head."""
         return (self.torso,)
 
-    def arrange(self, pixels: Pixels) -> Pixels:
+    def arrange(self, pixels: Pixels, *, compiled: bool = False) -> Pixels:
         """Return pixels in the order in memory that the torso sees fastest; arranged ones as they are."""
-        return self.torso.arrange(pixels) if pixels.ndim == 4 else pixels
+        as_they_are = pixels.ndim != 4 or (not compiled and self.torso.takes_bytes(pixels, self.dtype))
+        return pixels if as_they_are else self.torso.arrange(pixels)
 
     def forward(self, pixels: Pixels, rng: Rng | None = None) -> Float[Tensor, "B A"]:
         """Return the action values of stacked frames; each of them has a noise of its own."""
@@ -76,16 +77,13 @@ class QNetwork(nn.Module):
 
     def features(self, pixels: Pixels) -> Float[Tensor, "B D"]:
         """Return what the torso makes of stacked frames: its hidden units, after their ReLU."""
-        features: Tensor = self.torso(self._floats(pixels))
+        features: Tensor = self.torso(pixels, self.dtype)
         return features.float()
 
     def _predict(self, pixels: Pixels, rng: Rng | None, use: Use) -> Prediction:
         del rng, use
         prediction: Prediction = self.output(self.head(self.features(pixels)))
         return prediction
-
-    def _floats(self, pixels: Pixels) -> Float[Tensor, "B *pixels"]:
-        return self.arrange(pixels).to(self.dtype)  # in this order a pass moves bytes, not floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +143,7 @@ class ImplicitQuantileNetwork(QNetwork):
         )
 
     def _features(self, pixels: Pixels, fractions: Float[Tensor, "B N"]) -> Float[Tensor, "BN D"]:
-        seen = self.torso.see(self._floats(pixels))
+        seen = self.torso.see(pixels, self.dtype)
         waves = (fractions.flatten()[:, None] * self.frequencies).cos().to(self.dtype)
         embedded = rectified(self.embedding(waves)).view(*fractions.shape, -1)
         return self.torso.think((seen[:, None] * embedded).flatten(0, 1)).float()

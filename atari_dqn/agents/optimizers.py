@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 from torch.optim import Adam, Optimizer, RMSprop
 
+from atari_dqn.kernels.library import integers, library, pointers
 from atari_dqn.types import StateDict
 
 BLOCK_WEIGHTS = 2**18
@@ -116,8 +119,12 @@ class DeepMindRMSProp(Optimizer):
                 for weight in group["params"]
                 if weight.grad is not None
             ]
-            for block in _blocks(rows):
-                self._move(block, group)
+            kernels = library("optimizer") if self.found_inf is None else None
+            if kernels is not None and all(map(_is_plain, rows)):
+                _move_in_one_pass(kernels, rows, group)
+            else:
+                for block in _blocks(rows):
+                    self._move(block, group)
 
     def _move(self, block: list[Row], group: dict[str, Any]) -> None:
         parameters, gradients, means, mean_squares = (list(tensors) for tensors in zip(*block, strict=True))
@@ -135,6 +142,24 @@ class DeepMindRMSProp(Optimizer):
         torch._foreach_addcdiv_(parameters, gradients, roots, -group["lr"])
 
 
+def _move_in_one_pass(kernels: ctypes.CDLL, rows: list[Row], group: dict[str, Any]) -> None:
+    """Move weights by the project's own kernel (docs/decisions/0034)."""
+    columns: list[tuple[Tensor, ...]] = list(zip(*rows, strict=True))
+    weights, _, means, mean_squares = columns
+    of_gradient, of_square = 1 - group["gradient_decay"], 1 - group["squared_gradient_decay"]
+    numbers = group["lr"], group["eps"], of_gradient, group["squared_gradient_decay"], of_square
+    counts = integers([weight.numel() for weight in weights])
+    kernels.rmsprop(*map(pointers, columns), counts, ctypes.c_int64(len(rows)), *map(ctypes.c_float, numbers))
+    increment_version([*weights, *means, *mean_squares])
+
+
+def _is_plain(row: Row) -> bool:
+    """Return whether a row is fp32 in one piece of a CPU's memory, all of it in the same order."""
+    weight = row[0]
+    same = torch.float32, torch.device("cpu"), weight.stride()
+    return all((tensor.dtype, tensor.device, tensor.stride()) == same for tensor in row) and is_dense(weight)
+
+
 def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
     """Yield rows to be moved together: all at once on a GPU, which is then asked for few operations.
 
@@ -148,6 +173,25 @@ def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
             length = max(1, BLOCK_WEIGHTS // row[0][0].numel())
             pieces = (torch.split(tensor, length) for tensor in row)
             yield from ([piece] for piece in zip(*pieces, strict=True))
+
+
+def gradient_norm(gradients: list[Tensor]) -> Float[Tensor, ""]:
+    """Return the root of the sum of all squares, by the project's own kernel where it is."""
+    kernels = library("optimizer")
+    if kernels is None or not all(map(_is_readable, gradients)):
+        return nn.utils.get_total_norm(gradients, foreach=True)
+    counts = integers([gradient.numel() for gradient in gradients])
+    kernels.norm.restype = ctypes.c_double
+    return torch.tensor(kernels.norm(pointers(gradients), counts, ctypes.c_int64(len(gradients))))
+
+
+def _is_readable(gradient: Tensor) -> bool:
+    return (gradient.dtype, gradient.device.type) == (torch.float32, "cpu") and is_dense(gradient)
+
+
+def is_dense(tensor: Tensor) -> bool:
+    """Return whether a tensor's values fill one piece of memory, in whatever order."""
+    return bool(torch.ops.aten.is_non_overlapping_and_dense(tensor))
 
 
 def _is_large(weight: Tensor) -> bool:

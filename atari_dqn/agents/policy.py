@@ -52,6 +52,7 @@ class EpsilonGreedy:
         self.network, self.lanes, self.num_actions, self.stream = network, lanes, num_actions, stream
         self.generator = generator
         """The stream of the network's own noise, on its device."""
+        self._compiled = compiled
         self._ask = Compiled(self._ask_network) if compiled else self._ask_network
         self.greedy_counts = np.zeros(num_actions, dtype=np.int64)
         """How often each action was the greedy one so far, where the network was asked."""
@@ -68,7 +69,8 @@ class EpsilonGreedy:
 
     def greedy(self, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
         """Return the action each lane's network values most, under fresh noise where it has any."""
-        actions: Tensor = self._ask(self.generator, self.network.arrange(stacks))
+        arranged = self.network.arrange(stacks, compiled=self._compiled)
+        actions: Tensor = self._ask(self.generator, arranged)
         return actions
 
     def _ask_network(self, rng: Rng, stacks: Pixels) -> Int64[Tensor, "E"]:

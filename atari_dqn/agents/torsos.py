@@ -8,11 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from atari_dqn.agents.arithmetic import rectified
+from atari_dqn.agents.chain import is_for_kernels, seen_by
 from atari_dqn.agents.convolution import Convolution, Pair
 from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.agents.pixels import channels_last, patches
@@ -23,7 +24,7 @@ MakeLinear = Callable[[int, int], nn.Linear]
 
 
 class Torso(nn.Module, ABC):
-    """What sees: stacked frames in, as floats from 0 to 255, `num_features` features out.
+    """What sees: stacked frames in, of bytes or of floats from 0 to 255, `num_features` features out.
 
     A head of several streams gets a fully connected layer for each, computed as one: they see the same input.
     """
@@ -43,17 +44,26 @@ class Torso(nn.Module, ABC):
         """Return pixels in the order in memory that `see` takes fastest."""
         return channels_last(frames)
 
+    def takes_bytes(self, frames: Frames, dtype: torch.dtype) -> bool:
+        """Return whether `see` takes frames as they are, not compiled: nothing need be arranged then."""
+        del frames, dtype
+        return False
+
     @abstractmethod
-    def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels from 0 to 255, arranged or as they are."""
+    def see(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels, arranged or as they are, in the format `dtype`."""
 
     def think(self, seen: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
         """Return the hidden layer's units."""
         return rectified(self.hidden(seen))
 
-    def forward(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B D"]:
-        """Return the features of pixels from 0 to 255, arranged or as they are."""
-        return self.think(self.see(x))
+    def forward(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B D"]:
+        """Return the features of pixels, arranged or as they are, in the format `dtype`."""
+        return self.think(self.see(pixels, dtype))
+
+    def _values(self, pixels: Pixels, dtype: torch.dtype) -> Float[Tensor, "B *pixels"]:
+        arranged = self.arrange(pixels) if pixels.ndim == 4 else pixels
+        return arranged.to(dtype)  # in this order a pass moves bytes, not floats
 
 
 Convolutions = tuple[tuple[int, int, int], ...]
@@ -61,7 +71,7 @@ Convolutions = tuple[tuple[int, int, int], ...]
 
 
 class ConvolutionalTorso(Torso):
-    """A chain of convolutions; no zeros around their inputs unless `_paddings` says so."""
+    """A chain of convolutions; no zeros around their inputs unless `_zeros` says so."""
 
     CONVOLUTIONS: Convolutions
     HIDDEN_UNITS: int
@@ -77,12 +87,12 @@ class ConvolutionalTorso(Torso):
     ) -> None:
         super().__init__()
         channels = (stack, *(out for out, _, _ in self.CONVOLUTIONS))
-        paddings = self._paddings(frame_shape)
+        zeros = self._zeros(frame_shape)
         self.convolutions = nn.ModuleList(
-            Convolution(
-                channels[place], out, kernel, stride, padding=paddings[place], pixels=place == 0, relu=True
+            Convolution(before, out, kernel, stride, padding=padding, more=more, pixels=place == 0, relu=True)
+            for place, (before, (out, kernel, stride), (padding, more)) in enumerate(
+                zip(channels[:-1], self.CONVOLUTIONS, zeros, strict=True)
             )
-            for place, (out, kernel, stride) in enumerate(self.CONVOLUTIONS)
         )
         self._finish(
             num_seen=self._num_seen(frame_shape),
@@ -90,16 +100,27 @@ class ConvolutionalTorso(Torso):
             layer=layer,
         )
 
-    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels from 0 to 255."""
+    def takes_bytes(self, frames: Frames, dtype: torch.dtype) -> bool:
+        """Return whether `see` takes frames as they are, not compiled: nothing need be arranged then."""
+        return is_for_kernels(self._layers, frames, dtype)
+
+    def see(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels, arranged or as they are, in the format `dtype`."""
+        if self.takes_bytes(pixels, dtype):
+            return seen_by(self._layers, pixels, dtype)
+        x = self._values(pixels, dtype)
         for convolution in self.convolutions:
             x = convolution(x)
         return x.flatten(1)
 
-    def _paddings(self, frame_shape: tuple[int, int]) -> Sequence[Pair]:
-        """Return how many zeros each convolution puts above and below, and left and right."""
+    @property
+    def _layers(self) -> Sequence[Convolution]:
+        return list(self.convolutions)  # type: ignore[arg-type]
+
+    def _zeros(self, frame_shape: tuple[int, int]) -> Sequence[tuple[Pair, Pair]]:
+        """Return of each convolution the zeros above and left, as below and right, and how many more here."""
         del frame_shape
-        return [(0, 0)] * len(self.CONVOLUTIONS)
+        return [((0, 0), (0, 0))] * len(self.CONVOLUTIONS)
 
     def _num_seen(self, frame_shape: tuple[int, int]) -> int:
         return _flat_features(self.CONVOLUTIONS, frame_shape)
@@ -127,8 +148,14 @@ class DataEfficientTorso(ConvolutionalTorso):
             return super().arrange(frames)
         return patches(frames, tuple(kernel for _, kernel, _ in self.CONVOLUTIONS))
 
-    def see(self, x: Float[Tensor, "B *pixels"]) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels from 0 to 255, arranged or as they are."""
+    def takes_bytes(self, frames: Frames, dtype: torch.dtype) -> bool:
+        """Return False: products with patches are quicker."""
+        del frames, dtype
+        return False
+
+    def see(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B F"]:
+        """Return what the convolutions make of pixels, arranged or as they are, in the format `dtype`."""
+        x = self._values(pixels, dtype)
         for convolution in self.convolutions:
             x = convolution(x)
         return (x.transpose(1, 2) if x.ndim == 3 else x).flatten(1)  # channel by channel, either way
@@ -141,20 +168,13 @@ class DopamineTorso(NatureTorso):
     seen of 84 × 84 pixels.
     """
 
-    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels from 0 to 255."""
-        for convolution, (_, kernel, stride) in zip(self.convolutions, self.CONVOLUTIONS, strict=True):
-            below, right = (_zeros_around(size, kernel, stride) % 2 for size in x.shape[2:])
-            x = convolution(F.pad(x, (0, right, 0, below)) if below or right else x)
-        return x.flatten(1)
-
-    def _paddings(self, frame_shape: tuple[int, int]) -> Sequence[Pair]:
-        paddings = []
+    def _zeros(self, frame_shape: tuple[int, int]) -> Sequence[tuple[Pair, Pair]]:
+        zeros = []
         for _, kernel, stride in self.CONVOLUTIONS:
-            height, width = (_zeros_around(size, kernel, stride) // 2 for size in frame_shape)
-            paddings.append((height, width))
+            height, width = (_zeros_around(size, kernel, stride) for size in frame_shape)
+            zeros.append(((height // 2, width // 2), (height % 2, width % 2)))
             frame_shape = _scaled_down(frame_shape, stride)
-        return paddings
+        return zeros
 
     def _num_seen(self, frame_shape: tuple[int, int]) -> int:
         for _, _, stride in self.CONVOLUTIONS:
@@ -233,8 +253,9 @@ class ImpalaTorso(Torso):
             layer=layer,
         )
 
-    def see(self, x: Float[Tensor, "B S H W"]) -> Float[Tensor, "B F"]:
-        """Return what the sections make of pixels from 0 to 255."""
+    def see(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B F"]:
+        """Return what the sections make of pixels, arranged or as they are, in the format `dtype`."""
+        x = self._values(pixels, dtype)
         for section in self.sections:
             x = section(x)
         return rectified(x).flatten(1)

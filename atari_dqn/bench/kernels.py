@@ -1,6 +1,6 @@
 """The convolutions and matrix products of one update, recorded as they run and timed again on their own.
 
-Their time is the least an update can take with these libraries; what it takes beyond that is ours.
+Their time is the least an update can take with these kernels, a library's or ours.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ _ONEDNN_CONVOLUTION = "mkldnn::_convolution_pointwise"
 _ARITHMETIC = {
     "aten::convolution", "aten::convolution_backward", _ONEDNN_CONVOLUTION,
     "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", _ONEDNN_LINEAR,
+    "atari_dqn::convolve", "atari_dqn::convolve_backward",
+    "atari_dqn::multiply", "atari_dqn::multiply_backward",
 }  # fmt: skip
 _REPEATS = 30
 
@@ -35,7 +37,7 @@ class Kernels:
 
     @property
     def flop_per_second(self) -> float:
-        """The rate these libraries reach on these shapes."""
+        """The rate these kernels reach on these shapes."""
         return self.flop / self.seconds
 
 
@@ -81,12 +83,25 @@ def _median_seconds(call: tuple[Any, tuple[Any, ...], dict[str, Any]], device: t
 
 def _flop(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
     name, (a, b) = operator.name().partition(".")[0], args[:2]
+    if name.startswith("atari_dqn::"):
+        return _flop_of_ours(name.removeprefix("atari_dqn::"), args)
     if name == _ONEDNN_LINEAR:
         return float(2 * a.shape[0] * a.shape[1] * b.shape[0])
     result: Tensor = operator(*args, **kwargs)
     if name == _ONEDNN_CONVOLUTION:
         return float(2 * result.numel() * b[0].numel())
     return float(flop_registry[operator.overloadpacket](*args, **kwargs, out_val=result))
+
+
+def _flop_of_ours(name: str, args: tuple[Any, ...]) -> float:
+    """Return what one of `kernels.products` computes; backward each gradient takes as much as its output."""
+    if name.endswith("backward"):
+        upstream, _, weight = args[:3]
+        return float((1 + args[-1]) * 2 * upstream.numel() * weight[0].numel())
+    if name == "multiply":
+        return float(2 * len(args[0]) * args[1].numel())
+    y = torch.ops.atari_dqn.convolve(*args)
+    return float(2 * y.numel() * args[1][0].numel())
 
 
 def finish(device: torch.device) -> None:

@@ -82,7 +82,7 @@ def test_dok_bytes_count_as_numbers_from_0_to_1() -> None:
 
 def test_dok_bytes_become_floats_in_the_network() -> None:
     network, seen = make_network(), []
-    network.torso.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
+    layer("torso.hidden", network).register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
     network(frames(1))
     assert seen == [torch.float32]
 

@@ -74,11 +74,11 @@ def test_network_that_chooses_as_it_rates_is_asked_once_about_what_comes_next(
     asked = []
     see = learner.online.torso.see
 
-    def noted(x: torch.Tensor) -> torch.Tensor:
-        asked.append(x)
-        return see(x)
+    def noted(pixels: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        asked.append(pixels)
+        return see(pixels, dtype)
 
     monkeypatch.setattr(learner.online.torso, "see", noted)
     batch = make_batch()
     learner.update(batch)
-    assert [torch.equal(x, batch.s_t.float()) for x in asked].count(True) == 1
+    assert [torch.equal(pixels, batch.s_t) for pixels in asked].count(True) == 1

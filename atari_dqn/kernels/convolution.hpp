@@ -1,0 +1,274 @@
+// Convolutions of channels-last images, forward and backward, an image at a time in a core's own cache.
+//
+// A row of a kernel lies in one piece in such an image, and pixels of a row of the output see pieces that are
+// equally far apart: they are multiplied where they lie. Backward, the weights' gradient is a product of the
+// upstream gradient with all that each kernel row saw; the input's is made kernel row by kernel row and added up.
+//
+// A multiple of 32: the values that a kernel's row sees, and the filters. Channels: even.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "units.hpp"
+
+namespace {
+
+struct Shape {
+    static constexpr size_t kNumbers = 12;
+    size_t batch, height, width, channels, kernel_height, kernel_width, stride;
+    size_t zeros_above, zeros_below, zeros_left, zeros_right, filters;
+
+    explicit Shape(const std::int64_t* n)
+        : batch(n[0]), height(n[1]), width(n[2]), channels(n[3]), kernel_height(n[4]), kernel_width(n[5]),
+          stride(n[6]), zeros_above(n[7]), zeros_below(n[8]), zeros_left(n[9]), zeros_right(n[10]), filters(n[11]) {}
+
+    size_t out_height() const { return (height + zeros_above + zeros_below - kernel_height) / stride + 1; }
+    size_t out_width() const { return (width + zeros_left + zeros_right - kernel_width) / stride + 1; }
+    size_t pixels() const { return out_height() * out_width(); }
+    size_t row() const { return width * channels; }                           // values of a row
+    size_t image() const { return height * row(); }
+    size_t pitch() const { return (width + zeros_left + zeros_right) * channels; }  // the same with the zeros
+    size_t padded() const { return (height + zeros_above + zeros_below) * pitch(); }
+    size_t out() const { return pixels() * filters; }                         // values that come out of an image
+    size_t inside() const { return zeros_above * pitch() + zeros_left * channels; }  // where the image begins
+    size_t kernel_row() const { return kernel_width * channels; }
+    size_t kernel() const { return kernel_height * kernel_row(); }
+    bool pads() const { return zeros_above || zeros_below || zeros_left || zeros_right; }
+    // where in an image with its zeros a pixel of the output looks first
+    size_t seen_from(size_t pixel) const {
+        return pixel / out_width() * stride * pitch() + pixel % out_width() * stride * channels;
+    }
+};
+
+constexpr size_t kChunk = 8;  // images whose gradients of weights are summed together, whatever the threads
+
+template <class T>
+T& kept() {  // one of each type for each thread
+    static thread_local T memory;
+    return memory;
+}
+
+template <class Unit>
+struct Memory {
+    using value = typename Unit::value;
+    Scratch<word> weights, gradient_columns, patches;
+    Scratch<value> images, gradient;
+    Scratch<float> partial, columns, sum;
+    Scratch<const value*> seen;
+};
+
+// An image with the zeros around it: where it lies, or in `scratch`.
+template <class Value>
+const Value* with_zeros(const Shape& shape, const Value* from, Value* scratch) {
+    if (!shape.pads()) return from;
+    std::memset(scratch, 0, shape.padded() * sizeof(Value));
+    for (size_t row = 0; row < shape.height; ++row)
+        std::memcpy(scratch + shape.inside() + row * shape.pitch(), from + row * shape.row(),
+                    shape.row() * sizeof(Value));
+    return scratch;
+}
+
+// Stores the inside of a sum with zeros around it.
+template <class Format>
+void store_inside(const Shape& shape, const float* sum, typename Format::value* to) {
+    for (size_t row = 0; row < shape.height; ++row, to += shape.row()) {
+        const float* from = sum + shape.inside() + row * shape.pitch();
+        for (size_t at = 0; at < shape.row(); at += kSide) {
+            const size_t left = std::min(shape.row() - at, kSide);
+            const auto mask = static_cast<__mmask16>((1u << left) - 1);
+            Format::store_some(to + at, mask, _mm512_maskz_loadu_ps(mask, from + at));
+        }
+    }
+}
+
+// Rows of `width` pixels in equal blocks of as many as a unit takes, of which a row's last may overlap the one before.
+struct Blocks {
+    Blocks(size_t height, size_t width, size_t most)
+        : across((width + most - 1) / most), pixels((width + across - 1) / across), count(height * across),
+          width(width) {}
+
+    size_t first_pixel(size_t block) const {
+        return block / across * width + std::min(block % across * pixels, width - pixels);
+    }
+
+    const size_t across, pixels, count, width;
+};
+
+template <class Unit>
+Blocks blocks_of(const Shape& shape) {
+    return Blocks(shape.out_height(), shape.out_width(), Unit::kRows);
+}
+
+// The gradients that some images give. `panels` are the weights for `of_x`, which may be null.
+template <class Unit>
+class Backward {
+    using Format = typename Unit::Format;
+    using value = typename Unit::value;
+    static constexpr size_t kPerWord = Format::kPerWord;
+
+  public:
+    // Of `images` images that lie at `x`.
+    Backward(const Shape& shape, const value* x, size_t images)
+        : shape_(shape), images_(images), count_(images * shape.pixels()), padded_(round_up(count_, kBlock)),
+          x_(x) {}
+
+    // Takes what the ReLU let through of an upstream gradient.
+    void take(const value* output, const value* upstream, bool relu) {
+        const size_t values = count_ * shape_.filters;
+        const size_t room = padded_ * shape_.filters;
+        gradient_ = memory_.gradient.of(room);
+        if (relu)
+            for (size_t at = 0; at < values; at += kBlock)
+                Format::keep_where_positive(output + at, upstream + at, gradient_ + at);
+        else
+            std::memcpy(gradient_, upstream, values * sizeof(value));
+        std::memset(gradient_ + values, 0, (room - values) * sizeof(value));
+    }
+
+    void of_weight(float* weight, float* bias) {
+        const typename Unit::Scope scope(kSide);
+        const size_t filters = shape_.filters, row = shape_.kernel_row(), words = padded_ / kPerWord;
+        sum_rows<Format>(gradient_, count_, filters, bias);
+        const Rows gradient = Unit::columns(gradient_, padded_, filters, memory_.gradient_columns);
+        const value** seen = look();
+        word* patches = memory_.patches.of(words * row);
+        for (size_t high = 0; high < shape_.kernel_height; ++high) {
+            for (size_t i = 0; i < words; ++i) {
+                const value* a = seen[i * kPerWord] + high * shape_.pitch();
+                const value* b = seen[i * kPerWord + kPerWord - 1] + high * shape_.pitch();
+                for (size_t at = 0; at < row; at += kBlock)
+                    Format::place(a + at, b + at, patches + at * words + i * kSide, words * kSide);
+            }
+            for (size_t column = 0; column < row; column += kBlock)
+                for (size_t filter = 0; filter < filters; filter += kBlock) {
+                    const word* panel = patches + column * words;
+                    float* to = weight + filter * shape_.kernel() + high * row + column;
+                    Unit::products(gradient.from(filter), gradient.from(filter + kSide), kSide, {words}, panel,
+                                   panel + words * kSide, to, to + kSide * shape_.kernel(), shape_.kernel());
+                }
+        }
+    }
+
+    void of_x(const word* panels, value* to) {
+        const size_t filters = shape_.filters, row = shape_.kernel_row(), words = filters / kPerWord;
+        const size_t pixels = shape_.pixels();
+        const Blocks blocks(1, pixels, Unit::kRows);
+        const typename Unit::Scope scope(blocks.pixels);
+        float *columns = memory_.columns.of(pixels * row), *sum = memory_.sum.of(shape_.padded());
+        for (size_t image = 0; image < images_; ++image) {
+            const Rows gradient{reinterpret_cast<const word*>(gradient_ + image * pixels * filters), words, 1};
+            std::memset(sum, 0, shape_.padded() * sizeof(float));
+            for (size_t high = 0; high < shape_.kernel_height; ++high) {
+                for (size_t column = 0; column < row; column += kBlock)
+                    for (size_t block = 0; block < blocks.count; block += 2) {
+                        const word* panel = panels + (high * row + column) * words;
+                        const size_t first = blocks.first_pixel(block), second = blocks.first_pixel(block + 1);
+                        float *to = columns + first * row + column, *then = columns + second * row + column;
+                        if (block + 1 < blocks.count)
+                            Unit::products(gradient.from(first), gradient.from(second), blocks.pixels, {words}, panel,
+                                           panel + words * kSide, to, then, row);
+                        else
+                            Unit::products(gradient.from(first), blocks.pixels, {words}, panel, panel + words * kSide,
+                                           to, row);
+                    }
+                for (size_t pixel = 0; pixel < pixels; ++pixel) {
+                    float* at = sum + shape_.seen_from(pixel) + high * shape_.pitch();
+                    const float* more = columns + pixel * row;
+                    for (size_t i = 0; i < row; ++i) at[i] += more[i];
+                }
+            }
+            store_inside<Format>(shape_, sum, to + image * shape_.image());
+        }
+    }
+
+  private:
+    // Where each pixel's kernel looks first; those behind the last pixel meet gradients of 0.
+    const value** look() {
+        const size_t pixels = shape_.pixels();
+        const value** seen = memory_.seen.of(padded_);
+        value* scratch = shape_.pads() ? memory_.images.of(shape_.padded() * images_) : nullptr;
+        for (size_t image = 0; image < images_; ++image) {
+            const value* x = with_zeros(shape_, x_ + image * shape_.image(), scratch + image * shape_.padded());
+            for (size_t pixel = 0; pixel < pixels; ++pixel) seen[image * pixels + pixel] = x + shape_.seen_from(pixel);
+        }
+        std::fill(seen + count_, seen + padded_, seen[0]);
+        return seen;
+    }
+
+    const Shape& shape_;
+    const size_t images_, count_, padded_;
+    const value* x_;
+    Memory<Unit>& memory_ = kept<Memory<Unit>>();
+    value* gradient_ = nullptr;
+};
+
+// Stores sums, `rows` of 32, plus the bias, behind a ReLU or none.
+template <class Format>
+void finish(const float* sums, size_t rows, const float* bias, bool relu, typename Format::value* y, size_t pitch) {
+    const __m512 bias0 = _mm512_loadu_ps(bias), bias1 = _mm512_loadu_ps(bias + kSide);
+    for (size_t row = 0; row < rows; ++row) {
+        __m512 first = _mm512_add_ps(_mm512_load_ps(sums + row * kBlock), bias0);
+        __m512 second = _mm512_add_ps(_mm512_load_ps(sums + row * kBlock + kSide), bias1);
+        if (relu) first = rectified(first), second = rectified(second);
+        Format::store(y + row * pitch, first, second);
+    }
+}
+
+// The weights of 16 filters of a layer as their panel, for `convolve_image`.
+template <class Unit>
+void pack(const Shape& shape, const typename Unit::value* weight, size_t filter, word* panels) {
+    const size_t words = shape.kernel() / Unit::Format::kPerWord;
+    panel_of_rows(weight + filter * shape.kernel(), shape.kernel(), words, panels + filter * words);
+}
+
+// The convolution of one image with its zeros, part `part` of `parts`; for Unit::Scope(blocks_of<Unit>(shape).pixels).
+template <class Unit>
+void convolve_image(const Shape& shape, const typename Unit::value* in, const word* panels, const float* bias,
+                    bool relu, typename Unit::value* y, size_t part = 0, size_t parts = 1) {
+    using Format = typename Unit::Format;
+    constexpr size_t kPerWord = Format::kPerWord;
+    const size_t filters = shape.filters, words = shape.kernel() / kPerWord;
+    const Blocks blocks = blocks_of<Unit>(shape);
+    const Way way{shape.kernel_row() / kPerWord, shape.kernel_height, shape.pitch() / kPerWord};
+    const size_t begin = blocks.count * part / parts, end = blocks.count * (part + 1) / parts;
+    alignas(64) float sums[2][kSide * kBlock];
+    for (size_t filter = 0; filter < filters; filter += kBlock)  // whose weights stay in the nearest cache
+        for (size_t block = begin; block < end; block += 2) {
+            const size_t count = std::min<size_t>(2, end - block);
+            size_t pixel[2];
+            Rows seen[2];
+            for (size_t i = 0; i < count; ++i) {
+                pixel[i] = blocks.first_pixel(block + i);
+                seen[i] = {reinterpret_cast<const word*>(in + shape.seen_from(pixel[i])),
+                           shape.stride * shape.channels / kPerWord, 1};
+            }
+            const word* panel = panels + filter * words;
+            if (count == 2)
+                Unit::products(seen[0], seen[1], blocks.pixels, way, panel, panel + words * kSide, sums[0], sums[1],
+                               kBlock);
+            else
+                Unit::products(seen[0], blocks.pixels, way, panel, panel + words * kSide, sums[0], kBlock);
+            for (size_t i = 0; i < count; ++i)
+                finish<Format>(sums[i], blocks.pixels, bias + filter, relu, y + pixel[i] * filters + filter, filters);
+        }
+}
+
+// The weights of a layer in panels, for Backward::of_x.
+template <class Unit>
+void pack_transposed(const Shape& shape, const typename Unit::value* weight, word* panels) {
+    constexpr size_t kPerWord = Unit::Format::kPerWord;
+    const size_t kernel = shape.kernel(), words = shape.filters / kPerWord;
+    for (size_t i = 0; i < words; ++i)
+        for (size_t at = 0; at < kernel; at += kBlock)
+            Unit::Format::place(weight + i * kPerWord * kernel + at, weight + (i * kPerWord + kPerWord - 1) * kernel + at,
+                                panels + at * words + i * kSide, words * kSide);
+}
+
+// Adds up gradients of weights and biases, `size` numbers a chunk, in the chunks' order, into the first's.
+inline void add_up(float* partial, size_t chunks, size_t size) {
+    for (size_t chunk = 1; chunk < chunks; ++chunk)
+        for (size_t i = 0; i < size; ++i) partial[i] += partial[chunk * size + i];
+}
+
+}  // namespace

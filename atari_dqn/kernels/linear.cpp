@@ -1,0 +1,197 @@
+// Products of rows with a fully connected layer's weights, forward and backward.
+//
+// The weights, which are by far the most there is to read, are read once, row after row, where they lie.
+// A multiple of 32: inputs and outputs.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "units.hpp"
+
+namespace {
+
+constexpr size_t kBand = 128;  // columns of the weights that a core takes at a time
+
+template <class Unit>
+struct Memory {
+    Scratch<typename Unit::value> rows;
+    Scratch<word> columns, panels, band;
+};
+
+template <class Unit>
+Memory<Unit>& kept() {
+    static thread_local Memory<Unit> memory;
+    return memory;
+}
+
+inline float sum(__m512 x) { return _mm512_reduce_add_ps(x); }
+
+// Few rows: each is multiplied with the weights' rows as they lie, four at a time.
+template <class Format>
+void few(const typename Format::value* x, const typename Format::value* weight, const float* bias, size_t count,
+         size_t k_size, size_t n_size, typename Format::value* y) {
+    const size_t words = k_size / Format::kPerWord;
+    const word *rows = reinterpret_cast<const word*>(x), *weights = reinterpret_cast<const word*>(weight);
+#pragma omp parallel for schedule(static)
+    for (size_t n = 0; n < n_size; n += kBlock) {
+        alignas(64) float products[8][kBlock];
+        for (size_t i = 0; i < kBlock; i += 4) {
+            const word* w = weights + (n + i) * words;
+            for (size_t row = 0; row < count; ++row) {
+                const word* at = rows + row * words;
+                __m512 a = _mm512_setzero_ps(), b = a, c = a, d = a;
+                for (size_t k = 0; k < words; k += kSide) {
+                    const __m512 each = _mm512_loadu_ps(at + k);
+                    a = Format::add_product(each, _mm512_loadu_ps(w + k), a);
+                    b = Format::add_product(each, _mm512_loadu_ps(w + words + k), b);
+                    c = Format::add_product(each, _mm512_loadu_ps(w + 2 * words + k), c);
+                    d = Format::add_product(each, _mm512_loadu_ps(w + 3 * words + k), d);
+                }
+                float* to = products[row] + i;
+                to[0] = sum(a), to[1] = sum(b), to[2] = sum(c), to[3] = sum(d);
+            }
+        }
+        const __m512 bias0 = _mm512_loadu_ps(bias + n), bias1 = _mm512_loadu_ps(bias + n + kSide);
+        for (size_t row = 0; row < count; ++row)
+            Format::store(y + row * n_size + n, _mm512_add_ps(_mm512_load_ps(products[row]), bias0),
+                          _mm512_add_ps(_mm512_load_ps(products[row] + kSide), bias1));
+    }
+}
+
+template <class Unit>
+void forward(const typename Unit::value* x, const typename Unit::value* weight, const float* bias, size_t count,
+             size_t k_size, size_t n_size, typename Unit::value* y) {
+    using Format = typename Unit::Format;
+    using value = typename Unit::value;
+    if (count <= Unit::kFew) return few<Format>(x, weight, bias, count, k_size, n_size, y);
+    const size_t padded = round_up(count, kBlock), words = k_size / Format::kPerWord;
+    Memory<Unit>& memory = kept<Unit>();
+    word* panels = memory.panels.of(padded * words);  // of x: what comes out is transposed
+    const size_t whole = count / kSide * kSide;
+    value* last = memory.rows.of((padded - whole) * k_size);
+    std::memcpy(last, x + whole * k_size, (count - whole) * k_size * sizeof(value));
+    std::memset(last + (count - whole) * k_size, 0, (padded - count) * k_size * sizeof(value));
+#pragma omp parallel
+    {
+        const typename Unit::Scope scope(kSide);
+        alignas(64) float sums[kBlock * kBlock];
+        __m512i block[2][kSide];
+#pragma omp for schedule(static)
+        for (size_t k = 0; k < words; k += kSide)
+            for (size_t row = 0; row < padded; row += kSide)
+                panel_of_rows((row < whole ? x + row * k_size : last + (row - whole) * k_size) + k * Format::kPerWord,
+                              k_size, kSide, panels + row * words + k * kSide);
+#pragma omp for schedule(static)
+        for (size_t n = 0; n < n_size; n += kBlock) {
+            const __m512 bias0 = _mm512_loadu_ps(bias + n), bias1 = _mm512_loadu_ps(bias + n + kSide);
+            const Rows rows{reinterpret_cast<const word*>(weight + n * k_size), words, 1};
+            for (size_t row = 0; row < count; row += kBlock) {
+                const word* panel = panels + row * words;
+                Unit::products(rows, rows.from(kSide), kSide, {words}, panel, panel + words * kSide, sums,
+                               sums + kSide * kBlock, kBlock);
+                for (size_t part = 0; part < kBlock && row + part < count; part += kSide) {
+                    transpose_words(sums + part, kBlock, block[0]);
+                    transpose_words(sums + kSide * kBlock + part, kBlock, block[1]);
+                    for (size_t i = 0; i < std::min(kSide, count - row - part); ++i)
+                        Format::store(y + (row + part + i) * n_size + n,
+                                      _mm512_add_ps(_mm512_castsi512_ps(block[0][i]), bias0),
+                                      _mm512_add_ps(_mm512_castsi512_ps(block[1][i]), bias1));
+                }
+            }
+        }
+    }
+}
+
+template <class Unit>
+void backward(const typename Unit::value* x, const typename Unit::value* weight, const typename Unit::value* upstream,
+              size_t count, size_t k_size, size_t n_size, float* of_weight, float* of_bias,
+              typename Unit::value* of_x) {
+    using Format = typename Unit::Format;
+    using value = typename Unit::value;
+    constexpr size_t kPerWord = Format::kPerWord;
+    const size_t padded = round_up(count, kBlock), row_words = padded / kPerWord, n_words = n_size / kPerWord;
+    Memory<Unit>& memory = kept<Unit>();
+    value* gradient = memory.rows.of(padded * n_size);
+    word* panels = memory.panels.of(row_words * k_size);
+    std::memcpy(gradient, upstream, count * n_size * sizeof(value));
+    std::memset(gradient + count * n_size, 0, (padded - count) * n_size * sizeof(value));
+    const Rows of_outputs = Unit::columns(gradient, padded, n_size, memory.columns);
+    sum_rows<Format>(gradient, count, n_size, of_bias);
+#pragma omp parallel
+    {
+        const typename Unit::Scope scope(kSide);
+        word* band = kept<Unit>().band.of(n_words * kBand);
+        alignas(64) float sums[kBlock * kBlock];
+#pragma omp for schedule(static)
+        for (size_t begin = 0; begin < k_size; begin += kBand) {
+            const size_t end = std::min(begin + kBand, k_size);
+            for (size_t i = 0; i < row_words; ++i) {  // rows behind the last meet gradients of 0
+                const value* a = x + std::min(i * kPerWord, count - 1) * k_size;
+                const value* b = x + std::min(i * kPerWord + kPerWord - 1, count - 1) * k_size;
+                for (size_t k = begin; k < end; k += kBlock)
+                    Format::place(a + k, b + k, panels + k * row_words + i * kSide, row_words * kSide);
+            }
+            if (!of_x) continue;
+            for (size_t i = 0; i < n_words; ++i) {
+                const value *a = weight + i * kPerWord * k_size, *b = a + (kPerWord - 1) * k_size;
+                for (size_t k = begin; k < end; k += kBlock)
+                    Format::place(a + k, b + k, band + (k - begin) * n_words + i * kSide, n_words * kSide);
+            }
+            for (size_t k = begin; k < end; k += kBlock)
+                for (size_t row = 0; row < padded; row += kBlock) {
+                    const Rows rows{reinterpret_cast<const word*>(gradient + row * n_size), n_words, 1};
+                    const word* panel = band + (k - begin) * n_words;
+                    Unit::products(rows, rows.from(kSide), kSide, {n_words}, panel, panel + n_words * kSide, sums,
+                                   sums + kSide * kBlock, kBlock);
+                    for (size_t i = 0; i < kBlock && row + i < count; ++i)
+                        Format::store(of_x + (row + i) * k_size + k, _mm512_load_ps(sums + i * kBlock),
+                                      _mm512_load_ps(sums + i * kBlock + kSide));
+                }
+        }
+#pragma omp for schedule(static)
+        for (size_t n = 0; n < n_size; n += kBlock)
+            for (size_t k = 0; k < k_size; k += kBlock) {
+                const word* panel = panels + k * row_words;
+                float* to = of_weight + n * k_size + k;
+                Unit::products(of_outputs.from(n), of_outputs.from(n + kSide), kSide, {row_words}, panel,
+                               panel + row_words * kSide, to, to + kSide * k_size, k_size);
+            }
+    }
+}
+
+}  // namespace
+
+// Which units this processor has, one bit each; asks the system for tile registers, once, before the first product.
+extern "C" int units() {
+    constexpr long kRequest = 0x1023, kTileData = 18;
+    const bool vectors = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    const bool bf16_vectors = vectors && __builtin_cpu_supports("avx512bf16");
+    const bool tiles = bf16_vectors && __builtin_cpu_supports("amx-bf16") &&
+                       syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+    return vectors << kVectorsFp32 | bf16_vectors << kVectorsBf16 | tiles << kTilesBf16;
+}
+
+// y = x wᵀ + bias: x is `batch` × `inputs`, w `outputs` × `inputs`.
+extern "C" void multiply(int unit, const void* x, const void* weight, const float* bias, std::int64_t batch,
+                         std::int64_t inputs, std::int64_t outputs, void* y) {
+    with_unit(unit, [&](auto chosen) {
+        using value = typename decltype(chosen)::value;
+        forward<decltype(chosen)>(static_cast<const value*>(x), static_cast<const value*>(weight), bias, batch, inputs,
+                                  outputs, static_cast<value*>(y));
+    });
+}
+
+// Its gradients; `of_x` may be null.
+extern "C" void multiply_backward(int unit, const void* x, const void* weight, const void* upstream, std::int64_t batch,
+                                  std::int64_t inputs, std::int64_t outputs, float* of_weight, float* of_bias,
+                                  void* of_x) {
+    with_unit(unit, [&](auto chosen) {
+        using value = typename decltype(chosen)::value;
+        backward<decltype(chosen)>(static_cast<const value*>(x), static_cast<const value*>(weight),
+                                   static_cast<const value*>(upstream), batch, inputs, outputs, of_weight, of_bias,
+                                   static_cast<value*>(of_x));
+    });
+}

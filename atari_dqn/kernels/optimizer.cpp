@@ -1,0 +1,86 @@
+// What an optimizer does with every weight: the norm of all gradients, and a step of DeepMind's RMSProp, in one
+// pass each over tensors that lie in one piece. Blocks are as long whatever the threads, and so are sums.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+// the same arithmetic, in vectors as wide as the processor has
+#if defined(__x86_64__)
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FOR_EACH_PROCESSOR
+#endif
+
+namespace {
+
+constexpr std::int64_t kBlock = 1 << 14;
+
+struct Block {
+    std::int64_t tensor, begin, count;
+};
+
+std::vector<Block> blocks_of(const std::int64_t* counts, std::int64_t tensors) {
+    std::vector<Block> blocks;
+    for (std::int64_t tensor = 0; tensor < tensors; ++tensor)
+        for (std::int64_t at = 0; at < counts[tensor]; at += kBlock)
+            blocks.push_back({tensor, at, std::min(kBlock, counts[tensor] - at)});
+    return blocks;
+}
+
+}  // namespace
+
+FOR_EACH_PROCESSOR static void move_block(float* __restrict weight, const float* __restrict gradient,
+                                          float* __restrict mean, float* __restrict mean_square, std::int64_t count,
+                                          float learning_rate, float epsilon, float of_gradient, float decay,
+                                          float of_square) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        const float d = gradient[i];
+        const float g = mean[i] + of_gradient * (d - mean[i]);
+        const float n = mean_square[i] * decay + of_square * d * d;
+        mean[i] = g;
+        mean_square[i] = n;
+        weight[i] -= learning_rate * d / std::sqrt(n - g * g + epsilon);
+    }
+}
+
+FOR_EACH_PROCESSOR static double sum_of_squares(const float* x, std::int64_t count) {
+    constexpr int kLanes = 64, kPiece = 1024;  // sums of 16 squares in single precision, then in double
+    double total = 0;
+    for (std::int64_t at = 0; at < count; at += kPiece) {
+        const std::int64_t end = std::min<std::int64_t>(at + kPiece, count);
+        float sums[kLanes] = {};
+        std::int64_t i = at;
+        for (; i + kLanes <= end; i += kLanes)
+            for (int lane = 0; lane < kLanes; ++lane) sums[lane] += x[i + lane] * x[i + lane];
+        for (; i < end; ++i) sums[0] += x[i] * x[i];
+        for (int lane = 0; lane < kLanes; ++lane) total += sums[lane];
+    }
+    return total;
+}
+
+// Moves weights. `of_gradient` and `of_square` are 1 less the decays: what a new gradient counts.
+extern "C" void rmsprop(float* const* weights, const float* const* gradients, float* const* means,
+                        float* const* mean_squares, const std::int64_t* counts, std::int64_t tensors,
+                        float learning_rate, float epsilon, float of_gradient, float decay, float of_square) {
+    const std::vector<Block> blocks = blocks_of(counts, tensors);
+#pragma omp parallel for schedule(static)
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const auto [tensor, at, count] = blocks[i];
+        move_block(weights[tensor] + at, gradients[tensor] + at, means[tensor] + at, mean_squares[tensor] + at, count,
+                   learning_rate, epsilon, of_gradient, decay, of_square);
+    }
+}
+
+// The root of the sum of all squares.
+extern "C" double norm(const float* const* tensors, const std::int64_t* counts, std::int64_t number) {
+    const std::vector<Block> blocks = blocks_of(counts, number);
+    std::vector<double> sums(blocks.size());
+#pragma omp parallel for schedule(static)
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+        sums[i] = sum_of_squares(tensors[blocks[i].tensor] + blocks[i].begin, blocks[i].count);
+    double total = 0;
+    for (const double sum : sums) total += sum;
+    return std::sqrt(total);
+}

@@ -1,0 +1,231 @@
+"""Convolutions and products by the project's own kernels, as operators of torch, whose profiler sees them.
+
+In fp32 or bf16; gradients of weights and biases are fp32 in both. A sum over a minibatch is made in the same
+order whatever the number of threads. B minibatch, C channels, H×W pixels, D inputs, F filters or outputs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from atari_dqn.kernels.library import integers, library, pointer, pointers, unit_for
+
+Zeros = Sequence[int]
+"""How many zeros are put above, below, left and right of an image."""
+
+_MULTIPLE = 32
+"""Of this the kernels take sizes in multiples; others are left to torch."""
+
+
+def takes_convolution(x: Tensor, weight: Tensor) -> bool:
+    """Return whether the kernels compute this convolution of B × C × H × W here."""
+    return len(x) > 0 and unit_for(x.dtype) is not None and _fits_convolution(weight)
+
+
+def takes_chain(pixels: Tensor, weights: Sequence[Tensor], dtype: torch.dtype) -> bool:
+    """Return whether the kernels compute these convolutions of B × C × H × W bytes here, in `dtype`."""
+    is_known = pixels.dtype == torch.uint8 and pixels.device.type == "cpu" and unit_for(dtype) is not None
+    return is_known and len(pixels) > 0 and all(map(_fits_convolution, weights))
+
+
+def takes_product(x: Tensor, weight: Tensor) -> bool:
+    """Return whether the kernels compute this product of B × D rows with F × D weights here."""
+    fits = len(weight) % _MULTIPLE == 0 and x.shape[1] % _MULTIPLE == 0
+    return fits and len(x) > 0 and unit_for(x.dtype) is not None
+
+
+def _fits_convolution(weight: Tensor) -> bool:
+    filters, channels, _, wide = weight.shape
+    return filters % _MULTIPLE == 0 and channels * wide % _MULTIPLE == 0 and channels % 2 == 0
+
+
+def _convolve(
+    x: Tensor, weight: Tensor, bias: Tensor, stride: list[int], padding: list[int], relu: bool
+) -> Tensor:
+    """Return the convolution plus bias, channels-last, behind a ReLU if `relu`."""
+    x, weight = _channels_last(x), _channels_last(weight)
+    numbers, size = _shape_of(x.shape, weight, stride[0], _around(padding))
+    y = _empty_images(size, x)
+    _kernels().convolve(
+        _unit(x), pointer(x), integers(numbers), pointer(weight), pointer(bias.float()), ctypes.c_int(relu),
+        pointer(y),
+    )  # fmt: skip
+    return y
+
+
+def _convolve_backward(
+    upstream: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    y: Tensor,
+    stride: list[int],
+    padding: list[int],
+    relu: bool,
+    of_x: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of x, empty unless `of_x`, of the weight and of the bias."""
+    upstream, x, weight, y = (_channels_last(tensor) for tensor in (upstream, x, weight, y))
+    gradient = torch.empty_like(x) if of_x else x.new_empty(0)
+    of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
+    numbers, _ = _shape_of(x.shape, weight, stride[0], _around(padding))
+    _kernels().convolve_backward(
+        _unit(x), pointer(x), integers(numbers), pointer(weight), pointer(y), pointer(upstream),
+        ctypes.c_int(relu), pointer(of_weight), pointer(of_bias), pointer(gradient if of_x else None),
+    )  # fmt: skip
+    return gradient, of_weight, of_bias
+
+
+def _see(
+    pixels: Tensor,
+    weights: list[Tensor],
+    biases: list[Tensor],
+    strides: list[int],
+    zeros: list[int],
+    keeps: bool,
+) -> list[Tensor]:
+    """Return what a chain of convolutions, each behind a ReLU, makes of bytes: B × F, channel by channel.
+
+    Then, if it `keeps` them, what each layer but the last puts out. `zeros` has four numbers a layer.
+    """
+    chain = _Chain(pixels, weights, strides, zeros)
+    outputs = [_empty_images(size, weights[0]) for size in chain.sizes[:-1]] if keeps else []
+    seen = weights[0].new_empty(len(pixels), math.prod(chain.sizes[-1][1:]))
+    wide_biases = [bias.float() for bias in biases]
+    _kernels().see(
+        _unit(seen), *chain.arguments, pointers(wide_biases), pointers(outputs) if keeps else None,
+        pointer(seen),
+    )  # fmt: skip
+    return [seen, *outputs]
+
+
+def _see_backward(
+    upstream: Tensor,
+    pixels: Tensor,
+    weights: list[Tensor],
+    outputs: list[Tensor],
+    strides: list[int],
+    zeros: list[int],
+) -> list[Tensor]:
+    """Return the gradients of the weights, then of the biases; `outputs` is what `see` returned and kept."""
+    chain = _Chain(pixels, weights, strides, zeros)
+    seen, *kept = outputs
+    upstream = upstream.contiguous()
+    of_weights = [torch.empty_like(weight, dtype=torch.float32) for weight in chain.weights]
+    of_biases = [torch.empty(len(weight)) for weight in weights]
+    _kernels().see_backward(
+        _unit(seen), *chain.arguments, pointers(kept), pointer(seen), pointer(upstream),
+        pointers(of_weights), pointers(of_biases),
+    )  # fmt: skip
+    return [*of_weights, *of_biases]
+
+
+def _multiply(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Return x wᵀ + b."""
+    x, weight, bias = x.contiguous(), weight.contiguous(), bias.float()
+    y = x.new_empty(len(x), len(weight))
+    _kernels().multiply(_unit(x), pointer(x), pointer(weight), pointer(bias), *_sizes(x, weight), pointer(y))
+    return y
+
+
+def _multiply_backward(
+    upstream: Tensor, x: Tensor, weight: Tensor, of_x: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of x, empty unless `of_x`, of the weight and of the bias."""
+    upstream, x, weight = upstream.contiguous(), x.contiguous(), weight.contiguous()
+    gradient = torch.empty_like(x) if of_x else x.new_empty(0)
+    of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
+    _kernels().multiply_backward(
+        _unit(x), pointer(x), pointer(weight), pointer(upstream), *_sizes(x, weight), pointer(of_weight),
+        pointer(of_bias), pointer(gradient if of_x else None),
+    )  # fmt: skip
+    return gradient, of_weight, of_bias
+
+
+_THREE = "(Tensor, Tensor, Tensor)"
+_LAYER = "Tensor x, Tensor weight"
+_WINDOW = "int[] stride, int[] padding, bool relu"
+_WINDOWS = "int[] strides, int[] zeros"
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    f"convolve({_LAYER}, Tensor bias, {_WINDOW}) -> Tensor": _convolve,
+    f"convolve_backward(Tensor upstream, {_LAYER}, Tensor y, {_WINDOW}, bool of_x) -> {_THREE}": (
+        _convolve_backward
+    ),
+    f"see(Tensor pixels, Tensor[] weights, Tensor[] biases, {_WINDOWS}, bool keeps) -> Tensor[]": _see,
+    f"see_backward(Tensor upstream, Tensor pixels, Tensor[] weights, Tensor[] outputs, {_WINDOWS})"
+    " -> Tensor[]": _see_backward,
+    f"multiply({_LAYER}, Tensor bias) -> Tensor": _multiply,
+    f"multiply_backward(Tensor upstream, {_LAYER}, bool of_x) -> {_THREE}": _multiply_backward,
+}
+_namespace: Any = torch.library.Library("atari_dqn", "DEF")  # type: ignore[no-untyped-call]
+for _schema, _function in _OPERATORS.items():
+    _namespace.define(_schema)
+    _namespace.impl(_schema.partition("(")[0], _function, "CPU")
+
+
+class _Chain:
+    """What the kernels are told of a chain of convolutions: its images, shapes and weights."""
+
+    def __init__(self, pixels: Tensor, weights: list[Tensor], strides: list[int], zeros: list[int]) -> None:
+        in_planes = pixels.is_contiguous()
+        self._pixels = pixels if in_planes else _channels_last(pixels)
+        self.weights = [_channels_last(weight) for weight in weights]
+        self.sizes: list[Sequence[int]] = []
+        """Of what each layer puts out."""
+        shapes: list[int] = []
+        size: Sequence[int] = pixels.shape
+        for place, weight in enumerate(weights):
+            numbers, size = _shape_of(size, weight, strides[place], zeros[4 * place : 4 * place + 4])
+            shapes += numbers
+            self.sizes.append(size)
+        self.arguments = (
+            pointer(self._pixels), ctypes.c_int(in_planes), integers(shapes), ctypes.c_int64(len(weights)),
+            pointers(self.weights),
+        )  # fmt: skip
+
+
+def _shape_of(
+    size: Sequence[int], weight: Tensor, stride: int, zeros: Zeros
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Return a convolution's numbers in the order that the kernels read them, and the size it puts out."""
+    batch, channels, height, width = size
+    filters, _, high, wide = weight.shape
+    above, below, left, right = zeros
+    numbers = (batch, height, width, channels, high, wide, stride, above, below, left, right, filters)
+    out_height = (height + above + below - high) // stride + 1
+    out_width = (width + left + right - wide) // stride + 1
+    return numbers, (batch, filters, out_height, out_width)
+
+
+def _around(padding: Sequence[int]) -> Zeros:
+    """Return the zeros on four sides, given those above and left, as PyTorch has them."""
+    return padding[0], padding[0], padding[1], padding[1]
+
+
+def _sizes(x: Tensor, weight: Tensor) -> tuple[ctypes.c_int64, ...]:
+    return tuple(ctypes.c_int64(size) for size in (len(x), weight.shape[1], len(weight)))
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+def _empty_images(size: Sequence[int], like: Tensor) -> Tensor:
+    return torch.empty(size, dtype=like.dtype, memory_format=torch.channels_last)
+
+
+def _kernels() -> ctypes.CDLL:
+    found = library("products")
+    assert found is not None, "ask takes_… first"
+    return found
+
+
+def _unit(x: Tensor) -> ctypes.c_int:
+    unit = unit_for(x.dtype)
+    assert unit is not None, "ask takes_… first"
+    return ctypes.c_int(unit)

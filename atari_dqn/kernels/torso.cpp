@@ -1,0 +1,250 @@
+// A chain of convolutions, each behind a ReLU, of images of bytes: what a torso sees, forward and backward.
+//
+// An image goes through all layers in one core's cache. What comes out lies channel by channel, as the weights
+// of a fully connected layer have it.
+#include <omp.h>
+
+#include <vector>
+
+#include "convolution.hpp"
+
+namespace {
+
+// The layers' shapes, and where each one's weights and biases begin in one array of all.
+struct Chain {
+    std::vector<Shape> layers;
+    std::vector<size_t> begins{0};
+
+    Chain(const std::int64_t* numbers, size_t count) {
+        for (size_t i = 0; i < count; ++i, numbers += Shape::kNumbers) {
+            layers.emplace_back(numbers);
+            begins.push_back(begins.back() + layers[i].filters * (layers[i].kernel() + 1));
+        }
+    }
+    // Room for the panels of each layer from `from` on.
+    template <class Unit>
+    std::vector<word*> panels(Scratch<word>& scratch, size_t from) const {
+        std::vector<size_t> at(size() + 1, 0);
+        for (size_t i = 0; i < size(); ++i)
+            at[i + 1] = at[i] + (i < from ? 0 : layers[i].filters * layers[i].kernel() / Unit::Format::kPerWord);
+        word* room = scratch.of(at.back());
+        std::vector<word*> panels;
+        for (size_t i = 0; i < size(); ++i) panels.push_back(room + at[i]);
+        return panels;
+    }
+    const Shape& first() const { return layers.front(); }
+    const Shape& last() const { return layers.back(); }
+    size_t size() const { return layers.size(); }
+};
+
+template <class Unit>
+struct ChainMemory {
+    using value = typename Unit::value;
+    Scratch<value> pixels, padded, flow[2];
+    Scratch<word> panels;
+    Scratch<float> partial;
+};
+
+// 32 bytes as values.
+template <class Format>
+void widen(__m128i first, __m128i second, typename Format::value* to) {
+    Format::store(to, _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(first)), _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(second)));
+}
+
+// Values of an image of bytes, channels last; `planes` if the bytes lie channel by channel.
+template <class Format>
+void widen_image(const Shape& shape, const std::uint8_t* from, bool planes, typename Format::value* to) {
+    const size_t pixels = shape.height * shape.width, values = shape.image();
+    const auto load = [](const std::uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
+    size_t done = 0;
+    if (!planes) {
+        for (; done + kBlock <= values; done += kBlock) widen<Format>(load(from + done), load(from + done + 16), to + done);
+        alignas(16) std::uint8_t rest[kBlock] = {};
+        typename Format::value widened[kBlock];
+        std::memcpy(rest, from + done, values - done);
+        widen<Format>(load(rest), load(rest + 16), widened);
+        std::memcpy(to + done, widened, (values - done) * sizeof *to);
+        return;
+    }
+    if (shape.channels == 4)
+        for (; done + kSide <= pixels; done += kSide) {
+            const __m128i a = load(from + done), b = load(from + pixels + done);
+            const __m128i c = load(from + 2 * pixels + done), d = load(from + 3 * pixels + done);
+            const __m128i ab = _mm_unpacklo_epi8(a, b), cd = _mm_unpacklo_epi8(c, d);
+            const __m128i ab2 = _mm_unpackhi_epi8(a, b), cd2 = _mm_unpackhi_epi8(c, d);
+            widen<Format>(_mm_unpacklo_epi16(ab, cd), _mm_unpackhi_epi16(ab, cd), to + 4 * done);
+            widen<Format>(_mm_unpacklo_epi16(ab2, cd2), _mm_unpackhi_epi16(ab2, cd2), to + 4 * done + kBlock);
+        }
+    for (; done < pixels; ++done)
+        for (size_t channel = 0; channel < shape.channels; ++channel)
+            to[done * shape.channels + channel] = Format::of_byte(from[channel * pixels + done]);
+}
+
+// What a chain makes of one image, by one thread, or with `threads` that share `memory` and an image's layers.
+template <class Unit>
+class Pass {
+    using Format = typename Unit::Format;
+    using value = typename Unit::value;
+
+  public:
+    Pass(const Chain& chain, ChainMemory<Unit>& memory, size_t thread, size_t threads)
+        : chain_(chain), memory_(memory), thread_(thread), threads_(threads) {
+        for (const Shape& shape : chain.layers) between_ = std::max(between_, shape.out());
+    }
+
+    void image(size_t image, const std::uint8_t* pixels, bool planes, word* const* panels, const float* const* biases,
+               void* const* outputs, value* seen) {
+        const size_t size = chain_.first().image(), last = chain_.size() - 1;
+        if (is_first()) widen_image<Format>(chain_.first(), pixels + image * size, planes, memory_.pixels.of(size));
+        wait();
+        const value* in = memory_.pixels.of(size);
+        for (size_t i = 0; i <= last; ++i) {
+            const Shape& shape = chain_.layers[i];
+            const typename Unit::Scope scope(blocks_of<Unit>(shape).pixels);
+            if (shape.pads()) {
+                if (is_first()) with_zeros(shape, in, memory_.padded.of(shape.padded()));
+                wait();
+                in = memory_.padded.of(shape.padded());
+            }
+            if (is_first()) memory_.flow[i % 2].of(between_);
+            wait();
+            value* y = memory_.flow[i % 2].of(between_);
+            if (outputs && i < last) y = static_cast<value*>(outputs[i]) + image * shape.out();
+            convolve_image<Unit>(shape, in, panels[i], biases[i], true, y, thread_, threads_);
+            wait();
+            in = y;
+        }
+        const size_t filters = chain_.last().filters, count = chain_.last().pixels();
+        value* to = seen + image * chain_.last().out();
+        for (size_t filter = filters * thread_ / threads_; filter < filters * (thread_ + 1) / threads_; ++filter)
+            for (size_t pixel = 0; pixel < count; ++pixel) to[filter * count + pixel] = in[pixel * filters + filter];
+    }
+
+  private:
+    bool is_first() const { return thread_ == 0; }
+    void wait() const {
+        if (threads_ > 1) {
+#pragma omp barrier
+        }
+    }
+
+    const Chain& chain_;
+    ChainMemory<Unit>& memory_;
+    const size_t thread_, threads_;
+    size_t between_ = 0;
+};
+
+template <class Unit>
+void see(const std::uint8_t* pixels, bool planes, const Chain& chain, const void* const* weights,
+         const float* const* biases, void* const* outputs, typename Unit::value* seen) {
+    using value = typename Unit::value;
+    ChainMemory<Unit>& shared = kept<ChainMemory<Unit>>();
+    const std::vector<word*> panels = chain.panels<Unit>(shared.panels, 0);
+    const size_t batch = chain.first().batch;
+#pragma omp parallel
+    {
+        const size_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
+        for (size_t i = 0; i < chain.size(); ++i) {
+            const Shape& shape = chain.layers[i];
+#pragma omp for schedule(static) nowait
+            for (size_t filter = 0; filter < shape.filters; filter += kSide)
+                pack<Unit>(shape, static_cast<const value*>(weights[i]), filter, panels[i]);
+        }
+#pragma omp barrier
+        if (batch >= threads) {
+            Pass<Unit> pass(chain, kept<ChainMemory<Unit>>(), 0, 1);
+#pragma omp for schedule(static)
+            for (size_t image = 0; image < batch; ++image)
+                pass.image(image, pixels, planes, panels.data(), biases, outputs, seen);
+        } else {
+            Pass<Unit> pass(chain, shared, thread, threads);
+            for (size_t image = 0; image < batch; ++image)
+                pass.image(image, pixels, planes, panels.data(), biases, outputs, seen);
+        }
+    }
+}
+
+template <class Unit>
+void see_backward(const std::uint8_t* pixels, bool planes, const Chain& chain, const void* const* weights,
+                  const void* const* outputs, const typename Unit::value* seen,
+                  const typename Unit::value* upstream, float* const* of_weights, float* const* of_biases) {
+    using Format = typename Unit::Format;
+    using value = typename Unit::value;
+    const size_t batch = chain.first().batch, chunks = (batch + kChunk - 1) / kChunk, size = chain.begins.back();
+    size_t between = chain.last().out();
+    for (size_t i = 1; i < chain.size(); ++i) between = std::max(between, chain.layers[i].image());
+    const std::vector<word*> panels = chain.panels<Unit>(kept<ChainMemory<Unit>>().panels, 1);
+    for (size_t i = 1; i < chain.size(); ++i)
+        pack_transposed<Unit>(chain.layers[i], static_cast<const value*>(weights[i]), panels[i]);
+    float* partial = kept<ChainMemory<Unit>>().partial.of(chunks * size);
+#pragma omp parallel
+    {
+#pragma omp for schedule(static)
+        for (size_t chunk = 0; chunk < chunks; ++chunk) {
+            ChainMemory<Unit>& memory = kept<ChainMemory<Unit>>();
+            const size_t first = chunk * kChunk, images = std::min(kChunk, batch - first);
+            value* in = memory.pixels.of(images * chain.first().image());
+            for (size_t i = 0; i < images; ++i)
+                widen_image<Format>(chain.first(), pixels + (first + i) * chain.first().image(), planes,
+                                    in + i * chain.first().image());
+            value* flow = memory.flow[0].of(images * between);
+            value* next = memory.flow[1].of(images * between);
+            const size_t filters = chain.last().filters, count = chain.last().pixels();
+            for (size_t i = 0; i < images; ++i)
+                for (size_t filter = 0; filter < filters; ++filter)
+                    for (size_t pixel = 0; pixel < count; ++pixel) {
+                        const size_t at = (first + i) * chain.last().out() + filter * count + pixel;
+                        flow[i * chain.last().out() + pixel * filters + filter] =
+                            Format::is_positive_or_nan(seen[at]) ? upstream[at] : value(0);
+                    }
+            for (size_t i = chain.size(); i-- > 0;) {
+                const Shape& shape = chain.layers[i];
+                const value* x = i ? static_cast<const value*>(outputs[i - 1]) + first * shape.image() : in;
+                Backward<Unit> backward(shape, x, images);
+                const bool is_last = i + 1 == chain.size();
+                const value* y = is_last ? nullptr : static_cast<const value*>(outputs[i]) + first * shape.out();
+                backward.take(y, flow, !is_last);
+                float* to = partial + chunk * size + chain.begins[i];
+                backward.of_weight(to, to + shape.filters * shape.kernel());
+                if (i) backward.of_x(panels[i], next);
+                std::swap(flow, next);
+            }
+        }
+#pragma omp for schedule(static)
+        for (size_t i = 0; i < size; ++i)
+            for (size_t chunk = 1; chunk < chunks; ++chunk) partial[i] += partial[chunk * size + i];
+    }
+    for (size_t i = 0; i < chain.size(); ++i) {
+        const Shape& shape = chain.layers[i];
+        const float* from = partial + chain.begins[i];
+        std::memcpy(of_weights[i], from, shape.filters * shape.kernel() * sizeof(float));
+        std::memcpy(of_biases[i], from + shape.filters * shape.kernel(), shape.filters * sizeof(float));
+    }
+}
+
+}  // namespace
+
+// What a chain of `layers` convolutions, whose shapes are numbers as in Shape's constructor, makes of bytes;
+// `planes` if these lie channel by channel. `outputs`, of all layers but the last, may be null.
+extern "C" void see(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
+                    const void* const* weights, const float* const* biases, void* const* outputs, void* seen) {
+    with_unit(unit, [&](auto chosen) {
+        using value = typename decltype(chosen)::value;
+        see<decltype(chosen)>(pixels, planes, Chain(shapes, layers), weights, biases, outputs,
+                              static_cast<value*>(seen));
+    });
+}
+
+// Its gradients, given what it returned and kept. Sums over the minibatch are made in the same order by any
+// number of threads.
+extern "C" void see_backward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes,
+                             std::int64_t layers, const void* const* weights, const void* const* outputs,
+                             const void* seen, const void* upstream, float* const* of_weights,
+                             float* const* of_biases) {
+    with_unit(unit, [&](auto chosen) {
+        using value = typename decltype(chosen)::value;
+        see_backward<decltype(chosen)>(pixels, planes, Chain(shapes, layers), weights, outputs,
+                                       static_cast<const value*>(seen), static_cast<const value*>(upstream),
+                                       of_weights, of_biases);
+    });
+}

@@ -1,0 +1,186 @@
+// What adds up products: vectors of 16 numbers (AVX-512), in fp32 or bf16, or tile registers (AMX), in bf16.
+#pragma once
+
+#include <algorithm>
+
+#include "formats.hpp"
+
+// The words of one side of a product: those of row r begin at `at` + r `pitch`, and go on every `step` words.
+struct Rows {
+    const word* at;
+    size_t pitch, step;
+
+    Rows from(size_t row) const { return {at + row * pitch, pitch, step}; }
+};
+
+// What a sum goes along: `runs` pieces of `words` words, each `apart` words after the one before.
+struct Way {
+    size_t words, runs = 1, apart = 0;
+};
+
+template <class Format_>
+struct Vectors {
+    using Format = Format_;
+    using value = typename Format::value;
+    static constexpr size_t kRows = 12;  // whose sums, two vectors each, fit into 32 registers
+    static constexpr size_t kFew = 8;    // rows that are not worth panels
+
+    // What must be while `products` is called for as many rows.
+    struct Scope {
+        explicit Scope(size_t) {}
+    };
+
+    // Up to 16 rows times 32 columns in two panels.
+    static void products(Rows a, size_t rows, Way way, const word* panel, const word* next, float* to, size_t pitch) {
+        using Function = void (*)(Rows, Way, const word*, const word*, float*, size_t);
+        static constexpr Function kFunctions[kRows] = {sums<1>, sums<2>, sums<3>, sums<4>,  sums<5>,  sums<6>,
+                                                       sums<7>, sums<8>, sums<9>, sums<10>, sums<11>, sums<12>};
+        const size_t groups = (rows + kRows - 1) / kRows, each = (rows + groups - 1) / groups;
+        for (size_t row = 0; row < rows; row += each)
+            kFunctions[std::min(each, rows - row) - 1](a.from(row), way, panel, next, to + row * pitch, pitch);
+    }
+
+    // The same of two times as many rows.
+    static void products(Rows a, Rows b, size_t rows, Way way, const word* panel, const word* next, float* to_a,
+                         float* to_b, size_t pitch) {
+        products(a, rows, way, panel, next, to_a, pitch);
+        products(b, rows, way, panel, next, to_b, pitch);
+    }
+
+    // The columns of `rows` × `columns` values as rows of a product along the rows.
+    static Rows columns(const value* x, size_t rows, size_t columns, Scratch<word>& scratch) {
+        if constexpr (Format::kPerWord == 1) return {reinterpret_cast<const word*>(x), 1, columns};
+        word* to = scratch.of(rows / Format::kPerWord * columns);
+        for (size_t row = 0; row < rows; row += Format::kPerWord)
+            for (size_t at = 0; at < columns; at += kBlock)
+                Format::place(x + row * columns + at, x + (row + 1) * columns + at,
+                              to + row / Format::kPerWord * columns + at, kSide);
+        return {to, 1, columns};
+    }
+
+  private:
+    template <size_t kRows>
+    static void sums(Rows a, Way way, const word* panel, const word* next, float* to, size_t pitch) {
+        __m512 left[kRows], right[kRows];
+#pragma GCC unroll 16
+        for (size_t row = 0; row < kRows; ++row) left[row] = right[row] = _mm512_setzero_ps();
+        for (size_t run = 0; run < way.runs; ++run) {
+            const word* at = a.at + run * way.apart;
+            for (size_t i = 0; i < way.words; ++i, at += a.step, panel += kSide, next += kSide) {
+                const __m512 x = _mm512_loadu_ps(panel), y = _mm512_loadu_ps(next);
+#pragma GCC unroll 16
+                for (size_t row = 0; row < kRows; ++row) {
+                    const __m512 each = repeated(at + row * a.pitch);
+                    left[row] = Format::add_product(each, x, left[row]);
+                    right[row] = Format::add_product(each, y, right[row]);
+                }
+            }
+        }
+#pragma GCC unroll 16
+        for (size_t row = 0; row < kRows; ++row) Fp32::store(to + row * pitch, left[row], right[row]);
+    }
+};
+
+// A tile of A holds 16 rows of 16 words, one of B 16 words of a panel, one of sums 16 × 16 fp32 values.
+struct Tiles {
+    using Format = Bf16;
+    using value = bf16;
+    static constexpr size_t kRows = 16, kFew = 8;
+
+    // Sets the tile registers up for this thread while it lives: 0 to 3 sums, 4 and 5 of A, 6 and 7 of B.
+    class Scope {
+      public:
+        explicit Scope(size_t rows) {
+            struct alignas(64) {
+                std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+                std::uint16_t row_bytes[16] = {};
+                std::uint8_t rows[16] = {};
+            } layout;
+            for (int tile = 0; tile < 8; ++tile) {
+                layout.row_bytes[tile] = 64;
+                layout.rows[tile] = static_cast<std::uint8_t>(tile < 6 ? rows : kSide);
+            }
+            _tile_loadconfig(&layout);
+        }
+        Scope(const Scope&) = delete;
+        ~Scope() { _tile_release(); }
+    };
+
+    static void products(Rows a, size_t, Way way, const word* panel, const word* next, float* to, size_t pitch) {
+        const size_t bytes = a.pitch * sizeof(word), sum_bytes = pitch * sizeof(float);
+        _tile_zero(0);
+        _tile_zero(1);
+        for (size_t run = 0; run < way.runs; ++run) {
+            const word* from = a.at + run * way.apart;
+            for (size_t i = 0; i < way.words; i += kSide, panel += kSide * kSide, next += kSide * kSide) {
+                _tile_loadd(4, from + i, bytes);
+                _tile_loadd(6, panel, 64);
+                _tile_dpbf16ps(0, 4, 6);
+                _tile_loadd(7, next, 64);
+                _tile_dpbf16ps(1, 4, 7);
+            }
+        }
+        _tile_stored(0, to, sum_bytes);
+        _tile_stored(1, to + kSide, sum_bytes);
+    }
+
+    static void products(Rows a, Rows b, size_t, Way way, const word* panel, const word* next, float* to_a,
+                         float* to_b, size_t pitch) {
+        const size_t bytes = a.pitch * sizeof(word), sum_bytes = pitch * sizeof(float);
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+        for (size_t run = 0; run < way.runs; ++run) {
+            const word *first = a.at + run * way.apart, *second = b.at + run * way.apart;
+            for (size_t i = 0; i < way.words; i += kSide, panel += kSide * kSide, next += kSide * kSide) {
+                _tile_loadd(4, first + i, bytes);
+                _tile_loadd(6, panel, 64);
+                _tile_dpbf16ps(0, 4, 6);
+                _tile_loadd(7, next, 64);
+                _tile_dpbf16ps(1, 4, 7);
+                _tile_loadd(5, second + i, bytes);
+                _tile_dpbf16ps(2, 5, 6);
+                _tile_dpbf16ps(3, 5, 7);
+            }
+        }
+        _tile_stored(0, to_a, sum_bytes);
+        _tile_stored(1, to_a + kSide, sum_bytes);
+        _tile_stored(2, to_b, sum_bytes);
+        _tile_stored(3, to_b + kSide, sum_bytes);
+    }
+
+    // A tile wants the words of a row side by side: the transpose. Rows a multiple of 32.
+    static Rows columns(const value* x, size_t rows, size_t columns, Scratch<word>& scratch) {
+        word* to = scratch.of(rows / 2 * columns);
+        const __m512i even = _mm512_set_epi16(
+            62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26, 24, 22, 20, 18, 16, 14, 12,
+            10, 8, 6, 4, 2, 0);
+        const __m512i odd = _mm512_add_epi16(even, _mm512_set1_epi16(1));
+        const word* from = reinterpret_cast<const word*>(x);
+        __m512i above[kSide], below[kSide];
+        for (size_t row = 0; row < rows; row += kBlock)
+            for (size_t column = 0; column < columns; column += kBlock) {
+                const word* block = from + (row * columns + column) / 2;
+                transpose_words(block, columns / 2, above);
+                transpose_words(block + kSide * columns / 2, columns / 2, below);
+                for (size_t i = 0; i < kSide; ++i) {
+                    word* at = to + ((column + 2 * i) * rows + row) / 2;
+                    _mm512_storeu_si512(at, _mm512_permutex2var_epi16(above[i], even, below[i]));
+                    _mm512_storeu_si512(at + rows / 2, _mm512_permutex2var_epi16(above[i], odd, below[i]));
+                }
+            }
+        return {to, rows / 2, 1};
+    }
+};
+
+// The units by number, as Python names them.
+enum Unit { kVectorsFp32, kVectorsBf16, kTilesBf16 };
+
+// Calls `run` with the unit of that number.
+template <class Run>
+void with_unit(int unit, Run run) {
+    if (unit == kVectorsFp32) run(Vectors<Fp32>());
+    if (unit == kVectorsBf16) run(Vectors<Bf16>());
+    if (unit == kTilesBf16) run(Tiles());
+}

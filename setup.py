@@ -1,0 +1,41 @@
+"""The kernels in C++, which pip compiles where there is a compiler; all else is in pyproject.toml.
+
+They bind no Python: ctypes loads them. OpenMP's functions are left open, for the library that torch loads.
+"""
+
+import platform
+import sys
+
+from setuptools import Extension, setup
+
+FLAGS = [
+    "-std=c++17", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
+    "-Wno-maybe-uninitialized", "-Wno-uninitialized",  # in the compiler's own headers
+]  # fmt: skip
+AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16"]
+AMX = ["-mamx-tile", "-mamx-bf16"]  # what a processor lacks is never called
+FOLDER = "atari_dqn/kernels"
+
+
+def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
+    """Return a library; an installation without a compiler goes on without it."""
+    return Extension(
+        f"atari_dqn.kernels._{name}",
+        [f"{FOLDER}/{source}.cpp" for source in sources],
+        depends=[f"{FOLDER}/{header}.hpp" for header in ("formats", "units", "convolution")],
+        extra_compile_args=flags,
+        optional=True,
+    )
+
+
+on_linux = sys.platform == "linux"
+setup(
+    ext_modules=[
+        *([kernels("optimizer", ["optimizer"], FLAGS)] if on_linux else []),
+        *(
+            [kernels("products", ["convolution", "linear", "torso"], FLAGS + AVX512 + AMX)]
+            if on_linux and platform.machine() == "x86_64"
+            else []
+        ),
+    ]
+)
