@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -228,8 +229,23 @@ def _exactness_probe() -> Check:
     return Check(name="exact resume", status="ok", text=f"{text}; not {', '.join(tried.inexact_games)}")
 
 
+def _kernels_probe() -> Check:
+    found = importlib.import_module("atari_dqn.kernels.library").kernels_here()
+    if found:
+        return Check(name="kernels", status="ok", text=f"compiled, for learning on a CPU: {', '.join(found)}")
+    if sys.platform != "linux":
+        return Check(name="kernels", status="ok", text="none for this system: PyTorch's compute instead")
+    return Check(
+        name="kernels",
+        status="warn",
+        text="not compiled: PyTorch's compute instead, and learning on a CPU is slower",
+        remedy="have a C++ compiler with OpenMP, such as g++, and install again: pip install -e .",
+    )
+
+
 _PROBES = (
     ("torch", _torch_probe),
+    ("kernels", _kernels_probe),
     ("OpenCV", _opencv_probe),
     ("ROMs", _roms_probe),
     ("exact resume", _exactness_probe),

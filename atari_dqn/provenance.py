@@ -30,14 +30,16 @@ def provenance(
     protocols: Mapping[str, Any],
     device: str,
     torch_threads: int,
+    kernels: Sequence[str],
     hardware: Hardware,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> dict[str, Any]:
     """Return the record of where a run came from, as plain data.
 
     `track` is the label with its mark (`A*` for a run that deviates, in the keys `deviations`). `protocols`
-    maps a protocol's fingerprint to its words. Torch's threads are recorded: their number changes rounding.
-    The digests of the specification are added by `RunDirectory.create`.
+    maps a protocol's fingerprint to its words. Torch's threads are recorded: their number changes rounding,
+    and which of our own `kernels` ran: they round otherwise than torch's. The digests of the specification
+    are added by `RunDirectory.create`.
     """
     return {
         "started": now().isoformat(timespec="seconds"),
@@ -49,6 +51,7 @@ def provenance(
         "git": git_state(Path(atari_dqn.__file__).parent),
         "device": device,
         "torch_threads": torch_threads,
+        "kernels": list(kernels),
         "hardware": asdict(hardware),
     }
 

@@ -20,7 +20,7 @@ _ONEDNN_CONVOLUTION = "mkldnn::_convolution_pointwise"
 _ARITHMETIC = {
     "aten::convolution", "aten::convolution_backward", _ONEDNN_CONVOLUTION,
     "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", _ONEDNN_LINEAR,
-    "atari_dqn::convolve", "atari_dqn::convolve_backward",
+    "atari_dqn::convolve", "atari_dqn::convolve_backward", "atari_dqn::see", "atari_dqn::see_backward",
     "atari_dqn::multiply", "atari_dqn::multiply_backward",
 }  # fmt: skip
 _REPEATS = 30
@@ -95,13 +95,23 @@ def _flop(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float
 
 def _flop_of_ours(name: str, args: tuple[Any, ...]) -> float:
     """Return what one of `kernels.products` computes; backward each gradient takes as much as its output."""
+    if name == "see":
+        seen, *kept = torch.ops.atari_dqn.see(*args[:-1], True)
+        return sum(map(_flop_of_layer, [*kept, seen], args[1]))
+    if name == "see_backward":
+        seen, *kept = args[3]
+        of_weights = list(map(_flop_of_layer, [*kept, seen], args[2]))
+        return sum(of_weights) + sum(of_weights[1:])  # bytes have no gradient
     if name.endswith("backward"):
         upstream, _, weight = args[:3]
-        return float((1 + args[-1]) * 2 * upstream.numel() * weight[0].numel())
-    if name == "multiply":
-        return float(2 * len(args[0]) * args[1].numel())
-    y = torch.ops.atari_dqn.convolve(*args)
-    return float(2 * y.numel() * args[1][0].numel())
+        return (1 + args[-1]) * _flop_of_layer(upstream, weight)
+    y = getattr(torch.ops.atari_dqn, name)(*args)
+    return _flop_of_layer(y, args[1])
+
+
+def _flop_of_layer(y: Tensor, weight: Tensor) -> float:
+    """Return what y takes: for each of its numbers a product with all the weights of a filter."""
+    return float(2 * y.numel() * weight[0].numel())
 
 
 def finish(device: torch.device) -> None:

@@ -18,6 +18,7 @@ from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.files import plain, write_json_atomically
 from atari_dqn.hardware import Hardware, compiler_version, find_hardware
+from atari_dqn.kernels.library import kernels_here
 from atari_dqn.metrics.events import Sink
 from atari_dqn.provenance import provenance
 from atari_dqn.run import RunDirectory
@@ -205,6 +206,7 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
         protocols={protocol.digest(): asdict(protocol) for protocol in protocols},
         device=str(training.device),
         torch_threads=torch.get_num_threads(),
+        kernels=kernels_here() if training.device.type == "cpu" else (),
         hardware=origin.hardware,
     )
     place = training.replay.ring.device.type

@@ -8,6 +8,7 @@ import torch
 
 from atari_dqn.envs.exactness import why_inexact_game
 from atari_dqn.hardware import compiler_version, find_hardware
+from atari_dqn.kernels.library import kernels_here
 from atari_dqn.provenance import versions
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.schema import Spec
@@ -26,6 +27,8 @@ def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
         yield "its replay is not saved (checkpoint.replay = false), and fills anew before learning goes on"
     if device.type == "cuda" and not spec.learner.deterministic:
         yield "its kernels are chosen for speed, and round as they please (learner.deterministic = false)"
+    if device.type == "cpu":
+        yield from _other_kernels(run)
     if spec.learner.compile:
         yield from _other_compiler(run)
     if device.type == "cuda" and spec.learner.compile:
@@ -45,6 +48,12 @@ def _other_compiler(run: RunDirectory) -> Iterator[str]:
     began, here = run.read_provenance().get("compiler"), compiler_version()
     if here != began:
         yield f"C++ compiler {here}, it began with {began}"
+
+
+def _other_kernels(run: RunDirectory) -> Iterator[str]:
+    began, here = run.read_provenance().get("kernels", []), list(kernels_here())
+    if here != began:
+        yield f"compiled kernels: {', '.join(here) or 'none'}, it began with {', '.join(began) or 'none'}"
 
 
 def _other_machine(run: RunDirectory, device: torch.device) -> Iterator[str]:

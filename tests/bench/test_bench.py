@@ -9,9 +9,11 @@ from typer.testing import CliRunner
 
 from atari_dqn.agents.convolution import Convolution
 from atari_dqn.agents.linear import QuickLinear
+from atari_dqn.agents.torsos import NatureTorso
 from atari_dqn.bench.kernels import kernels_of
 from atari_dqn.bench.report import PARTS, Bench, bench, bench_data, bench_text
 from atari_dqn.cli.app import app
+from atari_dqn.kernels.library import unit_for
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.keys import flatten
 from atari_dqn.train.rate import small
@@ -83,6 +85,18 @@ def test_kernels_of_a_convolution_are_counted_forward_and_back() -> None:
 def test_kernels_of_the_learners_own_convolution_are_counted_as_those_of_torchs() -> None:
     layer, x = Convolution(2, 3, 2, relu=True), torch.ones(1, 2, 4, 4)
     assert recorded(lambda: layer(x).sum().backward()) == (2, 2 * (2 * 9 * 8 * 3))
+
+
+@pytest.mark.skipif(unit_for(torch.float32) is None, reason="no kernels of our own on this machine")
+def test_kernels_of_a_chain_are_counted_layer_by_layer_forward_and_back() -> None:
+    torso = NatureTorso(stack=4, frame_shape=(84, 84)).to(memory_format=torch.channels_last)
+    frames = torch.zeros(2, 4, 84, 84, dtype=torch.uint8)
+    first, second, third = (2 * 2 * places * weights for places, weights in (
+        (20 * 20 * 32, 4 * 8 * 8), (9 * 9 * 64, 32 * 4 * 4), (7 * 7 * 64, 64 * 3 * 3)
+    ))  # fmt: skip
+    forward, of_weights = first + second + third, first + second + third
+    found = recorded(lambda: torso.see(frames).sum().backward())
+    assert found == (2, forward + of_weights + second + third)
 
 
 def test_bench_refuses_a_spec_that_is_not_there() -> None:

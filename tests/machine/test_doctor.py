@@ -41,6 +41,23 @@ def test_compiler_is_named_whether_it_is_there_or_not(
     assert found.startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("platform", "kernels", "status", "said"),
+    [
+        ("linux", ("fp32 vectors", "optimizer"), "ok", "fp32 vectors, optimizer"),
+        ("linux", (), "warn", "not compiled"),
+        ("darwin", (), "ok", "none for this system"),
+    ],
+)
+def test_kernels_that_could_be_compiled_and_are_not_are_a_warning(
+    platform: str, kernels: tuple[str, ...], status: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("atari_dqn.kernels.library.kernels_here", lambda: kernels)
+    monkeypatch.setattr("atari_dqn.doctor.sys.platform", platform)
+    found = {check.name: check for check in examine(Path()).checks}["kernels"]
+    assert (found.status, said in found.text) == (status, True)
+
+
 def test_two_cores_without_gpu_learn_and_emulate_in_one_process(laptop: Hardware) -> None:
     assert settings(laptop) == {"--device": "cpu", "system.workers": "0", "learner.precision": '"fp32"'}
 

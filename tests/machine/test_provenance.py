@@ -29,7 +29,8 @@ def checkout(root: Path) -> Path:
 def test_record_has_every_field_and_is_json(laptop: Hardware) -> None:
     record = provenance(
         command_line=["dqn", "train"], track="A*", deviations=["env.lanes"], game="pong", rom_md5="60e0ea3c",
-        protocols={"abc": {"epsilon": 0.05}}, device="cpu", torch_threads=2, hardware=laptop,
+        protocols={"abc": {"epsilon": 0.05}}, device="cpu", torch_threads=2,
+        kernels=("fp32 vectors",), hardware=laptop,
         now=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     )  # fmt: skip
     told = json.loads(json.dumps(record))
@@ -41,6 +42,7 @@ def test_record_has_every_field_and_is_json(laptop: Hardware) -> None:
         "protocols": {"abc": {"epsilon": 0.05}},
         "device": "cpu",
         "torch_threads": 2,
+        "kernels": ["fp32 vectors"],
     }
     assert told["hardware"]["cpu_model"] == "Example"
 

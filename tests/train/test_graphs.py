@@ -9,6 +9,7 @@ import pytest
 import torch
 from tiny import begun, digest_after, ticks_of, tiny_spec
 from torch.utils._python_dispatch import TorchDispatchMode
+from without_kernels import leave_to_torch
 
 from atari_dqn.agents import convolution, linear
 from atari_dqn.agents.optimizers import step_and_take_back, step_by_flag
@@ -66,6 +67,7 @@ def learning(monkeypatch: pytest.MonkeyPatch, *overrides: str) -> Iterator[Train
     """A training that has learned for a while, its layers and its optimizer's steps those of a GPU."""
     for module in (convolution, linear):
         monkeypatch.setattr(module, "quick", lambda x: False)
+    leave_to_torch(monkeypatch)
     spec = tiny_spec(*overrides)
     with begun(spec) as training:
         take_back = spec.optimizer.kind == "torch_rmsprop"

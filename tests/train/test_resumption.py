@@ -160,6 +160,16 @@ def test_run_whose_gpu_kernels_may_differ_promises_nothing(
     assert all("learner.deterministic = false" in reason for reason in told)
 
 
+def test_other_kernels_than_a_run_began_with_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "run", *SHORT)
+    began = ", ".join(promises.kernels_here()) or "none"
+    monkeypatch.setattr(promises, "kernels_here", lambda: ("fp64 vectors",))
+    told = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), CPU))
+    assert told == [f"compiled kernels: fp64 vectors, it began with {began}"]
+
+
 @pytest.fixture
 def compiled_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     """A run that was told to compile; nothing is, for the checks around every function here cannot be."""

@@ -1,0 +1,12 @@
+"""A machine without the project's own kernels: no compiler was there, or it is a GPU's."""
+
+import pytest
+
+from atari_dqn.agents import optimizers
+from atari_dqn.kernels import products
+
+
+def leave_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have PyTorch compute what kernels of our own would here."""
+    monkeypatch.setattr(products, "unit_for", lambda dtype: None)
+    monkeypatch.setattr(optimizers, "library", lambda name: None)
