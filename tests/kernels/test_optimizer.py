@@ -1,0 +1,95 @@
+"""The optimizer's kernels against what they stand in for."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from kernel_checks import threads
+from torch import nn
+from without_kernels import leave_to_torch
+
+from atari_dqn.agents.optimizers import deepmind_rmsprop, gradient_norm, is_dense
+from atari_dqn.kernels.library import library
+
+pytestmark = pytest.mark.skipif(library("optimizer") is None, reason="no kernels of our own on this machine")
+
+SHAPES = [(5,), (64, 32, 4, 4), (513, 70), (40_000,), (1,)]
+
+
+def gradients() -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    drawn = [torch.randn(shape) * 10.0**-place for place, shape in enumerate(SHAPES)]
+    drawn[1] = drawn[1].contiguous(memory_format=torch.channels_last)
+    return drawn
+
+
+def rmsprop(weights: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
+    return deepmind_rmsprop(
+        weights, learning_rate=0.01, epsilon=0.01, gradient_decay=0.95, squared_gradient_decay=0.9
+    )
+
+
+def moved(weights: Sequence[torch.Tensor], of_each: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return what five steps by multiples of gradients make of weights."""
+    moving = [nn.Parameter(weight.clone()) for weight in weights]
+    optimizer = rmsprop(moving)
+    for factor in (-2, -1, 0, 1, 2):
+        for weight, gradient in zip(moving, of_each, strict=True):
+            weight.grad = gradient * factor
+        optimizer.step()
+    return [weight.detach() for weight in moving]
+
+
+def ones() -> list[torch.Tensor]:
+    return [torch.ones_like(gradient) for gradient in gradients()]
+
+
+def test_step_in_one_pass_is_the_one_by_torchs_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = moved(ones(), gradients())
+    leave_to_torch(monkeypatch)
+    for one, other in zip(ours, moved(ones(), gradients()), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_gradient_that_lies_otherwise_in_memory_moves_a_weight_alike() -> None:
+    weight, gradient = ones()[1], gradients()[1]
+    assert gradient.stride() != gradient.contiguous().stride()
+    (expected,) = moved([weight], [gradient])
+    (found,) = moved([weight], [gradient.contiguous()])
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_step_raises_torchs_count_of_changes() -> None:
+    # by which layers know that a rounded copy of a weight is stale
+    weight = nn.Parameter(torch.ones(5))
+    optimizer = rmsprop([weight])
+    weight.grad, before = torch.ones(5), weight._version
+    optimizer.step()
+    assert weight._version > before
+
+
+def test_norm_is_that_in_double_precision() -> None:
+    exact = torch.cat([gradient.double().flatten() for gradient in gradients()]).norm()
+    torch.testing.assert_close(gradient_norm(gradients()).double(), exact, rtol=1e-6, atol=0.0)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_norm_of_what_is_not_finite_is_not(value: float) -> None:
+    drawn = gradients()
+    drawn[2][-1, -1] = value
+    assert not gradient_norm(drawn).isfinite()
+
+
+def test_bits_are_the_same_with_any_number_of_threads() -> None:
+    found = []
+    for count in (1, 2, 3):
+        with threads(count):
+            found.append([gradient_norm(gradients()), *moved(ones(), gradients())])
+    assert all(map(torch.equal, found[0], found[1]))
+    assert all(map(torch.equal, found[0], found[2]))
+
+
+def test_tensors_with_gaps_between_their_values_are_left_to_torch() -> None:
+    strided = torch.randn(8, 10)[:, :5]
+    assert not is_dense(strided)
+    torch.testing.assert_close(gradient_norm([strided]).double(), strided.double().norm(), rtol=1e-6, atol=0)
