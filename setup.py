@@ -12,7 +12,7 @@ FLAGS = [
     "-std=c++17", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
     "-Wno-maybe-uninitialized", "-Wno-uninitialized",  # in the compiler's own headers
 ]  # fmt: skip
-AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16"]
+AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw"]
 AMX = ["-mamx-tile", "-mamx-bf16"]  # what a processor lacks is never called
 FOLDER = "atari_dqn/kernels"
 

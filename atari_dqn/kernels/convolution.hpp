@@ -132,6 +132,13 @@ class Backward {
         sum_rows<Format>(gradient_, count_, filters, bias);
         const Rows gradient = Unit::columns(gradient_, padded_, filters, memory_.gradient_columns);
         const value** seen = look();
+        if constexpr (Unit::kTakesRows) {
+            for (size_t high = 0; high < shape_.kernel_height; ++high)
+                for (size_t at = 0; at < row; at += kBlock)
+                    Unit::products(gradient, filters, {words}, AtPlaces{seen, high * shape_.pitch() + at},
+                                   weight + high * row + at, shape_.kernel());
+            return;
+        }
         word* patches = memory_.patches.of(words * row);
         for (size_t high = 0; high < shape_.kernel_height; ++high) {
             for (size_t i = 0; i < words; ++i) {

@@ -104,6 +104,14 @@ void forward(const typename Unit::value* x, const typename Unit::value* weight, 
     }
 }
 
+// The first `rows` rows of 32 × 32 sums.
+template <class Format>
+void store_rows(const float* sums, size_t rows, typename Format::value* to, size_t pitch) {
+    for (size_t row = 0; row < rows; ++row)
+        Format::store(to + row * pitch, _mm512_load_ps(sums + row * kBlock),
+                      _mm512_load_ps(sums + row * kBlock + kSide));
+}
+
 template <class Unit>
 void backward(const typename Unit::value* x, const typename Unit::value* weight, const typename Unit::value* upstream,
               size_t count, size_t k_size, size_t n_size, float* of_weight, float* of_bias,
@@ -134,6 +142,15 @@ void backward(const typename Unit::value* x, const typename Unit::value* weight,
                     Format::place(a + k, b + k, panels + k * row_words + i * kSide, row_words * kSide);
             }
             if (!of_x) continue;
+            if constexpr (Unit::kTakesRows) {
+                for (size_t k = begin; k < end; k += kBlock)
+                    for (size_t row = 0; row < padded; row += kBlock) {
+                        const Rows rows{gradient + row * n_size, n_words, 1};
+                        Unit::products(rows, kBlock, {n_words}, InRows{weight + k, k_size}, sums, kBlock);
+                        store_rows<Format>(sums, std::min(kBlock, count - row), of_x + row * k_size + k, k_size);
+                    }
+                continue;
+            }
             for (size_t i = 0; i < n_words; ++i) {
                 const value *a = weight + i * kPerWord * k_size, *b = a + (kPerWord - 1) * k_size;
                 for (size_t k = begin; k < end; k += kBlock)
@@ -145,9 +162,7 @@ void backward(const typename Unit::value* x, const typename Unit::value* weight,
                     const word* panel = band + (k - begin) * n_words;
                     Unit::products(rows, rows.from(kSide), kSide, {n_words}, panel, panel + n_words * kSide, sums,
                                    sums + kSide * kBlock, kBlock);
-                    for (size_t i = 0; i < kBlock && row + i < count; ++i)
-                        Format::store(of_x + (row + i) * k_size + k, _mm512_load_ps(sums + i * kBlock),
-                                      _mm512_load_ps(sums + i * kBlock + kSide));
+                    store_rows<Format>(sums, std::min(kBlock, count - row), of_x + row * k_size + k, k_size);
                 }
         }
 #pragma omp for schedule(static)
@@ -155,6 +170,10 @@ void backward(const typename Unit::value* x, const typename Unit::value* weight,
             for (size_t k = 0; k < k_size; k += kBlock) {
                 const word* panel = panels + k * row_words;
                 float* to = of_weight + n * k_size + k;
+                // 32 rows at a time are more than a processor foresees
+                for (size_t i = 0; i < kBlock; ++i)
+                    for (size_t line = 0; line < kBlock; line += kSide)
+                        __builtin_prefetch(to + i * k_size + 2 * kBlock + line, 1);
                 Unit::products(of_outputs.from(n), of_outputs.from(n + kSide), kSide, {row_words}, panel,
                                panel + row_words * kSide, to, to + kSide * k_size, k_size);
             }

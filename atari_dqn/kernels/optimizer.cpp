@@ -47,7 +47,7 @@ FOR_EACH_PROCESSOR static void move_block(float* __restrict weight, const float*
 
 FOR_EACH_PROCESSOR static double sum_of_squares(const float* x, std::int64_t count) {
     constexpr int kLanes = 64, kPiece = 1024;  // sums of 16 squares in single precision, then in double
-    double total = 0;
+    double totals[kLanes] = {};
     for (std::int64_t at = 0; at < count; at += kPiece) {
         const std::int64_t end = std::min<std::int64_t>(at + kPiece, count);
         float sums[kLanes] = {};
@@ -55,8 +55,10 @@ FOR_EACH_PROCESSOR static double sum_of_squares(const float* x, std::int64_t cou
         for (; i + kLanes <= end; i += kLanes)
             for (int lane = 0; lane < kLanes; ++lane) sums[lane] += x[i + lane] * x[i + lane];
         for (; i < end; ++i) sums[0] += x[i] * x[i];
-        for (int lane = 0; lane < kLanes; ++lane) total += sums[lane];
+        for (int lane = 0; lane < kLanes; ++lane) totals[lane] += sums[lane];
     }
+    double total = 0;
+    for (const double each : totals) total += each;
     return total;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "formats.hpp"
 
@@ -18,12 +19,55 @@ struct Way {
     size_t words, runs = 1, apart = 0;
 };
 
+// 32 columns of the other side, word after word: in two panels; in rows that lie `pitch` words apart, and whose next
+// 32 columns are asked for next; or each at a place of its own.
+struct InPanels {
+    const word *panel, *next;
+
+    void load(size_t i, __m512& x, __m512& y) const {
+        x = _mm512_loadu_ps(panel + i * kSide), y = _mm512_loadu_ps(next + i * kSide);
+    }
+};
+
+struct InRows {
+    const word* rows;
+    size_t pitch;
+
+    void load(size_t i, __m512& x, __m512& y) const {
+        const word* at = rows + i * pitch;
+        x = _mm512_loadu_ps(at), y = _mm512_loadu_ps(at + kSide);
+        __builtin_prefetch(at + kBlock), __builtin_prefetch(at + kBlock + kSide);
+    }
+};
+
+struct AtPlaces {
+    const word* const* places;
+    size_t offset;
+
+    void load(size_t i, __m512& x, __m512& y) const {
+        const word* at = places[i] + offset;
+        x = _mm512_loadu_ps(at), y = _mm512_loadu_ps(at + kSide);
+    }
+};
+
+// Calls `run` with a number from 1 to `kMost` as a constant of its type.
+template <size_t kMost, class Run>
+inline void with_constant(size_t number, Run run) {
+    if constexpr (kMost > 0) {
+        if (number == kMost)
+            run(std::integral_constant<size_t, kMost>());
+        else
+            with_constant<kMost - 1>(number, run);
+    }
+}
+
 template <class Format_>
 struct Vectors {
     using Format = Format_;
     using value = typename Format::value;
     static constexpr size_t kRows = 12;  // whose sums, two vectors each, fit into 32 registers
     static constexpr size_t kFew = 8;    // rows that are not worth panels
+    static constexpr bool kTakesRows = Format::kPerWord == 1;  // columns need not be in panels
 
     // What must be while `products` is called for as many rows.
     struct Scope {
@@ -32,12 +76,17 @@ struct Vectors {
 
     // Up to 16 rows times 32 columns in two panels.
     static void products(Rows a, size_t rows, Way way, const word* panel, const word* next, float* to, size_t pitch) {
-        using Function = void (*)(Rows, Way, const word*, const word*, float*, size_t);
-        static constexpr Function kFunctions[kRows] = {sums<1>, sums<2>, sums<3>, sums<4>,  sums<5>,  sums<6>,
-                                                       sums<7>, sums<8>, sums<9>, sums<10>, sums<11>, sums<12>};
+        products(a, rows, way, InPanels{panel, next}, to, pitch);
+    }
+
+    // Any number of rows times 32 columns.
+    template <class Columns>
+    static void products(Rows a, size_t rows, Way way, Columns columns, float* to, size_t pitch) {
         const size_t groups = (rows + kRows - 1) / kRows, each = (rows + groups - 1) / groups;
         for (size_t row = 0; row < rows; row += each)
-            kFunctions[std::min(each, rows - row) - 1](a.from(row), way, panel, next, to + row * pitch, pitch);
+            with_constant<kRows>(std::min(each, rows - row), [&](auto count) {
+                sums<count>(a.from(row), way, columns, to + row * pitch, pitch);
+            });
     }
 
     // The same of two times as many rows.
@@ -59,15 +108,16 @@ struct Vectors {
     }
 
   private:
-    template <size_t kRows>
-    static void sums(Rows a, Way way, const word* panel, const word* next, float* to, size_t pitch) {
+    template <size_t kRows, class Columns>
+    static void sums(Rows a, Way way, Columns columns, float* to, size_t pitch) {
         __m512 left[kRows], right[kRows];
 #pragma GCC unroll 16
         for (size_t row = 0; row < kRows; ++row) left[row] = right[row] = _mm512_setzero_ps();
-        for (size_t run = 0; run < way.runs; ++run) {
+        for (size_t run = 0, column = 0; run < way.runs; ++run) {
             const word* at = a.at + run * way.apart;
-            for (size_t i = 0; i < way.words; ++i, at += a.step, panel += kSide, next += kSide) {
-                const __m512 x = _mm512_loadu_ps(panel), y = _mm512_loadu_ps(next);
+            for (size_t i = 0; i < way.words; ++i, ++column, at += a.step) {
+                __m512 x, y;
+                columns.load(column, x, y);
 #pragma GCC unroll 16
                 for (size_t row = 0; row < kRows; ++row) {
                     const __m512 each = repeated(at + row * a.pitch);
@@ -86,6 +136,7 @@ struct Tiles {
     using Format = Bf16;
     using value = bf16;
     static constexpr size_t kRows = 16, kFew = 8;
+    static constexpr bool kTakesRows = false;
 
     // Sets the tile registers up for this thread while it lives: 0 to 3 sums, 4 and 5 of A, 6 and 7 of B.
     class Scope {
