@@ -104,8 +104,8 @@ def _flop_of_ours(name: str, args: tuple[Any, ...]) -> float:
         return sum(of_weights) + sum(of_weights[1:])  # bytes have no gradient
     if name.endswith("backward"):
         upstream, _, weight = args[:3]
-        return (1 + args[-1]) * _flop_of_layer(upstream, weight)
-    y = getattr(torch.ops.atari_dqn, name)(*args)
+        return _flop_of_layer(upstream, weight) * (2 if args[-1] else 1)
+    y: Tensor = getattr(torch.ops.atari_dqn, name)(*args)
     return _flop_of_layer(y, args[1])
 
 

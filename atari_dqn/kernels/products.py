@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from atari_dqn.kernels.library import integers, library, pointer, pointers, unit_for
 
+Size = tuple[int, ...]
 Zeros = Sequence[int]
 """How many zeros are put above, below, left and right of an image."""
 
@@ -50,7 +52,7 @@ def _convolve(
 ) -> Tensor:
     """Return the convolution plus bias, channels-last, behind a ReLU if `relu`."""
     x, weight = _channels_last(x), _channels_last(weight)
-    numbers, size = _shape_of(x.shape, weight, stride[0], _around(padding))
+    numbers, size = _shape_of(x.shape, weight.shape, stride[0], _around(padding))
     y = _empty_images(size, x)
     _kernels().convolve(
         _unit(x), pointer(x), integers(numbers), pointer(weight), pointer(bias.float()), ctypes.c_int(relu),
@@ -73,7 +75,7 @@ def _convolve_backward(
     upstream, x, weight, y = (_channels_last(tensor) for tensor in (upstream, x, weight, y))
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
-    numbers, _ = _shape_of(x.shape, weight, stride[0], _around(padding))
+    numbers, _ = _shape_of(x.shape, weight.shape, stride[0], _around(padding))
     _kernels().convolve_backward(
         _unit(x), pointer(x), integers(numbers), pointer(weight), pointer(y), pointer(upstream),
         ctypes.c_int(relu), pointer(of_weight), pointer(of_bias), pointer(gradient if of_x else None),
@@ -175,26 +177,33 @@ class _Chain:
         in_planes = pixels.is_contiguous()
         self._pixels = pixels if in_planes else _channels_last(pixels)
         self.weights = [_channels_last(weight) for weight in weights]
-        self.sizes: list[Sequence[int]] = []
-        """Of what each layer puts out."""
-        shapes: list[int] = []
-        size: Sequence[int] = pixels.shape
-        for place, weight in enumerate(weights):
-            numbers, size = _shape_of(size, weight, strides[place], zeros[4 * place : 4 * place + 4])
-            shapes += numbers
-            self.sizes.append(size)
+        shapes, self.sizes = _shapes_of(
+            pixels.shape, tuple(weight.shape for weight in weights), tuple(strides), tuple(zeros)
+        )
         self.arguments = (
-            pointer(self._pixels), ctypes.c_int(in_planes), integers(shapes), ctypes.c_int64(len(weights)),
+            pointer(self._pixels), ctypes.c_int(in_planes), shapes, ctypes.c_int64(len(weights)),
             pointers(self.weights),
         )  # fmt: skip
 
 
-def _shape_of(
-    size: Sequence[int], weight: Tensor, stride: int, zeros: Zeros
-) -> tuple[Sequence[int], Sequence[int]]:
+@lru_cache(maxsize=64)
+def _shapes_of(
+    size: Size, weights: tuple[Size, ...], strides: tuple[int, ...], zeros: tuple[int, ...]
+) -> tuple[ctypes.Array[ctypes.c_int64], list[Size]]:
+    """Return a chain's numbers as the kernels read them, layer after layer, and what size each puts out."""
+    shapes: list[int] = []
+    sizes: list[Size] = []
+    for place, weight in enumerate(weights):
+        numbers, size = _shape_of(size, weight, strides[place], zeros[4 * place : 4 * place + 4])
+        shapes += numbers
+        sizes.append(size)
+    return integers(shapes), sizes
+
+
+def _shape_of(size: Size, weight: Size, stride: int, zeros: Zeros) -> tuple[Size, Size]:
     """Return a convolution's numbers in the order that the kernels read them, and the size it puts out."""
     batch, channels, height, width = size
-    filters, _, high, wide = weight.shape
+    filters, _, high, wide = weight
     above, below, left, right = zeros
     numbers = (batch, height, width, channels, high, wide, stride, above, below, left, right, filters)
     out_height = (height + above + below - high) // stride + 1

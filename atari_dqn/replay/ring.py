@@ -63,6 +63,9 @@ class FrameRing:
         self._lane_numbers = torch.arange(lanes, device=device)
         self._newest_cells = self._lane_numbers.clone()
         """The newest row's cells, on the device: acting reads them there."""
+        in_ram = device.type == "cpu"
+        self._seen_now = torch.zeros((lanes, stack, *frame_shape), dtype=torch.uint8) if in_ram else None
+        """The newest stacks, kept as rows come in: a shift in place of the look-up that a GPU does."""
         self._loan = Loan(0)
         self._loan.end()
 
@@ -98,8 +101,8 @@ class FrameRing:
         return self.frame.index_select(0, cells.flatten()).view(*cells.shape, *self.frame.shape[1:])
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
-        """Return what the agent sees now on each lane."""
-        return self.stacks(self._newest_cells)
+        """Return what the agent sees now on each lane, to be read before the next row is stored."""
+        return self.stacks(self._newest_cells) if self._seen_now is None else self._seen_now
 
     def window(self, cell: Int64[Tensor, "B"], *, n_step: int, gamma: float) -> Window:
         """Return the window of up to `n_step` steps from each cell, cut where its episode ends.
@@ -157,6 +160,8 @@ class FrameRing:
         cells = self._cells_of(self.newest)
         self.frame[cells] = torch.as_tensor(state["newest_frame"], device=self.device)
         self.start[cells] = torch.as_tensor(state["newest_start"], device=self.device)
+        if self._seen_now is not None:
+            self._seen_now.copy_(self.stacks(self._newest_cells))
 
     def steps_of_rows(self) -> Bool[Tensor, "T E"]:
         """Return which cells hold a step, on the host, by place; False in rows that are not complete."""
@@ -206,6 +211,8 @@ class FrameRing:
         cells = self._cells_of(self.newest)
         upload(step.frame, self.frame[cells])
         upload(step.first, self.start[cells])
+        if self._seen_now is not None:
+            _push(step, self._seen_now.numpy())
 
     def _go_to(self, row: int) -> None:
         self.newest = row
@@ -233,3 +240,10 @@ class FrameRing:
         goes_on = self.discount[steps] != 0
         nothing_ended = torch.cat([torch.ones_like(goes_on[:, :1]), goes_on[:, :-1]], dim=1)
         return (self.is_step[steps] & nothing_ended).cumprod(dim=1).bool()
+
+
+def _push(step: StepBatch, stacks: UInt8[np.ndarray, "E S H W"]) -> None:
+    """Put the frames that followed behind the others of their stacks; before an episode's first is none."""
+    stacks[:, :-1] = stacks[:, 1:]
+    stacks[step.first] = 0
+    stacks[:, -1] = step.frame

@@ -73,6 +73,7 @@ def learning(monkeypatch: pytest.MonkeyPatch, *overrides: str) -> Iterator[Train
         take_back = spec.optimizer.kind == "torch_rmsprop"
         training.learner._step_if = step_and_take_back if take_back else step_by_flag
         training.learner._may_look = False
+        training.replay.ring._seen_now = None
         while training.clock.updates < 3:
             ticks_of(training, 1)
         yield training
