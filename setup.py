@@ -31,7 +31,7 @@ def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
 on_linux = sys.platform == "linux"
 setup(
     ext_modules=[
-        *([kernels("optimizer", ["optimizer"], FLAGS)] if on_linux else []),
+        *([kernels("portable", ["optimizer", "priorities"], FLAGS)] if on_linux else []),
         *(
             [kernels("products", ["convolution", "linear", "torso"], FLAGS + AVX512 + AMX)]
             if on_linux and platform.machine() == "x86_64"

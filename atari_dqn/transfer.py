@@ -25,6 +25,43 @@ def upload(values: np.ndarray, place: Tensor) -> None:
         place.copy_(on_host.pin_memory(), non_blocking=True)
 
 
+class RowWriter(Protocol):
+    """Writes host values into rows of a tensor."""
+
+    def write(self, values: np.ndarray, first: int) -> None:
+        """Write rows from number `first` on, as the tensor's kind of number."""
+        ...
+
+
+class _ToRam:
+    """Rows in RAM, by a view of them that is made once: a step writes few bytes into many tables."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self._rows: np.ndarray = rows.numpy()
+
+    def write(self, values: np.ndarray, first: int) -> None:
+        """Write rows."""
+        place = self._rows[first : first + len(values)]
+        assert values.shape == place.shape, f"found {values.shape}, expected {place.shape}"
+        place[...] = values
+
+
+class _ToGpu:
+    """Rows on a GPU."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self._rows = rows
+
+    def write(self, values: np.ndarray, first: int) -> None:
+        """Have the GPU write rows."""
+        upload(values, self._rows[first : first + len(values)])
+
+
+def row_writer(rows: Tensor) -> RowWriter:
+    """Return what writes host values into rows of a tensor, which stays where it is."""
+    return _ToRam(rows) if rows.device.type == "cpu" else _ToGpu(rows)
+
+
 def sent(values: Tensor, device: torch.device) -> Tensor:
     """Return host values on a device."""
     if device.type == "cpu":

@@ -4,9 +4,11 @@ import pytest
 
 from atari_dqn.agents import optimizers
 from atari_dqn.kernels import products
+from atari_dqn.replay import priority_tree
 
 
 def leave_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have PyTorch compute what kernels of our own would here."""
     monkeypatch.setattr(products, "unit_for", lambda dtype: None)
-    monkeypatch.setattr(optimizers, "library", lambda name: None)
+    for module in (optimizers, priority_tree):
+        monkeypatch.setattr(module, "library", lambda name: None)

@@ -119,7 +119,7 @@ class DeepMindRMSProp(Optimizer):
                 for weight in group["params"]
                 if weight.grad is not None
             ]
-            kernels = library("optimizer") if self.found_inf is None else None
+            kernels = library("portable") if self.found_inf is None else None
             if kernels is not None and all(map(_is_plain, rows)):
                 _move_in_one_pass(kernels, rows, group)
             else:
@@ -155,9 +155,8 @@ def _move_in_one_pass(kernels: ctypes.CDLL, rows: list[Row], group: dict[str, An
 
 def _is_plain(row: Row) -> bool:
     """Return whether a row is fp32 in one piece of a CPU's memory, all of it in the same order."""
-    weight = row[0]
-    same = torch.float32, torch.device("cpu"), weight.stride()
-    return all((tensor.dtype, tensor.device, tensor.stride()) == same for tensor in row) and is_dense(weight)
+    strides = row[0].stride()
+    return all(tensor.stride() == strides and is_readable(tensor) for tensor in row)
 
 
 def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
@@ -177,21 +176,18 @@ def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
 
 def gradient_norm(gradients: list[Tensor]) -> Float[Tensor, ""]:
     """Return the root of the sum of all squares, by the project's own kernel where it is."""
-    kernels = library("optimizer")
-    if kernels is None or not all(map(_is_readable, gradients)):
+    kernels = library("portable")
+    if kernels is None or not all(map(is_readable, gradients)):
         return nn.utils.get_total_norm(gradients, foreach=True)
     counts = integers([gradient.numel() for gradient in gradients])
     kernels.norm.restype = ctypes.c_double
     return torch.tensor(kernels.norm(pointers(gradients), counts, ctypes.c_int64(len(gradients))))
 
 
-def _is_readable(gradient: Tensor) -> bool:
-    return (gradient.dtype, gradient.device.type) == (torch.float32, "cpu") and is_dense(gradient)
-
-
-def is_dense(tensor: Tensor) -> bool:
-    """Return whether a tensor's values fill one piece of memory, in whatever order."""
-    return bool(torch.ops.aten.is_non_overlapping_and_dense(tensor))
+def is_readable(tensor: Tensor) -> bool:
+    """Return whether a tensor is fp32 and fills one piece of a CPU's memory, channels last or first."""
+    in_one_piece = tensor.is_contiguous() or tensor.is_contiguous(memory_format=torch.channels_last)
+    return in_one_piece and tensor.is_cpu and tensor.dtype is torch.float32
 
 
 def _is_large(weight: Tensor) -> bool:

@@ -49,7 +49,7 @@ def unit_for(dtype: torch.dtype) -> int | None:
 
 def kernels_here() -> tuple[str, ...]:
     """Return which of the kernels run here: where they do, numbers are rounded otherwise than by torch's."""
-    return (*units(), *(("optimizer",) if library("optimizer") is not None else ()))
+    return (*units(), *(("portable",) if library("portable") is not None else ()))
 
 
 def pointer(tensor: Tensor | None) -> ctypes.c_void_p:

@@ -8,14 +8,18 @@ Level 0 holds a leaf per cell; each node above holds the sum (and the minimum) o
 
 A parent is always recomputed from its children, never corrected by a difference, so it cannot drift. F is
 large because a level costs a few vector operations whatever F is (docs/decisions/0009-priority-tree.md).
+On a CPU the project's own kernels read and write the nodes where they were compiled (0034).
 """
 
 from __future__ import annotations
+
+import ctypes
 
 import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
+from atari_dqn.kernels.library import library, pointer, pointers
 from atari_dqn.types import StateDict
 
 FAN_OUT = 32
@@ -37,6 +41,9 @@ class PriorityTree:
         self.sums = [torch.zeros(size, dtype=torch.float64, device=device) for size in [*padded, 1]]
         self.minima = [torch.full_like(level, torch.inf) for level in self.sums]
         self._zero = torch.zeros((), dtype=torch.float64, device=device)
+        self._kernels = library("portable") if device.type == "cpu" else None
+        self._tables = pointers(self.sums), pointers(self.minima)
+        self._sizes = ctypes.c_int64(len(self.sums)), ctypes.c_int64(fan_out)
 
     @property
     def total(self) -> Float64[Tensor, ""]:
@@ -50,6 +57,9 @@ class PriorityTree:
 
     def set(self, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]) -> None:
         """Give cells their priorities; a cell named twice has the same one both times."""
+        if self._kernels is not None:
+            self._set_by(self._kernels, cells.contiguous(), priorities.contiguous())
+            return
         self.sums[0].index_copy_(0, cells, priorities)
         stored = self.sums[0].index_select(0, cells)
         self.minima[0].index_copy_(0, cells, stored.masked_fill_(stored == 0, torch.inf))
@@ -67,6 +77,8 @@ class PriorityTree:
 
     def find(self, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
         """Return the cell in which the running sum of priorities passes each mass, 0 ≤ mass < total."""
+        if self._kernels is not None:
+            return self._found_by(self._kernels, mass.contiguous())
         left, nodes = mass[:, None], torch.zeros_like(mass, dtype=torch.int64)
         for level in reversed(self.sums[:-1]):
             children = self._children(level).index_select(0, nodes)
@@ -98,11 +110,26 @@ class PriorityTree:
 
     def check(self) -> None:
         """Assert the invariant; tests call it after every change."""
-        for level in range(len(self.sums) - 1):
-            sums = self._children(self.sums[level]).sum(dim=1)
-            minima = self._children(self.minima[level]).amin(dim=1)
-            assert torch.equal(self.sums[level + 1][: len(sums)], sums)
-            assert torch.equal(self.minima[level + 1][: len(minima)], minima)
+        anew = PriorityTree(len(self.sums[0]), device=self.sums[0].device, fan_out=self.fan_out)
+        anew.set(torch.arange(len(self.sums[0]), device=self.sums[0].device), self.sums[0])
+        for found, expected in zip([*self.sums, *self.minima], [*anew.sums, *anew.minima], strict=True):
+            assert torch.equal(found, expected)
+
+    def _set_by(
+        self, kernels: ctypes.CDLL, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]
+    ) -> None:
+        leaves, count = (ctypes.c_int64(len(values)) for values in (self.sums[0], cells))
+        kernels.set_priorities.restype = ctypes.c_bool
+        if not kernels.set_priorities(
+            *self._tables, *self._sizes, leaves, pointer(cells), pointer(priorities), count
+        ):
+            raise IndexError(f"expected cells from 0 to {leaves.value - 1}, found {cells.tolist()}")
+
+    def _found_by(self, kernels: ctypes.CDLL, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
+        cells = torch.empty_like(mass, dtype=torch.int64)
+        sums, count = self._tables[0], ctypes.c_int64(len(mass))
+        kernels.find_cells(sums, *self._sizes, pointer(mass), count, pointer(cells))
+        return cells
 
     def _children(self, level: Float64[Tensor, "n"]) -> Float64[Tensor, "m F"]:
         return level.view(-1, self.fan_out)

@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
 from atari_dqn.replay.rows import Loan, RingRows, Rows, Tables, pieces_of
-from atari_dqn.transfer import upload
+from atari_dqn.transfer import row_writer, upload
 from atari_dqn.types import StateDict, StepBatch
 
 _LOADING_THREADS = min(4, os.cpu_count() or 1)
@@ -63,6 +63,7 @@ class FrameRing:
         self._lane_numbers = torch.arange(lanes, device=device)
         self._newest_cells = self._lane_numbers.clone()
         """The newest row's cells, on the device: acting reads them there."""
+        self._writers = {name: row_writer(column) for name, column in self._columns().items()}
         in_ram = device.type == "cpu"
         self._seen_now = torch.zeros((lanes, stack, *frame_shape), dtype=torch.uint8) if in_ram else None
         """The newest stacks, kept as rows come in: a shift in place of the look-up that a GPU does."""
@@ -87,11 +88,11 @@ class FrameRing:
         step: StepBatch,
     ) -> None:
         """Complete the newest row with what was done on it; store the frames that followed as the next."""
-        cells = self._cells_of(self.newest)
-        upload(action, self.action[cells])
-        upload(reward, self.reward[cells])
-        upload(discount, self.discount[cells])
-        upload(~step.first, self.is_step[cells])
+        cell, tables = self._first_cell(self.newest), self._writers
+        tables["action"].write(action, cell)
+        tables["reward"].write(reward, cell)
+        tables["discount"].write(discount, cell)
+        tables["is_step"].write(~step.first, cell)
         self._store_frames(step)
 
     def stacks(self, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
@@ -182,16 +183,20 @@ class FrameRing:
 
     def _tables(self) -> dict[str, Tensor]:
         """Return every column, as [rows, lanes, …]."""
-        columns = {
+        return {
+            name: column.view(self.rows, self.lanes, *column.shape[1:])
+            for name, column in self._columns().items()
+        }
+
+    def _columns(self) -> dict[str, Tensor]:
+        """Return every column, as [cells, …]."""
+        return {
             "frame": self.frame[: self.zero_cell],
             "action": self.action,
             "reward": self.reward,
             "discount": self.discount,
             "start": self.start,
             "is_step": self.is_step,
-        }
-        return {
-            name: column.view(self.rows, self.lanes, *column.shape[1:]) for name, column in columns.items()
         }
 
     def _put(self, first: int, tables: Tables) -> None:
@@ -208,9 +213,9 @@ class FrameRing:
     def _store_frames(self, step: StepBatch) -> None:
         self._loan.wait_for(self.newest + 1 - self.rows)
         self._go_to(self.newest + 1)
-        cells = self._cells_of(self.newest)
-        upload(step.frame, self.frame[cells])
-        upload(step.first, self.start[cells])
+        cell = self._first_cell(self.newest)
+        self._writers["frame"].write(step.frame, cell)
+        self._writers["start"].write(step.first, cell)
         if self._seen_now is not None:
             _push(step, self._seen_now.numpy())
 

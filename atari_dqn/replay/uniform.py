@@ -8,7 +8,7 @@ from torch import Tensor
 
 from atari_dqn.generator import restore_generator
 from atari_dqn.replay.sampler import Sampler
-from atari_dqn.transfer import upload
+from atari_dqn.transfer import row_writer
 from atari_dqn.types import StateDict
 
 
@@ -22,6 +22,7 @@ class UniformSampler(Sampler):
     def __init__(self, *, capacity: int, batch_size: int, seed: int, device: torch.device) -> None:
         super().__init__(batch_size=batch_size, seed=seed, device=device)
         self.cells = torch.zeros(capacity, dtype=torch.int64, device=device)
+        self._writer = row_writer(self.cells)
         self.first = 0
         self._first_there, self._count_there = (
             torch.zeros((), dtype=torch.int64, device=device) for _ in range(2)
@@ -33,10 +34,10 @@ class UniformSampler(Sampler):
         """Append cells that now hold a transition."""
         assert self.count + len(cells) <= len(self.cells), "the list holds as many cells as the ring"
         place = (self.first + self.count) % len(self.cells)
-        before_seam = cells[: len(self.cells) - place]
-        after_seam = cells[len(before_seam) :]
-        upload(before_seam.numpy(), self.cells[place : place + len(before_seam)])
-        upload(after_seam.numpy(), self.cells[: len(after_seam)])
+        before_seam = cells.numpy()[: len(self.cells) - place]
+        after_seam = cells.numpy()[len(before_seam) :]
+        self._writer.write(before_seam, place)
+        self._writer.write(after_seam, 0)
         self.count += len(cells)
 
     def drop(self, cells: Int64[Tensor, "n"]) -> None:

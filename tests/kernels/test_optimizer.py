@@ -8,10 +8,10 @@ from kernel_checks import threads
 from torch import nn
 from without_kernels import leave_to_torch
 
-from atari_dqn.agents.optimizers import deepmind_rmsprop, gradient_norm, is_dense
+from atari_dqn.agents.optimizers import deepmind_rmsprop, gradient_norm, is_readable
 from atari_dqn.kernels.library import library
 
-pytestmark = pytest.mark.skipif(library("optimizer") is None, reason="no kernels of our own on this machine")
+pytestmark = pytest.mark.skipif(library("portable") is None, reason="no kernels of our own on this machine")
 
 SHAPES = [(5,), (64, 32, 4, 4), (513, 70), (40_000,), (1,)]
 
@@ -91,5 +91,5 @@ def test_bits_are_the_same_with_any_number_of_threads() -> None:
 
 def test_tensors_with_gaps_between_their_values_are_left_to_torch() -> None:
     strided = torch.randn(8, 10)[:, :5]
-    assert not is_dense(strided)
+    assert not is_readable(strided)
     torch.testing.assert_close(gradient_norm([strided]).double(), strided.double().norm(), rtol=1e-6, atol=0)

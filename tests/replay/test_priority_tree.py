@@ -2,8 +2,17 @@ import numpy as np
 import pytest
 import torch
 from tapes import CPU
+from without_kernels import leave_to_torch
 
 from atari_dqn.replay.priority_tree import PriorityTree
+
+
+@pytest.fixture(autouse=True, params=["kernels", "torch"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nodes read and written by our own kernels, if there are any, and by PyTorch."""
+    if request.param == "torch":
+        leave_to_torch(monkeypatch)
+
 
 CAPACITIES = [(1, 2), (2, 2), (7, 2), (33, 4), (100, 7), (1_000, 32), (1_025, 32)]
 """Capacities and fan-outs; most capacities are no power of their fan-out."""
@@ -142,3 +151,11 @@ def test_loaded_tree_is_the_saved_one_to_the_bit() -> None:
     for name in ("sums", "minima"):
         pairs = zip(getattr(saved, name), getattr(loaded, name), strict=True)
         assert all(torch.equal(one, other) for one, other in pairs)
+
+
+@pytest.mark.parametrize("cell", [-1, 64])
+def test_cell_that_is_none_of_the_trees_is_refused_and_nothing_changes(cell: int) -> None:
+    tree = filled(np.ones(40), fan_out=32)
+    with pytest.raises(IndexError):
+        tree.set(torch.tensor([3, cell]), torch.full((2,), 5.0, dtype=torch.float64))
+    assert tree.total.item() == 40
