@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
+from torch.nn import functional as F
 
 
 def taken(z: Float[Tensor, "B A *Z"], a: Int64[Tensor, "B"]) -> Float[Tensor, "B *Z"]:
@@ -36,9 +37,7 @@ def backed_up(
 
 def huber(td_error: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
     """Return ½δ² where |δ| ≤ 1, else |δ| − ½; its gradient is δ clipped to ±1. Mnih et al. (2015)."""
-    magnitude = td_error.abs()
-    quadratic = magnitude.clamp(max=1.0)
-    return quadratic * (magnitude - 0.5 * quadratic)
+    return F.huber_loss(td_error, torch.zeros_like(td_error), reduction="none")
 
 
 def mse(td_error: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:

@@ -17,12 +17,16 @@ def upload(values: np.ndarray, place: Tensor) -> None:
 
     In RAM NumPy does, alone: torch would wake its threads for a copy of some kilobytes.
     """
-    assert values.shape == place.shape, f"found {values.shape}, expected {tuple(place.shape)}"
+    _check_shapes(values, place)
     if place.device.type == "cpu":
         place.numpy()[...] = values
     else:
         on_host = torch.from_numpy(np.ascontiguousarray(values)).to(place.dtype)
         place.copy_(on_host.pin_memory(), non_blocking=True)
+
+
+def _check_shapes(values: np.ndarray, place: Tensor | np.ndarray) -> None:
+    assert values.shape == place.shape, f"found {values.shape}, expected {tuple(place.shape)}"
 
 
 class RowWriter(Protocol):
@@ -42,7 +46,7 @@ class _ToRam:
     def write(self, values: np.ndarray, first: int) -> None:
         """Write rows."""
         place = self._rows[first : first + len(values)]
-        assert values.shape == place.shape, f"found {values.shape}, expected {place.shape}"
+        _check_shapes(values, place)
         place[...] = values
 
 

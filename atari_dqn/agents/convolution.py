@@ -76,8 +76,8 @@ class Convolution(nn.Conv2d):
     def _of_patches(self, x: Tensor) -> Tensor:
         assert (self.kernel_size, self.zeros) == (self.stride, (0, 0, 0, 0)), "kernels overlap"
         patches = x.reshape(-1, self.weight[0].numel())
-        y = linear(patches, self.weight, self.bias_, self.rounded).view(len(x), -1, self.out_channels)
-        return rectified(y) if self.relu else y
+        y = linear(patches, self.weight, self.bias_, self.rounded, relu=self.relu)
+        return y.view(len(x), -1, self.out_channels)
 
     def _quick(self, x: Tensor) -> Tensor:
         if not torch.is_grad_enabled():

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from atari_dqn.agents.arithmetic import Rounded, has_quick_fp32_products, quick
+from atari_dqn.agents.arithmetic import Rounded, has_quick_fp32_products, quick, rectified
 from atari_dqn.kernels.products import takes_product
 
 
@@ -25,23 +25,30 @@ class QuickLinear(nn.Linear):
         super().__init__(in_features, out_features)
         self._rounded = Rounded()
 
-    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
-        """Return x Wᵀ + b."""
-        return linear(x, self.weight, self.bias, self._rounded)
+    def forward(self, x: Float[Tensor, "B D"], *, relu: bool = False) -> Float[Tensor, "B F"]:
+        """Return x Wᵀ + b, behind a ReLU if `relu`."""
+        return linear(x, self.weight, self.bias, self._rounded, relu=relu)
 
 
 def linear(
-    x: Float[Tensor, "B D"], weight: Float[Tensor, "F *D2"], bias: Float[Tensor, "F"], rounded: Rounded
+    x: Float[Tensor, "B D"],
+    weight: Float[Tensor, "F *D2"],
+    bias: Float[Tensor, "F"],
+    rounded: Rounded,
+    *,
+    relu: bool = False,
 ) -> Float[Tensor, "B F"]:
     """Return x Wᵀ + b in the format of x, by the quicker way; `rounded` keeps the weight in that format.
 
-    The weight counts times its scale, a convolution's as a row for each of its kernels, pixel after pixel.
+    Behind a ReLU if `relu`. The weight counts times its scale, a convolution's as a row for each of its
+    kernels, pixel after pixel.
     """
     if not quick(x) or _is_for_torch(x, weight):
-        return F.linear(x, _rows(rounded.scaled(weight)).to(x.dtype), bias.to(x.dtype))
+        y = F.linear(x, _rows(rounded.scaled(weight)).to(x.dtype), bias.to(x.dtype))
+        return rectified(y) if relu else y
     if not torch.is_grad_enabled():
-        return _forward(x, _rows(rounded.of(weight, x.dtype)), bias)
-    product: Tensor = _Product.apply(x, weight, bias, rounded)  # type: ignore[no-untyped-call]
+        return _forward(x, _rows(rounded.of(weight, x.dtype)), bias, relu)
+    product: Tensor = _Product.apply(x, weight, bias, rounded, relu)  # type: ignore[no-untyped-call]
     return product
 
 
@@ -59,21 +66,23 @@ def _unrowed(gradient: Tensor, weight: Tensor) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
-    """x Wᵀ + b and its three gradients."""
+    """x Wᵀ + b, a ReLU behind it or none, and its three gradients."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, rounded: Rounded) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, rounded: Rounded, relu: bool) -> Tensor:
         x = x.contiguous()  # the gradient's product of a strided x takes hundreds of times as long
         copy = _rows(rounded.of(weight, x.dtype))
-        ctx.save_for_backward(x, copy, weight)
-        ctx.rounded = rounded
-        return _forward(x, copy, bias)
+        y = _forward(x, copy, bias, relu)
+        ctx.save_for_backward(x, copy, weight, y)
+        ctx.rounded, ctx.relu = rounded, relu
+        return y
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor, None]:
-        x, copy, weight = ctx.saved_tensors
-        of_x, of_rows, of_bias = _backward(gradients[0].contiguous(), x, copy, ctx.needs_input_grad[0])
-        return of_x, ctx.rounded.gradient(_unrowed(of_rows, weight), weight), of_bias, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor, None, None]:
+        x, copy, weight, y = ctx.saved_tensors
+        upstream = gradients[0].contiguous()
+        of_x, of_rows, of_bias = _backward(upstream, x, copy, y, ctx.relu, ctx.needs_input_grad[0])
+        return of_x, ctx.rounded.gradient(_unrowed(of_rows, weight), weight), of_bias, None, None
 
 
 def _is_for_torch(x: Tensor, weight: Tensor) -> bool:
@@ -81,20 +90,24 @@ def _is_for_torch(x: Tensor, weight: Tensor) -> bool:
     return x.dtype == torch.float32 and has_quick_fp32_products() and not takes_product(x, weight)
 
 
-def _forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def _forward(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     if takes_product(x, weight):
-        y: Tensor = torch.ops.atari_dqn.multiply(x, weight, bias)
+        y: Tensor = torch.ops.atari_dqn.multiply(x, weight, bias, relu)
         return y
-    return _times_transposed(x, weight, bias.to(x.dtype))
+    y = _times_transposed(x, weight, bias.to(x.dtype))
+    return y.relu_() if relu else y
 
 
 def _backward(
-    upstream: Tensor, x: Tensor, weight: Tensor, needs_x: bool
+    upstream: Tensor, x: Tensor, weight: Tensor, y: Tensor, relu: bool, needs_x: bool
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """Return the gradients of x, None unless it `needs_x`, of the weight and of the bias."""
     if takes_product(x, weight):
-        of_x, of_weight, of_bias = torch.ops.atari_dqn.multiply_backward(upstream, x, weight, needs_x)
+        gradients = torch.ops.atari_dqn.multiply_backward(upstream, x, weight, y, relu, needs_x)
+        of_x, of_weight, of_bias = gradients
         return of_x if needs_x else None, of_weight, of_bias
+    if relu:
+        upstream = torch.ops.aten.threshold_backward(upstream, y, 0)
     of_x = _times_transposed(upstream, weight.t()) if needs_x else None
     return of_x, _times_transposed(upstream.t(), x.t()), upstream.sum(dim=0, dtype=torch.float32)
 

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from atari_dqn.agents.arithmetic import rectified
 from atari_dqn.agents.draws import Rng, uniform
 from atari_dqn.agents.heads import Head
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
@@ -145,7 +144,7 @@ class ImplicitQuantileNetwork(QNetwork):
     def _features(self, pixels: Pixels, fractions: Float[Tensor, "B N"]) -> Float[Tensor, "BN D"]:
         seen = self.torso.see(pixels, self.dtype)
         waves = (fractions.flatten()[:, None] * self.frequencies).cos().to(self.dtype)
-        embedded = rectified(self.embedding(waves)).view(*fractions.shape, -1)
+        embedded = self.embedding(waves, relu=True).view(*fractions.shape, -1)
         return self.torso.think((seen[:, None] * embedded).flatten(0, 1)).float()
 
     def _fractions(self, batch: int, count: int, rng: Rng | None) -> Float[Tensor, "B N"]:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from atari_dqn.agents.arithmetic import Rounded
+from atari_dqn.agents.arithmetic import Rounded, rectified
 from atari_dqn.agents.draws import Rng, normal
 from atari_dqn.agents.linear import QuickLinear, linear
 
@@ -32,9 +32,9 @@ class NoisyLinear(QuickLinear):
         self.noise: tuple[Tensor, Tensor] | None = None
         """εⁱ and εᵒ with a row for each equal part of the batch."""
 
-    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
-        """Return the layer's output under the noise there is."""
-        mean = super().forward(x)
+    def forward(self, x: Float[Tensor, "B D"], *, relu: bool = False) -> Float[Tensor, "B F"]:
+        """Return the layer's output under the noise there is, behind a ReLU if `relu`."""
+        mean = super().forward(x, relu=relu and self.noise is None)
         if self.noise is None:
             return mean
         noise_in, noise_out = self.noise
@@ -42,7 +42,8 @@ class NoisyLinear(QuickLinear):
         seen = (x.view(rows, -1, self.in_features) * noise_in[:, None]).flatten(0, 1).to(x.dtype)
         deviation = linear(seen, self.weight_sigma, self.bias_sigma, self._rounded_sigma)
         deviation = deviation.view(rows, -1, self.out_features)
-        return mean + (deviation * noise_out[:, None]).flatten(0, 1)
+        y = mean + (deviation * noise_out[:, None]).flatten(0, 1)
+        return rectified(y) if relu else y
 
     def draw(self, rng: Rng, rows: int) -> None:
         """Draw noise: for the whole batch with one row, else for each of `rows` equal parts of it."""

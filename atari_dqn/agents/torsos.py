@@ -55,7 +55,8 @@ class Torso(nn.Module, ABC):
 
     def think(self, seen: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
         """Return the hidden layer's units."""
-        return rectified(self.hidden(seen))
+        units: Tensor = self.hidden(seen, relu=True)
+        return units
 
     def forward(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B D"]:
         """Return the features of pixels, arranged or as they are, in the format `dtype`."""

@@ -118,11 +118,7 @@ class Backward {
         const size_t values = count_ * shape_.filters;
         const size_t room = padded_ * shape_.filters;
         gradient_ = memory_.gradient.of(room);
-        if (relu)
-            for (size_t at = 0; at < values; at += kBlock)
-                Format::keep_where_positive(output + at, upstream + at, gradient_ + at);
-        else
-            std::memcpy(gradient_, upstream, values * sizeof(value));
+        keep<Format>(relu ? output : nullptr, upstream, values, gradient_);
         std::memset(gradient_ + values, 0, (room - values) * sizeof(value));
     }
 
@@ -182,7 +178,8 @@ class Backward {
                 for (size_t pixel = 0; pixel < pixels; ++pixel) {
                     float* at = sum + shape_.seen_from(pixel) + high * shape_.pitch();
                     const float* more = columns + pixel * row;
-                    for (size_t i = 0; i < row; ++i) at[i] += more[i];
+                    for (size_t i = 0; i < row; i += kSide)
+                        _mm512_storeu_ps(at + i, _mm512_add_ps(_mm512_loadu_ps(at + i), _mm512_loadu_ps(more + i)));
                 }
             }
             store_inside<Format>(shape_, sum, to + image * shape_.image());
@@ -212,14 +209,10 @@ class Backward {
 
 // Stores sums, `rows` of 32, plus the bias, behind a ReLU or none.
 template <class Format>
-void finish(const float* sums, size_t rows, const float* bias, bool relu, typename Format::value* y, size_t pitch) {
-    const __m512 bias0 = _mm512_loadu_ps(bias), bias1 = _mm512_loadu_ps(bias + kSide);
-    for (size_t row = 0; row < rows; ++row) {
-        __m512 first = _mm512_add_ps(_mm512_load_ps(sums + row * kBlock), bias0);
-        __m512 second = _mm512_add_ps(_mm512_load_ps(sums + row * kBlock + kSide), bias1);
-        if (relu) first = rectified(first), second = rectified(second);
-        Format::store(y + row * pitch, first, second);
-    }
+void store_finished(const float* sums, size_t rows, const float* bias, bool relu, typename Format::value* y, size_t pitch) {
+    const Finish<Format> finish(bias, relu);
+    for (size_t row = 0; row < rows; ++row)
+        finish.store(_mm512_load_ps(sums + row * kBlock), _mm512_load_ps(sums + row * kBlock + kSide), y + row * pitch);
 }
 
 // The weights of 16 filters of a layer as their panel, for `convolve_image`.
@@ -257,7 +250,7 @@ void convolve_image(const Shape& shape, const typename Unit::value* in, const wo
             else
                 Unit::products(seen[0], blocks.pixels, way, panel, panel + words * kSide, sums[0], kBlock);
             for (size_t i = 0; i < count; ++i)
-                finish<Format>(sums[i], blocks.pixels, bias + filter, relu, y + pixel[i] * filters + filter, filters);
+                store_finished<Format>(sums[i], blocks.pixels, bias + filter, relu, y + pixel[i] * filters + filter, filters);
         }
 }
 

@@ -133,6 +133,33 @@ struct Bf16 {
     }
 };
 
+// What is done with sums before they are stored: 32 biases are added, and a ReLU follows or none.
+template <class Format>
+class Finish {
+  public:
+    Finish(const float* bias, bool relu)
+        : first_bias_(_mm512_loadu_ps(bias)), second_bias_(_mm512_loadu_ps(bias + kSide)), relu_(relu) {}
+
+    void store(__m512 first, __m512 second, typename Format::value* to) const {
+        first = _mm512_add_ps(first, first_bias_), second = _mm512_add_ps(second, second_bias_);
+        if (relu_) first = rectified(first), second = rectified(second);
+        Format::store(to, first, second);
+    }
+
+  private:
+    __m512 first_bias_, second_bias_;
+    bool relu_;
+};
+
+// An upstream gradient, of a multiple of 32 values, where a ReLU let `output` through; all of it if that is null.
+template <class Format>
+void keep(const typename Format::value* output, const typename Format::value* upstream, size_t values,
+          typename Format::value* to) {
+    if (!output) std::memcpy(to, upstream, values * sizeof *to);
+    else
+        for (size_t at = 0; at < values; at += kBlock) Format::keep_where_positive(output + at, upstream + at, to + at);
+}
+
 // The transpose of 16 × 16 words.
 inline void transpose_words(const word* from, size_t pitch, __m512i (&to)[kSide]) {
     __m512i a[kSide], b[kSide];

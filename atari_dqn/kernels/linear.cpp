@@ -31,7 +31,7 @@ inline float sum(__m512 x) { return _mm512_reduce_add_ps(x); }
 // Few rows: each is multiplied with the weights' rows as they lie, four at a time.
 template <class Format>
 void few(const typename Format::value* x, const typename Format::value* weight, const float* bias, size_t count,
-         size_t k_size, size_t n_size, typename Format::value* y) {
+         size_t k_size, size_t n_size, bool relu, typename Format::value* y) {
     const size_t words = k_size / Format::kPerWord;
     const word *rows = reinterpret_cast<const word*>(x), *weights = reinterpret_cast<const word*>(weight);
 #pragma omp parallel for schedule(static)
@@ -53,19 +53,18 @@ void few(const typename Format::value* x, const typename Format::value* weight, 
                 to[0] = sum(a), to[1] = sum(b), to[2] = sum(c), to[3] = sum(d);
             }
         }
-        const __m512 bias0 = _mm512_loadu_ps(bias + n), bias1 = _mm512_loadu_ps(bias + n + kSide);
+        const Finish<Format> finish(bias + n, relu);
         for (size_t row = 0; row < count; ++row)
-            Format::store(y + row * n_size + n, _mm512_add_ps(_mm512_load_ps(products[row]), bias0),
-                          _mm512_add_ps(_mm512_load_ps(products[row] + kSide), bias1));
+            finish.store(_mm512_load_ps(products[row]), _mm512_load_ps(products[row] + kSide), y + row * n_size + n);
     }
 }
 
 template <class Unit>
 void forward(const typename Unit::value* x, const typename Unit::value* weight, const float* bias, size_t count,
-             size_t k_size, size_t n_size, typename Unit::value* y) {
+             size_t k_size, size_t n_size, bool relu, typename Unit::value* y) {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
-    if (count <= Unit::kFew) return few<Format>(x, weight, bias, count, k_size, n_size, y);
+    if (count <= Unit::kFew) return few<Format>(x, weight, bias, count, k_size, n_size, relu, y);
     const size_t padded = round_up(count, kBlock), words = k_size / Format::kPerWord;
     Memory<Unit>& memory = kept<Unit>();
     word* panels = memory.panels.of(padded * words);  // of x: what comes out is transposed
@@ -85,7 +84,7 @@ void forward(const typename Unit::value* x, const typename Unit::value* weight, 
                               k_size, kSide, panels + row * words + k * kSide);
 #pragma omp for schedule(static)
         for (size_t n = 0; n < n_size; n += kBlock) {
-            const __m512 bias0 = _mm512_loadu_ps(bias + n), bias1 = _mm512_loadu_ps(bias + n + kSide);
+            const Finish<Format> finish(bias + n, relu);
             const Rows rows{reinterpret_cast<const word*>(weight + n * k_size), words, 1};
             for (size_t row = 0; row < count; row += kBlock) {
                 const word* panel = panels + row * words;
@@ -95,9 +94,8 @@ void forward(const typename Unit::value* x, const typename Unit::value* weight, 
                     transpose_words(sums + part, kBlock, block[0]);
                     transpose_words(sums + kSide * kBlock + part, kBlock, block[1]);
                     for (size_t i = 0; i < std::min(kSide, count - row - part); ++i)
-                        Format::store(y + (row + part + i) * n_size + n,
-                                      _mm512_add_ps(_mm512_castsi512_ps(block[0][i]), bias0),
-                                      _mm512_add_ps(_mm512_castsi512_ps(block[1][i]), bias1));
+                        finish.store(_mm512_castsi512_ps(block[0][i]), _mm512_castsi512_ps(block[1][i]),
+                                     y + (row + part + i) * n_size + n);
                 }
             }
         }
@@ -113,9 +111,9 @@ void store_rows(const float* sums, size_t rows, typename Format::value* to, size
 }
 
 template <class Unit>
-void backward(const typename Unit::value* x, const typename Unit::value* weight, const typename Unit::value* upstream,
-              size_t count, size_t k_size, size_t n_size, float* of_weight, float* of_bias,
-              typename Unit::value* of_x) {
+void backward(const typename Unit::value* x, const typename Unit::value* weight, const typename Unit::value* y,
+              const typename Unit::value* upstream, size_t count, size_t k_size, size_t n_size, bool relu,
+              float* of_weight, float* of_bias, typename Unit::value* of_x) {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
     constexpr size_t kPerWord = Format::kPerWord;
@@ -123,7 +121,7 @@ void backward(const typename Unit::value* x, const typename Unit::value* weight,
     Memory<Unit>& memory = kept<Unit>();
     value* gradient = memory.rows.of(padded * n_size);
     word* panels = memory.panels.of(row_words * k_size);
-    std::memcpy(gradient, upstream, count * n_size * sizeof(value));
+    keep<Format>(relu ? y : nullptr, upstream, count * n_size, gradient);
     std::memset(gradient + count * n_size, 0, (padded - count) * n_size * sizeof(value));
     const Rows of_outputs = Unit::columns(gradient, padded, n_size, memory.columns);
     sum_rows<Format>(gradient, count, n_size, of_bias);
@@ -193,24 +191,24 @@ extern "C" int units() {
     return vectors << kVectorsFp32 | bf16_vectors << kVectorsBf16 | tiles << kTilesBf16;
 }
 
-// y = x wᵀ + bias: x is `batch` × `inputs`, w `outputs` × `inputs`.
+// y = x wᵀ + bias, behind a ReLU or none: x is `batch` × `inputs`, w `outputs` × `inputs`.
 extern "C" void multiply(int unit, const void* x, const void* weight, const float* bias, std::int64_t batch,
-                         std::int64_t inputs, std::int64_t outputs, void* y) {
+                         std::int64_t inputs, std::int64_t outputs, int relu, void* y) {
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
         forward<decltype(chosen)>(static_cast<const value*>(x), static_cast<const value*>(weight), bias, batch, inputs,
-                                  outputs, static_cast<value*>(y));
+                                  outputs, relu, static_cast<value*>(y));
     });
 }
 
-// Its gradients; `of_x` may be null.
-extern "C" void multiply_backward(int unit, const void* x, const void* weight, const void* upstream, std::int64_t batch,
-                                  std::int64_t inputs, std::int64_t outputs, float* of_weight, float* of_bias,
-                                  void* of_x) {
+// Its gradients, given what it put out; `of_x` may be null.
+extern "C" void multiply_backward(int unit, const void* x, const void* weight, const void* y, const void* upstream,
+                                  std::int64_t batch, std::int64_t inputs, std::int64_t outputs, int relu,
+                                  float* of_weight, float* of_bias, void* of_x) {
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
         backward<decltype(chosen)>(static_cast<const value*>(x), static_cast<const value*>(weight),
-                                   static_cast<const value*>(upstream), batch, inputs, outputs, of_weight, of_bias,
-                                   static_cast<value*>(of_x));
+                                   static_cast<const value*>(y), static_cast<const value*>(upstream), batch, inputs,
+                                   outputs, relu, of_weight, of_bias, static_cast<value*>(of_x));
     });
 }

@@ -127,24 +127,27 @@ def _see_backward(
     return [*of_weights, *of_biases]
 
 
-def _multiply(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Return x wᵀ + b."""
+def _multiply(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+    """Return x wᵀ + b, behind a ReLU if `relu`."""
     x, weight, bias = x.contiguous(), weight.contiguous(), bias.float()
     y = x.new_empty(len(x), len(weight))
-    _kernels().multiply(_unit(x), pointer(x), pointer(weight), pointer(bias), *_sizes(x, weight), pointer(y))
+    _kernels().multiply(
+        _unit(x), pointer(x), pointer(weight), pointer(bias), *_sizes(x, weight), ctypes.c_int(relu),
+        pointer(y),
+    )  # fmt: skip
     return y
 
 
 def _multiply_backward(
-    upstream: Tensor, x: Tensor, weight: Tensor, of_x: bool
+    upstream: Tensor, x: Tensor, weight: Tensor, y: Tensor, relu: bool, of_x: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of x, empty unless `of_x`, of the weight and of the bias."""
     upstream, x, weight = upstream.contiguous(), x.contiguous(), weight.contiguous()
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
     _kernels().multiply_backward(
-        _unit(x), pointer(x), pointer(weight), pointer(upstream), *_sizes(x, weight), pointer(of_weight),
-        pointer(of_bias), pointer(gradient if of_x else None),
+        _unit(x), pointer(x), pointer(weight), pointer(y), pointer(upstream), *_sizes(x, weight),
+        ctypes.c_int(relu), pointer(of_weight), pointer(of_bias), pointer(gradient if of_x else None),
     )  # fmt: skip
     return gradient, of_weight, of_bias
 
@@ -161,8 +164,10 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     f"see(Tensor pixels, Tensor[] weights, Tensor[] biases, {_WINDOWS}, bool keeps) -> Tensor[]": _see,
     f"see_backward(Tensor upstream, Tensor pixels, Tensor[] weights, Tensor[] outputs, {_WINDOWS})"
     " -> Tensor[]": _see_backward,
-    f"multiply({_LAYER}, Tensor bias) -> Tensor": _multiply,
-    f"multiply_backward(Tensor upstream, {_LAYER}, bool of_x) -> {_THREE}": _multiply_backward,
+    f"multiply({_LAYER}, Tensor bias, bool relu) -> Tensor": _multiply,
+    f"multiply_backward(Tensor upstream, {_LAYER}, Tensor y, bool relu, bool of_x) -> {_THREE}": (
+        _multiply_backward
+    ),
 }
 _namespace: Any = torch.library.Library("atari_dqn", "DEF")  # type: ignore[no-untyped-call]
 for _schema, _function in _OPERATORS.items():

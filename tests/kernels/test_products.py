@@ -47,7 +47,7 @@ class Convolved:
 
 
 class Multiplied:
-    """A fully connected layer, its arguments drawn, by the kernels and in double precision."""
+    """A fully connected layer behind a ReLU, its arguments drawn, by the kernels and in double precision."""
 
     def __init__(self, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
         rows, inputs, outputs = sizes
@@ -56,15 +56,17 @@ class Multiplied:
         self.weight = (torch.randn(outputs, inputs) * 0.05).to(dtype)
         self.bias = torch.randn(outputs)
         self.wide = [tensor.double().requires_grad_() for tensor in (self.x, self.weight, self.bias)]
-        self.exact = F.linear(*self.wide)
+        self.exact = F.linear(*self.wide).relu()
         self.upstream = torch.randn(self.exact.shape).to(dtype)
         assert products.takes_product(self.x, self.weight)
 
     def forward(self) -> Tensor:
-        return torch.ops.atari_dqn.multiply(self.x, self.weight, self.bias)
+        return torch.ops.atari_dqn.multiply(self.x, self.weight, self.bias, True)
 
     def gradients(self) -> list[Tensor]:
-        return torch.ops.atari_dqn.multiply_backward(self.upstream, self.x, self.weight, True)
+        return torch.ops.atari_dqn.multiply_backward(
+            self.upstream, self.x, self.weight, self.forward(), True, True
+        )
 
 
 @EACH_CONVOLUTION
@@ -119,6 +121,18 @@ def test_convolution_without_a_relu_puts_out_negative_numbers_and_lets_all_gradi
     of_x, _, _ = torch.ops.atari_dqn.convolve_backward(
         case.upstream, case.x, case.weight, y, *case.window, False, True
     )
+    assert_near(y, exact)
+    assert_near(of_x, torch.autograd.grad(exact, case.wide[0], case.upstream.double())[0])
+
+
+@EACH_PRODUCT
+def test_product_without_a_relu_puts_out_negative_numbers_and_lets_all_gradients_through(
+    sizes: tuple[int, int, int], dtype: torch.dtype
+) -> None:
+    case = Multiplied(sizes, dtype)
+    exact = F.linear(*case.wide)
+    y = torch.ops.atari_dqn.multiply(case.x, case.weight, case.bias, False)
+    of_x, _, _ = torch.ops.atari_dqn.multiply_backward(case.upstream, case.x, case.weight, y, False, True)
     assert_near(y, exact)
     assert_near(of_x, torch.autograd.grad(exact, case.wide[0], case.upstream.double())[0])
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from tiny import begun, ticks_of, tiny_spec
 
+from atari_dqn import transfer
 from atari_dqn.agents.networks import QNetwork
 from atari_dqn.cli.app import app
-from atari_dqn.replay import ring
 
 
 def test_D22_diff_shows_the_differing_keys_alone_with_both_values(tmp_path: Path, capsys) -> None:
@@ -64,14 +63,14 @@ def test_W03_state_of_a_training_is_that_of_every_part_that_has_one() -> None:
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_P01_each_frame_is_copied_to_the_replay_once(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[np.ndarray] = []
-    upload = ring.upload
+    write = transfer._ToRam.write
 
-    def noted(values: np.ndarray, place: torch.Tensor) -> None:
+    def noted(writer: transfer._ToRam, values: np.ndarray, first: int) -> None:
         if values.dtype == np.uint8:
             copied.append(values.copy())
-        upload(values, place)
+        write(writer, values, first)
 
-    monkeypatch.setattr(ring, "upload", noted)
+    monkeypatch.setattr(transfer._ToRam, "write", noted)
     with begun(tiny_spec(f"env.lanes={lanes}")) as training:
         ticks_of(training, 90)
     assert [frames.shape[0] for frames in copied] == [lanes] * 91  # the reset's, and one row a tick
