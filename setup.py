@@ -5,6 +5,8 @@ They bind no Python: ctypes loads them. OpenMP's functions are left open, for th
 
 import platform
 import sys
+import zlib
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -15,6 +17,8 @@ FLAGS = [
 AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw"]
 AMX = ["-mamx-tile", "-mamx-bf16"]  # what a processor lacks is never called
 FOLDER = "atari_dqn/kernels"
+SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(FOLDER).glob("*.?pp"))))
+"""By which `atari_dqn.kernels.library` knows what a library was compiled of."""
 
 
 def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
@@ -23,6 +27,7 @@ def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
         f"atari_dqn.kernels._{name}",
         [f"{FOLDER}/{source}.cpp" for source in sources],
         depends=[f"{FOLDER}/{header}.hpp" for header in ("formats", "units", "convolution")],
+        define_macros=[("KERNEL_SOURCES", f"{SOURCES}u")],
         extra_compile_args=flags,
         optional=True,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import zlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -11,6 +12,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from atari_dqn.errors import UserError
+
+FOLDER = Path(__file__).parent
 UNITS = ("fp32 vectors", "bf16 vectors", "bf16 tiles")
 """What adds up products: AVX-512, AVX512_BF16 and AMX, in the order that the kernels number them."""
 
@@ -19,17 +23,31 @@ UNITS = ("fp32 vectors", "bf16 vectors", "bf16 tiles")
 def library(name: str) -> ctypes.CDLL | None:
     """Return one of the compiled libraries; None where pip could not compile it or torch lacks OpenMP.
 
-    It runs in the threads of the OpenMP that torch has loaded, as many as torch is set to.
+    It runs in the threads of the OpenMP that torch has loaded, as many as torch is set to. `UserError` where
+    it was compiled of other sources than lie beside it: what it would compute is anyone's guess.
     """
     assert torch.get_num_threads() >= 1  # torch comes first: its OpenMP has the functions left open here
     for suffix in EXTENSION_SUFFIXES:
-        path = Path(__file__).with_name(f"_{name}{suffix}")
+        path = FOLDER / f"_{name}{suffix}"
         if path.exists():
             try:
-                return ctypes.CDLL(str(path))
+                found = ctypes.CDLL(str(path))
             except OSError:
                 return None
+            _check_sources(found)
+            return found
     return None
+
+
+def _check_sources(found: ctypes.CDLL) -> None:
+    """Raise unless a library is of the sources here, if these are: a package that was built has none."""
+    sources = sorted(FOLDER.glob("*.?pp"))
+    here = zlib.crc32(b"".join(path.read_bytes() for path in sources))
+    function = getattr(found, "kernel_sources", None)
+    if sources and (function is None or function() & 0xFFFFFFFF != here):
+        raise UserError(
+            "the compiled kernels are of other sources than these; install the package again: pip install -e ."
+        )
 
 
 @cache

@@ -180,6 +180,9 @@ void backward(const typename Unit::value* x, const typename Unit::value* weight,
 
 }  // namespace
 
+// What this library was compiled of, as a number.
+extern "C" unsigned kernel_sources() { return KERNEL_SOURCES; }
+
 // Which units this processor has, one bit each; asks the system for tile registers, once, before the first product.
 extern "C" int units() {
     constexpr long kRequest = 0x1023, kTileData = 18;

@@ -34,6 +34,9 @@ std::int64_t descend(const double* children, std::int64_t fan_out, double& left)
 
 }  // namespace
 
+// What this library was compiled of, as a number.
+extern "C" unsigned kernel_sources() { return KERNEL_SOURCES; }
+
 // The cell that each mass falls on. `sums` are the levels, leaves first, the root's last.
 extern "C" void find_cells(const double* const* sums, std::int64_t levels, std::int64_t fan_out, const double* masses,
                            std::int64_t count, std::int64_t* cells) {

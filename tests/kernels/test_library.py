@@ -1,5 +1,8 @@
 """Where no kernels are, PyTorch computes; which there are is told."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 import torch
 from without_kernels import leave_to_torch
@@ -7,12 +10,24 @@ from without_kernels import leave_to_torch
 from atari_dqn.agents.heads import LinearHead
 from atari_dqn.agents.networks import QNetwork, initialize
 from atari_dqn.agents.torsos import ConvolutionalTorso, DopamineTorso, NatureTorso
+from atari_dqn.errors import UserError
 from atari_dqn.kernels import library as found
 from atari_dqn.kernels import products
 
 
 def test_missing_library_is_none() -> None:
     assert found.library.__wrapped__("of_another_name") is None
+
+
+@pytest.mark.skipif(found.library("portable") is None, reason="no kernels of our own on this machine")
+def test_library_of_other_sources_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in found.FOLDER.glob("*portable*"):
+        shutil.copy(file, tmp_path)
+    monkeypatch.setattr(found, "FOLDER", tmp_path)
+    assert found.library.__wrapped__("portable") is not None
+    (tmp_path / "optimizer.cpp").write_text("// changed since")
+    with pytest.raises(UserError, match="install it again"):
+        found.library.__wrapped__("portable")
 
 
 def test_without_a_library_there_are_no_units(monkeypatch: pytest.MonkeyPatch) -> None:
