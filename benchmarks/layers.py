@@ -1,7 +1,7 @@
 """Layers forward and backward: as the program computes them, through oneDNN, and by PyTorch alone.
 
 The minibatch is 32. A pass rounds the weight once and has no gradients before it, as one in an update; rounds
-take turns. "ours" and "onednn" differ in fp32 alone, where the program takes the quicker library.
+take turns. "ours" is our own kernels where they fit, and else the quicker library; "onednn" is neither.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.agents.pixels import channels_last
-from atari_dqn.agents.torsos import DataEfficientTorso
+from atari_dqn.agents.torsos import ConvolutionalTorso, DataEfficientTorso, NatureTorso
 
 CALLS = 100
 WAYS = ("ours", "onednn", "pytorch")
@@ -51,13 +51,23 @@ def hidden(dtype: torch.dtype) -> Layer:
     return Layer(layer, pytorch, x, list(layer.parameters()))
 
 
+def nature(dtype: torch.dtype) -> Layer:
+    """Return the Nature network's convolutions."""
+    return seen_by(NatureTorso(stack=4, frame_shape=(84, 84)), dtype)
+
+
 def data_efficient(dtype: torch.dtype) -> Layer:
-    """Return the data-efficient network's convolutions of bytes; PyTorch's see them interleaved."""
-    torso = DataEfficientTorso(stack=4, frame_shape=(84, 84))
+    """Return the data-efficient network's convolutions."""
+    return seen_by(DataEfficientTorso(stack=4, frame_shape=(84, 84)), dtype)
+
+
+def seen_by(torso: ConvolutionalTorso, dtype: torch.dtype) -> Layer:
+    """Return a network's convolutions of bytes; PyTorch's own see them interleaved."""
     torso.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def ours(frames: Tensor) -> Tensor:
-        return torso.see(torso.arrange(frames), dtype)
+        taken = frames if torso.takes_bytes(frames, dtype) else torso.arrange(frames)
+        return torso.see(taken, dtype)
 
     def pytorch(frames: Tensor) -> Tensor:
         x = channels_last(frames).to(dtype)
@@ -70,15 +80,17 @@ def data_efficient(dtype: torch.dtype) -> Layer:
     return Layer(ours, pytorch, x, list(torso.convolutions.parameters()))
 
 
-LAYERS = {"hidden": hidden, "data_efficient": data_efficient}
+LAYERS = {"nature": nature, "hidden": hidden, "data_efficient": data_efficient}
 FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-def way_of(name: str) -> AbstractContextManager[object]:
-    """Have fp32 products go through oneDNN meanwhile, if `name` says so."""
-    if name != "onednn":
-        return nullcontext()
-    return patch("atari_dqn.agents.linear.has_quick_fp32_products", lambda: False)
+def way_of(name: str) -> ExitStack:
+    """Have all go through oneDNN meanwhile, if `name` says so."""
+    way = ExitStack()
+    if name == "onednn":
+        way.enter_context(patch("atari_dqn.agents.linear.has_quick_fp32_products", lambda: False))
+        way.enter_context(patch("atari_dqn.kernels.products.unit_for", lambda _: None))
+    return way
 
 
 def milliseconds(layer: Layer, way: str, upstream: Tensor) -> float:

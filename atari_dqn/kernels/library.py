@@ -46,7 +46,7 @@ def _check_sources(found: ctypes.CDLL) -> None:
     function = getattr(found, "kernel_sources", None)
     if sources and (function is None or function() & 0xFFFFFFFF != here):
         raise UserError(
-            "the compiled kernels are of other sources than these; install the package again: pip install -e ."
+            "the compiled kernels are of other sources than these; install again: pip install -e ."
         )
 
 
