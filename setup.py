@@ -36,7 +36,7 @@ def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
 on_linux = sys.platform == "linux"
 setup(
     ext_modules=[
-        *([kernels("portable", ["optimizer", "priorities"], FLAGS)] if on_linux else []),
+        *([kernels("portable", ["frames", "optimizer", "priorities"], FLAGS)] if on_linux else []),
         *(
             [kernels("products", ["convolution", "linear", "torso"], FLAGS + AVX512 + AMX)]
             if on_linux and platform.machine() == "x86_64"

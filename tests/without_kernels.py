@@ -4,11 +4,11 @@ import pytest
 
 from atari_dqn.agents import optimizers
 from atari_dqn.kernels import products
-from atari_dqn.replay import priority_tree
+from atari_dqn.replay import priority_tree, ring
 
 
 def leave_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have PyTorch compute what kernels of our own would here."""
     monkeypatch.setattr(products, "unit_for", lambda dtype: None)
-    for module in (optimizers, priority_tree):
+    for module in (optimizers, priority_tree, ring):
         monkeypatch.setattr(module, "library", lambda name: None)

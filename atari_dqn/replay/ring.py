@@ -14,6 +14,7 @@ The newest row has a frame but no action yet. Row numbers count from the run's b
 
 from __future__ import annotations
 
+import ctypes
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ import torch
 from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
+from atari_dqn.kernels.library import library, pointer
 from atari_dqn.replay.rows import Loan, RingRows, Rows, Tables, pieces_of
 from atari_dqn.transfer import row_writer, upload
 from atari_dqn.types import StateDict, StepBatch
@@ -64,6 +66,7 @@ class FrameRing:
         self._newest_cells = self._lane_numbers.clone()
         """The newest row's cells, on the device: acting reads them there."""
         self._writers = {name: row_writer(column) for name, column in self._columns().items()}
+        self._kernels = library("portable") if device.type == "cpu" else None
         in_ram = device.type == "cpu"
         self._seen_now = torch.zeros((lanes, stack, *frame_shape), dtype=torch.uint8) if in_ram else None
         """The newest stacks, kept as rows come in: a shift in place of the look-up that a GPU does."""
@@ -97,6 +100,8 @@ class FrameRing:
 
     def stacks(self, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
         """Return each cell's frame behind the S − 1 before it, zero before its episode's first frame."""
+        if self._kernels is not None:
+            return self._gathered_by(self._kernels, cell.contiguous())
         cells = self._stack_cells(cell)
         # whole frames are copied: indexing with a matrix of cells would fetch them pixel by pixel
         return self.frame.index_select(0, cells.flatten()).view(*cells.shape, *self.frame.shape[1:])
@@ -235,6 +240,18 @@ class FrameRing:
         starts_after = self.start[cells[:, 1:]].flip(1).cumsum(dim=1).flip(1)
         cells[:, :-1].masked_fill_(starts_after > 0, self.zero_cell)
         return cells
+
+    def _gathered_by(self, kernels: ctypes.CDLL, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
+        shape = (len(cell), self.stack, *self.frame.shape[1:])
+        stacks = torch.empty(shape, dtype=torch.uint8)
+        sizes = (self.zero_cell, self.lanes, self.stack, self.frame[0].numel())
+        kernels.gather_stacks.restype = ctypes.c_bool
+        if not kernels.gather_stacks(
+            pointer(self.frame), pointer(self.start), *map(ctypes.c_int64, sizes), pointer(cell),
+            ctypes.c_int64(len(cell)), pointer(stacks),
+        ):  # fmt: skip
+            raise IndexError(f"expected cells from 0 to {self.zero_cell - 1}, found {cell.tolist()}")
+        return stacks
 
     def _ahead(self, cell: Int64[Tensor, "B"], count: int) -> Int64[Tensor, "B n"]:
         steps = torch.arange(count, device=self.device)

@@ -26,7 +26,7 @@ def test_library_of_other_sources_is_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(found, "FOLDER", tmp_path)
     assert found.library.__wrapped__("portable") is not None
     (tmp_path / "optimizer.cpp").write_text("// changed since")
-    with pytest.raises(UserError, match="install it again"):
+    with pytest.raises(UserError, match="install again"):
         found.library.__wrapped__("portable")
 
 

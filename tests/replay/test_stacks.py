@@ -1,7 +1,20 @@
 import numpy as np
 import pytest
 import torch
-from tapes import batch, make_buffer, play_tape, sample_at, transitions
+from tapes import CPU, batch, make_buffer, play_tape, sample_at, transitions
+from without_kernels import leave_to_torch
+
+from atari_dqn.kernels.library import library
+from atari_dqn.replay.ring import FrameRing
+
+
+def make_ring(*, rows: int, lanes: int, stack: int) -> FrameRing:
+    """A ring full of random frames, a third of them an episode's first."""
+    ring = FrameRing(rows=rows, lanes=lanes, frame_shape=(3, 5), stack=stack, device=CPU)
+    generator = torch.Generator().manual_seed(0)
+    ring.frame[:-1] = torch.randint(1, 256, ring.frame[:-1].shape, generator=generator, dtype=torch.uint8)
+    ring.start[:] = torch.rand(rows * lanes, generator=generator) < 1 / 3
+    return ring
 
 
 def newest(buffer) -> list[list[int]]:
@@ -32,6 +45,26 @@ def test_stack_reaches_over_the_rings_seam() -> None:
     buffer = make_buffer(capacity=3)  # 3 + 3 + 1 = 7 rows: A…G fill it, H and I lie where A and B were
     play_tape(buffer, "ABCDEFGHI")
     assert newest(buffer) == [[6, 7, 8, 9]]
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("stack", [1, 4])
+def test_kernel_puts_stacks_together_as_torch_does(
+    lanes: int, stack: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rings = [make_ring(rows=9, lanes=lanes, stack=stack)]
+    leave_to_torch(monkeypatch)
+    rings.append(make_ring(rows=9, lanes=lanes, stack=stack))
+    cells = torch.arange(9 * lanes)
+    assert rings[1]._kernels is None
+    assert torch.equal(rings[0].stacks(cells), rings[1].stacks(cells))
+
+
+@pytest.mark.skipif(library("portable") is None, reason="no kernels of our own on this machine")
+@pytest.mark.parametrize("cell", [-1, 27])
+def test_cell_that_is_none_of_the_rings_is_refused(cell: int) -> None:
+    with pytest.raises(IndexError):
+        make_ring(rows=9, lanes=3, stack=4).stacks(torch.tensor([0, cell]))
 
 
 def test_stack_size_one_is_the_frame_itself() -> None:
