@@ -71,6 +71,8 @@ class QNetwork(nn.Module):
         noise_rows: int = 1,
     ) -> Prediction:
         """Return what is predicted of every action; each of `noise_rows` equal parts has its own noise."""
+        if not self._noisy:
+            return self._predict(pixels, rng, use)
         with noise(self._noisy, rng, noise_rows):
             return self._predict(pixels, rng, use)
 

@@ -69,8 +69,9 @@ class EpsilonGreedy:
 
     def greedy(self, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
         """Return the action each lane's network values most, under fresh noise where it has any."""
-        arranged = self.network.arrange(stacks, compiled=self._compiled)
-        actions: Tensor = self._ask(self.generator, arranged)
+        if self._compiled:
+            stacks = self.network.arrange(stacks, compiled=True)
+        actions: Tensor = self._ask(self.generator, stacks)
         return actions
 
     def _ask_network(self, rng: Rng, stacks: Pixels) -> Int64[Tensor, "E"]:

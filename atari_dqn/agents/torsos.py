@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from atari_dqn.agents.arithmetic import rectified
-from atari_dqn.agents.chain import is_for_kernels, seen_by
+from atari_dqn.agents.chain import Chain
 from atari_dqn.agents.convolution import Convolution, Pair
 from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.agents.pixels import channels_last, patches
@@ -89,12 +89,13 @@ class ConvolutionalTorso(Torso):
         super().__init__()
         channels = (stack, *(out for out, _, _ in self.CONVOLUTIONS))
         zeros = self._zeros(frame_shape)
-        self.convolutions = nn.ModuleList(
+        layers = [
             Convolution(before, out, kernel, stride, padding=padding, more=more, pixels=place == 0, relu=True)
             for place, (before, (out, kernel, stride), (padding, more)) in enumerate(
                 zip(channels[:-1], self.CONVOLUTIONS, zeros, strict=True)
             )
-        )
+        ]
+        self.convolutions, self._chain = nn.ModuleList(layers), Chain(layers)
         self._finish(
             num_seen=self._num_seen(frame_shape),
             num_features=(hidden_units or self.HIDDEN_UNITS) * streams,
@@ -103,20 +104,16 @@ class ConvolutionalTorso(Torso):
 
     def takes_bytes(self, frames: Frames, dtype: torch.dtype) -> bool:
         """Return whether `see` takes frames as they are, not compiled: nothing need be arranged then."""
-        return is_for_kernels(self._layers, frames, dtype)
+        return self._chain.takes(frames, dtype)
 
     def see(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B F"]:
         """Return what the convolutions make of pixels, arranged or as they are, in the format `dtype`."""
         if self.takes_bytes(pixels, dtype):
-            return seen_by(self._layers, pixels, dtype)
+            return self._chain.see(pixels, dtype)
         x = self._values(pixels, dtype)
         for convolution in self.convolutions:
             x = convolution(x)
         return x.flatten(1)
-
-    @property
-    def _layers(self) -> Sequence[Convolution]:
-        return list(self.convolutions)  # type: ignore[arg-type]
 
     def _zeros(self, frame_shape: tuple[int, int]) -> Sequence[tuple[Pair, Pair]]:
         """Return of each convolution the zeros above and left, as below and right, and how many more here."""

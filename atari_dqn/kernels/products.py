@@ -27,13 +27,12 @@ _MULTIPLE = 32
 
 def takes_convolution(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels compute this convolution of B × C × H × W here."""
-    return len(x) > 0 and unit_for(x.dtype) is not None and _fits_convolution(weight)
+    return len(x) > 0 and unit_for(x.dtype) is not None and fits_convolution(weight.shape)
 
 
-def takes_chain(pixels: Tensor, weights: Sequence[Tensor], dtype: torch.dtype) -> bool:
-    """Return whether the kernels compute these convolutions of B × C × H × W bytes here, in `dtype`."""
-    is_known = pixels.dtype == torch.uint8 and pixels.device.type == "cpu" and unit_for(dtype) is not None
-    return is_known and len(pixels) > 0 and all(map(_fits_convolution, weights))
+def takes_bytes(pixels: Tensor, dtype: torch.dtype) -> bool:
+    """Return whether the kernels compute convolutions that fit of these B × C × H × W bytes, in `dtype`."""
+    return pixels.dtype is torch.uint8 and pixels.is_cpu and len(pixels) > 0 and unit_for(dtype) is not None
 
 
 def takes_product(x: Tensor, weight: Tensor) -> bool:
@@ -42,8 +41,9 @@ def takes_product(x: Tensor, weight: Tensor) -> bool:
     return fits and len(x) > 0 and unit_for(x.dtype) is not None
 
 
-def _fits_convolution(weight: Tensor) -> bool:
-    filters, channels, _, wide = weight.shape
+def fits_convolution(weight: Size) -> bool:
+    """Return whether the kernels compute a convolution with a weight of this size at all."""
+    filters, channels, _, wide = weight
     return filters % _MULTIPLE == 0 and channels * wide % _MULTIPLE == 0 and channels % 2 == 0
 
 
@@ -51,11 +51,11 @@ def _convolve(
     x: Tensor, weight: Tensor, bias: Tensor, stride: list[int], padding: list[int], relu: bool
 ) -> Tensor:
     """Return the convolution plus bias, channels-last, behind a ReLU if `relu`."""
-    x, weight = _channels_last(x), _channels_last(weight)
+    x, weight, bias = _channels_last(x), _channels_last(weight), bias.float()
     numbers, size = _shape_of(x.shape, weight.shape, stride[0], _around(padding))
     y = _empty_images(size, x)
     _kernels().convolve(
-        _unit(x), pointer(x), integers(numbers), pointer(weight), pointer(bias.float()), ctypes.c_int(relu),
+        _unit(x), pointer(x), integers(numbers), pointer(weight), pointer(bias), ctypes.c_int(relu),
         pointer(y),
     )  # fmt: skip
     return y
