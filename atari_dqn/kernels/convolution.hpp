@@ -56,6 +56,7 @@ struct Memory {
     Scratch<value> images, gradient;
     Scratch<float> partial, columns, sum;
     Scratch<const value*> seen;
+    Scratch<size_t> begins;
 };
 
 // An image with the zeros around it: where it lies, or in `scratch`.
@@ -154,39 +155,50 @@ class Backward {
     }
 
     void of_x(const word* panels, value* to) {
-        const size_t filters = shape_.filters, row = shape_.kernel_row(), words = filters / kPerWord;
-        const size_t pixels = shape_.pixels();
+        const size_t filters = shape_.filters, words = filters / kPerWord, pixels = shape_.pixels();
         const Blocks blocks(1, pixels, Unit::kRows);
         const typename Unit::Scope scope(blocks.pixels);
-        float *columns = memory_.columns.of(pixels * row), *sum = memory_.sum.of(shape_.padded());
+        float* sum = memory_.sum.of(shape_.padded());
+        size_t* begins = memory_.begins.of(pixels);
+        for (size_t pixel = 0; pixel < pixels; ++pixel) begins[pixel] = shape_.seen_from(pixel);
         for (size_t image = 0; image < images_; ++image) {
             const Rows gradient{reinterpret_cast<const word*>(gradient_ + image * pixels * filters), words, 1};
             std::memset(sum, 0, shape_.padded() * sizeof(float));
-            for (size_t high = 0; high < shape_.kernel_height; ++high) {
-                for (size_t column = 0; column < row; column += kBlock)
-                    for (size_t block = 0; block < blocks.count; block += 2) {
-                        const word* panel = panels + (high * row + column) * words;
-                        const size_t first = blocks.first_pixel(block), second = blocks.first_pixel(block + 1);
-                        float *to = columns + first * row + column, *then = columns + second * row + column;
-                        if (block + 1 < blocks.count)
-                            Unit::products(gradient.from(first), gradient.from(second), blocks.pixels, {words}, panel,
-                                           panel + words * kSide, to, then, row);
-                        else
-                            Unit::products(gradient.from(first), blocks.pixels, {words}, panel, panel + words * kSide,
-                                           to, row);
-                    }
-                for (size_t pixel = 0; pixel < pixels; ++pixel) {
-                    float* at = sum + shape_.seen_from(pixel) + high * shape_.pitch();
-                    const float* more = columns + pixel * row;
-                    for (size_t i = 0; i < row; i += kSide)
-                        _mm512_storeu_ps(at + i, _mm512_add_ps(_mm512_loadu_ps(at + i), _mm512_loadu_ps(more + i)));
-                }
-            }
+            for (size_t high = 0; high < shape_.kernel_height; ++high)
+                add_kernel_row(gradient, blocks, panels + high * shape_.kernel_row() * words, begins,
+                               sum + high * shape_.pitch());
             store_inside<Format>(shape_, sum, to + image * shape_.image());
         }
     }
 
   private:
+    // Adds what one row of the kernel gives to the gradient of all that it saw, a pair of blocks at a time.
+    void add_kernel_row(Rows gradient, const Blocks& blocks, const word* panels, const size_t* begins, float* sum) {
+        const size_t row = shape_.kernel_row(), words = shape_.filters / kPerWord, block_size = blocks.pixels * row;
+        float* columns = memory_.columns.of(2 * block_size);
+        for (size_t block = 0, done = 0; block < blocks.count; block += 2) {
+            const size_t count = std::min<size_t>(2, blocks.count - block);
+            const size_t firsts[] = {blocks.first_pixel(block), blocks.first_pixel(block + count - 1)};
+            for (size_t column = 0; column < row; column += kBlock) {
+                const word* panel = panels + column * words;
+                float* to = columns + column;
+                if (count == 2)
+                    Unit::products(gradient.from(firsts[0]), gradient.from(firsts[1]), blocks.pixels, {words}, panel,
+                                   panel + words * kSide, to, to + block_size, row);
+                else
+                    Unit::products(gradient.from(firsts[0]), blocks.pixels, {words}, panel, panel + words * kSide, to,
+                                   row);
+            }
+            for (size_t i = 0; i < count; ++i)
+                for (const size_t end = firsts[i] + blocks.pixels; done < end; ++done) {
+                    float* at = sum + begins[done];
+                    const float* more = columns + i * block_size + (done - firsts[i]) * row;
+                    for (size_t j = 0; j < row; j += kSide)
+                        _mm512_storeu_ps(at + j, _mm512_add_ps(_mm512_loadu_ps(at + j), _mm512_loadu_ps(more + j)));
+                }
+        }
+    }
+
     // Where each pixel's kernel looks first; those behind the last pixel meet gradients of 0.
     const value** look() {
         const size_t pixels = shape_.pixels();
