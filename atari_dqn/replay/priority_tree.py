@@ -118,6 +118,7 @@ class PriorityTree:
     def _set_by(
         self, kernels: ctypes.CDLL, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]
     ) -> None:
+        assert (cells.dtype, priorities.dtype) == (torch.int64, torch.float64)
         leaves, count = (ctypes.c_int64(len(values)) for values in (self.sums[0], cells))
         kernels.set_priorities.restype = ctypes.c_bool
         if not kernels.set_priorities(
@@ -126,6 +127,7 @@ class PriorityTree:
             raise IndexError(f"expected cells from 0 to {leaves.value - 1}, found {cells.tolist()}")
 
     def _found_by(self, kernels: ctypes.CDLL, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
+        assert mass.dtype == torch.float64
         cells = torch.empty_like(mass, dtype=torch.int64)
         sums, count = self._tables[0], ctypes.c_int64(len(mass))
         kernels.find_cells(sums, *self._sizes, pointer(mass), count, pointer(cells))

@@ -242,6 +242,7 @@ class FrameRing:
         return cells
 
     def _gathered_by(self, kernels: ctypes.CDLL, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
+        assert cell.dtype == torch.int64
         shape = (len(cell), self.stack, *self.frame.shape[1:])
         stacks = torch.empty(shape, dtype=torch.uint8)
         sizes = (self.zero_cell, self.lanes, self.stack, self.frame[0].numel())
