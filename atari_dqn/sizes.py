@@ -148,7 +148,7 @@ def minibatch_bytes(
 
     An implicit network has what its convolutions put out once for each of its `fractions`: their embedding,
     the product of both, and the gradients of these. Of each of the `pairs` of a prediction and a target that
-    a loss compares there are seven numbers. A part is made ready, then learned from: shifted stacks are f32,
+    a loss compares there are five numbers. A part is made ready, then learned from: shifted stacks are f32,
     others become that as they are seen.
     """
     pixels = shape.stack_frames * shape.screen_size_pixels**2
@@ -156,5 +156,5 @@ def minibatch_bytes(
     _, seen, held = _CONVOLUTIONS[shape.kind](shape)
     making_ready = 5 * stack  # both as they are and as the network wants them, and a copy between
     seen_as_f32 = 0 if are_shifted else _F32 * pixels
-    learning = 2 * stack + seen_as_f32 + _F32 * (held + 4 * fractions * seen + 7 * pairs)
+    learning = 2 * stack + seen_as_f32 + _F32 * (held + 4 * fractions * seen + 5 * pairs)
     return batch_size * 2 * pixels + batch_size // parts * max(making_ready, learning)
