@@ -7,6 +7,13 @@ from atari_dqn.kernels import products
 from atari_dqn.replay import priority_tree, ring
 
 
+@pytest.fixture(params=["kernels", "torch"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have our own kernels compute, if there are any, and PyTorch."""
+    if request.param == "torch":
+        leave_to_torch(monkeypatch)
+
+
 def leave_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have PyTorch compute what kernels of our own would here."""
     monkeypatch.setattr(products, "unit_for", lambda dtype: None)

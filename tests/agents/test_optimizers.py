@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from without_kernels import either_way
 
 from atari_dqn.agents.optimizers import (
     BLOCK_WEIGHTS,
@@ -15,6 +16,8 @@ from atari_dqn.agents.optimizers import (
     step_if,
     torch_rmsprop,
 )
+
+__all__ = ["either_way"]
 
 RMSPROP = {
     "learning_rate": 0.00025,
@@ -49,6 +52,7 @@ def test_rmsprop_follows_the_lua_codes_formula_in_double_precision() -> None:
     np.testing.assert_allclose(follow(deepmind_rmsprop, RMSPROP), weights, rtol=0, atol=2e-6)
 
 
+@pytest.mark.usefixtures("either_way")
 def test_dok_rmsprops_epsilon_lies_inside_the_root() -> None:
     # first step: √(0.1·1 − (0.05·1)² + 0.01) = 0.327872, where √(0.0975) + 0.01 = 0.322250
     moved = 1 - follow(deepmind_rmsprop, RMSPROP | {"learning_rate": 1.0}, sizes=[np.ones(5)])

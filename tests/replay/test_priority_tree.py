@@ -2,17 +2,12 @@ import numpy as np
 import pytest
 import torch
 from tapes import CPU
-from without_kernels import leave_to_torch
+from without_kernels import either_way
 
 from atari_dqn.replay.priority_tree import PriorityTree
 
-
-@pytest.fixture(autouse=True, params=["kernels", "torch"])
-def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have nodes read and written by our own kernels, if there are any, and by PyTorch."""
-    if request.param == "torch":
-        leave_to_torch(monkeypatch)
-
+__all__ = ["either_way"]
+pytestmark = pytest.mark.usefixtures("either_way")
 
 CAPACITIES = [(1, 2), (2, 2), (7, 2), (33, 4), (100, 7), (1_000, 32), (1_025, 32)]
 """Capacities and fan-outs; most capacities are no power of their fan-out."""
