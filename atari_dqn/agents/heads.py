@@ -62,6 +62,11 @@ class DuelingHead(Head):
         outputs: Tensor = self.value(state)[:, None] + advantage - advantage.mean(dim=1, keepdim=True)
         return outputs
 
+    @property
+    def action_units(self) -> slice:
+        """Which of the features rate the actions alone."""
+        return slice(self.advantage.in_features, None)
+
     def _parts(self, features: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
         """Return what rates the state and what rates the actions."""
         return features.chunk(self.streams, dim=1)

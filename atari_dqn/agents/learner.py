@@ -19,7 +19,8 @@ from atari_dqn.agents.compiled import Compiled
 from atari_dqn.agents.draws import Rng
 from atari_dqn.agents.losses import Judged, Loss
 from atari_dqn.agents.networks import QNetwork
-from atari_dqn.agents.optimizers import gradient_norm, load_optimizer, moved_by, step_if_on
+from atari_dqn.agents.one_pass import gradient_norm
+from atari_dqn.agents.optimizers import load_optimizer, moved_by, step_if_on
 from atari_dqn.agents.targets import TargetRule
 from atari_dqn.generator import restore_generator
 from atari_dqn.minibatch import Minibatch
@@ -78,12 +79,13 @@ class Learner:
         compiled: bool = False,
     ) -> None:
         self.online, self.target, self.optimizer = online, target, optimizer
+        self._weights = list(online.parameters())
         self._target_rule, self._loss, self._reduce = target_rule, loss, REDUCTIONS[reduction]
         self._max_grad_norm = max_grad_norm
         self._target_period_updates = target_period_updates
         self.updates = 0
         self._generator, self._augment = generator, augment
-        device = next(online.parameters()).device
+        device = self._weights[0].device
         self._accumulate, self._compiled = accumulate, compiled
         self._judge = Compiled(self._judge_part) if compiled else self._judge_part
         self._step_if = step_if_on(device, optimizer)
@@ -126,7 +128,7 @@ class Learner:
     def try_out(self, batch: Minibatch) -> None:
         """Do what an update does before it moves a weight: what is to be compiled is compiled then."""
         list(map(self._add_gradients, self._parts(batch)))  # a loop would hold each part a turn longer
-        self.optimizer.zero_grad(set_to_none=True)
+        self._forget_gradients()
 
     @property
     def generator(self) -> torch.Generator:
@@ -189,16 +191,20 @@ class Learner:
     def _step(self, grad_norm: Float[Tensor, ""]) -> None:
         """Move the weights by their gradients if those are finite."""
         finite = grad_norm < torch.inf  # which NaN is not
-        self._nonfinite_gradients.add_(1).mul_(finite.logical_not())
+        self._nonfinite_gradients.add_(1).masked_fill_(finite, 0.0)
         self._step_if(self.optimizer, finite)
-        self.optimizer.zero_grad(set_to_none=True)
+        self._forget_gradients()
+
+    def _forget_gradients(self) -> None:
+        for weight in self._weights:
+            weight.grad = None
 
     def _clip_gradients(self) -> Float[Tensor, ""]:
         """Scale the gradients to the largest norm allowed; return the norm they had."""
-        gradients = [weight.grad for weight in self.online.parameters() if weight.grad is not None]
+        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         norm = gradient_norm(gradients)
         if math.isfinite(self._max_grad_norm) and not self._is_within(norm):
-            nn.utils.clip_grads_with_norm_(self.online.parameters(), self._max_grad_norm, norm, foreach=True)
+            nn.utils.clip_grads_with_norm_(self._weights, self._max_grad_norm, norm, foreach=True)
         return norm
 
     def _is_within(self, norm: Float[Tensor, ""]) -> bool:

@@ -29,6 +29,14 @@ class QuickLinear(nn.Linear):
         """Return x Wᵀ + b, behind a ReLU if `relu`."""
         return linear(x, self.weight, self.bias, self._rounded, relu=relu)
 
+    def some(self, x: Float[Tensor, "B D"], outputs: slice, *, relu: bool = False) -> Float[Tensor, "B F2"]:
+        """Return some of the outputs alone, in one piece of the weights; they have no gradient here."""
+        weight = self.weight
+        if not quick(x) or _is_for_torch(x, weight[outputs]):
+            y = F.linear(x, weight[outputs].to(x.dtype), self.bias[outputs].to(x.dtype))
+            return rectified(y) if relu else y
+        return _forward(x, self._rounded.of(weight, x.dtype)[outputs], self.bias[outputs], relu)
+
 
 def linear(
     x: Float[Tensor, "B D"],

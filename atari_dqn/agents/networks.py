@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from atari_dqn.agents.draws import Rng, uniform
-from atari_dqn.agents.heads import Head
+from atari_dqn.agents.heads import DuelingHead, Head
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
 from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.agents.noisy import NoisyLinear, noise
@@ -47,6 +47,8 @@ class QNetwork(nn.Module):
         self.dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._noisy = tuple(layer for layer in self.modules() if isinstance(layer, NoisyLinear))
+        has_apart = isinstance(head, DuelingHead) and head.streams == 2 and not self._noisy
+        self._rates_actions_apart = has_apart and isinstance(self.output, ValueOutput)
 
     @property
     def hidden_parts(self) -> tuple[nn.Module, ...]:
@@ -61,6 +63,22 @@ class QNetwork(nn.Module):
     def forward(self, pixels: Pixels, rng: Rng | None = None) -> Float[Tensor, "B A"]:
         """Return the action values of stacked frames; each of them has a noise of its own."""
         return self.predict(pixels, rng, noise_rows=len(pixels)).q_values()
+
+    def preferences(
+        self, pixels: Pixels, rng: Rng | None = None, *, noise_rows: int = 1
+    ) -> Float[Tensor, "B A"]:
+        """Return numbers that order the actions as `predict` does, without gradients.
+
+        Where a dueling head has parts of their own for the state and the actions, these are the advantages:
+        what a state is worth is the same for each action, and half of the hidden layer is not asked.
+        """
+        if not self._rates_actions_apart:
+            return self.predict(pixels, rng, noise_rows=noise_rows).q_values()
+        assert isinstance(self.head, DuelingHead)
+        seen = self.torso.see(pixels, self.dtype)
+        units = self.torso.think_partly(seen, self.head.action_units)
+        advantages: Tensor = self.head.advantage(units.float())
+        return advantages
 
     def predict(
         self,
@@ -118,6 +136,7 @@ class ImplicitQuantileNetwork(QNetwork):
 
     def __init__(self, torso: Torso, head: Head, *, precision: str, counts: FractionCounts) -> None:
         super().__init__(torso, head, precision=precision)
+        self._rates_actions_apart = False  # quantiles are predicted at fractions of their own
         self.counts = counts
         self.embedding = QuickLinear(EMBEDDING_COSINES, torso.num_seen)
         self.register_buffer("frequencies", pi * torch.arange(EMBEDDING_COSINES), persistent=False)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 from torch.optim import Adam, Optimizer, RMSprop
 
-from atari_dqn.kernels.library import integers, library, pointers
+from atari_dqn.agents.one_pass import Row, move
 from atari_dqn.types import StateDict
 
 BLOCK_WEIGHTS = 2**18
 """Weights of a large layer that a CPU moves at once; with their gradients and averages they fill 4 MB."""
-
-Row = tuple[Tensor, ...]
-"""A weight, its gradient and its averages."""
 
 
 StepIf = Callable[[Optimizer, Tensor], None]
@@ -119,10 +115,7 @@ class DeepMindRMSProp(Optimizer):
                 for weight in group["params"]
                 if weight.grad is not None
             ]
-            kernels = library("portable") if self.found_inf is None else None
-            if kernels is not None and all(map(_is_plain, rows)):
-                _move_in_one_pass(kernels, rows, group)
-            else:
+            if self.found_inf is not None or not move("rmsprop", rows, *_rmsprop_numbers(group)):
                 for block in _blocks(rows):
                     self._move(block, group)
 
@@ -142,21 +135,43 @@ class DeepMindRMSProp(Optimizer):
         torch._foreach_addcdiv_(parameters, gradients, roots, -group["lr"])
 
 
-def _move_in_one_pass(kernels: ctypes.CDLL, rows: list[Row], group: dict[str, Any]) -> None:
-    """Move weights by the project's own kernel (docs/decisions/0034)."""
-    columns: list[tuple[Tensor, ...]] = list(zip(*rows, strict=True))
-    weights, _, means, mean_squares = columns
-    of_gradient, of_square = 1 - group["gradient_decay"], 1 - group["squared_gradient_decay"]
-    numbers = group["lr"], group["eps"], of_gradient, group["squared_gradient_decay"], of_square
-    counts = integers([weight.numel() for weight in weights])
-    kernels.rmsprop(*map(pointers, columns), counts, ctypes.c_int64(len(rows)), *map(ctypes.c_float, numbers))
-    increment_version([*weights, *means, *mean_squares])
+def _rmsprop_numbers(group: dict[str, Any]) -> tuple[float, ...]:
+    """Return a group's numbers as the kernel takes them: the decays, and what a new gradient counts."""
+    of_gradient, decay = 1 - group["gradient_decay"], group["squared_gradient_decay"]
+    return group["lr"], group["eps"], of_gradient, decay, 1 - decay
 
 
-def _is_plain(row: Row) -> bool:
-    """Return whether a row is fp32 in one piece of a CPU's memory, all of it in the same order."""
-    strides = row[0].stride()
-    return all(tensor.stride() == strides and is_readable(tensor) for tensor in row)
+class OnePassAdam(Adam):
+    """Adam in one pass over all weights; its first step, with which its averages come, is PyTorch's own."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        assert closure is None, "one gradient, one step"
+        (group,) = self.param_groups
+        weights = [weight for weight in group["params"] if weight.grad is not None]
+        states = [self.state[weight] for weight in weights]
+        if not all(states) or getattr(self, "found_inf", None) is not None:
+            self._step_by_torch(weights)
+            return
+        rows: list[Row] = [
+            (weight, weight.grad, state["exp_avg"], state["exp_avg_sq"])
+            for weight, state in zip(weights, states, strict=True)
+        ]
+        beta1, beta2 = group["betas"]
+        steps = float(states[0]["step"]) + 1
+        step_size, of_root = group["lr"] / (1 - beta1**steps), 1 / math.sqrt(1 - beta2**steps)
+        if move("adam", rows, step_size, group["eps"], 1 - beta1, beta2, 1 - beta2, of_root):
+            torch._foreach_add_([state["step"] for state in states], 1)
+        else:
+            self._step_by_torch(weights)
+
+    def _step_by_torch(self, weights: list[nn.Parameter]) -> None:
+        for weight in weights:
+            assert weight.grad is not None
+            if weight.grad.stride() != weight.stride():  # torch's kernel for a CPU takes both as they lie
+                weight.grad = torch.empty_like(weight).copy_(weight.grad)
+        super().step()
 
 
 def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
@@ -172,22 +187,6 @@ def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
             length = max(1, BLOCK_WEIGHTS // row[0][0].numel())
             pieces = (torch.split(tensor, length) for tensor in row)
             yield from ([piece] for piece in zip(*pieces, strict=True))
-
-
-def gradient_norm(gradients: list[Tensor]) -> Float[Tensor, ""]:
-    """Return the root of the sum of all squares, by the project's own kernel where it is."""
-    kernels = library("portable")
-    if kernels is None or not all(map(is_readable, gradients)):
-        return nn.utils.get_total_norm(gradients, foreach=True)
-    counts = integers([gradient.numel() for gradient in gradients])
-    kernels.norm.restype = ctypes.c_double
-    return torch.tensor(kernels.norm(pointers(gradients), counts, ctypes.c_int64(len(gradients))))
-
-
-def is_readable(tensor: Tensor) -> bool:
-    """Return whether a tensor is fp32 and fills one piece of a CPU's memory, channels last or first."""
-    in_one_piece = tensor.is_contiguous() or tensor.is_contiguous(memory_format=torch.channels_last)
-    return in_one_piece and tensor.is_cpu and tensor.dtype is torch.float32
 
 
 def _is_large(weight: Tensor) -> bool:
@@ -211,11 +210,19 @@ def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Opt
 
 
 def adam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
-    """Make Adam, in one fused kernel. Kingma & Ba (2015)."""
+    """Make Adam: on a CPU our own, elsewhere PyTorch's fused kernel. Kingma & Ba (2015)."""
     betas = (values["beta1"], values["beta2"])
     weights = list(parameters)
-    fused = {"fused": True, "capturable": _on_gpu(weights)}
-    return Adam(weights, lr=values["learning_rate"], betas=betas, eps=values["epsilon"], **fused)
+    on_gpu = _on_gpu(weights)
+    kind = Adam if on_gpu else OnePassAdam
+    return kind(
+        weights,
+        lr=values["learning_rate"],
+        betas=betas,
+        eps=values["epsilon"],
+        fused=True,
+        capturable=on_gpu,
+    )
 
 
 def torch_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:

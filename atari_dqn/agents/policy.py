@@ -28,7 +28,7 @@ def greedy_actions(network: QNetwork, stacks: Pixels, rng: Rng | None = None) ->
     """
     # in inference mode PyTorch compiles no view of a weight
     with torch.no_grad() if torch.compiler.is_compiling() else torch.inference_mode():
-        actions: Tensor = network(stacks, rng).argmax(dim=1)
+        actions: Tensor = network.preferences(stacks, rng, noise_rows=len(stacks)).argmax(dim=1)
         return actions
 
 

@@ -43,7 +43,7 @@ def dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -
 def double_dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Backup:
     """Let the online network choose, the target network rate. van Hasselt et al. (2016)."""
     next_t = target.predict(batch.s_t, rng, use="rating")
-    z_t = learning.selected(next_t.outputs, online.predict(batch.s_t, rng).q_values())
+    z_t = learning.selected(next_t.outputs, online.preferences(batch.s_t, rng))
     return Backup(r_t=batch.r_t, discount_t=batch.discount_t, z_t=z_t)
 
 

@@ -58,6 +58,11 @@ class Torso(nn.Module, ABC):
         units: Tensor = self.hidden(seen, relu=True)
         return units
 
+    def think_partly(self, seen: Float[Tensor, "B F"], units: slice) -> Float[Tensor, "B D2"]:
+        """Return some of the hidden layer's units alone, which is not noisy; they have no gradient here."""
+        assert type(self.hidden) is QuickLinear
+        return self.hidden.some(seen, units, relu=True)
+
     def forward(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B D"]:
         """Return the features of pixels, arranged or as they are, in the format `dtype`."""
         return self.think(self.see(pixels, dtype))

@@ -17,7 +17,8 @@ class Counting(torch.nn.Module):
         self.asked: list[tuple[bool, bool]] = []
         self.weight = torch.nn.Parameter(torch.tensor([0.0, 1.0, 5.0, 5.0]))
 
-    def forward(self, stacks, generator=None):
+    def preferences(self, stacks, generator=None, *, noise_rows):
+        assert noise_rows == len(stacks)
         values = self.weight.expand(len(stacks), 4)
         self.asked.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
         assert not (values * 2).requires_grad

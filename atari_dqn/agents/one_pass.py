@@ -1,0 +1,60 @@
+"""What an optimizer does in one pass over all weights, by the project's own kernels (docs/decisions/0034)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.graph import increment_version
+
+from atari_dqn.kernels.library import integers, library, pointers
+
+Row = tuple[Tensor, ...]
+"""A weight, its gradient and its two averages."""
+
+
+def move(rule: str, rows: Sequence[Row], *numbers: float) -> bool:
+    """Move weights and averages by a kernel's rule; return False, and move nothing, where it cannot.
+
+    Each row has to be fp32 in one piece of a CPU's memory, all of it in the same order.
+    """
+    kernels = library("portable")
+    if kernels is None or not all(map(_is_plain, rows)):
+        return False
+    columns: list[tuple[Tensor, ...]] = list(zip(*rows, strict=True))
+    weights, _, means, mean_squares = columns
+    counts = integers([weight.numel() for weight in weights])
+    function = getattr(kernels, rule)
+    function(*map(pointers, columns), counts, ctypes.c_int64(len(rows)), *map(ctypes.c_float, numbers))
+    increment_version([*weights, *means, *mean_squares])
+    return True
+
+
+def gradient_norm(gradients: list[Tensor]) -> Float[Tensor, ""]:
+    """Return the root of the sum of all squares, by a kernel where that can read them."""
+    kernels = library("portable")
+    if kernels is None or not all(map(is_readable, gradients)):
+        return nn.utils.get_total_norm(gradients, foreach=True)
+    counts = integers([gradient.numel() for gradient in gradients])
+    kernels.norm.restype = ctypes.c_double
+    return torch.tensor(kernels.norm(pointers(gradients), counts, ctypes.c_int64(len(gradients))))
+
+
+def is_readable(tensor: Tensor) -> bool:
+    """Return whether a tensor is fp32 and fills one piece of a CPU's memory, channels last or first."""
+    in_one_piece = tensor.is_contiguous() or tensor.is_contiguous(memory_format=torch.channels_last)
+    return in_one_piece and _is_fp32_of_cpu(tensor)
+
+
+def _is_plain(row: Row) -> bool:
+    strides = row[0].stride()
+    return is_readable(row[0]) and all(
+        tensor.stride() == strides and _is_fp32_of_cpu(tensor) for tensor in row[1:]
+    )
+
+
+def _is_fp32_of_cpu(tensor: Tensor) -> bool:
+    return tensor.dtype is torch.float32 and tensor.is_cpu
