@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -141,39 +140,6 @@ def _rmsprop_numbers(group: dict[str, Any]) -> tuple[float, ...]:
     return group["lr"], group["eps"], of_gradient, decay, 1 - decay
 
 
-class OnePassAdam(Adam):
-    """Adam in one pass over all weights; its first step, with which its averages come, is PyTorch's own."""
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Move every parameter that has a gradient."""
-        assert closure is None, "one gradient, one step"
-        (group,) = self.param_groups
-        weights = [weight for weight in group["params"] if weight.grad is not None]
-        states = [self.state[weight] for weight in weights]
-        if not all(states) or getattr(self, "found_inf", None) is not None:
-            self._step_by_torch(weights)
-            return
-        rows: list[Row] = [
-            (weight, weight.grad, state["exp_avg"], state["exp_avg_sq"])
-            for weight, state in zip(weights, states, strict=True)
-        ]
-        beta1, beta2 = group["betas"]
-        steps = float(states[0]["step"]) + 1
-        step_size, of_root = group["lr"] / (1 - beta1**steps), 1 / math.sqrt(1 - beta2**steps)
-        if move("adam", rows, step_size, group["eps"], 1 - beta1, beta2, 1 - beta2, of_root):
-            torch._foreach_add_([state["step"] for state in states], 1)
-        else:
-            self._step_by_torch(weights)
-
-    def _step_by_torch(self, weights: list[nn.Parameter]) -> None:
-        for weight in weights:
-            assert weight.grad is not None
-            if weight.grad.stride() != weight.stride():  # torch's kernel for a CPU takes both as they lie
-                weight.grad = torch.empty_like(weight).copy_(weight.grad)
-        super().step()
-
-
 def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
     """Yield rows to be moved together: all at once on a GPU, which is then asked for few operations.
 
@@ -210,19 +176,11 @@ def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Opt
 
 
 def adam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
-    """Make Adam: on a CPU our own, elsewhere PyTorch's fused kernel. Kingma & Ba (2015)."""
+    """Make Adam, in one fused kernel. Kingma & Ba (2015)."""
     betas = (values["beta1"], values["beta2"])
     weights = list(parameters)
-    on_gpu = _on_gpu(weights)
-    kind = Adam if on_gpu else OnePassAdam
-    return kind(
-        weights,
-        lr=values["learning_rate"],
-        betas=betas,
-        eps=values["epsilon"],
-        fused=True,
-        capturable=on_gpu,
-    )
+    fused = {"fused": True, "capturable": _on_gpu(weights)}
+    return Adam(weights, lr=values["learning_rate"], betas=betas, eps=values["epsilon"], **fused)
 
 
 def torch_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:

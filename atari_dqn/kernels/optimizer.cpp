@@ -1,5 +1,5 @@
-// What an optimizer does with every weight: the norm of all gradients, and a step of DeepMind's RMSProp or of Adam,
-// in one pass each over tensors that lie in one piece. Blocks are as long whatever the threads, and so are sums.
+// What an optimizer does with every weight: the norm of all gradients, and a step of DeepMind's RMSProp, in one
+// pass each over tensors that lie in one piece. Blocks are as long whatever the threads, and so are sums.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -29,24 +29,12 @@ std::vector<Block> blocks_of(const std::int64_t* counts, std::int64_t tensors) {
     return blocks;
 }
 
-// Calls `move` with a block of every tensor's weights, its gradient and its two averages, one block after the other.
-template <class Move>
-void for_each_block(float* const* weights, const float* const* gradients, float* const* means,
-                    float* const* mean_squares, const std::int64_t* counts, std::int64_t tensors, Move move) {
-    const std::vector<Block> blocks = blocks_of(counts, tensors);
-#pragma omp parallel for schedule(static)
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-        const auto [tensor, at, count] = blocks[i];
-        move(weights[tensor] + at, gradients[tensor] + at, means[tensor] + at, mean_squares[tensor] + at, count);
-    }
-}
-
 }  // namespace
 
-FOR_EACH_PROCESSOR static void rmsprop_block(float* __restrict weight, const float* __restrict gradient,
-                                             float* __restrict mean, float* __restrict mean_square,
-                                             std::int64_t count, float learning_rate, float epsilon,
-                                             float of_gradient, float decay, float of_square) {
+FOR_EACH_PROCESSOR static void move_block(float* __restrict weight, const float* __restrict gradient,
+                                          float* __restrict mean, float* __restrict mean_square, std::int64_t count,
+                                          float learning_rate, float epsilon, float of_gradient, float decay,
+                                          float of_square) {
     for (std::int64_t i = 0; i < count; ++i) {
         const float d = gradient[i];
         const float g = mean[i] + of_gradient * (d - mean[i]);
@@ -54,20 +42,6 @@ FOR_EACH_PROCESSOR static void rmsprop_block(float* __restrict weight, const flo
         mean[i] = g;
         mean_square[i] = n;
         weight[i] -= learning_rate * d / std::sqrt(n - g * g + epsilon);
-    }
-}
-
-FOR_EACH_PROCESSOR static void adam_block(float* __restrict weight, const float* __restrict gradient,
-                                          float* __restrict mean, float* __restrict mean_square, std::int64_t count,
-                                          float step_size, float epsilon, float of_gradient, float decay,
-                                          float of_square, float of_root) {
-    for (std::int64_t i = 0; i < count; ++i) {
-        const float d = gradient[i];
-        const float m = mean[i] + of_gradient * (d - mean[i]);
-        const float v = mean_square[i] * decay + of_square * d * d;
-        mean[i] = m;
-        mean_square[i] = v;
-        weight[i] -= step_size * m / (std::sqrt(v) * of_root + epsilon);
     }
 }
 
@@ -92,23 +66,13 @@ FOR_EACH_PROCESSOR static double sum_of_squares(const float* x, std::int64_t cou
 extern "C" void rmsprop(float* const* weights, const float* const* gradients, float* const* means,
                         float* const* mean_squares, const std::int64_t* counts, std::int64_t tensors,
                         float learning_rate, float epsilon, float of_gradient, float decay, float of_square) {
-    for_each_block(weights, gradients, means, mean_squares, counts, tensors,
-                   [=](float* weight, const float* gradient, float* mean, float* mean_square, std::int64_t count) {
-                       rmsprop_block(weight, gradient, mean, mean_square, count, learning_rate, epsilon, of_gradient,
-                                     decay, of_square);
-                   });
-}
-
-// The same with Adam's rule. `step_size` is the learning rate over what the mean lacks yet of its whole weight, and
-// `of_root` what makes up for that in the root of the mean square.
-extern "C" void adam(float* const* weights, const float* const* gradients, float* const* means,
-                     float* const* mean_squares, const std::int64_t* counts, std::int64_t tensors, float step_size,
-                     float epsilon, float of_gradient, float decay, float of_square, float of_root) {
-    for_each_block(weights, gradients, means, mean_squares, counts, tensors,
-                   [=](float* weight, const float* gradient, float* mean, float* mean_square, std::int64_t count) {
-                       adam_block(weight, gradient, mean, mean_square, count, step_size, epsilon, of_gradient, decay,
-                                  of_square, of_root);
-                   });
+    const std::vector<Block> blocks = blocks_of(counts, tensors);
+#pragma omp parallel for schedule(static)
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const auto [tensor, at, count] = blocks[i];
+        move_block(weights[tensor] + at, gradients[tensor] + at, means[tensor] + at, mean_squares[tensor] + at, count,
+                   learning_rate, epsilon, of_gradient, decay, of_square);
+    }
 }
 
 // The root of the sum of all squares.
