@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 FLAGS = [
     "-std=c++17", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
@@ -17,7 +18,8 @@ FLAGS = [
 AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw"]
 AMX = ["-mamx-tile", "-mamx-bf16"]  # what a processor lacks is never called
 FOLDER = "atari_dqn/kernels"
-SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(FOLDER).glob("*.?pp"))))
+FILES = sorted(Path(FOLDER).glob("*.?pp"))
+SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in FILES))
 """By which `atari_dqn.kernels.library` knows what a library was compiled of."""
 
 
@@ -26,15 +28,27 @@ def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
     return Extension(
         f"atari_dqn.kernels._{name}",
         [f"{FOLDER}/{source}.cpp" for source in sources],
-        depends=[f"{FOLDER}/{header}.hpp" for header in ("formats", "units", "convolution")],
+        depends=["setup.py", *map(str, FILES)],  # each library knows what all of them were
         define_macros=[("KERNEL_SOURCES", f"{SOURCES}u")],
         extra_compile_args=flags,
         optional=True,
     )
 
 
+class Build(build_ext):
+    """Removes what an earlier build left in place: it would outlive one that fails, of other sources."""
+
+    def run(self) -> None:
+        """Compile what can be."""
+        if self.inplace or self.editable_mode:
+            for path in Path(FOLDER).glob("_*.so"):
+                path.unlink()
+        super().run()
+
+
 on_linux = sys.platform == "linux"
 setup(
+    cmdclass={"build_ext": Build},
     ext_modules=[
         *([kernels("portable", ["frames", "optimizer", "priorities"], FLAGS)] if on_linux else []),
         *(
@@ -42,5 +56,5 @@ setup(
             if on_linux and platform.machine() == "x86_64"
             else []
         ),
-    ]
+    ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -230,16 +229,17 @@ def _exactness_probe() -> Check:
 
 
 def _kernels_probe() -> Check:
-    found = importlib.import_module("atari_dqn.kernels.library").kernels_here()
-    if found:
-        return Check(name="kernels", status="ok", text=f"compiled, for learning on a CPU: {', '.join(found)}")
-    if sys.platform != "linux":
-        return Check(name="kernels", status="ok", text="none for this system: PyTorch's compute instead")
+    library = importlib.import_module("atari_dqn.kernels.library")
+    found, lacking = library.kernels_here(), library.libraries_lacking()
+    if not lacking:
+        text = f"compiled, for learning on a CPU: {', '.join(found)}" if found else "none for this system"
+        return Check(name="kernels", status="ok", text=text)
+    here = f", only {', '.join(found)}" if found else ""
     return Check(
         name="kernels",
         status="warn",
-        text="not compiled: PyTorch's compute instead, and learning on a CPU is slower",
-        remedy="have a C++ compiler with OpenMP, such as g++, and install again: pip install -e .",
+        text=f"not all compiled{here}: PyTorch computes the rest, and learning on a CPU is slower",
+        remedy="have g++ 12 or newer, with OpenMP, and see what it says: pip install -v -e .",
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from atari_dqn.agents.convolution import Convolution
 from atari_dqn.kernels.products import fits_convolution, takes_bytes
@@ -22,10 +23,11 @@ class Chain:
         self.strides = [layer.stride[0] for layer in self._layers]
         self.zeros = [number for layer in self._layers for number in layer.zeros]
         self._fits = all(fits_convolution(layer.weight.shape) for layer in self._layers)
+        self._channels = self._layers[0].in_channels
 
     def takes(self, frames: Tensor, dtype: torch.dtype) -> bool:
         """Return whether the kernels compute these layers of these frames here."""
-        return self._fits and not torch.compiler.is_compiling() and takes_bytes(frames, dtype)
+        return self._fits and not torch.compiler.is_compiling() and takes_bytes(frames, self._channels, dtype)
 
     def see(self, frames: Frames, dtype: torch.dtype) -> Float[Tensor, "B F"]:
         """Return what the last layer puts out, channel by channel, of frames that the kernels take."""
@@ -69,6 +71,7 @@ class _Seen(torch.autograd.Function):
         return outputs[0]
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         chain, (frames, *saved) = ctx.chain, ctx.saved_tensors
         count = len(saved) // 3

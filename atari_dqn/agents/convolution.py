@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from atari_dqn.agents.arithmetic import Rounded, quick, rectified
@@ -116,6 +117,7 @@ class _Convolved(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, copy, weight, y = ctx.saved_tensors
         needs_x = ctx.needs_input_grad[0]

@@ -1,8 +1,8 @@
 """Fully connected layers whose products go through the quicker library on a CPU.
 
 PyTorch sends fp32 matrix products on a CPU to MKL, not to oneDNN as its convolutions. MKL is the quicker of
-the two on processors of its maker, and slow on others (docs/decisions/0011). In bf16 the project's own
-kernels compute what fits them (docs/decisions/0034).
+the two on processors of its maker, and slow on others (docs/decisions/0011). The project's own kernels, where
+they were compiled, compute what fits them, in fp32 and in bf16 (docs/decisions/0034).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from atari_dqn.agents.arithmetic import Rounded, has_quick_fp32_products, quick, rectified
@@ -51,7 +52,7 @@ def linear(
     Behind a ReLU if `relu`. The weight counts times its scale, a convolution's as a row for each of its
     kernels, pixel after pixel.
     """
-    if not quick(x) or _is_for_torch(x, weight):
+    if not quick(x) or _is_for_torch(x, _rows(weight)):
         y = F.linear(x, _rows(rounded.scaled(weight)).to(x.dtype), bias.to(x.dtype))
         return rectified(y) if relu else y
     if not torch.is_grad_enabled():
@@ -86,6 +87,7 @@ class _Product(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor, None, None]:
         x, copy, weight, y = ctx.saved_tensors
         upstream = gradients[0].contiguous()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 
 import torch
@@ -27,8 +26,7 @@ def move(rule: str, rows: Sequence[Row], *numbers: float) -> bool:
     columns: list[tuple[Tensor, ...]] = list(zip(*rows, strict=True))
     weights, _, means, mean_squares = columns
     counts = integers([weight.numel() for weight in weights])
-    function = getattr(kernels, rule)
-    function(*map(pointers, columns), counts, ctypes.c_int64(len(rows)), *map(ctypes.c_float, numbers))
+    getattr(kernels, rule)(*map(pointers, columns), counts, len(rows), *numbers)
     increment_version([*weights, *means, *mean_squares])
     return True
 
@@ -39,8 +37,7 @@ def gradient_norm(gradients: list[Tensor]) -> Float[Tensor, ""]:
     if kernels is None or not all(map(is_readable, gradients)):
         return nn.utils.get_total_norm(gradients, foreach=True)
     counts = integers([gradient.numel() for gradient in gradients])
-    kernels.norm.restype = ctypes.c_double
-    return torch.tensor(kernels.norm(pointers(gradients), counts, ctypes.c_int64(len(gradients))))
+    return torch.tensor(kernels.norm(pointers(gradients), counts, len(gradients)))
 
 
 def is_readable(tensor: Tensor) -> bool:

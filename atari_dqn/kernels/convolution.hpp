@@ -101,7 +101,7 @@ Blocks blocks_of(const Shape& shape) {
     return Blocks(shape.out_height(), shape.out_width(), Unit::kRows);
 }
 
-// The gradients that some images give. `panels` are the weights for `of_x`, which may be null.
+// The gradients that some images give.
 template <class Unit>
 class Backward {
     using Format = typename Unit::Format;
@@ -154,6 +154,7 @@ class Backward {
         }
     }
 
+    // `panels` are the weights as `pack_transposed` has them.
     void of_x(const word* panels, value* to) {
         const size_t filters = shape_.filters, words = filters / kPerWord, pixels = shape_.pixels();
         const Blocks blocks(1, pixels, Unit::kRows);
@@ -277,10 +278,12 @@ void pack_transposed(const Shape& shape, const typename Unit::value* weight, wor
                                 panels + at * words + i * kSide, words * kSide);
 }
 
-// Adds up gradients of weights and biases, `size` numbers a chunk, in the chunks' order, into the first's.
+// Adds up gradients of weights and biases, `size` numbers a chunk, in the chunks' order, into the first's; the part
+// of them that is this thread's, where there are several.
 inline void add_up(float* partial, size_t chunks, size_t size) {
-    for (size_t chunk = 1; chunk < chunks; ++chunk)
-        for (size_t i = 0; i < size; ++i) partial[i] += partial[chunk * size + i];
+#pragma omp for schedule(static)
+    for (size_t i = 0; i < size; ++i)
+        for (size_t chunk = 1; chunk < chunks; ++chunk) partial[i] += partial[chunk * size + i];
 }
 
 }  // namespace

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import platform
+import sys
 import zlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +18,32 @@ from torch import Tensor
 from atari_dqn.errors import UserError
 
 FOLDER = Path(__file__).parent
+_ADDRESS, _COUNT, _NUMBER, _CHOICE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
+_LAYER = (_ADDRESS, _ADDRESS)  # values and shape, or values and weight
+_CHAIN = (_CHOICE, _ADDRESS, _CHOICE, _ADDRESS, _COUNT, _ADDRESS)  # unit, bytes and order, layers, weights
+_PRODUCT = (_COUNT, _COUNT, _COUNT, _CHOICE)  # rows, inputs, outputs, ReLU
+_Types = tuple[type["ctypes._SimpleCData[Any]"], ...]
+_FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
+    "portable": {
+        "kernel_sources": (ctypes.c_uint, ()),
+        "norm": (ctypes.c_double, (_ADDRESS, _ADDRESS, _COUNT)),
+        "rmsprop": (None, (*[_ADDRESS] * 5, _COUNT, *[_NUMBER] * 5)),
+        "gather_stacks": (ctypes.c_bool, (*_LAYER, *[_COUNT] * 4, _ADDRESS, _COUNT, _ADDRESS)),
+        "find_cells": (None, (_ADDRESS, _COUNT, _COUNT, _ADDRESS, _COUNT, _ADDRESS)),
+        "set_priorities": (ctypes.c_bool, (*_LAYER, *[_COUNT] * 3, _ADDRESS, _ADDRESS, _COUNT)),
+    },
+    "products": {
+        "kernel_sources": (ctypes.c_uint, ()),
+        "units": (ctypes.c_int, ()),
+        "convolve": (None, (_CHOICE, *_LAYER, _ADDRESS, _ADDRESS, _CHOICE, _ADDRESS)),
+        "convolve_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 3, _CHOICE, *[_ADDRESS] * 3)),
+        "see": (None, (*_CHAIN, *[_ADDRESS] * 3)),
+        "see_backward": (None, (*_CHAIN, *[_ADDRESS] * 5)),
+        "multiply": (None, (_CHOICE, *_LAYER, _ADDRESS, *_PRODUCT, _ADDRESS)),
+        "multiply_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 2, *_PRODUCT, *[_ADDRESS] * 3)),
+    },
+}
+"""Of each library its functions, with what they return and what they take, as their sources have them."""
 UNITS = ("fp32 vectors", "bf16 vectors", "bf16 tiles")
 """What adds up products: AVX-512, AVX512_BF16 and AMX, in the order that the kernels number them."""
 
@@ -34,19 +63,23 @@ def library(name: str) -> ctypes.CDLL | None:
                 found = ctypes.CDLL(str(path))
             except OSError:
                 return None
-            _check_sources(found)
+            _check_sources(found, path)
+            for function, (returned, taken) in _FUNCTIONS[name].items():
+                getattr(found, function).restype = returned
+                getattr(found, function).argtypes = taken
             return found
     return None
 
 
-def _check_sources(found: ctypes.CDLL) -> None:
+def _check_sources(found: ctypes.CDLL, path: Path) -> None:
     """Raise unless a library is of the sources here, if these are: a package that was built has none."""
     sources = sorted(FOLDER.glob("*.?pp"))
-    here = zlib.crc32(b"".join(path.read_bytes() for path in sources))
+    here = zlib.crc32(b"".join(source.read_bytes() for source in sources))
     function = getattr(found, "kernel_sources", None)
     if sources and (function is None or function() & 0xFFFFFFFF != here):
         raise UserError(
-            "the compiled kernels are of other sources than these; install again: pip install -e ."
+            f"{path.name} was compiled of other sources than lie beside it; install again: pip install -e .; "
+            f"to go on without it: rm {path}"
         )
 
 
@@ -61,8 +94,18 @@ def units() -> tuple[str, ...]:
 @cache
 def unit_for(dtype: torch.dtype) -> int | None:
     """Return the number of the quickest unit here for a format; None where there is none."""
-    name = {torch.float32: "fp32", torch.bfloat16: "bf16"}.get(dtype, "none")
-    return max((UNITS.index(unit) for unit in units() if unit.startswith(name)), default=None)
+    return _quickest(units(), {torch.float32: "fp32", torch.bfloat16: "bf16"}.get(dtype, "none"))
+
+
+def _quickest(kernels: Sequence[str], precision: str) -> int | None:
+    return max((UNITS.index(name) for name in kernels if name.startswith(precision)), default=None)
+
+
+def libraries_lacking() -> tuple[str, ...]:
+    """Return which libraries an installation compiles on such a system and are not to be loaded here."""
+    on_linux = sys.platform == "linux"
+    meant = {"portable": on_linux, "products": on_linux and platform.machine() == "x86_64"}
+    return tuple(name for name, is_meant in meant.items() if is_meant and library(name) is None)
 
 
 def kernels_here() -> tuple[str, ...]:
@@ -70,9 +113,10 @@ def kernels_here() -> tuple[str, ...]:
     return (*units(), *(("portable",) if library("portable") is not None else ()))
 
 
-def pointer(tensor: Tensor | None) -> ctypes.c_void_p:
-    """Return where a tensor's values lie, for a function in C; a null pointer for none."""
-    return ctypes.c_void_p(None if tensor is None else tensor.data_ptr())
+def kernels_for(precision: str, kernels: Sequence[str]) -> list[str]:
+    """Return which of the kernels give numbers to a run that learns in a precision, fp32 or bf16."""
+    others = [name for name in UNITS if UNITS.index(name) != _quickest(kernels, precision)]
+    return [name for name in kernels if name not in others]
 
 
 def pointers(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:

@@ -29,14 +29,15 @@ Memory<Unit>& kept() {
 inline float sum(__m512 x) { return _mm512_reduce_add_ps(x); }
 
 // Few rows: each is multiplied with the weights' rows as they lie, four at a time.
-template <class Format>
-void few(const typename Format::value* x, const typename Format::value* weight, const float* bias, size_t count,
-         size_t k_size, size_t n_size, bool relu, typename Format::value* y) {
+template <class Unit>
+void few(const typename Unit::value* x, const typename Unit::value* weight, const float* bias, size_t count,
+         size_t k_size, size_t n_size, bool relu, typename Unit::value* y) {
+    using Format = typename Unit::Format;
     const size_t words = k_size / Format::kPerWord;
     const word *rows = reinterpret_cast<const word*>(x), *weights = reinterpret_cast<const word*>(weight);
 #pragma omp parallel for schedule(static)
     for (size_t n = 0; n < n_size; n += kBlock) {
-        alignas(64) float products[8][kBlock];
+        alignas(64) float products[Unit::kFew][kBlock];
         for (size_t i = 0; i < kBlock; i += 4) {
             const word* w = weights + (n + i) * words;
             for (size_t row = 0; row < count; ++row) {
@@ -64,7 +65,7 @@ void forward(const typename Unit::value* x, const typename Unit::value* weight, 
              size_t k_size, size_t n_size, bool relu, typename Unit::value* y) {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
-    if (count <= Unit::kFew) return few<Format>(x, weight, bias, count, k_size, n_size, relu, y);
+    if (count <= Unit::kFew) return few<Unit>(x, weight, bias, count, k_size, n_size, relu, y);
     const size_t padded = round_up(count, kBlock), words = k_size / Format::kPerWord;
     Memory<Unit>& memory = kept<Unit>();
     word* panels = memory.panels.of(padded * words);  // of x: what comes out is transposed
@@ -110,14 +111,72 @@ void store_rows(const float* sums, size_t rows, typename Format::value* to, size
                       _mm512_load_ps(sums + row * kBlock + kSide));
 }
 
+// The columns of x from `begin` to `end` in panels, whose words go along the rows; `row_words` are in a column.
+template <class Unit>
+void place_columns(const typename Unit::value* x, size_t count, size_t k_size, size_t begin, size_t end,
+                   size_t row_words, word* panels) {
+    using Format = typename Unit::Format;
+    for (size_t i = 0; i < row_words; ++i) {  // rows behind the last meet gradients of 0
+        const auto* a = x + std::min(i * Format::kPerWord, count - 1) * k_size;
+        const auto* b = x + std::min((i + 1) * Format::kPerWord - 1, count - 1) * k_size;
+        for (size_t k = begin; k < end; k += kBlock)
+            Format::place(a + k, b + k, panels + k * row_words + i * kSide, row_words * kSide);
+    }
+}
+
+// The gradient of x in the columns from `begin` to `end`. `gradient` has rows behind the last, up to a multiple of 32.
+template <class Unit>
+void input_gradient(const typename Unit::value* gradient, const typename Unit::value* weight, size_t count,
+                    size_t k_size, size_t n_size, size_t begin, size_t end, typename Unit::value* of_x) {
+    using Format = typename Unit::Format;
+    constexpr size_t kPerWord = Format::kPerWord;
+    const size_t n_words = n_size / kPerWord;
+    alignas(64) float sums[kBlock * kBlock];
+    word* band = nullptr;
+    if constexpr (!Unit::kTakesRows) {
+        band = kept<Unit>().band.of(n_words * kBand);
+        for (size_t i = 0; i < n_words; ++i) {
+            const auto *a = weight + i * kPerWord * k_size, *b = a + (kPerWord - 1) * k_size;
+            for (size_t k = begin; k < end; k += kBlock)
+                Format::place(a + k, b + k, band + (k - begin) * n_words + i * kSide, n_words * kSide);
+        }
+    }
+    for (size_t k = begin; k < end; k += kBlock)
+        for (size_t row = 0; row < count; row += kBlock) {
+            const Rows rows{reinterpret_cast<const word*>(gradient + row * n_size), n_words, 1};
+            if constexpr (Unit::kTakesRows) {
+                Unit::products(rows, kBlock, {n_words}, InRows{weight + k, k_size}, sums, kBlock);
+            } else {
+                const word* panel = band + (k - begin) * n_words;
+                Unit::products(rows, rows.from(kSide), kSide, {n_words}, panel, panel + n_words * kSide, sums,
+                               sums + kSide * kBlock, kBlock);
+            }
+            store_rows<Format>(sums, std::min(kBlock, count - row), of_x + row * k_size + k, k_size);
+        }
+}
+
+// The gradient of 32 outputs' weights from `n` on: of all their inputs.
+template <class Unit>
+void weight_gradient(Rows of_outputs, const word* panels, size_t row_words, size_t k_size, size_t n, float* of_weight) {
+    for (size_t k = 0; k < k_size; k += kBlock) {
+        const word* panel = panels + k * row_words;
+        float* to = of_weight + n * k_size + k;
+        // 32 rows at a time are more than a processor foresees
+        for (size_t i = 0; i < kBlock; ++i)
+            for (size_t line = 0; line < kBlock; line += kSide)
+                __builtin_prefetch(to + i * k_size + 2 * kBlock + line, 1);
+        Unit::products(of_outputs.from(n), of_outputs.from(n + kSide), kSide, {row_words}, panel,
+                       panel + row_words * kSide, to, to + kSide * k_size, k_size);
+    }
+}
+
 template <class Unit>
 void backward(const typename Unit::value* x, const typename Unit::value* weight, const typename Unit::value* y,
               const typename Unit::value* upstream, size_t count, size_t k_size, size_t n_size, bool relu,
               float* of_weight, float* of_bias, typename Unit::value* of_x) {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
-    constexpr size_t kPerWord = Format::kPerWord;
-    const size_t padded = round_up(count, kBlock), row_words = padded / kPerWord, n_words = n_size / kPerWord;
+    const size_t padded = round_up(count, kBlock), row_words = padded / Format::kPerWord;
     Memory<Unit>& memory = kept<Unit>();
     value* gradient = memory.rows.of(padded * n_size);
     word* panels = memory.panels.of(row_words * k_size);
@@ -128,53 +187,15 @@ void backward(const typename Unit::value* x, const typename Unit::value* weight,
 #pragma omp parallel
     {
         const typename Unit::Scope scope(kSide);
-        word* band = kept<Unit>().band.of(n_words * kBand);
-        alignas(64) float sums[kBlock * kBlock];
 #pragma omp for schedule(static)
         for (size_t begin = 0; begin < k_size; begin += kBand) {
             const size_t end = std::min(begin + kBand, k_size);
-            for (size_t i = 0; i < row_words; ++i) {  // rows behind the last meet gradients of 0
-                const value* a = x + std::min(i * kPerWord, count - 1) * k_size;
-                const value* b = x + std::min(i * kPerWord + kPerWord - 1, count - 1) * k_size;
-                for (size_t k = begin; k < end; k += kBlock)
-                    Format::place(a + k, b + k, panels + k * row_words + i * kSide, row_words * kSide);
-            }
-            if (!of_x) continue;
-            if constexpr (Unit::kTakesRows) {
-                for (size_t k = begin; k < end; k += kBlock)
-                    for (size_t row = 0; row < padded; row += kBlock) {
-                        const Rows rows{gradient + row * n_size, n_words, 1};
-                        Unit::products(rows, kBlock, {n_words}, InRows{weight + k, k_size}, sums, kBlock);
-                        store_rows<Format>(sums, std::min(kBlock, count - row), of_x + row * k_size + k, k_size);
-                    }
-                continue;
-            }
-            for (size_t i = 0; i < n_words; ++i) {
-                const value *a = weight + i * kPerWord * k_size, *b = a + (kPerWord - 1) * k_size;
-                for (size_t k = begin; k < end; k += kBlock)
-                    Format::place(a + k, b + k, band + (k - begin) * n_words + i * kSide, n_words * kSide);
-            }
-            for (size_t k = begin; k < end; k += kBlock)
-                for (size_t row = 0; row < padded; row += kBlock) {
-                    const Rows rows{reinterpret_cast<const word*>(gradient + row * n_size), n_words, 1};
-                    const word* panel = band + (k - begin) * n_words;
-                    Unit::products(rows, rows.from(kSide), kSide, {n_words}, panel, panel + n_words * kSide, sums,
-                                   sums + kSide * kBlock, kBlock);
-                    store_rows<Format>(sums, std::min(kBlock, count - row), of_x + row * k_size + k, k_size);
-                }
+            place_columns<Unit>(x, count, k_size, begin, end, row_words, panels);
+            if (of_x) input_gradient<Unit>(gradient, weight, count, k_size, n_size, begin, end, of_x);
         }
 #pragma omp for schedule(static)
         for (size_t n = 0; n < n_size; n += kBlock)
-            for (size_t k = 0; k < k_size; k += kBlock) {
-                const word* panel = panels + k * row_words;
-                float* to = of_weight + n * k_size + k;
-                // 32 rows at a time are more than a processor foresees
-                for (size_t i = 0; i < kBlock; ++i)
-                    for (size_t line = 0; line < kBlock; line += kSide)
-                        __builtin_prefetch(to + i * k_size + 2 * kBlock + line, 1);
-                Unit::products(of_outputs.from(n), of_outputs.from(n + kSide), kSide, {row_words}, panel,
-                               panel + row_words * kSide, to, to + kSide * k_size, k_size);
-            }
+            weight_gradient<Unit>(of_outputs, panels, row_words, k_size, n, of_weight);
     }
 }
 

@@ -8,7 +8,7 @@
 
 // the same arithmetic, in vectors as wide as the processor has
 #if defined(__x86_64__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define FOR_EACH_PROCESSOR
 #endif
@@ -46,7 +46,7 @@ FOR_EACH_PROCESSOR static void move_block(float* __restrict weight, const float*
 }
 
 FOR_EACH_PROCESSOR static double sum_of_squares(const float* x, std::int64_t count) {
-    constexpr int kLanes = 64, kPiece = 1024;  // sums of 16 squares in single precision, then in double
+    constexpr int kLanes = 64, kPiece = 1024;  // sums of 16 squares in single precision, then in double; the rest in one
     double totals[kLanes] = {};
     for (std::int64_t at = 0; at < count; at += kPiece) {
         const std::int64_t end = std::min<std::int64_t>(at + kPiece, count);

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from atari_dqn.kernels.library import integers, library, pointer, pointers, unit_for
+from atari_dqn.kernels.library import integers, library, pointers, unit_for
 
 Size = tuple[int, ...]
 Zeros = Sequence[int]
@@ -27,18 +27,22 @@ _MULTIPLE = 32
 
 def takes_convolution(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels compute this convolution of B × C × H × W here."""
-    return len(x) > 0 and unit_for(x.dtype) is not None and fits_convolution(weight.shape)
+    has_images = x.ndim == 4 and len(x) > 0 and x.shape[1] == weight.shape[1]
+    return has_images and unit_for(x.dtype) is not None and fits_convolution(weight.shape)
 
 
-def takes_bytes(pixels: Tensor, dtype: torch.dtype) -> bool:
+def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
     """Return whether the kernels compute convolutions that fit of these B × C × H × W bytes, in `dtype`."""
-    return pixels.dtype is torch.uint8 and pixels.is_cpu and len(pixels) > 0 and unit_for(dtype) is not None
+    are_bytes = pixels.dtype is torch.uint8 and pixels.is_cpu
+    has_images = pixels.ndim == 4 and len(pixels) > 0 and pixels.shape[1] == channels
+    return are_bytes and has_images and unit_for(dtype) is not None
 
 
 def takes_product(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels compute this product of B × D rows with F × D weights here."""
-    fits = len(weight) % _MULTIPLE == 0 and x.shape[1] % _MULTIPLE == 0
-    return fits and len(x) > 0 and unit_for(x.dtype) is not None
+    has_rows = x.ndim == 2 and len(x) > 0 and x.shape[1] == weight.shape[1]
+    fits = len(weight) % _MULTIPLE == 0 and weight.shape[1] % _MULTIPLE == 0
+    return has_rows and fits and unit_for(x.dtype) is not None
 
 
 def fits_convolution(weight: Size) -> bool:
@@ -55,8 +59,8 @@ def _convolve(
     numbers, size = _shape_of(x.shape, weight.shape, stride[0], _around(padding))
     y = _empty_images(size, x)
     _kernels().convolve(
-        _unit(x), pointer(x), integers(numbers), pointer(weight), pointer(bias), ctypes.c_int(relu),
-        pointer(y),
+        _unit(x, weight), x.data_ptr(), integers(numbers), weight.data_ptr(), _address(bias, len(weight)),
+        relu, y.data_ptr(),
     )  # fmt: skip
     return y
 
@@ -75,10 +79,11 @@ def _convolve_backward(
     upstream, x, weight, y = (_channels_last(tensor) for tensor in (upstream, x, weight, y))
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
-    numbers, _ = _shape_of(x.shape, weight.shape, stride[0], _around(padding))
+    numbers, size = _shape_of(x.shape, weight.shape, stride[0], _around(padding))
     _kernels().convolve_backward(
-        _unit(x), pointer(x), integers(numbers), pointer(weight), pointer(y), pointer(upstream),
-        ctypes.c_int(relu), pointer(of_weight), pointer(of_bias), pointer(gradient if of_x else None),
+        _unit(x, weight, y, upstream), x.data_ptr(), integers(numbers), weight.data_ptr(),
+        _address(y, math.prod(size)), _address(upstream, math.prod(size)), relu,
+        of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
     )  # fmt: skip
     return gradient, of_weight, of_bias
 
@@ -99,9 +104,10 @@ def _see(
     outputs = [_empty_images(size, weights[0]) for size in chain.sizes[:-1]] if keeps else []
     seen = weights[0].new_empty(len(pixels), math.prod(chain.sizes[-1][1:]))
     wide_biases = [bias.float() for bias in biases]
+    assert [len(bias) for bias in biases] == [len(weight) for weight in weights]
     _kernels().see(
-        _unit(seen), *chain.arguments, pointers(wide_biases), pointers(outputs) if keeps else None,
-        pointer(seen),
+        _unit(*weights), *chain.arguments, pointers(wide_biases), pointers(outputs) if keeps else None,
+        seen.data_ptr(),
     )  # fmt: skip
     return [seen, *outputs]
 
@@ -120,9 +126,11 @@ def _see_backward(
     upstream = upstream.contiguous()
     of_weights = [torch.empty_like(weight, dtype=torch.float32) for weight in chain.weights]
     of_biases = [torch.empty(len(weight)) for weight in weights]
+    assert [output.shape for output in kept] == chain.sizes[:-1]
+    count = math.prod(chain.sizes[-1])
     _kernels().see_backward(
-        _unit(seen), *chain.arguments, pointers(kept), pointer(seen), pointer(upstream),
-        pointers(of_weights), pointers(of_biases),
+        _unit(*weights, *outputs, upstream), *chain.arguments, pointers(kept), _address(seen, count),
+        _address(upstream, count), pointers(of_weights), pointers(of_biases),
     )  # fmt: skip
     return [*of_weights, *of_biases]
 
@@ -132,8 +140,8 @@ def _multiply(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     x, weight, bias = x.contiguous(), weight.contiguous(), bias.float()
     y = x.new_empty(len(x), len(weight))
     _kernels().multiply(
-        _unit(x), pointer(x), pointer(weight), pointer(bias), *_sizes(x, weight), ctypes.c_int(relu),
-        pointer(y),
+        _unit(x, weight), x.data_ptr(), weight.data_ptr(), _address(bias, len(weight)), *_sizes(x, weight),
+        relu, y.data_ptr(),
     )  # fmt: skip
     return y
 
@@ -145,9 +153,11 @@ def _multiply_backward(
     upstream, x, weight = upstream.contiguous(), x.contiguous(), weight.contiguous()
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
+    count = len(x) * len(weight)
     _kernels().multiply_backward(
-        _unit(x), pointer(x), pointer(weight), pointer(y), pointer(upstream), *_sizes(x, weight),
-        ctypes.c_int(relu), pointer(of_weight), pointer(of_bias), pointer(gradient if of_x else None),
+        _unit(x, weight, y, upstream), x.data_ptr(), weight.data_ptr(), _address(y, count),
+        _address(upstream, count), *_sizes(x, weight), relu,
+        of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
     )  # fmt: skip
     return gradient, of_weight, of_bias
 
@@ -186,8 +196,7 @@ class _Chain:
             pixels.shape, tuple(weight.shape for weight in weights), tuple(strides), tuple(zeros)
         )
         self.arguments = (
-            pointer(self._pixels), ctypes.c_int(in_planes), shapes, ctypes.c_int64(len(weights)),
-            pointers(self.weights),
+            self._pixels.data_ptr(), in_planes, shapes, len(weights), pointers(self.weights),
         )  # fmt: skip
 
 
@@ -206,13 +215,19 @@ def _shapes_of(
 
 
 def _shape_of(size: Size, weight: Size, stride: int, zeros: Zeros) -> tuple[Size, Size]:
-    """Return a convolution's numbers in the order that the kernels read them, and the size it puts out."""
+    """Return a convolution's numbers in the order that the kernels read them, and the size it puts out.
+
+    `ValueError` where there is nothing to put out, or channels do not fit.
+    """
     batch, channels, height, width = size
-    filters, _, high, wide = weight
+    filters, channels_of_weight, high, wide = weight
     above, below, left, right = zeros
     numbers = (batch, height, width, channels, high, wide, stride, above, below, left, right, filters)
     out_height = (height + above + below - high) // stride + 1
     out_width = (width + left + right - wide) // stride + 1
+    if channels != channels_of_weight or min(batch, out_height, out_width) < 1:
+        found, kernel = tuple(size), tuple(weight)
+        raise ValueError(f"found images of {found}, too small or not for weights of {kernel}")
     return numbers, (batch, filters, out_height, out_width)
 
 
@@ -221,8 +236,18 @@ def _around(padding: Sequence[int]) -> Zeros:
     return padding[0], padding[0], padding[1], padding[1]
 
 
-def _sizes(x: Tensor, weight: Tensor) -> tuple[ctypes.c_int64, ...]:
-    return tuple(ctypes.c_int64(size) for size in (len(x), weight.shape[1], len(weight)))
+def _sizes(x: Tensor, weight: Tensor) -> tuple[int, int, int]:
+    """Return rows, inputs and outputs of a product."""
+    rows, inputs = x.shape
+    outputs, inputs_of_weight = weight.shape
+    assert inputs == inputs_of_weight
+    return rows, inputs, outputs
+
+
+def _address(tensor: Tensor, count: int) -> int:
+    """Return where so many values lie."""
+    assert tensor.numel() == count
+    return tensor.data_ptr()
 
 
 def _channels_last(x: Tensor) -> Tensor:
@@ -239,7 +264,9 @@ def _kernels() -> ctypes.CDLL:
     return found
 
 
-def _unit(x: Tensor) -> ctypes.c_int:
-    unit = unit_for(x.dtype)
+def _unit(*tensors: Tensor) -> int:
+    """Return the unit for tensors, which are in one format."""
+    (dtype,) = {tensor.dtype for tensor in tensors}
+    unit = unit_for(dtype)
     assert unit is not None, "ask takes_… first"
-    return ctypes.c_int(unit)
+    return unit

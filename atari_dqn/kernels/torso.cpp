@@ -164,55 +164,77 @@ void see(const std::uint8_t* pixels, bool planes, const Chain& chain, const void
     }
 }
 
+// The upstream gradient of some images, pixel by pixel, where the last layer's ReLU let what was `seen` through.
+template <class Format>
+void let_through(const Shape& shape, size_t images, const typename Format::value* seen,
+                 const typename Format::value* upstream, typename Format::value* to) {
+    const size_t filters = shape.filters, count = shape.pixels();
+    for (size_t i = 0; i < images; ++i, seen += shape.out(), upstream += shape.out(), to += shape.out())
+        for (size_t filter = 0; filter < filters; ++filter)
+            for (size_t pixel = 0; pixel < count; ++pixel) {
+                const size_t at = filter * count + pixel;
+                to[pixel * filters + filter] =
+                    Format::is_positive_or_nan(seen[at]) ? upstream[at] : typename Format::value(0);
+            }
+}
+
+// What a chain's gradients are made of: `outputs` of all layers but the last, what was `seen`, and `panels` of weights.
+template <class Unit>
+struct Upstream {
+    using value = typename Unit::value;
+    const std::uint8_t* pixels;
+    bool planes;
+    const void* const* outputs;
+    const value *seen, *upstream;
+    const std::vector<word*>& panels;
+};
+
+// The gradients that `images` images from `first` on give, into `partial`: of each layer weights, then biases.
+template <class Unit>
+void add_chunk(const Chain& chain, const Upstream<Unit>& of, size_t first, size_t images, float* partial) {
+    using Format = typename Unit::Format;
+    using value = typename Unit::value;
+    ChainMemory<Unit>& memory = kept<ChainMemory<Unit>>();
+    const size_t size = chain.first().image(), last = chain.size() - 1;
+    size_t between = chain.last().out();
+    for (size_t i = 1; i <= last; ++i) between = std::max(between, chain.layers[i].image());
+    value* in = memory.pixels.of(images * size);
+    for (size_t i = 0; i < images; ++i)
+        widen_image<Format>(chain.first(), of.pixels + (first + i) * size, of.planes, in + i * size);
+    value* flow = memory.flow[0].of(images * between);
+    value* next = memory.flow[1].of(images * between);
+    const size_t begin = first * chain.last().out();
+    let_through<Format>(chain.last(), images, of.seen + begin, of.upstream + begin, flow);
+    for (size_t i = last + 1; i-- > 0;) {
+        const Shape& shape = chain.layers[i];
+        const value* x = i ? static_cast<const value*>(of.outputs[i - 1]) + first * shape.image() : in;
+        const value* y = i < last ? static_cast<const value*>(of.outputs[i]) + first * shape.out() : nullptr;
+        Backward<Unit> backward(shape, x, images);
+        backward.take(y, flow, i < last);
+        float* to = partial + chain.begins[i];
+        backward.of_weight(to, to + shape.filters * shape.kernel());
+        if (i) backward.of_x(of.panels[i], next);
+        std::swap(flow, next);
+    }
+}
+
 template <class Unit>
 void see_backward(const std::uint8_t* pixels, bool planes, const Chain& chain, const void* const* weights,
                   const void* const* outputs, const typename Unit::value* seen,
                   const typename Unit::value* upstream, float* const* of_weights, float* const* of_biases) {
-    using Format = typename Unit::Format;
     using value = typename Unit::value;
     const size_t batch = chain.first().batch, chunks = (batch + kChunk - 1) / kChunk, size = chain.begins.back();
-    size_t between = chain.last().out();
-    for (size_t i = 1; i < chain.size(); ++i) between = std::max(between, chain.layers[i].image());
     const std::vector<word*> panels = chain.panels<Unit>(kept<ChainMemory<Unit>>().panels, 1);
     for (size_t i = 1; i < chain.size(); ++i)
         pack_transposed<Unit>(chain.layers[i], static_cast<const value*>(weights[i]), panels[i]);
     float* partial = kept<ChainMemory<Unit>>().partial.of(chunks * size);
+    const Upstream<Unit> of{pixels, planes, outputs, seen, upstream, panels};
 #pragma omp parallel
     {
 #pragma omp for schedule(static)
-        for (size_t chunk = 0; chunk < chunks; ++chunk) {
-            ChainMemory<Unit>& memory = kept<ChainMemory<Unit>>();
-            const size_t first = chunk * kChunk, images = std::min(kChunk, batch - first);
-            value* in = memory.pixels.of(images * chain.first().image());
-            for (size_t i = 0; i < images; ++i)
-                widen_image<Format>(chain.first(), pixels + (first + i) * chain.first().image(), planes,
-                                    in + i * chain.first().image());
-            value* flow = memory.flow[0].of(images * between);
-            value* next = memory.flow[1].of(images * between);
-            const size_t filters = chain.last().filters, count = chain.last().pixels();
-            for (size_t i = 0; i < images; ++i)
-                for (size_t filter = 0; filter < filters; ++filter)
-                    for (size_t pixel = 0; pixel < count; ++pixel) {
-                        const size_t at = (first + i) * chain.last().out() + filter * count + pixel;
-                        flow[i * chain.last().out() + pixel * filters + filter] =
-                            Format::is_positive_or_nan(seen[at]) ? upstream[at] : value(0);
-                    }
-            for (size_t i = chain.size(); i-- > 0;) {
-                const Shape& shape = chain.layers[i];
-                const value* x = i ? static_cast<const value*>(outputs[i - 1]) + first * shape.image() : in;
-                Backward<Unit> backward(shape, x, images);
-                const bool is_last = i + 1 == chain.size();
-                const value* y = is_last ? nullptr : static_cast<const value*>(outputs[i]) + first * shape.out();
-                backward.take(y, flow, !is_last);
-                float* to = partial + chunk * size + chain.begins[i];
-                backward.of_weight(to, to + shape.filters * shape.kernel());
-                if (i) backward.of_x(panels[i], next);
-                std::swap(flow, next);
-            }
-        }
-#pragma omp for schedule(static)
-        for (size_t i = 0; i < size; ++i)
-            for (size_t chunk = 1; chunk < chunks; ++chunk) partial[i] += partial[chunk * size + i];
+        for (size_t chunk = 0; chunk < chunks; ++chunk)
+            add_chunk(chain, of, chunk * kChunk, std::min(kChunk, batch - chunk * kChunk), partial + chunk * size);
+        add_up(partial, chunks, size);
     }
     for (size_t i = 0; i < chain.size(); ++i) {
         const Shape& shape = chain.layers[i];

@@ -138,6 +138,9 @@ struct Tiles {
     static constexpr size_t kRows = 16, kFew = 8;
     static constexpr bool kTakesRows = false;
 
+    // Has everything be stored that tiles are about to read: the compiler is not told by their intrinsics.
+    static void tell_the_compiler() { asm volatile("" ::: "memory"); }
+
     // Sets the tile registers up for this thread while it lives: 0 to 3 sums, 4 and 5 of A, 6 and 7 of B.
     class Scope {
       public:
@@ -151,6 +154,7 @@ struct Tiles {
                 layout.row_bytes[tile] = 64;
                 layout.rows[tile] = static_cast<std::uint8_t>(tile < 6 ? rows : kSide);
             }
+            tell_the_compiler();
             _tile_loadconfig(&layout);
         }
         Scope(const Scope&) = delete;
@@ -159,6 +163,7 @@ struct Tiles {
 
     static void products(Rows a, size_t, Way way, const word* panel, const word* next, float* to, size_t pitch) {
         const size_t bytes = a.pitch * sizeof(word), sum_bytes = pitch * sizeof(float);
+        tell_the_compiler();
         _tile_zero(0);
         _tile_zero(1);
         for (size_t run = 0; run < way.runs; ++run) {
@@ -178,6 +183,7 @@ struct Tiles {
     static void products(Rows a, Rows b, size_t, Way way, const word* panel, const word* next, float* to_a,
                          float* to_b, size_t pitch) {
         const size_t bytes = a.pitch * sizeof(word), sum_bytes = pitch * sizeof(float);
+        tell_the_compiler();
         _tile_zero(0);
         _tile_zero(1);
         _tile_zero(2);

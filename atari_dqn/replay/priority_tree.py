@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
-from atari_dqn.kernels.library import library, pointer, pointers
+from atari_dqn.kernels.library import library, pointers
 from atari_dqn.types import StateDict
 
 FAN_OUT = 32
@@ -43,7 +43,7 @@ class PriorityTree:
         self._zero = torch.zeros((), dtype=torch.float64, device=device)
         self._kernels = library("portable") if device.type == "cpu" else None
         self._tables = pointers(self.sums), pointers(self.minima)
-        self._sizes = ctypes.c_int64(len(self.sums)), ctypes.c_int64(fan_out)
+        self._sizes = len(self.sums), fan_out
 
     @property
     def total(self) -> Float64[Tensor, ""]:
@@ -119,18 +119,17 @@ class PriorityTree:
         self, kernels: ctypes.CDLL, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]
     ) -> None:
         assert (cells.dtype, priorities.dtype) == (torch.int64, torch.float64)
-        leaves, count = (ctypes.c_int64(len(values)) for values in (self.sums[0], cells))
-        kernels.set_priorities.restype = ctypes.c_bool
+        leaves = len(self.sums[0])
+        assert len(priorities) == len(cells)
         if not kernels.set_priorities(
-            *self._tables, *self._sizes, leaves, pointer(cells), pointer(priorities), count
+            *self._tables, *self._sizes, leaves, cells.data_ptr(), priorities.data_ptr(), len(cells)
         ):
-            raise IndexError(f"expected cells from 0 to {leaves.value - 1}, found {cells.tolist()}")
+            raise IndexError(f"expected cells from 0 to {leaves - 1}, found {cells.tolist()}")
 
     def _found_by(self, kernels: ctypes.CDLL, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
         assert mass.dtype == torch.float64
         cells = torch.empty_like(mass, dtype=torch.int64)
-        sums, count = self._tables[0], ctypes.c_int64(len(mass))
-        kernels.find_cells(sums, *self._sizes, pointer(mass), count, pointer(cells))
+        kernels.find_cells(self._tables[0], *self._sizes, mass.data_ptr(), len(mass), cells.data_ptr())
         return cells
 
     def _children(self, level: Float64[Tensor, "n"]) -> Float64[Tensor, "m F"]:

@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
-from atari_dqn.kernels.library import library, pointer
+from atari_dqn.kernels.library import library
 from atari_dqn.replay.rows import Loan, RingRows, Rows, Tables, pieces_of
 from atari_dqn.transfer import row_writer, upload
 from atari_dqn.types import StateDict, StepBatch
@@ -246,11 +246,8 @@ class FrameRing:
         shape = (len(cell), self.stack, *self.frame.shape[1:])
         stacks = torch.empty(shape, dtype=torch.uint8)
         sizes = (self.zero_cell, self.lanes, self.stack, self.frame[0].numel())
-        kernels.gather_stacks.restype = ctypes.c_bool
-        if not kernels.gather_stacks(
-            pointer(self.frame), pointer(self.start), *map(ctypes.c_int64, sizes), pointer(cell),
-            ctypes.c_int64(len(cell)), pointer(stacks),
-        ):  # fmt: skip
+        tables = self.frame.data_ptr(), self.start.data_ptr()
+        if not kernels.gather_stacks(*tables, *sizes, cell.data_ptr(), len(cell), stacks.data_ptr()):
             raise IndexError(f"expected cells from 0 to {self.zero_cell - 1}, found {cell.tolist()}")
         return stacks
 

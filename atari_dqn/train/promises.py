@@ -8,7 +8,7 @@ import torch
 
 from atari_dqn.envs.exactness import why_inexact_game
 from atari_dqn.hardware import compiler_version, find_hardware
-from atari_dqn.kernels.library import kernels_here
+from atari_dqn.kernels.library import kernels_for, kernels_here
 from atari_dqn.provenance import versions
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.schema import Spec
@@ -28,7 +28,7 @@ def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
     if device.type == "cuda" and not spec.learner.deterministic:
         yield "its kernels are chosen for speed, and round as they please (learner.deterministic = false)"
     if device.type == "cpu":
-        yield from _other_kernels(run)
+        yield from _other_kernels(run, spec.learner.precision)
     if spec.learner.compile:
         yield from _other_compiler(run)
     if device.type == "cuda" and spec.learner.compile:
@@ -50,8 +50,9 @@ def _other_compiler(run: RunDirectory) -> Iterator[str]:
         yield f"C++ compiler {here}, it began with {began}"
 
 
-def _other_kernels(run: RunDirectory) -> Iterator[str]:
-    began, here = run.read_provenance().get("kernels", []), list(kernels_here())
+def _other_kernels(run: RunDirectory, precision: str) -> Iterator[str]:
+    recorded = run.read_provenance().get("kernels", [])
+    began, here = (kernels_for(precision, kernels) for kernels in (recorded, kernels_here()))
     if here != began:
         yield f"compiled kernels: {', '.join(here) or 'none'}, it began with {', '.join(began) or 'none'}"
 

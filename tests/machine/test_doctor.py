@@ -10,6 +10,7 @@ from atari_dqn.advice import recommend, recommend_for
 from atari_dqn.cli.app import app
 from atari_dqn.doctor import Diagnosis, diagnosis_text, examine
 from atari_dqn.hardware import Gpu, Hardware
+from atari_dqn.kernels import library
 from atari_dqn.update_times import UpdateTime, measure_update_times
 
 GB = 10**9
@@ -42,18 +43,27 @@ def test_compiler_is_named_whether_it_is_there_or_not(
 
 
 @pytest.mark.parametrize(
-    ("platform", "kernels", "status", "said"),
+    ("machine", "lacking", "status", "said"),
     [
-        ("linux", ("fp32 vectors", "optimizer"), "ok", "fp32 vectors, optimizer"),
-        ("linux", (), "warn", "not compiled"),
-        ("darwin", (), "ok", "none for this system"),
+        (("linux", "x86_64"), (), "ok", "fp32 vectors, portable"),
+        (("linux", "x86_64"), ("portable",), "warn", "only fp32 vectors:"),
+        (("linux", "x86_64"), ("products",), "warn", "only portable:"),
+        (("linux", "x86_64"), ("portable", "products"), "warn", "not all compiled:"),
+        (("linux", "aarch64"), ("products",), "ok", "portable"),
+        (("darwin", "arm64"), ("portable", "products"), "ok", "none for this system"),
     ],
 )
 def test_kernels_that_could_be_compiled_and_are_not_are_a_warning(
-    platform: str, kernels: tuple[str, ...], status: str, said: str, monkeypatch: pytest.MonkeyPatch
+    machine: tuple[str, str],
+    lacking: tuple[str, ...],
+    status: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("atari_dqn.kernels.library.kernels_here", lambda: kernels)
-    monkeypatch.setattr("atari_dqn.doctor.sys.platform", platform)
+    monkeypatch.setattr(library.sys, "platform", machine[0])
+    monkeypatch.setattr(library.platform, "machine", lambda: machine[1])
+    monkeypatch.setattr(library, "library", lambda name: None if name in lacking else object())
+    monkeypatch.setattr(library, "units", lambda: () if "products" in lacking else ("fp32 vectors",))
     found = {check.name: check for check in examine(Path()).checks}["kernels"]
     assert (found.status, said in found.text) == (status, True)
 

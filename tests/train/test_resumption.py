@@ -15,6 +15,7 @@ from tiny import CPU, TINY_CATCH, run
 
 from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.kernels.library import kernels_for
 from atari_dqn.run import RunDirectory
 from atari_dqn.train import assembly, launch, promises
 
@@ -164,10 +165,17 @@ def test_other_kernels_than_a_run_began_with_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(tmp_path / "run", *SHORT)
-    began = ", ".join(promises.kernels_here()) or "none"
+    began = ", ".join(kernels_for("fp32", promises.kernels_here())) or "none"
     monkeypatch.setattr(promises, "kernels_here", lambda: ("fp64 vectors",))
     told = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), CPU))
     assert told == [f"compiled kernels: fp64 vectors, it began with {began}"]
+
+
+def test_kernels_that_a_run_does_not_use_may_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "kernels_here", lambda: ("fp32 vectors", "bf16 vectors", "portable"))
+    run(tmp_path / "run", *SHORT)
+    monkeypatch.setattr(promises, "kernels_here", lambda: ("fp32 vectors", "portable"))
+    assert list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), CPU)) == []
 
 
 @pytest.fixture
