@@ -28,7 +28,6 @@ def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
     return Extension(
         f"atari_dqn.kernels._{name}",
         [f"{FOLDER}/{source}.cpp" for source in sources],
-        depends=["setup.py", *map(str, FILES)],  # each library knows what all of them were
         define_macros=[("KERNEL_SOURCES", f"{SOURCES}u")],
         extra_compile_args=flags,
         optional=True,
@@ -36,7 +35,7 @@ def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
 
 
 class Build(build_ext):
-    """Removes what an earlier build left in place: it would outlive one that fails, of other sources."""
+    """Compiles everything anew: what an earlier build left would outlive one that fails, of other sources."""
 
     def run(self) -> None:
         """Compile what can be."""
@@ -44,6 +43,11 @@ class Build(build_ext):
             for path in Path(FOLDER).glob("_*.so"):
                 path.unlink()
         super().run()
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile a library."""
+        Path(self.get_ext_fullpath(ext.name)).unlink(missing_ok=True)
+        super().build_extension(ext)
 
 
 on_linux = sys.platform == "linux"

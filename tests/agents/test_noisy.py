@@ -115,3 +115,14 @@ def test_noise_is_gone_after_an_error_inside_its_context() -> None:
     with pytest.raises(RuntimeError, match="within"), noise([layer], stream(), 1):
         raise RuntimeError("within")
     assert layer.noise is None
+
+
+@pytest.mark.parametrize("with_noise", [True, False])
+def test_relu_comes_behind_the_noise(with_noise: bool) -> None:
+    layer, x = noisy(64, 32), torch.randn(6, 64)
+    if with_noise:
+        layer.draw(stream(), 2)
+    found, expected = layer(x, relu=True), layer(x).relu()
+    of_found, of_expected = (torch.autograd.grad(y.square().sum(), layer.weight) for y in (found, expected))
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(of_found, of_expected)

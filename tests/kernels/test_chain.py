@@ -8,6 +8,8 @@ from kernel_checks import assert_near, threads
 from torch import Tensor
 from torch.nn import functional as F
 
+from atari_dqn.kernels import products
+
 STRIDES = [4, 2, 1]
 WITHOUT_ZEROS = [0] * 12
 DOPAMINE = [2, 2, 2, 2, 1, 2, 1, 2, 1, 1, 1, 1]
@@ -126,3 +128,17 @@ def test_kept_outputs_change_nothing(dtype: torch.dtype) -> None:
     chain = Chain(3, DOPAMINE, dtype)
     assert torch.equal(chain.see(keeps=False), chain.see(keeps=True))
     assert len(chain.outputs) == len(STRIDES)
+
+
+def test_not_a_number_that_is_seen_lets_its_gradient_through(dtype: torch.dtype) -> None:
+    chain = Chain(2, WITHOUT_ZEROS, dtype)
+    upstream = chain.upstream()
+    chain.biases[-1][5] = torch.nan
+    of_bias = chain.gradients(upstream)[-1]
+    assert_near(of_bias[5], upstream.view(2, 64, -1)[:, 5].double().sum())
+
+
+def test_no_frames_are_left_to_torch(dtype: torch.dtype) -> None:
+    frames = torch.zeros(2, 4, 84, 84, dtype=torch.uint8)
+    assert products.takes_bytes(frames, 4, dtype)
+    assert not products.takes_bytes(frames[:0], 4, dtype)

@@ -147,7 +147,7 @@ def test_not_a_number_is_not_lost(kind, sizes, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize(
-    ("channels", "filters", "side"), [(4, 33, 8), (3, 32, 8), (4, 32, 3)], ids=["filters", "channels", "row"]
+    ("channels", "filters", "side"), [(4, 33, 8), (3, 32, 32), (4, 32, 3)], ids=["filters", "channels", "row"]
 )
 def test_sizes_that_the_kernels_do_not_know_are_left_to_torch(
     channels: int, filters: int, side: int, dtype: torch.dtype
