@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from hardware import circumstances
 
-from atari_dqn.replay.priority_tree import PriorityTree
+from atari_dqn.replay.kernel_tree import make_priority_tree
 
 LEAVES = 1_000_000
 BATCH = 32
@@ -32,7 +32,7 @@ def median_microseconds(function: Callable[[], object]) -> float:
 
 
 def measure(fan_out: int, generator: torch.Generator) -> dict[str, float]:
-    tree = PriorityTree(LEAVES, device=torch.device("cpu"), fan_out=fan_out)
+    tree = make_priority_tree(LEAVES, device=torch.device("cpu"), fan_out=fan_out)
     priorities = torch.rand(LEAVES, generator=generator, dtype=torch.float64)
     for cells in torch.arange(LEAVES).split(10_000):
         tree.set(cells, priorities[cells])

@@ -4,7 +4,7 @@ import pytest
 
 from atari_dqn.agents import one_pass
 from atari_dqn.kernels import products
-from atari_dqn.replay import priority_tree, ring
+from atari_dqn.replay import kernel_tree, ring
 
 
 @pytest.fixture(params=["kernels", "torch"])
@@ -17,5 +17,5 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def leave_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have PyTorch compute what kernels of our own would here."""
     monkeypatch.setattr(products, "unit_for", lambda dtype: None)
-    for module in (one_pass, priority_tree, ring):
+    for module in (one_pass, kernel_tree, ring):
         monkeypatch.setattr(module, "library", lambda name: None)

@@ -18,9 +18,11 @@ from torch import Tensor
 from atari_dqn.errors import UserError
 
 FOLDER = Path(__file__).parent
-_ADDRESS, _COUNT, _NUMBER, _CHOICE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
+_ADDRESS, _COUNT, _CHOICE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+_NUMBER, _WIDE = ctypes.c_float, ctypes.c_double
 _LAYER = (_ADDRESS, _ADDRESS)  # values and shape, or values and weight
 _CHAIN = (_CHOICE, _ADDRESS, _CHOICE, _ADDRESS, _COUNT, _ADDRESS)  # unit, bytes and order, layers, weights
+_TREE = (_ADDRESS, _ADDRESS, _COUNT, _COUNT)  # sums, minima, levels, fan-out
 _PRODUCT = (_COUNT, _COUNT, _COUNT, _CHOICE)  # rows, inputs, outputs, ReLU
 _Types = tuple[type["ctypes._SimpleCData[Any]"], ...]
 _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
@@ -30,7 +32,12 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
         "rmsprop": (None, (*[_ADDRESS] * 5, _COUNT, *[_NUMBER] * 5)),
         "gather_stacks": (ctypes.c_bool, (*_LAYER, *[_COUNT] * 4, _ADDRESS, _COUNT, _ADDRESS)),
         "find_cells": (None, (_ADDRESS, _COUNT, _COUNT, _ADDRESS, _COUNT, _ADDRESS)),
-        "set_priorities": (ctypes.c_bool, (*_LAYER, *[_COUNT] * 3, _ADDRESS, _ADDRESS, _COUNT)),
+        "draw_cells": (None, (*_TREE, _ADDRESS, _COUNT, _COUNT, _WIDE, _ADDRESS, _ADDRESS)),
+        "set_priorities": (ctypes.c_bool, (*_TREE, _COUNT, _ADDRESS, _ADDRESS, _COUNT)),
+        "set_by_errors": (
+            ctypes.c_bool,
+            (*_TREE, _COUNT, _ADDRESS, _ADDRESS, _COUNT, _WIDE, _WIDE, _ADDRESS),
+        ),
     },
     "products": {
         "kernel_sources": (ctypes.c_uint, ()),

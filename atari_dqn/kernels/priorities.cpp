@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 namespace {
 
@@ -49,6 +50,19 @@ extern "C" void find_cells(const double* const* sums, std::int64_t levels, std::
     }
 }
 
+// Draws from each of `strata` equal parts of all mass, by numbers in [0, 1), as often as there are rows of them: cells,
+// and the weights of what they hold, relative to the smallest priority and raised to an exponent.
+extern "C" void draw_cells(const double* const* sums, const double* const* minima, std::int64_t levels,
+                           std::int64_t fan_out, const double* units, std::int64_t rows, std::int64_t strata,
+                           double exponent, std::int64_t* cells, float* weights) {
+    const double share = sums[levels - 1][0] / static_cast<double>(strata), smallest = minima[levels - 1][0];
+    for (std::int64_t i = 0; i < rows * strata; ++i) {
+        const double mass = (static_cast<double>(i % strata) + units[i]) * share;
+        find_cells(sums, levels, fan_out, &mass, 1, cells + i);
+        weights[i] = static_cast<float>(std::pow(sums[0][cells[i]] / smallest, exponent));
+    }
+}
+
 // Gives cells their priorities, and every node above them the sum and the minimum of its children. False, and nothing
 // changed, if one is not of the `leaves`.
 extern "C" bool set_priorities(double* const* sums, double* const* minima, std::int64_t levels, std::int64_t fan_out,
@@ -75,4 +89,26 @@ extern "C" bool set_priorities(double* const* sums, double* const* minima, std::
         }
     }
     return true;
+}
+
+// Sets drawn cells to the priorities that errors give them, (error + offset) to the power of alpha, and raises `highest`
+// to the largest of these. Of a cell drawn twice the larger error counts. An error that gives no finite priority, and
+// one of a cell of priority 0, changes nothing. False, and nothing changed, if a cell is not of the `leaves`.
+extern "C" bool set_by_errors(double* const* sums, double* const* minima, std::int64_t levels, std::int64_t fan_out,
+                              std::int64_t leaves, const std::int64_t* cells, const float* errors, std::int64_t count,
+                              double offset, double alpha, double* highest) {
+    std::vector<double> found(count), priorities(count);
+    for (std::int64_t i = 0; i < count; ++i) {
+        if (cells[i] < 0 || cells[i] >= leaves) return false;
+        const double priority = std::pow(errors[i] + offset, alpha);
+        found[i] = std::isfinite(priority) && sums[0][cells[i]] > 0 ? priority : -1;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+        double largest = -1;
+        for (std::int64_t j = 0; j < count; ++j)
+            if (cells[j] == cells[i]) largest = std::max(largest, found[j]);
+        priorities[i] = largest < 0 ? sums[0][cells[i]] : largest;
+        *highest = std::max(*highest, priorities[i]);
+    }
+    return set_priorities(sums, minima, levels, fan_out, leaves, cells, priorities.data(), count);
 }

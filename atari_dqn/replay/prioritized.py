@@ -7,7 +7,7 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from atari_dqn.generator import restore_generator
-from atari_dqn.replay.priority_tree import PriorityTree
+from atari_dqn.replay.kernel_tree import make_priority_tree
 from atari_dqn.replay.sampler import Sampler
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.transfer import sent
@@ -37,11 +37,10 @@ class PrioritizedSampler(Sampler):
     ) -> None:
         super().__init__(batch_size=batch_size, seed=seed, device=device)
         self.alpha, self.beta, self.priority_offset = alpha, beta, priority_offset
-        self.tree = PriorityTree(capacity, device=device)
+        self.tree = make_priority_tree(capacity, device=device)
         self.highest = torch.ones((), dtype=torch.float64, device=device)
         self._exponent = torch.zeros((), dtype=torch.float64, device=device)
         """−β of this point of the run, as draws read it, on the device."""
-        self._strata = torch.arange(batch_size, dtype=torch.float64, device=device)
         self._waiting: dict[int, bool] = {}
         """Cells that entered (True) or left (False) since the tree was last looked at."""
 
@@ -58,11 +57,7 @@ class PrioritizedSampler(Sampler):
 
     def chosen(self, unit: Float64[Tensor, "M B"]) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
         """Return the cell that each number in [0, 1) falls on within its stratum, and its weight."""
-        mass = (self._strata + unit) * (self.tree.total / self.batch_size)
-        cells = self.tree.find(mass.flatten())
-        relative = self.tree.get(cells) / self.tree.smallest
-        weights = relative.pow(self._exponent).float()
-        return cells.view_as(unit), weights.view_as(unit)
+        return self.tree.draw(unit, self._exponent)
 
     def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Set the priorities of drawn cells; of a cell drawn twice, the larger error counts.
@@ -70,12 +65,9 @@ class PrioritizedSampler(Sampler):
         An error that is not finite, and one of a cell that has left, changes nothing.
         """
         self._settle()
-        found, present = (error.double() + self.priority_offset).pow(self.alpha), self.tree.get(cells)
-        usable = found.isfinite() & (present > 0)
-        largest = _largest_of_each(cells, torch.where(usable, found, -torch.inf))
-        priorities = torch.where(largest.isfinite(), largest, present)
-        torch.maximum(self.highest, priorities.amax(), out=self.highest)
-        self.tree.set(cells, priorities)
+        self.tree.set_by_errors(
+            cells, error, offset=self.priority_offset, alpha=self.alpha, highest=self.highest
+        )
 
     def written(self) -> list[Tensor]:
         """Return the tree's tables and the highest priority."""
@@ -124,13 +116,3 @@ class PrioritizedSampler(Sampler):
         enters = sent(torch.tensor(list(self._waiting.values()), dtype=torch.float64), self.device)
         self.tree.set(cells, enters * self.highest)
         self._waiting.clear()
-
-
-def _largest_of_each(cells: Int64[Tensor, "B"], values: Float64[Tensor, "B"]) -> Float64[Tensor, "B"]:
-    """Return for each cell the largest value of those that stand beside it.
-
-    Fractions, shifts and noise may differ between two draws of one cell. Which of two unequal values a GPU
-    would store last is left to chance.
-    """
-    same = cells[:, None] == cells
-    return torch.where(same, values, -torch.inf).amax(dim=1)

@@ -8,18 +8,15 @@ Level 0 holds a leaf per cell; each node above holds the sum (and the minimum) o
 
 A parent is always recomputed from its children, never corrected by a difference, so it cannot drift. F is
 large because a level costs a few vector operations whatever F is (docs/decisions/0009-priority-tree.md).
-On a CPU the project's own kernels read and write the nodes where they were compiled (0034).
+On a CPU the project's own kernels do the same node by node, where they were compiled (`kernel_tree`).
 """
 
 from __future__ import annotations
 
-import ctypes
-
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from atari_dqn.kernels.library import library, pointers
 from atari_dqn.types import StateDict
 
 FAN_OUT = 32
@@ -41,9 +38,6 @@ class PriorityTree:
         self.sums = [torch.zeros(size, dtype=torch.float64, device=device) for size in [*padded, 1]]
         self.minima = [torch.full_like(level, torch.inf) for level in self.sums]
         self._zero = torch.zeros((), dtype=torch.float64, device=device)
-        self._kernels = library("portable") if device.type == "cpu" else None
-        self._tables = pointers(self.sums), pointers(self.minima)
-        self._sizes = len(self.sums), fan_out
 
     @property
     def total(self) -> Float64[Tensor, ""]:
@@ -57,9 +51,6 @@ class PriorityTree:
 
     def set(self, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]) -> None:
         """Give cells their priorities; a cell named twice has the same one both times."""
-        if self._kernels is not None:
-            self._set_by(self._kernels, cells.contiguous(), priorities.contiguous())
-            return
         self.sums[0].index_copy_(0, cells, priorities)
         stored = self.sums[0].index_select(0, cells)
         self.minima[0].index_copy_(0, cells, stored.masked_fill_(stored == 0, torch.inf))
@@ -77,8 +68,6 @@ class PriorityTree:
 
     def find(self, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
         """Return the cell in which the running sum of priorities passes each mass, 0 ≤ mass < total."""
-        if self._kernels is not None:
-            return self._found_by(self._kernels, mass.contiguous())
         left, nodes = mass[:, None], torch.zeros_like(mass, dtype=torch.int64)
         for level in reversed(self.sums[:-1]):
             children = self._children(level).index_select(0, nodes)
@@ -90,6 +79,40 @@ class PriorityTree:
             left = left - running.gather(1, child) + children.gather(1, child)
             nodes = nodes * self.fan_out + child.squeeze(1)
         return nodes
+
+    def draw(
+        self, unit: Float64[Tensor, "M B"], exponent: Float64[Tensor, ""]
+    ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
+        """Return the cell that each number in [0, 1) falls on within its stratum, one of B, and its weight.
+
+        The weight is its priority over the smallest there is, raised to `exponent`.
+        """
+        batch_size = unit.shape[1]
+        strata = torch.arange(batch_size, dtype=torch.float64, device=unit.device)
+        mass = (strata + unit) * (self.total / batch_size)
+        cells = self.find(mass.flatten())
+        relative = self.get(cells) / self.smallest
+        return cells.view_as(unit), relative.pow(exponent).float().view_as(unit)
+
+    def set_by_errors(
+        self,
+        cells: Int64[Tensor, "B"],
+        error: Float[Tensor, "B"],
+        *,
+        offset: float,
+        alpha: float,
+        highest: Float64[Tensor, ""],
+    ) -> None:
+        """Set drawn cells to (error + offset)^α, of two errors the larger; raise `highest`.
+
+        An error that is not finite, and one of a cell of priority 0, changes nothing.
+        """
+        found, present = (error.double() + offset).pow(alpha), self.get(cells)
+        usable = found.isfinite() & (present > 0)
+        largest = _largest_of_each(cells, torch.where(usable, found, -torch.inf))
+        priorities = torch.where(largest.isfinite(), largest, present)
+        torch.maximum(highest, priorities.amax(), out=highest)
+        self.set(cells, priorities)
 
     def positive(self) -> Int64[Tensor, "n"]:
         """Return every cell whose priority is not 0."""
@@ -110,27 +133,20 @@ class PriorityTree:
 
     def check(self) -> None:
         """Assert the invariant; tests call it after every change."""
-        anew = PriorityTree(len(self.sums[0]), device=self.sums[0].device, fan_out=self.fan_out)
+        anew = type(self)(len(self.sums[0]), device=self.sums[0].device, fan_out=self.fan_out)
         anew.set(torch.arange(len(self.sums[0]), device=self.sums[0].device), self.sums[0])
         for found, expected in zip([*self.sums, *self.minima], [*anew.sums, *anew.minima], strict=True):
             assert torch.equal(found, expected)
 
-    def _set_by(
-        self, kernels: ctypes.CDLL, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]
-    ) -> None:
-        assert (cells.dtype, priorities.dtype) == (torch.int64, torch.float64)
-        leaves = len(self.sums[0])
-        assert len(priorities) == len(cells)
-        if not kernels.set_priorities(
-            *self._tables, *self._sizes, leaves, cells.data_ptr(), priorities.data_ptr(), len(cells)
-        ):
-            raise IndexError(f"expected cells from 0 to {leaves - 1}, found {cells.tolist()}")
-
-    def _found_by(self, kernels: ctypes.CDLL, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
-        assert mass.dtype == torch.float64
-        cells = torch.empty_like(mass, dtype=torch.int64)
-        kernels.find_cells(self._tables[0], *self._sizes, mass.data_ptr(), len(mass), cells.data_ptr())
-        return cells
-
     def _children(self, level: Float64[Tensor, "n"]) -> Float64[Tensor, "m F"]:
         return level.view(-1, self.fan_out)
+
+
+def _largest_of_each(cells: Int64[Tensor, "B"], values: Float64[Tensor, "B"]) -> Float64[Tensor, "B"]:
+    """Return for each cell the largest value of those that stand beside it.
+
+    Fractions, shifts and noise may differ between two draws of one cell. Which of two unequal values a GPU
+    would store last is left to chance.
+    """
+    same = cells[:, None] == cells
+    return torch.where(same, values, -torch.inf).amax(dim=1)

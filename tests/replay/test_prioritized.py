@@ -12,6 +12,10 @@ from scipy.stats import chisquare
 from tapes import drawn_at, make_buffer, play_tape, prioritized, sample_at
 from test_buffer import extend, filled
 from torch.utils._python_dispatch import TorchDispatchMode
+from without_kernels import either_way
+
+__all__ = ["either_way"]
+pytestmark = pytest.mark.usefixtures("either_way")
 
 
 def with_errors(errors, **values):

@@ -4,6 +4,7 @@ import torch
 from tapes import CPU
 from without_kernels import either_way
 
+from atari_dqn.replay.kernel_tree import make_priority_tree
 from atari_dqn.replay.priority_tree import PriorityTree
 
 __all__ = ["either_way"]
@@ -14,7 +15,7 @@ CAPACITIES = [(1, 2), (2, 2), (7, 2), (33, 4), (100, 7), (1_000, 32), (1_025, 32
 
 
 def make_tree(capacity: int, fan_out: int = 32) -> PriorityTree:
-    return PriorityTree(capacity, device=CPU, fan_out=fan_out)
+    return make_priority_tree(capacity, device=CPU, fan_out=fan_out)
 
 
 def filled(priorities, fan_out: int = 4) -> PriorityTree:
