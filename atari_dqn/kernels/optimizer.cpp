@@ -7,7 +7,9 @@
 #include <vector>
 
 // the same arithmetic, in vectors as wide as the processor has
-#if defined(__x86_64__)
+#if defined(__x86_64__) && __GNUC__ >= 12
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#elif defined(__x86_64__)
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define FOR_EACH_PROCESSOR

@@ -104,9 +104,8 @@ def _see(
     outputs = [_empty_images(size, weights[0]) for size in chain.sizes[:-1]] if keeps else []
     seen = weights[0].new_empty(len(pixels), math.prod(chain.sizes[-1][1:]))
     wide_biases = [bias.float() for bias in biases]
-    assert [len(bias) for bias in biases] == [len(weight) for weight in weights]
     _kernels().see(
-        _unit(*weights), *chain.arguments, pointers(wide_biases), pointers(outputs) if keeps else None,
+        _unit(seen), *chain.arguments, pointers(wide_biases), pointers(outputs) if keeps else None,
         seen.data_ptr(),
     )  # fmt: skip
     return [seen, *outputs]
