@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from atari_dqn.agents.arithmetic import Rounded, rectified
+from atari_dqn.agents.arithmetic import Rounded, quick, rectified
 from atari_dqn.agents.draws import Rng, normal
 from atari_dqn.agents.linear import QuickLinear, linear
+from atari_dqn.kernels.products import takes_product
 
 
 class NoisyLinear(QuickLinear):
@@ -20,6 +23,7 @@ class NoisyLinear(QuickLinear):
 
     (W + Σ ⊙ εᵒεⁱᵀ) x + b + σ ⊙ εᵒ, where εⁱ and εᵒ have a number for each input and output. As the noise of
     a weight is a product, it is Σ applied to εⁱ ⊙ x, times εᵒ: two products, and no noisy weights are made.
+    The project's own kernels make them piece by piece, where they are read, for rows that have one noise.
     Without noise the layer is its mean, which evaluations use.
     """
 
@@ -34,11 +38,16 @@ class NoisyLinear(QuickLinear):
 
     def forward(self, x: Float[Tensor, "B D"], *, relu: bool = False) -> Float[Tensor, "B F"]:
         """Return the layer's output under the noise there is, behind a ReLU if `relu`."""
-        mean = super().forward(x, relu=relu and self.noise is None)
         if self.noise is None:
-            return mean
+            return super().forward(x, relu=relu)
         noise_in, noise_out = self.noise
         rows = len(noise_in)
+        if rows == 1 and quick(x) and takes_product(x, self.weight):
+            y: Tensor = _NoisyProduct.apply(  # type: ignore[no-untyped-call]
+                x, self.weight, self.weight_sigma, self.bias, self.bias_sigma, noise_in[0], noise_out[0], relu
+            )
+            return y
+        mean = super().forward(x)
         seen = (x.view(rows, -1, self.in_features) * noise_in[:, None]).flatten(0, 1).to(x.dtype)
         deviation = linear(seen, self.weight_sigma, self.bias_sigma, self._rounded_sigma)
         deviation = deviation.view(rows, -1, self.out_features)
@@ -47,9 +56,16 @@ class NoisyLinear(QuickLinear):
 
     def draw(self, rng: Rng, rows: int) -> None:
         """Draw noise: for the whole batch with one row, else for each of `rows` equal parts of it."""
-        drawn = normal(rng, rows, self.in_features + self.out_features)
-        scaled = drawn.sign() * drawn.abs().sqrt()
-        self.noise = (scaled[:, : self.in_features], scaled[:, self.in_features :])
+        self.take(_scaled(normal(rng, rows, self.num_noises)))
+
+    @property
+    def num_noises(self) -> int:
+        """How many numbers a noise has: one for each input and output."""
+        return self.in_features + self.out_features
+
+    def take(self, noises: Float[Tensor, "rows IO"]) -> None:
+        """Have a noise that was drawn and scaled."""
+        self.noise = (noises[:, : self.in_features], noises[:, self.in_features :])
 
     @torch.no_grad()
     def initialize(self, generator: torch.Generator) -> None:
@@ -60,15 +76,60 @@ class NoisyLinear(QuickLinear):
             sigma.fill_(self.initial_sigma * bound)
 
 
+class _NoisyProduct(torch.autograd.Function):
+    """A noisy layer under one noise for all rows, by the project's own kernels, and its gradients.
+
+    The weights are the same for every row then, so one product does, and the gradient of a deviation is that
+    of its mean times its noise.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        weight_sigma: Tensor,
+        bias: Tensor,
+        bias_sigma: Tensor,
+        noise_in: Tensor,
+        noise_out: Tensor,
+        relu: bool,
+    ) -> Tensor:
+        noisy_bias = torch.addcmul(bias, bias_sigma, noise_out)
+        y: Tensor = torch.ops.atari_dqn.multiply_noisy(
+            x, weight, weight_sigma, noise_in, noise_out, noisy_bias, relu
+        )
+        ctx.save_for_backward(x, weight, weight_sigma, noise_in, noise_out, y)
+        ctx.relu = relu
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        noise_out, needs_x = ctx.saved_tensors[4], ctx.needs_input_grad[0]
+        of_x, of_weight, of_sigma, of_bias = torch.ops.atari_dqn.multiply_noisy_backward(
+            gradients[0], *ctx.saved_tensors, ctx.relu, needs_x
+        )
+        of_bias_sigma = of_bias * noise_out
+        return of_x if needs_x else None, of_weight, of_sigma, of_bias, of_bias_sigma, None, None, None
+
+
 @contextmanager
 def noise(layers: Iterable[NoisyLinear], rng: Rng | None, rows: int) -> Iterator[None]:
     """Give each layer fresh noise while the context lasts; none without rng."""
-    drawn = list(layers) if rng is not None else []
-    for layer in drawn:
-        assert rng is not None
-        layer.draw(rng, rows)
+    noisy = list(layers) if rng is not None else []
+    if rng is not None:
+        counts = [layer.num_noises for layer in noisy]
+        drawn = _scaled(normal(rng, rows, sum(counts)))
+        for layer, noises in zip(noisy, torch.split(drawn, counts, dim=1), strict=True):
+            layer.take(noises)
     try:
         yield
     finally:
-        for layer in drawn:
+        for layer in noisy:
             layer.noise = None
+
+
+def _scaled(drawn: Float[Tensor, "rows n"]) -> Float[Tensor, "rows n"]:
+    """Return signed roots: products of two of them have a variance of about 1. Fortunato et al. (2018)."""
+    return drawn.abs().sqrt().copysign(drawn)

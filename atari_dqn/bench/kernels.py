@@ -22,6 +22,7 @@ _ARITHMETIC = {
     "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", _ONEDNN_LINEAR,
     "atari_dqn::convolve", "atari_dqn::convolve_backward", "atari_dqn::see", "atari_dqn::see_backward",
     "atari_dqn::multiply", "atari_dqn::multiply_backward",
+    "atari_dqn::multiply_noisy", "atari_dqn::multiply_noisy_backward",
 }  # fmt: skip
 _REPEATS = 30
 

@@ -6,6 +6,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -151,13 +152,17 @@ class Finish {
     bool relu_;
 };
 
-// An upstream gradient, of a multiple of 32 values, where a ReLU let `output` through; all of it if that is null.
+// An upstream gradient where a ReLU let `output` through; all of it if that is null.
 template <class Format>
 void keep(const typename Format::value* output, const typename Format::value* upstream, size_t values,
           typename Format::value* to) {
-    if (!output) std::memcpy(to, upstream, values * sizeof *to);
-    else
-        for (size_t at = 0; at < values; at += kBlock) Format::keep_where_positive(output + at, upstream + at, to + at);
+    if (!output) {
+        std::memcpy(to, upstream, values * sizeof *to);
+        return;
+    }
+    size_t at = 0;
+    for (; at + kBlock <= values; at += kBlock) Format::keep_where_positive(output + at, upstream + at, to + at);
+    for (; at < values; ++at) to[at] = Format::is_positive_or_nan(output[at]) ? upstream[at] : typename Format::value(0);
 }
 
 // The transpose of 16 × 16 words.
@@ -205,10 +210,11 @@ void panel_of_rows(const Value* rows, size_t pitch, size_t words, word* panel) {
     }
 }
 
-// The sums of the columns of `rows` × `columns` values; columns a multiple of 32.
+// The sums of the columns of `rows` × `columns` values, 32 at a time: the last may overlap those before.
 template <class Format>
 void sum_rows(const typename Format::value* x, size_t rows, size_t columns, float* sums) {
-    for (size_t column = 0; column < columns; column += kBlock) {
+    for (size_t begin = 0; begin < columns; begin += kBlock) {
+        const size_t column = std::min(begin, columns - kBlock);
         __m512 first = _mm512_setzero_ps(), second = first, more, still_more;
         for (size_t row = 0; row < rows; ++row) {
             Format::load(x + row * columns + column, more, still_more);

@@ -1,7 +1,8 @@
-// Products of rows with a fully connected layer's weights, forward and backward.
+// Products of rows with a fully connected layer's weights, noisy or not, forward and backward.
 //
-// The weights, which are by far the most there is to read, are read once, row after row, where they lie.
-// A multiple of 32: inputs and outputs.
+// The weights, which are by far the most there is to read, are read once, row after row, where they lie. Noisy ones are
+// made of their means and deviations in a core's own cache, when they are about to be read.
+// A multiple of 32: the inputs, and the outputs but of vectors in fp32, where they may be any number from 32 on.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ constexpr size_t kBand = 128;  // columns of the weights that a core takes at a 
 
 template <class Unit>
 struct Memory {
-    Scratch<typename Unit::value> rows;
+    Scratch<typename Unit::value> rows, noisy;
     Scratch<word> columns, panels, band;
 };
 
@@ -26,20 +27,91 @@ Memory<Unit>& kept() {
     return memory;
 }
 
+// Rows of values that lie `pitch` apart.
+template <class Value>
+struct View {
+    const Value* at;
+    size_t pitch;
+};
+
+// The weights of `n_size` outputs for `k_size` inputs, where they lie.
+template <class Unit>
+struct Plain {
+    using value = typename Unit::value;
+    const value* weight;
+    size_t k_size, n_size;
+
+    View<value> rows(size_t n) const { return {weight + n * k_size, k_size}; }                   // of 32 outputs
+    View<value> columns(size_t begin, size_t) const { return {weight + begin, k_size}; }         // of some inputs
+    void deviation_gradient(const float*, size_t, size_t) const {}
+};
+
+// The same, each weight its mean plus its deviation times the noise of its input and of its output.
+template <class Unit>
+struct Noisy {
+    using Format = typename Unit::Format;
+    using value = typename Unit::value;
+    const float *mean, *deviation, *noise_in, *noise_out;
+    float* of_deviation;  // its gradient, or null
+    size_t k_size, n_size;
+
+    View<value> rows(size_t n) const {
+        value* to = kept<Unit>().noisy.of(kBlock * k_size);
+        make(n, kBlock, 0, k_size, to, k_size);
+        return {to, k_size};
+    }
+    View<value> columns(size_t begin, size_t end) const {
+        value* to = kept<Unit>().noisy.of(n_size * kBand);
+        make(0, n_size, begin, end, to, kBand);
+        return {to, kBand};
+    }
+    // The deviations' gradient in 32 × 32 places, given the means': what a weight has of both is its noise apart.
+    void deviation_gradient(const float* of_mean, size_t n, size_t k) const {
+        for (size_t i = 0; i < kBlock; ++i)
+            for (size_t j = 0; j < kBlock; j += kSide)
+                _mm512_storeu_ps(of_deviation + (n + i) * k_size + k + j,
+                                 _mm512_mul_ps(_mm512_loadu_ps(of_mean + i * k_size + j), noise(n + i, k + j)));
+    }
+
+  private:
+    __m512 noise(size_t n, size_t k) const {
+        return _mm512_mul_ps(_mm512_loadu_ps(noise_in + k), _mm512_set1_ps(noise_out[n]));
+    }
+    void make(size_t n, size_t outputs, size_t begin, size_t end, value* to, size_t pitch) const {
+        for (size_t last = n + outputs; n < last; ++n, to += pitch)
+            for (size_t k = begin; k < end; k += kBlock) {
+                const float *a = mean + n * k_size + k, *b = deviation + n * k_size + k;
+                Format::store(to + k - begin, _mm512_fmadd_ps(_mm512_loadu_ps(b), noise(n, k), _mm512_loadu_ps(a)),
+                              _mm512_fmadd_ps(_mm512_loadu_ps(b + kSide), noise(n, k + kSide), _mm512_loadu_ps(a + kSide)));
+            }
+    }
+};
+
 inline float sum(__m512 x) { return _mm512_reduce_add_ps(x); }
+
+// Calls `run` with the first of 32 outputs, shared among threads. The last 32 may overlap those before them, whose
+// thread then makes some again, as they were.
+template <class Run>
+void for_each_block(size_t outputs, Run run) {
+#pragma omp for schedule(static)
+    for (size_t block = 0; block < outputs / kBlock; ++block) {
+        run(block * kBlock);
+        if (block + 1 == outputs / kBlock && outputs % kBlock) run(outputs - kBlock);
+    }
+}
 
 // Few rows: each is multiplied with the weights' rows as they lie, four at a time.
 template <class Unit>
-void few(const typename Unit::value* x, const typename Unit::value* weight, const float* bias, size_t count,
-         size_t k_size, size_t n_size, bool relu, typename Unit::value* y) {
+void few(const typename Unit::value* x, const Plain<Unit>& weights, const float* bias, size_t count, bool relu,
+         typename Unit::value* y) {
     using Format = typename Unit::Format;
-    const size_t words = k_size / Format::kPerWord;
-    const word *rows = reinterpret_cast<const word*>(x), *weights = reinterpret_cast<const word*>(weight);
-#pragma omp parallel for schedule(static)
-    for (size_t n = 0; n < n_size; n += kBlock) {
+    const size_t words = weights.k_size / Format::kPerWord, n_size = weights.n_size;
+    const word* rows = reinterpret_cast<const word*>(x);
+#pragma omp parallel
+    for_each_block(n_size, [&](size_t n) {
         alignas(64) float products[Unit::kFew][kBlock];
         for (size_t i = 0; i < kBlock; i += 4) {
-            const word* w = weights + (n + i) * words;
+            const word* w = reinterpret_cast<const word*>(weights.weight) + (n + i) * words;
             for (size_t row = 0; row < count; ++row) {
                 const word* at = rows + row * words;
                 __m512 a = _mm512_setzero_ps(), b = a, c = a, d = a;
@@ -57,15 +129,47 @@ void few(const typename Unit::value* x, const typename Unit::value* weight, cons
         const Finish<Format> finish(bias + n, relu);
         for (size_t row = 0; row < count; ++row)
             finish.store(_mm512_load_ps(products[row]), _mm512_load_ps(products[row] + kSide), y + row * n_size + n);
-    }
+    });
 }
 
+// The same under noise: means and deviations are multiplied apart, as there is nothing to keep for other rows.
 template <class Unit>
-void forward(const typename Unit::value* x, const typename Unit::value* weight, const float* bias, size_t count,
-             size_t k_size, size_t n_size, bool relu, typename Unit::value* y) {
+void few(const typename Unit::value* x, const Noisy<Unit>& weights, const float* bias, size_t count, bool relu,
+         typename Unit::value* y) {
+    using Format = typename Unit::Format;
+    const size_t k_size = weights.k_size, n_size = weights.n_size;
+#pragma omp parallel
+    for_each_block(n_size, [&](size_t n) {
+        alignas(64) float products[Unit::kFew][kBlock];
+        for (size_t i = 0; i < kBlock; ++i) {
+            const float *mean = weights.mean + (n + i) * k_size, *deviation = weights.deviation + (n + i) * k_size;
+            for (size_t row = 0; row < count; ++row) {
+                __m512 a = _mm512_setzero_ps(), b = a, c = a, d = a, first, second;
+                for (size_t k = 0; k < k_size; k += kBlock) {
+                    Format::load(x + row * k_size + k, first, second);
+                    a = _mm512_fmadd_ps(first, _mm512_loadu_ps(mean + k), a);
+                    b = _mm512_fmadd_ps(second, _mm512_loadu_ps(mean + k + kSide), b);
+                    first = _mm512_mul_ps(first, _mm512_loadu_ps(weights.noise_in + k));
+                    second = _mm512_mul_ps(second, _mm512_loadu_ps(weights.noise_in + k + kSide));
+                    c = _mm512_fmadd_ps(first, _mm512_loadu_ps(deviation + k), c);
+                    d = _mm512_fmadd_ps(second, _mm512_loadu_ps(deviation + k + kSide), d);
+                }
+                products[row][i] = sum(_mm512_add_ps(a, b)) + weights.noise_out[n + i] * sum(_mm512_add_ps(c, d));
+            }
+        }
+        const Finish<Format> finish(bias + n, relu);
+        for (size_t row = 0; row < count; ++row)
+            finish.store(_mm512_load_ps(products[row]), _mm512_load_ps(products[row] + kSide), y + row * n_size + n);
+    });
+}
+
+template <class Unit, class Weights>
+void forward(const typename Unit::value* x, const Weights& weights, const float* bias, size_t count, bool relu,
+             typename Unit::value* y) {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
-    if (count <= Unit::kFew) return few<Unit>(x, weight, bias, count, k_size, n_size, relu, y);
+    if (count <= Unit::kFew) return few<Unit>(x, weights, bias, count, relu, y);
+    const size_t k_size = weights.k_size, n_size = weights.n_size;
     const size_t padded = round_up(count, kBlock), words = k_size / Format::kPerWord;
     Memory<Unit>& memory = kept<Unit>();
     word* panels = memory.panels.of(padded * words);  // of x: what comes out is transposed
@@ -83,10 +187,9 @@ void forward(const typename Unit::value* x, const typename Unit::value* weight, 
             for (size_t row = 0; row < padded; row += kSide)
                 panel_of_rows((row < whole ? x + row * k_size : last + (row - whole) * k_size) + k * Format::kPerWord,
                               k_size, kSide, panels + row * words + k * kSide);
-#pragma omp for schedule(static)
-        for (size_t n = 0; n < n_size; n += kBlock) {
+        for_each_block(n_size, [&](size_t n) {
             const Finish<Format> finish(bias + n, relu);
-            const Rows rows{reinterpret_cast<const word*>(weight + n * k_size), words, 1};
+            const Rows rows{reinterpret_cast<const word*>(weights.rows(n).at), words, 1};
             for (size_t row = 0; row < count; row += kBlock) {
                 const word* panel = panels + row * words;
                 Unit::products(rows, rows.from(kSide), kSide, {words}, panel, panel + words * kSide, sums,
@@ -99,7 +202,7 @@ void forward(const typename Unit::value* x, const typename Unit::value* weight, 
                                      y + (row + part + i) * n_size + n);
                 }
             }
-        }
+        });
     }
 }
 
@@ -125,27 +228,28 @@ void place_columns(const typename Unit::value* x, size_t count, size_t k_size, s
 }
 
 // The gradient of x in the columns from `begin` to `end`. `gradient` has rows behind the last, up to a multiple of 32.
-template <class Unit>
-void input_gradient(const typename Unit::value* gradient, const typename Unit::value* weight, size_t count,
-                    size_t k_size, size_t n_size, size_t begin, size_t end, typename Unit::value* of_x) {
+template <class Unit, class Weights>
+void input_gradient(const typename Unit::value* gradient, const Weights& weights, size_t count, size_t begin,
+                    size_t end, typename Unit::value* of_x) {
     using Format = typename Unit::Format;
     constexpr size_t kPerWord = Format::kPerWord;
-    const size_t n_words = n_size / kPerWord;
+    const size_t k_size = weights.k_size, n_size = weights.n_size, n_words = n_size / kPerWord;
+    const View<typename Unit::value> columns = weights.columns(begin, end);
     alignas(64) float sums[kBlock * kBlock];
     word* band = nullptr;
     if constexpr (!Unit::kTakesRows) {
         band = kept<Unit>().band.of(n_words * kBand);
         for (size_t i = 0; i < n_words; ++i) {
-            const auto *a = weight + i * kPerWord * k_size, *b = a + (kPerWord - 1) * k_size;
-            for (size_t k = begin; k < end; k += kBlock)
-                Format::place(a + k, b + k, band + (k - begin) * n_words + i * kSide, n_words * kSide);
+            const auto *a = columns.at + i * kPerWord * columns.pitch, *b = a + (kPerWord - 1) * columns.pitch;
+            for (size_t k = 0; k < end - begin; k += kBlock)
+                Format::place(a + k, b + k, band + k * n_words + i * kSide, n_words * kSide);
         }
     }
     for (size_t k = begin; k < end; k += kBlock)
         for (size_t row = 0; row < count; row += kBlock) {
             const Rows rows{reinterpret_cast<const word*>(gradient + row * n_size), n_words, 1};
             if constexpr (Unit::kTakesRows) {
-                Unit::products(rows, kBlock, {n_words}, InRows{weight + k, k_size}, sums, kBlock);
+                Unit::products(rows, kBlock, {n_words}, InRows{columns.at + k - begin, columns.pitch}, sums, kBlock);
             } else {
                 const word* panel = band + (k - begin) * n_words;
                 Unit::products(rows, rows.from(kSide), kSide, {n_words}, panel, panel + n_words * kSide, sums,
@@ -156,8 +260,10 @@ void input_gradient(const typename Unit::value* gradient, const typename Unit::v
 }
 
 // The gradient of 32 outputs' weights from `n` on: of all their inputs.
-template <class Unit>
-void weight_gradient(Rows of_outputs, const word* panels, size_t row_words, size_t k_size, size_t n, float* of_weight) {
+template <class Unit, class Weights>
+void weight_gradient(Rows of_outputs, const Weights& weights, const word* panels, size_t row_words, size_t n,
+                     float* of_weight) {
+    const size_t k_size = weights.k_size;
     for (size_t k = 0; k < k_size; k += kBlock) {
         const word* panel = panels + k * row_words;
         float* to = of_weight + n * k_size + k;
@@ -167,15 +273,17 @@ void weight_gradient(Rows of_outputs, const word* panels, size_t row_words, size
                 __builtin_prefetch(to + i * k_size + 2 * kBlock + line, 1);
         Unit::products(of_outputs.from(n), of_outputs.from(n + kSide), kSide, {row_words}, panel,
                        panel + row_words * kSide, to, to + kSide * k_size, k_size);
+        weights.deviation_gradient(to, n, k);
     }
 }
 
-template <class Unit>
-void backward(const typename Unit::value* x, const typename Unit::value* weight, const typename Unit::value* y,
-              const typename Unit::value* upstream, size_t count, size_t k_size, size_t n_size, bool relu,
-              float* of_weight, float* of_bias, typename Unit::value* of_x) {
+template <class Unit, class Weights>
+void backward(const typename Unit::value* x, const Weights& weights, const typename Unit::value* y,
+              const typename Unit::value* upstream, size_t count, bool relu, float* of_weight, float* of_bias,
+              typename Unit::value* of_x) {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
+    const size_t k_size = weights.k_size, n_size = weights.n_size;
     const size_t padded = round_up(count, kBlock), row_words = padded / Format::kPerWord;
     Memory<Unit>& memory = kept<Unit>();
     value* gradient = memory.rows.of(padded * n_size);
@@ -191,11 +299,11 @@ void backward(const typename Unit::value* x, const typename Unit::value* weight,
         for (size_t begin = 0; begin < k_size; begin += kBand) {
             const size_t end = std::min(begin + kBand, k_size);
             place_columns<Unit>(x, count, k_size, begin, end, row_words, panels);
-            if (of_x) input_gradient<Unit>(gradient, weight, count, k_size, n_size, begin, end, of_x);
+            if (of_x) input_gradient<Unit>(gradient, weights, count, begin, end, of_x);
         }
-#pragma omp for schedule(static)
-        for (size_t n = 0; n < n_size; n += kBlock)
-            weight_gradient<Unit>(of_outputs, panels, row_words, k_size, n, of_weight);
+        for_each_block(n_size, [&](size_t n) {
+            weight_gradient<Unit>(of_outputs, weights, panels, row_words, n, of_weight);
+        });
     }
 }
 
@@ -220,8 +328,20 @@ extern "C" void multiply(int unit, const void* x, const void* weight, const floa
                          std::int64_t inputs, std::int64_t outputs, int relu, void* y) {
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
-        forward<decltype(chosen)>(static_cast<const value*>(x), static_cast<const value*>(weight), bias, batch, inputs,
-                                  outputs, relu, static_cast<value*>(y));
+        const Plain<decltype(chosen)> weights{static_cast<const value*>(weight), size_t(inputs), size_t(outputs)};
+        forward<decltype(chosen)>(static_cast<const value*>(x), weights, bias, batch, relu, static_cast<value*>(y));
+    });
+}
+
+// The same with weights and biases under noise: `noise_in` for each input, `noise_out` for each output.
+extern "C" void multiply_noisy(int unit, const void* x, const float* mean, const float* deviation,
+                               const float* noise_in, const float* noise_out, const float* bias, std::int64_t batch,
+                               std::int64_t inputs, std::int64_t outputs, int relu, void* y) {
+    with_unit(unit, [&](auto chosen) {
+        using value = typename decltype(chosen)::value;
+        const Noisy<decltype(chosen)> weights{mean,    deviation,      noise_in,       noise_out,
+                                              nullptr, size_t(inputs), size_t(outputs)};
+        forward<decltype(chosen)>(static_cast<const value*>(x), weights, bias, batch, relu, static_cast<value*>(y));
     });
 }
 
@@ -231,8 +351,25 @@ extern "C" void multiply_backward(int unit, const void* x, const void* weight, c
                                   float* of_weight, float* of_bias, void* of_x) {
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
-        backward<decltype(chosen)>(static_cast<const value*>(x), static_cast<const value*>(weight),
-                                   static_cast<const value*>(y), static_cast<const value*>(upstream), batch, inputs,
-                                   outputs, relu, of_weight, of_bias, static_cast<value*>(of_x));
+        const Plain<decltype(chosen)> weights{static_cast<const value*>(weight), size_t(inputs), size_t(outputs)};
+        backward<decltype(chosen)>(static_cast<const value*>(x), weights, static_cast<const value*>(y),
+                                   static_cast<const value*>(upstream), batch, relu, of_weight, of_bias,
+                                   static_cast<value*>(of_x));
+    });
+}
+
+// The gradients under noise: of the bias as it was added, and of means and deviations.
+extern "C" void multiply_noisy_backward(int unit, const void* x, const float* mean, const float* deviation,
+                                        const float* noise_in, const float* noise_out, const void* y,
+                                        const void* upstream, std::int64_t batch, std::int64_t inputs,
+                                        std::int64_t outputs, int relu, float* of_mean, float* of_deviation,
+                                        float* of_bias, void* of_x) {
+    with_unit(unit, [&](auto chosen) {
+        using value = typename decltype(chosen)::value;
+        const Noisy<decltype(chosen)> weights{mean,         deviation,      noise_in,       noise_out,
+                                              of_deviation, size_t(inputs), size_t(outputs)};
+        backward<decltype(chosen)>(static_cast<const value*>(x), weights, static_cast<const value*>(y),
+                                   static_cast<const value*>(upstream), batch, relu, of_mean, of_bias,
+                                   static_cast<value*>(of_x));
     });
 }

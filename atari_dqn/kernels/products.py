@@ -41,7 +41,9 @@ def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
 def takes_product(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels compute this product of B × D rows with F × D weights here."""
     has_rows = x.ndim == 2 and len(x) > 0 and x.shape[1] == weight.shape[1]
-    fits = len(weight) % _MULTIPLE == 0 and weight.shape[1] % _MULTIPLE == 0
+    outputs, inputs = weight.shape
+    any_outputs = x.dtype is torch.float32 and outputs >= _MULTIPLE
+    fits = (any_outputs or outputs % _MULTIPLE == 0) and inputs % _MULTIPLE == 0
     return has_rows and fits and unit_for(x.dtype) is not None
 
 
@@ -161,8 +163,55 @@ def _multiply_backward(
     return gradient, of_weight, of_bias
 
 
+def _multiply_noisy(
+    x: Tensor, mean: Tensor, deviation: Tensor, noise_in: Tensor, noise_out: Tensor, bias: Tensor, relu: bool
+) -> Tensor:
+    """Return x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b, behind a ReLU if `relu`; all but x is fp32."""
+    x, sizes = x.contiguous(), _sizes(x, mean)
+    y = x.new_empty(len(x), len(mean))
+    _kernels().multiply_noisy(
+        _unit(x), x.data_ptr(), *_noisy_addresses(mean, deviation, noise_in, noise_out),
+        _address(bias, len(mean)), *sizes, relu, y.data_ptr(),
+    )  # fmt: skip
+    return y
+
+
+def _multiply_noisy_backward(
+    upstream: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    deviation: Tensor,
+    noise_in: Tensor,
+    noise_out: Tensor,
+    y: Tensor,
+    relu: bool,
+    of_x: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of x, empty unless `of_x`, of means, of deviations and of the bias."""
+    upstream, x, sizes = upstream.contiguous(), x.contiguous(), _sizes(x, mean)
+    gradient = torch.empty_like(x) if of_x else x.new_empty(0)
+    of_mean, of_deviation, of_bias = torch.empty_like(mean), torch.empty_like(mean), torch.empty(len(mean))
+    count = len(x) * len(mean)
+    _kernels().multiply_noisy_backward(
+        _unit(x, y, upstream), x.data_ptr(), *_noisy_addresses(mean, deviation, noise_in, noise_out),
+        _address(y, count), _address(upstream, count), *sizes, relu,
+        of_mean.data_ptr(), of_deviation.data_ptr(), of_bias.data_ptr(),
+        gradient.data_ptr() if of_x else None,
+    )  # fmt: skip
+    return gradient, of_mean, of_deviation, of_bias
+
+
+def _noisy_addresses(mean: Tensor, deviation: Tensor, noise_in: Tensor, noise_out: Tensor) -> tuple[int, ...]:
+    tensors = (mean, deviation, noise_in, noise_out)
+    assert all(tensor.dtype is torch.float32 and tensor.is_contiguous() for tensor in tensors)
+    outputs, inputs = mean.shape
+    counts = (mean.numel(), mean.numel(), inputs, outputs)
+    return tuple(_address(tensor, count) for tensor, count in zip(tensors, counts, strict=True))
+
+
 _THREE = "(Tensor, Tensor, Tensor)"
 _LAYER = "Tensor x, Tensor weight"
+_NOISY_LAYER = f"{_LAYER}, Tensor deviation, Tensor noise_in, Tensor noise_out"
 _WINDOW = "int[] stride, int[] padding, bool relu"
 _WINDOWS = "int[] strides, int[] zeros"
 _OPERATORS: dict[str, Callable[..., Any]] = {
@@ -177,6 +226,9 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     f"multiply_backward(Tensor upstream, {_LAYER}, Tensor y, bool relu, bool of_x) -> {_THREE}": (
         _multiply_backward
     ),
+    f"multiply_noisy({_NOISY_LAYER}, Tensor bias, bool relu) -> Tensor": _multiply_noisy,
+    f"multiply_noisy_backward(Tensor upstream, {_NOISY_LAYER}, Tensor y, bool relu, bool of_x)"
+    " -> (Tensor, Tensor, Tensor, Tensor)": _multiply_noisy_backward,
 }
 _namespace: Any = torch.library.Library("atari_dqn", "DEF")  # type: ignore[no-untyped-call]
 for _schema, _function in _OPERATORS.items():

@@ -6,11 +6,14 @@ import pytest
 import torch
 from parts import frames, stream
 from torch.nn import functional as F
+from without_kernels import either_way
 
 from atari_dqn.agents.heads import DuelingHead, LinearHead
 from atari_dqn.agents.networks import QNetwork, initialize
 from atari_dqn.agents.noisy import NoisyLinear, noise
 from atari_dqn.agents.torsos import NatureTorso
+
+__all__ = ["either_way"]
 
 
 def noisy(*shape: int, sigma: float = 0.5) -> NoisyLinear:
@@ -30,12 +33,16 @@ def network(*, dueling: bool = False) -> QNetwork:
     return made
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("rows", [1, 2, 6])
-def test_output_and_gradients_are_those_of_the_noisy_weights_written_out(rows: int) -> None:
+@pytest.mark.parametrize("shape", [(7, 5), (64, 33)])
+def test_output_and_gradients_are_those_of_the_noisy_weights_written_out(
+    rows: int, shape: tuple[int, int]
+) -> None:
     layer, x, upstream = (
-        noisy(7, 5),
-        torch.randn(6, 7, generator=stream()),
-        torch.randn(6, 5, generator=stream()),
+        noisy(*shape),
+        torch.randn(6, shape[0], generator=stream()),
+        torch.randn(6, shape[1], generator=stream()),
     )
     weights = list(layer.parameters())
     layer.draw(stream(), rows)
@@ -117,6 +124,7 @@ def test_noise_is_gone_after_an_error_inside_its_context() -> None:
     assert layer.noise is None
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("with_noise", [True, False])
 def test_relu_comes_behind_the_noise(with_noise: bool) -> None:
     layer, x = noisy(64, 32), torch.randn(6, 64)
