@@ -9,17 +9,13 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from atari_dqn.kernels.library import integers, library, pointers, unit_for
-
-Size = tuple[int, ...]
-Zeros = Sequence[int]
-"""How many zeros are put above, below, left and right of an image."""
+from atari_dqn.kernels.shapes import Size, around, shape_of, shapes_of
 
 _MULTIPLE = 32
 """Of this the kernels take sizes in multiples; others are left to torch."""
@@ -58,7 +54,7 @@ def _convolve(
 ) -> Tensor:
     """Return the convolution plus bias, channels-last, behind a ReLU if `relu`."""
     x, weight, bias = _channels_last(x), _channels_last(weight), bias.float()
-    numbers, size = _shape_of(x.shape, weight.shape, stride[0], _around(padding))
+    numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
     y = _empty_images(size, x)
     _kernels().convolve(
         _unit(x, weight), x.data_ptr(), integers(numbers), weight.data_ptr(), _address(bias, len(weight)),
@@ -81,7 +77,7 @@ def _convolve_backward(
     upstream, x, weight, y = (_channels_last(tensor) for tensor in (upstream, x, weight, y))
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
-    numbers, size = _shape_of(x.shape, weight.shape, stride[0], _around(padding))
+    numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
     _kernels().convolve_backward(
         _unit(x, weight, y, upstream), x.data_ptr(), integers(numbers), weight.data_ptr(),
         _address(y, math.prod(size)), _address(upstream, math.prod(size)), relu,
@@ -243,48 +239,12 @@ class _Chain:
         in_planes = pixels.is_contiguous()
         self._pixels = pixels if in_planes else _channels_last(pixels)
         self.weights = [_channels_last(weight) for weight in weights]
-        shapes, self.sizes = _shapes_of(
+        shapes, self.sizes = shapes_of(
             pixels.shape, tuple(weight.shape for weight in weights), tuple(strides), tuple(zeros)
         )
         self.arguments = (
             self._pixels.data_ptr(), in_planes, shapes, len(weights), pointers(self.weights),
         )  # fmt: skip
-
-
-@lru_cache(maxsize=64)
-def _shapes_of(
-    size: Size, weights: tuple[Size, ...], strides: tuple[int, ...], zeros: tuple[int, ...]
-) -> tuple[ctypes.Array[ctypes.c_int64], list[Size]]:
-    """Return a chain's numbers as the kernels read them, layer after layer, and what size each puts out."""
-    shapes: list[int] = []
-    sizes: list[Size] = []
-    for place, weight in enumerate(weights):
-        numbers, size = _shape_of(size, weight, strides[place], zeros[4 * place : 4 * place + 4])
-        shapes += numbers
-        sizes.append(size)
-    return integers(shapes), sizes
-
-
-def _shape_of(size: Size, weight: Size, stride: int, zeros: Zeros) -> tuple[Size, Size]:
-    """Return a convolution's numbers in the order that the kernels read them, and the size it puts out.
-
-    `ValueError` where there is nothing to put out, or channels do not fit.
-    """
-    batch, channels, height, width = size
-    filters, channels_of_weight, high, wide = weight
-    above, below, left, right = zeros
-    numbers = (batch, height, width, channels, high, wide, stride, above, below, left, right, filters)
-    out_height = (height + above + below - high) // stride + 1
-    out_width = (width + left + right - wide) // stride + 1
-    if channels != channels_of_weight or min(batch, out_height, out_width) < 1:
-        found, kernel = tuple(size), tuple(weight)
-        raise ValueError(f"found images of {found}, too small or not for weights of {kernel}")
-    return numbers, (batch, filters, out_height, out_width)
-
-
-def _around(padding: Sequence[int]) -> Zeros:
-    """Return the zeros on four sides, given those above and left, as PyTorch has them."""
-    return padding[0], padding[0], padding[1], padding[1]
 
 
 def _sizes(x: Tensor, weight: Tensor) -> tuple[int, int, int]:
