@@ -43,8 +43,9 @@ class NoisyLinear(QuickLinear):
         noise_in, noise_out = self.noise
         rows = len(noise_in)
         if rows == 1 and quick(x) and takes_product(x, self.weight):
-            y: Tensor = _NoisyProduct.apply(  # type: ignore[no-untyped-call]
-                x, self.weight, self.weight_sigma, self.bias, self.bias_sigma, noise_in[0], noise_out[0], relu
+            apply = _NoisyProduct.apply if torch.is_grad_enabled() else torch.ops.atari_dqn.multiply_noisy
+            y: Tensor = apply(
+                x, self.weight, self.weight_sigma, noise_in[0], noise_out[0], self.bias, self.bias_sigma, relu
             )
             return y
         mean = super().forward(x)
@@ -89,15 +90,14 @@ class _NoisyProduct(torch.autograd.Function):
         x: Tensor,
         weight: Tensor,
         weight_sigma: Tensor,
-        bias: Tensor,
-        bias_sigma: Tensor,
         noise_in: Tensor,
         noise_out: Tensor,
+        bias: Tensor,
+        bias_sigma: Tensor,
         relu: bool,
     ) -> Tensor:
-        noisy_bias = torch.addcmul(bias, bias_sigma, noise_out)
         y: Tensor = torch.ops.atari_dqn.multiply_noisy(
-            x, weight, weight_sigma, noise_in, noise_out, noisy_bias, relu
+            x, weight, weight_sigma, noise_in, noise_out, bias, bias_sigma, relu
         )
         ctx.save_for_backward(x, weight, weight_sigma, noise_in, noise_out, y)
         ctx.relu = relu
@@ -106,12 +106,11 @@ class _NoisyProduct(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        noise_out, needs_x = ctx.saved_tensors[4], ctx.needs_input_grad[0]
-        of_x, of_weight, of_sigma, of_bias = torch.ops.atari_dqn.multiply_noisy_backward(
+        needs_x = ctx.needs_input_grad[0]
+        of_x, of_weight, of_sigma, of_bias, of_bias_sigma = torch.ops.atari_dqn.multiply_noisy_backward(
             gradients[0], *ctx.saved_tensors, ctx.relu, needs_x
         )
-        of_bias_sigma = of_bias * noise_out
-        return of_x if needs_x else None, of_weight, of_sigma, of_bias, of_bias_sigma, None, None, None
+        return of_x if needs_x else None, of_weight, of_sigma, None, None, of_bias, of_bias_sigma, None
 
 
 @contextmanager

@@ -43,12 +43,6 @@ struct Shape {
 
 constexpr size_t kChunk = 8;  // images whose gradients of weights are summed together, whatever the threads
 
-template <class T>
-T& kept() {  // one of each type for each thread
-    static thread_local T memory;
-    return memory;
-}
-
 template <class Unit>
 struct Memory {
     using value = typename Unit::value;

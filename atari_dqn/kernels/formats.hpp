@@ -42,6 +42,13 @@ class Scratch {
     size_t count_ = 0;
 };
 
+// What is kept of a type, one for each thread.
+template <class T>
+T& kept() {
+    static thread_local T memory;
+    return memory;
+}
+
 // A vector of one word over and over.
 inline __m512 repeated(const word* at) {
     word x;

@@ -47,8 +47,8 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
         "see": (None, (*_CHAIN, *[_ADDRESS] * 3)),
         "see_backward": (None, (*_CHAIN, *[_ADDRESS] * 5)),
         "multiply": (None, (_CHOICE, *_LAYER, _ADDRESS, *_PRODUCT, _ADDRESS)),
-        "multiply_noisy": (None, (_CHOICE, *[_ADDRESS] * 6, *_PRODUCT, _ADDRESS)),
-        "multiply_noisy_backward": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, *[_ADDRESS] * 4)),
+        "multiply_noisy": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, _ADDRESS)),
+        "multiply_noisy_backward": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, *[_ADDRESS] * 5)),
         "multiply_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 2, *_PRODUCT, *[_ADDRESS] * 3)),
     },
 }

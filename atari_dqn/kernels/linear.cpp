@@ -1,7 +1,7 @@
 // Products of rows with a fully connected layer's weights, noisy or not, forward and backward.
 //
 // The weights, which are by far the most there is to read, are read once, row after row, where they lie. Noisy ones are
-// made of their means and deviations in a core's own cache, when they are about to be read.
+// made of their means and deviations in a core's own cache, when they are about to be read (weights.hpp).
 // A multiple of 32: the inputs, and the outputs but of vectors in fp32, where they may be any number from 32 on.
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,83 +9,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "units.hpp"
+#include "weights.hpp"
 
 namespace {
-
-constexpr size_t kBand = 128;  // columns of the weights that a core takes at a time
-
-template <class Unit>
-struct Memory {
-    Scratch<typename Unit::value> rows, noisy;
-    Scratch<word> columns, panels, band;
-};
-
-template <class Unit>
-Memory<Unit>& kept() {
-    static thread_local Memory<Unit> memory;
-    return memory;
-}
-
-// Rows of values that lie `pitch` apart.
-template <class Value>
-struct View {
-    const Value* at;
-    size_t pitch;
-};
-
-// The weights of `n_size` outputs for `k_size` inputs, where they lie.
-template <class Unit>
-struct Plain {
-    using value = typename Unit::value;
-    const value* weight;
-    size_t k_size, n_size;
-
-    View<value> rows(size_t n) const { return {weight + n * k_size, k_size}; }                   // of 32 outputs
-    View<value> columns(size_t begin, size_t) const { return {weight + begin, k_size}; }         // of some inputs
-    void deviation_gradient(const float*, size_t, size_t) const {}
-};
-
-// The same, each weight its mean plus its deviation times the noise of its input and of its output.
-template <class Unit>
-struct Noisy {
-    using Format = typename Unit::Format;
-    using value = typename Unit::value;
-    const float *mean, *deviation, *noise_in, *noise_out;
-    float* of_deviation;  // its gradient, or null
-    size_t k_size, n_size;
-
-    View<value> rows(size_t n) const {
-        value* to = kept<Unit>().noisy.of(kBlock * k_size);
-        make(n, kBlock, 0, k_size, to, k_size);
-        return {to, k_size};
-    }
-    View<value> columns(size_t begin, size_t end) const {
-        value* to = kept<Unit>().noisy.of(n_size * kBand);
-        make(0, n_size, begin, end, to, kBand);
-        return {to, kBand};
-    }
-    // The deviations' gradient in 32 × 32 places, given the means': what a weight has of both is its noise apart.
-    void deviation_gradient(const float* of_mean, size_t n, size_t k) const {
-        for (size_t i = 0; i < kBlock; ++i)
-            for (size_t j = 0; j < kBlock; j += kSide)
-                _mm512_storeu_ps(of_deviation + (n + i) * k_size + k + j,
-                                 _mm512_mul_ps(_mm512_loadu_ps(of_mean + i * k_size + j), noise(n + i, k + j)));
-    }
-
-  private:
-    __m512 noise(size_t n, size_t k) const {
-        return _mm512_mul_ps(_mm512_loadu_ps(noise_in + k), _mm512_set1_ps(noise_out[n]));
-    }
-    void make(size_t n, size_t outputs, size_t begin, size_t end, value* to, size_t pitch) const {
-        for (size_t last = n + outputs; n < last; ++n, to += pitch)
-            for (size_t k = begin; k < end; k += kBlock) {
-                const float *a = mean + n * k_size + k, *b = deviation + n * k_size + k;
-                Format::store(to + k - begin, _mm512_fmadd_ps(_mm512_loadu_ps(b), noise(n, k), _mm512_loadu_ps(a)),
-                              _mm512_fmadd_ps(_mm512_loadu_ps(b + kSide), noise(n, k + kSide), _mm512_loadu_ps(a + kSide)));
-            }
-    }
-};
 
 inline float sum(__m512 x) { return _mm512_reduce_add_ps(x); }
 
@@ -171,7 +97,7 @@ void forward(const typename Unit::value* x, const Weights& weights, const float*
     if (count <= Unit::kFew) return few<Unit>(x, weights, bias, count, relu, y);
     const size_t k_size = weights.k_size, n_size = weights.n_size;
     const size_t padded = round_up(count, kBlock), words = k_size / Format::kPerWord;
-    Memory<Unit>& memory = kept<Unit>();
+    Memory<Unit>& memory = kept<Memory<Unit>>();
     word* panels = memory.panels.of(padded * words);  // of x: what comes out is transposed
     const size_t whole = count / kSide * kSide;
     value* last = memory.rows.of((padded - whole) * k_size);
@@ -238,7 +164,7 @@ void input_gradient(const typename Unit::value* gradient, const Weights& weights
     alignas(64) float sums[kBlock * kBlock];
     word* band = nullptr;
     if constexpr (!Unit::kTakesRows) {
-        band = kept<Unit>().band.of(n_words * kBand);
+        band = kept<Memory<Unit>>().band.of(n_words * kBand);
         for (size_t i = 0; i < n_words; ++i) {
             const auto *a = columns.at + i * kPerWord * columns.pitch, *b = a + (kPerWord - 1) * columns.pitch;
             for (size_t k = 0; k < end - begin; k += kBlock)
@@ -269,8 +195,10 @@ void weight_gradient(Rows of_outputs, const Weights& weights, const word* panels
         float* to = of_weight + n * k_size + k;
         // 32 rows at a time are more than a processor foresees
         for (size_t i = 0; i < kBlock; ++i)
-            for (size_t line = 0; line < kBlock; line += kSide)
+            for (size_t line = 0; line < kBlock; line += kSide) {
                 __builtin_prefetch(to + i * k_size + 2 * kBlock + line, 1);
+                weights.ask_for_gradient(n + i, k + 2 * kBlock + line);
+            }
         Unit::products(of_outputs.from(n), of_outputs.from(n + kSide), kSide, {row_words}, panel,
                        panel + row_words * kSide, to, to + kSide * k_size, k_size);
         weights.deviation_gradient(to, n, k);
@@ -285,7 +213,7 @@ void backward(const typename Unit::value* x, const Weights& weights, const typen
     using value = typename Unit::value;
     const size_t k_size = weights.k_size, n_size = weights.n_size;
     const size_t padded = round_up(count, kBlock), row_words = padded / Format::kPerWord;
-    Memory<Unit>& memory = kept<Unit>();
+    Memory<Unit>& memory = kept<Memory<Unit>>();
     value* gradient = memory.rows.of(padded * n_size);
     word* panels = memory.panels.of(row_words * k_size);
     keep<Format>(relu ? y : nullptr, upstream, count * n_size, gradient);
@@ -333,15 +261,19 @@ extern "C" void multiply(int unit, const void* x, const void* weight, const floa
     });
 }
 
-// The same with weights and biases under noise: `noise_in` for each input, `noise_out` for each output.
+// The same under noise, `noise_in` for each input, `noise_out` for each output: means and deviations of weights, then of
+// biases.
 extern "C" void multiply_noisy(int unit, const void* x, const float* mean, const float* deviation,
-                               const float* noise_in, const float* noise_out, const float* bias, std::int64_t batch,
-                               std::int64_t inputs, std::int64_t outputs, int relu, void* y) {
+                               const float* noise_in, const float* noise_out, const float* bias,
+                               const float* bias_deviation, std::int64_t batch, std::int64_t inputs,
+                               std::int64_t outputs, int relu, void* y) {
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
         const Noisy<decltype(chosen)> weights{mean,    deviation,      noise_in,       noise_out,
                                               nullptr, size_t(inputs), size_t(outputs)};
-        forward<decltype(chosen)>(static_cast<const value*>(x), weights, bias, batch, relu, static_cast<value*>(y));
+        float* noisy = kept<Memory<decltype(chosen)>>().bias.of(outputs);
+        noisy_bias(bias, bias_deviation, noise_out, outputs, noisy);
+        forward<decltype(chosen)>(static_cast<const value*>(x), weights, noisy, batch, relu, static_cast<value*>(y));
     });
 }
 
@@ -358,12 +290,12 @@ extern "C" void multiply_backward(int unit, const void* x, const void* weight, c
     });
 }
 
-// The gradients under noise: of the bias as it was added, and of means and deviations.
+// The gradients under noise, of means and deviations.
 extern "C" void multiply_noisy_backward(int unit, const void* x, const float* mean, const float* deviation,
                                         const float* noise_in, const float* noise_out, const void* y,
                                         const void* upstream, std::int64_t batch, std::int64_t inputs,
                                         std::int64_t outputs, int relu, float* of_mean, float* of_deviation,
-                                        float* of_bias, void* of_x) {
+                                        float* of_bias, float* of_bias_deviation, void* of_x) {
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
         const Noisy<decltype(chosen)> weights{mean,         deviation,      noise_in,       noise_out,
@@ -371,5 +303,6 @@ extern "C" void multiply_noisy_backward(int unit, const void* x, const float* me
         backward<decltype(chosen)>(static_cast<const value*>(x), weights, static_cast<const value*>(y),
                                    static_cast<const value*>(upstream), batch, relu, of_mean, of_bias,
                                    static_cast<value*>(of_x));
+        for (std::int64_t n = 0; n < outputs; ++n) of_bias_deviation[n] = of_bias[n] * noise_out[n];
     });
 }

@@ -160,14 +160,21 @@ def _multiply_backward(
 
 
 def _multiply_noisy(
-    x: Tensor, mean: Tensor, deviation: Tensor, noise_in: Tensor, noise_out: Tensor, bias: Tensor, relu: bool
+    x: Tensor,
+    mean: Tensor,
+    deviation: Tensor,
+    noise_in: Tensor,
+    noise_out: Tensor,
+    bias: Tensor,
+    bias_deviation: Tensor,
+    relu: bool,
 ) -> Tensor:
-    """Return x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b, behind a ReLU if `relu`; all but x is fp32."""
+    """Return x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b + σ ⊙ εᵒ, behind a ReLU if `relu`; all but x is fp32."""
     x, sizes = x.contiguous(), _sizes(x, mean)
     y = x.new_empty(len(x), len(mean))
     _kernels().multiply_noisy(
         _unit(x), x.data_ptr(), *_noisy_addresses(mean, deviation, noise_in, noise_out),
-        _address(bias, len(mean)), *sizes, relu, y.data_ptr(),
+        _address(bias, len(mean)), _address(bias_deviation, len(mean)), *sizes, relu, y.data_ptr(),
     )  # fmt: skip
     return y
 
@@ -182,19 +189,20 @@ def _multiply_noisy_backward(
     y: Tensor,
     relu: bool,
     of_x: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of x, empty unless `of_x`, of means, of deviations and of the bias."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of x, empty unless `of_x`, of weights' means and deviations and of biases'."""
     upstream, x, sizes = upstream.contiguous(), x.contiguous(), _sizes(x, mean)
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
-    of_mean, of_deviation, of_bias = torch.empty_like(mean), torch.empty_like(mean), torch.empty(len(mean))
+    of_mean, of_deviation = torch.empty_like(mean), torch.empty_like(mean)
+    of_bias, of_bias_deviation = torch.empty(len(mean)), torch.empty(len(mean))
     count = len(x) * len(mean)
     _kernels().multiply_noisy_backward(
         _unit(x, y, upstream), x.data_ptr(), *_noisy_addresses(mean, deviation, noise_in, noise_out),
         _address(y, count), _address(upstream, count), *sizes, relu,
-        of_mean.data_ptr(), of_deviation.data_ptr(), of_bias.data_ptr(),
+        of_mean.data_ptr(), of_deviation.data_ptr(), of_bias.data_ptr(), of_bias_deviation.data_ptr(),
         gradient.data_ptr() if of_x else None,
     )  # fmt: skip
-    return gradient, of_mean, of_deviation, of_bias
+    return gradient, of_mean, of_deviation, of_bias, of_bias_deviation
 
 
 def _noisy_addresses(mean: Tensor, deviation: Tensor, noise_in: Tensor, noise_out: Tensor) -> tuple[int, ...]:
@@ -222,9 +230,11 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     f"multiply_backward(Tensor upstream, {_LAYER}, Tensor y, bool relu, bool of_x) -> {_THREE}": (
         _multiply_backward
     ),
-    f"multiply_noisy({_NOISY_LAYER}, Tensor bias, bool relu) -> Tensor": _multiply_noisy,
+    f"multiply_noisy({_NOISY_LAYER}, Tensor bias, Tensor bias_deviation, bool relu) -> Tensor": (
+        _multiply_noisy
+    ),
     f"multiply_noisy_backward(Tensor upstream, {_NOISY_LAYER}, Tensor y, bool relu, bool of_x)"
-    " -> (Tensor, Tensor, Tensor, Tensor)": _multiply_noisy_backward,
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)": _multiply_noisy_backward,
 }
 _namespace: Any = torch.library.Library("atari_dqn", "DEF")  # type: ignore[no-untyped-call]
 for _schema, _function in _OPERATORS.items():

@@ -79,17 +79,20 @@ class NoisyMultiplied:
         _, inputs, outputs = sizes
         self.x, self.bias, self.upstream = plain.x, plain.bias, plain.upstream
         self.mean, self.deviation = torch.randn(outputs, inputs) * 0.05, torch.randn(outputs, inputs) * 0.05
+        self.bias_deviation = torch.randn(outputs)
         self.noise_in, self.noise_out = torch.randn(inputs), torch.randn(outputs)
-        drawn = (self.x, self.mean, self.deviation, self.bias)
+        drawn = (self.x, self.mean, self.deviation, self.bias, self.bias_deviation)
         self.wide = [tensor.double().requires_grad_() for tensor in drawn]
-        x, mean, deviation, bias = self.wide
-        noise = self.noise_out.double()[:, None] * self.noise_in.double()
-        self.exact = F.linear(x, mean + deviation * noise, bias)
+        x, mean, deviation, bias, bias_deviation = self.wide
+        noise_out = self.noise_out.double()
+        noise = noise_out[:, None] * self.noise_in.double()
+        self.exact = F.linear(x, mean + deviation * noise, bias + bias_deviation * noise_out)
 
     def forward(self) -> Tensor:
         return torch.ops.atari_dqn.multiply_noisy(
-            self.x, self.mean, self.deviation, self.noise_in, self.noise_out, self.bias, True
-        )
+            self.x, self.mean, self.deviation, self.noise_in, self.noise_out, self.bias, self.bias_deviation,
+            True,
+        )  # fmt: skip
 
     def gradients(self) -> list[Tensor]:
         return torch.ops.atari_dqn.multiply_noisy_backward(
