@@ -59,7 +59,7 @@ class DuelingHead(Head):
         """Return the numbers of every action; half of the features rates the state, half the actions."""
         state, actions = self._parts(features)
         advantage = self.advantage(actions).view(len(features), -1, self.size)
-        outputs: Tensor = self.value(state)[:, None] + advantage - advantage.mean(dim=1, keepdim=True)
+        outputs: Tensor = advantage + (self.value(state)[:, None] - advantage.mean(dim=1, keepdim=True))
         return outputs
 
     @property

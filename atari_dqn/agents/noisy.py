@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,7 +45,7 @@ class NoisyLinear(QuickLinear):
         if rows == 1 and quick(x) and takes_product(x, self.weight):
             apply = _NoisyProduct.apply if torch.is_grad_enabled() else torch.ops.atari_dqn.multiply_noisy
             y: Tensor = apply(
-                x, self.weight, self.weight_sigma, noise_in[0], noise_out[0], self.bias, self.bias_sigma, relu
+                x, self.weight, self.weight_sigma, noise_in, noise_out, self.bias, self.bias_sigma, relu
             )
             return y
         mean = super().forward(x)
@@ -54,19 +54,6 @@ class NoisyLinear(QuickLinear):
         deviation = deviation.view(rows, -1, self.out_features)
         y = mean + (deviation * noise_out[:, None]).flatten(0, 1)
         return rectified(y) if relu else y
-
-    def draw(self, rng: Rng, rows: int) -> None:
-        """Draw noise: for the whole batch with one row, else for each of `rows` equal parts of it."""
-        self.take(_scaled(normal(rng, rows, self.num_noises)))
-
-    @property
-    def num_noises(self) -> int:
-        """How many numbers a noise has: one for each input and output."""
-        return self.in_features + self.out_features
-
-    def take(self, noises: Float[Tensor, "rows IO"]) -> None:
-        """Have a noise that was drawn and scaled."""
-        self.noise = (noises[:, : self.in_features], noises[:, self.in_features :])
 
     @torch.no_grad()
     def initialize(self, generator: torch.Generator) -> None:
@@ -118,10 +105,7 @@ def noise(layers: Iterable[NoisyLinear], rng: Rng | None, rows: int) -> Iterator
     """Give each layer fresh noise while the context lasts; none without rng."""
     noisy = list(layers) if rng is not None else []
     if rng is not None:
-        counts = [layer.num_noises for layer in noisy]
-        drawn = _scaled(normal(rng, rows, sum(counts)))
-        for layer, noises in zip(noisy, torch.split(drawn, counts, dim=1), strict=True):
-            layer.take(noises)
+        draw_noise(noisy, rng, rows)
     try:
         yield
     finally:
@@ -129,6 +113,13 @@ def noise(layers: Iterable[NoisyLinear], rng: Rng | None, rows: int) -> Iterator
             layer.noise = None
 
 
-def _scaled(drawn: Float[Tensor, "rows n"]) -> Float[Tensor, "rows n"]:
-    """Return signed roots: products of two of them have a variance of about 1. Fortunato et al. (2018)."""
-    return drawn.abs().sqrt().copysign(drawn)
+def draw_noise(layers: Sequence[NoisyLinear], rng: Rng, rows: int) -> None:
+    """Draw each layer's noise: for the whole batch with one row, else for each of `rows` equal parts of it.
+
+    Signed roots, as products of two of them have a variance of about 1. Fortunato et al. (2018).
+    """
+    counts = [count for layer in layers for count in (layer.in_features, layer.out_features)]
+    drawn = normal(rng, rows, sum(counts))
+    parts = torch.split(drawn.abs().sqrt_().copysign_(drawn), counts, dim=1)
+    for layer, noise_in, noise_out in zip(layers, parts[::2], parts[1::2], strict=True):
+        layer.noise = (noise_in, noise_out)

@@ -10,7 +10,7 @@ from without_kernels import either_way
 
 from atari_dqn.agents.heads import DuelingHead, LinearHead
 from atari_dqn.agents.networks import QNetwork, initialize
-from atari_dqn.agents.noisy import NoisyLinear, noise
+from atari_dqn.agents.noisy import NoisyLinear, draw_noise, noise
 from atari_dqn.agents.torsos import NatureTorso
 
 __all__ = ["either_way"]
@@ -45,7 +45,7 @@ def test_output_and_gradients_are_those_of_the_noisy_weights_written_out(
         torch.randn(6, shape[1], generator=stream()),
     )
     weights = list(layer.parameters())
-    layer.draw(stream(), rows)
+    draw_noise([layer], stream(), rows)
     assert layer.noise is not None
     noise_in, noise_out = layer.noise
     parts = []
@@ -61,7 +61,7 @@ def test_output_and_gradients_are_those_of_the_noisy_weights_written_out(
 
 def test_drawn_numbers_are_signed_roots_of_normal_ones() -> None:
     layer = noisy(50_000, 3)
-    layer.draw(stream(), 1)
+    draw_noise([layer], stream(), 1)
     assert layer.noise is not None
     back = layer.noise[0].abs().square() * layer.noise[0].sign()
     assert back.mean().item() == pytest.approx(0.0, abs=0.02)
@@ -129,7 +129,7 @@ def test_noise_is_gone_after_an_error_inside_its_context() -> None:
 def test_relu_comes_behind_the_noise(with_noise: bool) -> None:
     layer, x = noisy(64, 32), torch.randn(6, 64)
     if with_noise:
-        layer.draw(stream(), 2)
+        draw_noise([layer], stream(), 2)
     found, expected = layer(x, relu=True), layer(x).relu()
     of_found, of_expected = (torch.autograd.grad(y.square().sum(), layer.weight) for y in (found, expected))
     torch.testing.assert_close(found, expected)
