@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,8 +43,9 @@ class NoisyLinear(QuickLinear):
         noise_in, noise_out = self.noise
         rows = len(noise_in)
         if rows == 1 and quick(x) and takes_product(x, self.weight):
-            apply = _NoisyProduct.apply if torch.is_grad_enabled() else torch.ops.atari_dqn.multiply_noisy
-            y: Tensor = apply(
+            with_gradients: Callable[..., Tensor] = _NoisyProduct.apply
+            multiply = with_gradients if torch.is_grad_enabled() else torch.ops.atari_dqn.multiply_noisy
+            y: Tensor = multiply(
                 x, self.weight, self.weight_sigma, noise_in, noise_out, self.bias, self.bias_sigma, relu
             )
             return y

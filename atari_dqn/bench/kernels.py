@@ -35,6 +35,8 @@ class Kernels:
     seconds: float
     """Of all of them, each repeated alone on the same arguments; medians of 30."""
     flop: float
+    are_ours: bool
+    """Whether any of them is the project's own."""
 
     @property
     def flop_per_second(self) -> float:
@@ -68,7 +70,8 @@ def kernels_of(update: Callable[[], object], device: torch.device) -> Kernels:
     with torch.no_grad():
         seconds = sum(_median_seconds(call, device) for call in recorder.calls)
         flop = sum(_flop(*call) for call in recorder.calls)
-    return Kernels(calls=len(recorder.calls), seconds=seconds, flop=flop)
+    are_ours = any(operator.name().startswith("atari_dqn::") for operator, _, _ in recorder.calls)
+    return Kernels(calls=len(recorder.calls), seconds=seconds, flop=flop, are_ours=are_ours)
 
 
 def _median_seconds(call: tuple[Any, tuple[Any, ...], dict[str, Any]], device: torch.device) -> float:

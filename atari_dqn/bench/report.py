@@ -13,6 +13,7 @@ import torch
 from atari_dqn.bench.ceilings import Ceilings, measure_ceilings
 from atari_dqn.bench.kernels import Kernels, finish, kernels_of
 from atari_dqn.hardware import Hardware, find_hardware
+from atari_dqn.kernels.products import left_to_torch
 from atari_dqn.provenance import versions
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble
@@ -45,6 +46,8 @@ class Bench:
     split: Rate
     """Measured apart where a device works on its own: without graphs, and every part waits for it."""
     kernels: Kernels
+    library_kernels: Kernels | None
+    """The same by PyTorch's libraries, where `kernels` are the project's own."""
     ceilings: Ceilings
 
     @property
@@ -53,16 +56,27 @@ class Bench:
 
         None where it is compiled: its kernels are other ones then.
         """
-        if self.compiled:
-            return None
-        seconds = (self.split.shares["learn"] + self.split.shares["optimize"]) / self.split.updates_per_second
-        return self.kernels.seconds / seconds
+        return self._share_of_update(self.kernels)
+
+    @property
+    def learner_share_of_library(self) -> float | None:
+        """The same with PyTorch's libraries for the ceiling: over 1 where an update is quicker than those.
+
+        None where they compute it, or where it is compiled.
+        """
+        return self._share_of_update(self.library_kernels)
 
     @property
     def emulation_share_of_ceiling(self) -> float:
         """Frames per second that an emulating process was busy, over those of plain emulation."""
         busy_processes = self.rate.emulators_busy_share * self.emulating_processes
         return self.rate.frames_per_second / busy_processes / self.ceilings.emulator_frames_per_second
+
+    def _share_of_update(self, kernels: Kernels | None) -> float | None:
+        if self.compiled or kernels is None:
+            return None
+        seconds = (self.split.shares["learn"] + self.split.shares["optimize"]) / self.split.updates_per_second
+        return kernels.seconds / seconds
 
 
 def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Bench:
@@ -76,6 +90,8 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
             training.stopwatch.synchronize = lambda: finish(device)
             split = timed(training, seconds)
         kernels = kernels_of(training.update_once, device)
+        with left_to_torch():
+            library_kernels = kernels_of(training.update_once, device) if kernels.are_ours else None
         processes = training.lanes.num_processes
     return Bench(
         spec=name,
@@ -90,6 +106,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         rate=rate,
         split=split,
         kernels=kernels,
+        library_kernels=library_kernels,
         ceilings=measure_ceilings(spec, device, seconds=_CEILING_SECONDS),
     )
 
@@ -99,6 +116,7 @@ def bench_data(result: Bench) -> dict[str, Any]:
     return {
         **asdict(result),
         "learner_share_of_ceiling": result.learner_share_of_ceiling,
+        "learner_share_of_library": result.learner_share_of_library,
         "emulation_share_of_ceiling": result.emulation_share_of_ceiling,
     }
 
@@ -130,8 +148,7 @@ def _split(result: Bench) -> list[str]:
 def _hardware_lines(result: Bench) -> list[str]:
     ceilings, kernels = result.ceilings, result.kernels
     giga = 1e-9
-    share = result.learner_share_of_ceiling
-    learner = [] if share is None else [f"  {share:>10.0%}  of an update is convolutions and products"]
+    libraries = result.library_kernels
     return [
         "what this hardware can do",
         f"  {ceilings.emulator_frames_per_second:>10,.0f}  frames/s of plain emulation on a core",
@@ -139,9 +156,26 @@ def _hardware_lines(result: Bench) -> list[str]:
         f"  {ceilings.bf16_flop_per_second * giga:>10,.0f}  GFLOP/s, bf16",
         f"  {kernels.flop_per_second * giga:>10,.0f}  GFLOP/s in an update's {kernels.calls} convolutions "
         f"and products: {kernels.seconds * 1e3:.2f} ms",
+        *(() if libraries is None else (_line_of_libraries(libraries),)),
         f"  {ceilings.copy_bytes_per_second * giga:>10,.1f}  GB/s copied",
         "",
         "how much of it is reached",
-        *learner,
+        *_learner_lines(result),
         f"  {result.emulation_share_of_ceiling:>10.0%}  of plain emulation, while an emulator is busy",
     ]
+
+
+def _line_of_libraries(kernels: Kernels) -> str:
+    giga = 1e-9
+    return (
+        f"  {kernels.flop_per_second * giga:>10,.0f}  GFLOP/s in the same by PyTorch's libraries: "
+        f"{kernels.seconds * 1e3:.2f} ms"
+    )
+
+
+def _learner_lines(result: Bench) -> list[str]:
+    share, of_library = result.learner_share_of_ceiling, result.learner_share_of_library
+    lines = [] if share is None else [f"  {share:>10.0%}  of an update is convolutions and products"]
+    if of_library is not None:
+        lines.append(f"  {of_library:>10.0%}  is what PyTorch's libraries take for these alone")
+    return lines

@@ -14,6 +14,7 @@ from atari_dqn.bench.kernels import kernels_of
 from atari_dqn.bench.report import PARTS, Bench, bench, bench_data, bench_text
 from atari_dqn.cli.app import app
 from atari_dqn.kernels.library import unit_for
+from atari_dqn.kernels.products import left_to_torch
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.keys import flatten
 from atari_dqn.train.rate import small
@@ -52,6 +53,25 @@ def test_compiled_update_has_no_share_of_kernels_that_it_does_not_use(result: Be
     assert bench_data(compiled)["learner_share_of_ceiling"] is None
     assert "of an update is convolutions" in bench_text(result)
     assert "of an update is convolutions" not in bench_text(compiled)
+
+
+@pytest.mark.skipif(unit_for(torch.float32) is None, reason="no kernels of our own on this machine")
+def test_share_of_pytorchs_libraries_is_their_time_over_the_updates(result: Bench) -> None:
+    assert result.kernels.are_ours
+    assert result.library_kernels is not None
+    assert not result.library_kernels.are_ours
+    share, of_library = result.learner_share_of_ceiling, result.learner_share_of_library
+    assert share is not None
+    assert of_library == pytest.approx(share * result.library_kernels.seconds / result.kernels.seconds)
+    assert "PyTorch's libraries take" in bench_text(result)
+
+
+def test_there_is_no_share_of_pytorchs_libraries_where_they_compute() -> None:
+    with left_to_torch():
+        found = bench(tiny_spec(), name="tiny.toml", device=CPU, seconds=0.1)
+    assert not found.kernels.are_ours
+    assert found.learner_share_of_library is None
+    assert "PyTorch's libraries" not in bench_text(found)
 
 
 @pytest.mark.parametrize(("lanes", "n_step", "stack"), [(32, 20, 4), (1, 600, 4), (8, 1, 100)])
