@@ -81,7 +81,8 @@ class Learner:
     """On a GPU, kernels that round the same each time: without them no run repeats, or resumes exactly."""
     compile: bool
     """Acting and learning are compiled when a run starts or goes on, in a minute, into few large kernels: the
-    same to rounding, and quicker for small networks. Takes a C++ compiler."""
+    same to rounding. Quicker without the project's own kernels, which it does not use, and for the small
+    network in bf16. Takes a C++ compiler."""
     shift_pixels: Annotated[int | None, AtLeast(0), When("toggles.random_shifts", True)]
     """Random shifts are at most this far, each way; edges are repeated. 4 in Kostrikov et al. (2020)."""
     intensity_scale: Annotated[float | None, Within(0.0, 0.5), When("toggles.random_shifts", True)]
