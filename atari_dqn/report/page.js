@@ -1,7 +1,7 @@
 "use strict";
 // Learning curves as SVG. A legend entry switches its curve off and on; pointing at a chart reads the values there.
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 1000, HEIGHT = 380, LEFT = 70, RIGHT = 12, TOP = 12, BOTTOM = 44;
+const WIDTH = 1000, HEIGHT = 380, LEFT = 70, RIGHT = 22, TOP = 12, BOTTOM = 44;
 
 function shape(parent, name, attributes) {
   const element = document.createElementNS(SVG, name);
@@ -61,6 +61,12 @@ function path(scale, frames, values) {
   return values.map((value, place) => `${place ? "L" : "M"}${scale.x(frames[place])} ${scale.y(value)}`).join("");
 }
 
+// A curve of one evaluation is a point, where a line would show nothing.
+function dot(layer, scale, frames, values, radius, colour) {
+  if (frames.length === 1)
+    shape(layer, "circle", { cx: scale.x(frames[0]), cy: scale.y(values[0]), r: radius, fill: colour });
+}
+
 const DASHES = ["7 4", "2 3", "9 3 2 3"];
 
 function draw(svg, scale, curve, place) {
@@ -70,14 +76,23 @@ function draw(svg, scale, curve, place) {
     path(scale, [...curve.frames].reverse(), [...curve.low].reverse()).replace("M", "L");
   const paint = published ? {} : { stroke: curve.colour };
   const dashes = published ? DASHES[place % DASHES.length] : curve.dashes.join(" ");
-  if (curve.frames.length)
+  const colour = curve.colour || "var(--dim)", [first] = curve.frames;
+  if (curve.frames.length === 1)
+    shape(layer, "line", {
+      x1: scale.x(first), x2: scale.x(first), y1: scale.y(curve.low[0]), y2: scale.y(curve.high[0]),
+      stroke: colour, "stroke-width": 8, opacity: 0.3,
+    });
+  else if (curve.frames.length)
     shape(layer, "path", { d: band, class: published ? "published-band" : "", opacity: 0.15, ...(published ? {} : { fill: curve.colour }) });
-  for (const seed of curve.seeds || [])
+  for (const seed of curve.seeds || []) {
     shape(layer, "path", { d: path(scale, seed.frames, seed.values), fill: "none", opacity: 0.35, ...paint });
+    dot(layer, scale, seed.frames, seed.values, 3, colour);
+  }
   shape(layer, "path", {
     d: path(scale, curve.frames, curve.mean), fill: "none", class: published ? "published" : "",
     "stroke-width": published ? 1.5 : 2.5, "stroke-dasharray": dashes || "none", ...paint,
   });
+  dot(layer, scale, curve.frames, curve.mean, 5, colour);
   return layer;
 }
 
