@@ -13,7 +13,7 @@ import torch
 from atari_dqn.bench.ceilings import Ceilings, measure_ceilings
 from atari_dqn.bench.kernels import Kernels, finish, kernels_of
 from atari_dqn.hardware import Hardware, find_hardware
-from atari_dqn.kernels.products import left_to_torch
+from atari_dqn.kernels.library import left_to_torch
 from atari_dqn.provenance import versions
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble

@@ -6,7 +6,8 @@ import ctypes
 import platform
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -100,9 +101,27 @@ def units() -> tuple[str, ...]:
     return tuple(name for bit, name in enumerate(UNITS) if bits >> bit & 1)
 
 
-@cache
+_is_left_to_torch = False
+
+
+@contextmanager
+def left_to_torch() -> Iterator[None]:
+    """Have torch compute convolutions and products while the context lasts, as where there are no kernels."""
+    global _is_left_to_torch
+    before, _is_left_to_torch = _is_left_to_torch, True
+    try:
+        yield
+    finally:
+        _is_left_to_torch = before
+
+
 def unit_for(dtype: torch.dtype) -> int | None:
     """Return the number of the quickest unit here for a format; None where there is none."""
+    return None if _is_left_to_torch else _unit_for(dtype)
+
+
+@cache
+def _unit_for(dtype: torch.dtype) -> int | None:
     return _quickest(units(), {torch.float32: "fp32", torch.bfloat16: "bf16"}.get(dtype, "none"))
 
 

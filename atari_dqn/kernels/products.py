@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,35 +21,17 @@ _MULTIPLE = 32
 """Of this the kernels take sizes in multiples; others are left to torch."""
 
 
-_are_off = False
-
-
-@contextmanager
-def left_to_torch() -> Iterator[None]:
-    """Have torch compute while the context lasts, as it does where the kernels were not compiled."""
-    global _are_off
-    before, _are_off = _are_off, True
-    try:
-        yield
-    finally:
-        _are_off = before
-
-
-def _unit_for(dtype: torch.dtype) -> int | None:
-    return None if _are_off else unit_for(dtype)
-
-
 def takes_convolution(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels compute this convolution of B × C × H × W here."""
     has_images = x.ndim == 4 and len(x) > 0 and x.shape[1] == weight.shape[1]
-    return has_images and _unit_for(x.dtype) is not None and fits_convolution(weight.shape)
+    return has_images and unit_for(x.dtype) is not None and fits_convolution(weight.shape)
 
 
 def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
     """Return whether the kernels compute convolutions that fit of these B × C × H × W bytes, in `dtype`."""
     are_bytes = pixels.dtype is torch.uint8 and pixels.is_cpu
     has_images = pixels.ndim == 4 and len(pixels) > 0 and pixels.shape[1] == channels
-    return are_bytes and has_images and _unit_for(dtype) is not None
+    return are_bytes and has_images and unit_for(dtype) is not None
 
 
 def takes_product(x: Tensor, weight: Tensor) -> bool:
@@ -59,7 +40,7 @@ def takes_product(x: Tensor, weight: Tensor) -> bool:
     outputs, inputs = weight.shape
     any_outputs = x.dtype is torch.float32 and outputs >= _MULTIPLE
     fits = (any_outputs or outputs % _MULTIPLE == 0) and inputs % _MULTIPLE == 0
-    return has_rows and fits and _unit_for(x.dtype) is not None
+    return has_rows and fits and unit_for(x.dtype) is not None
 
 
 def fits_convolution(weight: Size) -> bool:
@@ -307,6 +288,6 @@ def _kernels() -> ctypes.CDLL:
 def _unit(*tensors: Tensor) -> int:
     """Return the unit for tensors, which are in one format."""
     (dtype,) = {tensor.dtype for tensor in tensors}
-    unit = _unit_for(dtype)
+    unit = unit_for(dtype)
     assert unit is not None, "ask takes_… first"
     return unit

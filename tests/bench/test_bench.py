@@ -13,8 +13,7 @@ from atari_dqn.agents.torsos import NatureTorso
 from atari_dqn.bench.kernels import kernels_of
 from atari_dqn.bench.report import PARTS, Bench, bench, bench_data, bench_text
 from atari_dqn.cli.app import app
-from atari_dqn.kernels.library import unit_for
-from atari_dqn.kernels.products import left_to_torch
+from atari_dqn.kernels.library import left_to_torch, unit_for
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.keys import flatten
 from atari_dqn.train.rate import small

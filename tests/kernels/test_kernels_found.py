@@ -57,7 +57,7 @@ def test_quickest_unit_of_a_format_is_chosen(
     here: tuple[str, ...], dtype: torch.dtype, unit: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(found, "units", lambda: here)
-    assert found.unit_for.__wrapped__(dtype) == unit
+    assert found._unit_for.__wrapped__(dtype) == unit
 
 
 @pytest.fixture
