@@ -59,7 +59,7 @@ class Protocol:
             f"{'full' if self.full_action_set else 'minimal'} actions",
             f"skip {self.frame_skip}",
             f"{self.screen_size_pixels}×{self.screen_size_pixels} {self.resize}",
-            f"{self.episodes} episodes",
+            f"{self.episodes} episode{'s' * (self.episodes > 1)}",
             f"{self.checkpoint} weights",
             f"trained with life loss {life_loss} and rewards within ±{self.training_max_abs_reward:g}",
             f"ale-py {self.ale_version or '–'}",
