@@ -49,6 +49,12 @@ T& kept() {
     return memory;
 }
 
+// Has a line of memory be fetched that is about to be read, or to be written. Always inline: a compiler takes a function
+// that does no more than that for one that does nothing, and leaves out its calls.
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+ALWAYS_INLINE void ask_for(const void* at) { __builtin_prefetch(at); }
+ALWAYS_INLINE void ask_to_write(const void* at) { __builtin_prefetch(at, 1); }
+
 // A vector of one word over and over.
 inline __m512 repeated(const word* at) {
     word x;

@@ -1,7 +1,7 @@
 // Products of rows with a fully connected layer's weights, noisy or not, forward and backward.
 //
-// The weights, which are by far the most there is to read, are read once, row after row, where they lie. Noisy ones are
-// made of their means and deviations in a core's own cache, when they are about to be read (weights.hpp).
+// The weights, which are by far the most there is to read, are read once, where they lie. Noisy ones are made of their
+// means and deviations in a core's own cache, piece by piece, when they are about to be read (weights.hpp).
 // A multiple of 32: the inputs, and the outputs but of vectors in fp32, where they may be any number from 32 on.
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -105,8 +105,10 @@ void forward(const typename Unit::value* x, const Weights& weights, const float*
     std::memset(last + (count - whole) * k_size, 0, (padded - count) * k_size * sizeof(value));
 #pragma omp parallel
     {
+        typename Weights::Next::Offsets offsets;
+        weights.find_lines(kWords * Format::kPerWord, offsets);
         const typename Unit::Scope scope(kSide);
-        alignas(64) float sums[kBlock * kBlock];
+        float* sums = kept<Memory<Unit>>().sums.of(padded * kBlock);
         __m512i block[2][kSide];
 #pragma omp for schedule(static)
         for (size_t k = 0; k < words; k += kSide)
@@ -115,14 +117,22 @@ void forward(const typename Unit::value* x, const Weights& weights, const float*
                               k_size, kSide, panels + row * words + k * kSide);
         for_each_block(n_size, [&](size_t n) {
             const Finish<Format> finish(bias + n, relu);
-            const Rows rows{reinterpret_cast<const word*>(weights.rows(n).at), words, 1};
+            for (size_t k = 0, end; k < k_size; k = end) {
+                end = std::min(k + weights.piece(k_size), k_size);
+                const View<value> piece = weights.rows(n, k, end);
+                const Rows rows{reinterpret_cast<const word*>(piece.at), piece.pitch / Format::kPerWord, 1};
+                const Way way{(end - k) / Format::kPerWord, 1, 0, k > 0};
+                const auto next = weights.lines(end < k_size ? n : n + kBlock, end % k_size, offsets);
+                for (size_t row = 0; row < count; row += kBlock) {
+                    const word* panel = panels + row * words + k / Format::kPerWord * kSide;
+                    Unit::products(rows, way, InPanels{panel, panel + words * kSide}, next, sums + row * kBlock, kBlock);
+                }
+            }
             for (size_t row = 0; row < count; row += kBlock) {
-                const word* panel = panels + row * words;
-                Unit::products(rows, rows.from(kSide), kSide, {words}, panel, panel + words * kSide, sums,
-                               sums + kSide * kBlock, kBlock);
+                const float* done = sums + row * kBlock;
                 for (size_t part = 0; part < kBlock && row + part < count; part += kSide) {
-                    transpose_words(sums + part, kBlock, block[0]);
-                    transpose_words(sums + kSide * kBlock + part, kBlock, block[1]);
+                    transpose_words(done + part, kBlock, block[0]);
+                    transpose_words(done + kSide * kBlock + part, kBlock, block[1]);
                     for (size_t i = 0; i < std::min(kSide, count - row - part); ++i)
                         finish.store(_mm512_castsi512_ps(block[0][i]), _mm512_castsi512_ps(block[1][i]),
                                      y + (row + part + i) * n_size + n);
@@ -153,6 +163,20 @@ void place_columns(const typename Unit::value* x, size_t count, size_t k_size, s
     }
 }
 
+// Columns of weights in panels, up to `kBand`: `words` words of each.
+template <class Unit>
+const word* panels_of_columns(View<typename Unit::value> columns, size_t words, size_t count) {
+    using Format = typename Unit::Format;
+    word* panels = kept<Memory<Unit>>().band.of(words * kBand);
+    for (size_t i = 0; i < words; ++i) {
+        const auto* a = columns.at + i * Format::kPerWord * columns.pitch;
+        const auto* b = a + (Format::kPerWord - 1) * columns.pitch;
+        for (size_t k = 0; k < count; k += kBlock)
+            Format::place(a + k, b + k, panels + k * words + i * kSide, words * kSide);
+    }
+    return panels;
+}
+
 // The gradient of x in the columns from `begin` to `end`. `gradient` has rows behind the last, up to a multiple of 32.
 template <class Unit, class Weights>
 void input_gradient(const typename Unit::value* gradient, const Weights& weights, size_t count, size_t begin,
@@ -160,29 +184,34 @@ void input_gradient(const typename Unit::value* gradient, const Weights& weights
     using Format = typename Unit::Format;
     constexpr size_t kPerWord = Format::kPerWord;
     const size_t k_size = weights.k_size, n_size = weights.n_size, n_words = n_size / kPerWord;
-    const View<typename Unit::value> columns = weights.columns(begin, end);
-    alignas(64) float sums[kBlock * kBlock];
-    word* band = nullptr;
-    if constexpr (!Unit::kTakesRows) {
-        band = kept<Memory<Unit>>().band.of(n_words * kBand);
-        for (size_t i = 0; i < n_words; ++i) {
-            const auto *a = columns.at + i * kPerWord * columns.pitch, *b = a + (kPerWord - 1) * columns.pitch;
-            for (size_t k = 0; k < end - begin; k += kBlock)
-                Format::place(a + k, b + k, band + k * n_words + i * kSide, n_words * kSide);
+    const size_t padded = round_up(count, kBlock);
+    float* sums = kept<Memory<Unit>>().sums.of(padded * kBand);
+    typename Weights::Next::Offsets offsets;
+    weights.find_lines(kBlock, offsets);
+    for (size_t n = 0, last; n < n_size; n = last) {
+        last = std::min(n + weights.piece(n_size), n_size);
+        const View<typename Unit::value> piece = weights.columns(n, last, begin, end);
+        const size_t words = (last - n) / kPerWord;
+        const word* band = Unit::kTakesRows ? nullptr : panels_of_columns<Unit>(piece, words, end - begin);
+        const Way way{words, 1, 0, n > 0};
+        for (size_t k = begin; k < end; k += kBlock) {
+            const auto next = weights.lines(last, k, offsets);
+            for (size_t row = 0; row < count; row += kBlock) {
+                const Rows rows{reinterpret_cast<const word*>(gradient + row * n_size + n), n_words, 1};
+                float* to = sums + row * kBand + (k - begin) * kBlock;
+                if constexpr (Unit::kTakesRows) {
+                    Unit::products(rows, way, InRows{piece.at + k - begin, piece.pitch}, next, to, kBlock);
+                } else {
+                    const word* panel = band + (k - begin) * words;
+                    Unit::products(rows, way, InPanels{panel, panel + words * kSide}, next, to, kBlock);
+                }
+            }
         }
     }
     for (size_t k = begin; k < end; k += kBlock)
-        for (size_t row = 0; row < count; row += kBlock) {
-            const Rows rows{reinterpret_cast<const word*>(gradient + row * n_size), n_words, 1};
-            if constexpr (Unit::kTakesRows) {
-                Unit::products(rows, kBlock, {n_words}, InRows{columns.at + k - begin, columns.pitch}, sums, kBlock);
-            } else {
-                const word* panel = band + (k - begin) * n_words;
-                Unit::products(rows, rows.from(kSide), kSide, {n_words}, panel, panel + n_words * kSide, sums,
-                               sums + kSide * kBlock, kBlock);
-            }
-            store_rows<Format>(sums, std::min(kBlock, count - row), of_x + row * k_size + k, k_size);
-        }
+        for (size_t row = 0; row < count; row += kBlock)
+            store_rows<Format>(sums + row * kBand + (k - begin) * kBlock, std::min(kBlock, count - row),
+                               of_x + row * k_size + k, k_size);
 }
 
 // The gradient of 32 outputs' weights from `n` on: of all their inputs.
@@ -196,7 +225,7 @@ void weight_gradient(Rows of_outputs, const Weights& weights, const word* panels
         // 32 rows at a time are more than a processor foresees
         for (size_t i = 0; i < kBlock; ++i)
             for (size_t line = 0; line < kBlock; line += kSide) {
-                __builtin_prefetch(to + i * k_size + 2 * kBlock + line, 1);
+                ask_to_write(to + i * k_size + 2 * kBlock + line);
                 weights.ask_for_gradient(n + i, k + 2 * kBlock + line);
             }
         Unit::products(of_outputs.from(n), of_outputs.from(n + kSide), kSide, {row_words}, panel,

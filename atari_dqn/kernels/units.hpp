@@ -17,6 +17,7 @@ struct Rows {
 // What a sum goes along: `runs` pieces of `words` words, each `apart` words after the one before.
 struct Way {
     size_t words, runs = 1, apart = 0;
+    bool onward = false;  // adds to the sums that are there
 };
 
 // 32 columns of the other side, word after word: in two panels; in rows that lie `pitch` words apart, and whose next
@@ -36,7 +37,7 @@ struct InRows {
     void load(size_t i, __m512& x, __m512& y) const {
         const word* at = rows + i * pitch;
         x = _mm512_loadu_ps(at), y = _mm512_loadu_ps(at + kSide);
-        __builtin_prefetch(at + kBlock), __builtin_prefetch(at + kBlock + kSide);
+        ask_for(at + kBlock), ask_for(at + kBlock + kSide);
     }
 };
 
@@ -47,6 +48,18 @@ struct AtPlaces {
     void load(size_t i, __m512& x, __m512& y) const {
         const word* at = places[i] + offset;
         x = _mm512_loadu_ps(at), y = _mm512_loadu_ps(at + kSide);
+    }
+};
+
+// Columns as they are; with each word some of what is to be read next is asked for.
+template <class Columns, class Lines>
+struct Asking {
+    Columns columns;
+    Lines lines;
+
+    ALWAYS_INLINE void load(size_t i, __m512& x, __m512& y) const {
+        columns.load(i, x, y);
+        lines.ask(i);
     }
 };
 
@@ -96,6 +109,15 @@ struct Vectors {
         products(b, rows, way, panel, next, to_b, pitch);
     }
 
+    // The same of 32 rows, a quarter at a time, each of which asks for a quarter of the lines.
+    template <class Columns, class Lines>
+    static void products(Rows a, Way way, Columns columns, Lines lines, float* to, size_t pitch) {
+        constexpr size_t kQuarter = kBlock / 4;
+        for (size_t part = 0; part < 4; ++part)
+            sums<kQuarter>(a.from(part * kQuarter), way, Asking<Columns, Lines>{columns, lines.quarter(part)},
+                           to + part * kQuarter * pitch, pitch);
+    }
+
     // The columns of `rows` × `columns` values as rows of a product along the rows.
     static Rows columns(const value* x, size_t rows, size_t columns, Scratch<word>& scratch) {
         if constexpr (Format::kPerWord == 1) return {reinterpret_cast<const word*>(x), 1, columns};
@@ -113,6 +135,10 @@ struct Vectors {
         __m512 left[kRows], right[kRows];
 #pragma GCC unroll 16
         for (size_t row = 0; row < kRows; ++row) left[row] = right[row] = _mm512_setzero_ps();
+        if (way.onward) {
+#pragma GCC unroll 16
+            for (size_t row = 0; row < kRows; ++row) Fp32::load(to + row * pitch, left[row], right[row]);
+        }
         for (size_t run = 0, column = 0; run < way.runs; ++run) {
             const word* at = a.at + run * way.apart;
             for (size_t i = 0; i < way.words; ++i, ++column, at += a.step) {
@@ -164,8 +190,13 @@ struct Tiles {
     static void products(Rows a, size_t, Way way, const word* panel, const word* next, float* to, size_t pitch) {
         const size_t bytes = a.pitch * sizeof(word), sum_bytes = pitch * sizeof(float);
         tell_the_compiler();
-        _tile_zero(0);
-        _tile_zero(1);
+        if (way.onward) {
+            _tile_loadd(0, to, sum_bytes);
+            _tile_loadd(1, to + kSide, sum_bytes);
+        } else {
+            _tile_zero(0);
+            _tile_zero(1);
+        }
         for (size_t run = 0; run < way.runs; ++run) {
             const word* from = a.at + run * way.apart;
             for (size_t i = 0; i < way.words; i += kSide, panel += kSide * kSide, next += kSide * kSide) {
@@ -184,10 +215,17 @@ struct Tiles {
                          float* to_b, size_t pitch) {
         const size_t bytes = a.pitch * sizeof(word), sum_bytes = pitch * sizeof(float);
         tell_the_compiler();
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
+        if (way.onward) {
+            _tile_loadd(0, to_a, sum_bytes);
+            _tile_loadd(1, to_a + kSide, sum_bytes);
+            _tile_loadd(2, to_b, sum_bytes);
+            _tile_loadd(3, to_b + kSide, sum_bytes);
+        } else {
+            _tile_zero(0);
+            _tile_zero(1);
+            _tile_zero(2);
+            _tile_zero(3);
+        }
         for (size_t run = 0; run < way.runs; ++run) {
             const word *first = a.at + run * way.apart, *second = b.at + run * way.apart;
             for (size_t i = 0; i < way.words; i += kSide, panel += kSide * kSide, next += kSide * kSide) {
@@ -205,6 +243,12 @@ struct Tiles {
         _tile_stored(1, to_a + kSide, sum_bytes);
         _tile_stored(2, to_b, sum_bytes);
         _tile_stored(3, to_b + kSide, sum_bytes);
+    }
+
+    // The same of 32 rows. Nothing is asked for: a tile's words come from many lines as it is.
+    template <class Lines>
+    static void products(Rows a, Way way, InPanels columns, Lines, float* to, size_t pitch) {
+        products(a, a.from(kSide), kSide, way, columns.panel, columns.next, to, to + kSide * pitch, pitch);
     }
 
     // A tile wants the words of a row side by side: the transpose. Rows a multiple of 32.

@@ -6,13 +6,13 @@
 namespace {
 
 constexpr size_t kBand = 128;  // columns of the weights that a core takes at a time
-constexpr size_t kAhead = 8;   // rows: a piece of each is less than a processor foresees
+constexpr size_t kWords = 64;  // of a sum that a core takes at a time
 
 template <class Unit>
 struct Memory {
     Scratch<typename Unit::value> rows, noisy;
     Scratch<word> columns, panels, band;
-    Scratch<float> bias;
+    Scratch<float> bias, sums;
 };
 
 // Rows of values that lie `pitch` apart.
@@ -22,40 +22,75 @@ struct View {
     size_t pitch;
 };
 
+// What is to be read next, asked for line by line while `kWords` of a sum are added up, in four quarters.
+template <size_t kPerWord>
+struct Lines {
+    static constexpr size_t kCount = 4 * kWords * kPerWord;
+    using Offsets = std::ptrdiff_t[kCount];
+    const char* from;
+    const std::ptrdiff_t* offsets;
+
+    Lines quarter(size_t part) const { return {from, offsets + part * kCount / 4}; }
+    ALWAYS_INLINE void ask(size_t word) const {
+        for (size_t i = word * kPerWord; i < (word + 1) * kPerWord; ++i) ask_for(from + offsets[i]);
+    }
+};
+
+// The same where a processor foresees by itself what is read next.
+struct NoLines {
+    using Offsets = char;
+
+    NoLines quarter(size_t) const { return {}; }
+    void ask(size_t) const {}
+};
+
 // The weights of `n_size` outputs for `k_size` inputs, where they lie.
 template <class Unit>
 struct Plain {
     using value = typename Unit::value;
+    using Next = NoLines;
     const value* weight;
     size_t k_size, n_size;
 
-    View<value> rows(size_t n) const { return {weight + n * k_size, k_size}; }            // of 32 outputs
-    View<value> columns(size_t begin, size_t) const { return {weight + begin, k_size}; }  // of some inputs
+    // How many of a sum's numbers there are weights for at a time; all of them.
+    size_t piece(size_t all) const { return all; }
+    // The weights of 32 outputs from `n` on, for the inputs from `k` on.
+    View<value> rows(size_t n, size_t k, size_t) const { return {weight + n * k_size + k, k_size}; }
+    // Of any number of outputs.
+    View<value> columns(size_t n, size_t, size_t k, size_t) const { return rows(n, k, k_size); }
+    void find_lines(size_t, Next::Offsets&) const {}
+    Next lines(size_t, size_t, const Next::Offsets&) const { return {}; }
     void ask_for_gradient(size_t, size_t) const {}
     void deviation_gradient(const float*, size_t, size_t) const {}
 };
 
-// The same, each weight its mean plus its deviation times the noise of its input and of its output.
+// The same, each weight its mean plus its deviation times the noise of its input and of its output. They are made piece
+// by piece in the nearest cache, and while one is multiplied, what the next is made of is on its way.
 template <class Unit>
 struct Noisy {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
+    using Next = Lines<Format::kPerWord>;
+    static constexpr size_t kPiece = kWords * Format::kPerWord;
     const float *mean, *deviation, *noise_in, *noise_out;
     float* of_deviation;  // its gradient, or null
     size_t k_size, n_size;
 
-    View<value> rows(size_t n) const {
-        value* to = kept<Memory<Unit>>().noisy.of(kBlock * k_size);
-        make(n, kBlock, 0, k_size, to, k_size);
-        return {to, k_size};
+    size_t piece(size_t) const { return kPiece; }
+    View<value> rows(size_t n, size_t k, size_t end) const { return made(n, n + kBlock, k, end, kPiece); }
+    View<value> columns(size_t n, size_t last, size_t k, size_t end) const { return made(n, last, k, end, kBand); }
+    // Where the lines of so many columns of both matrices lie, seen from the means' first.
+    void find_lines(size_t columns, typename Next::Offsets& offsets) const {
+        const std::ptrdiff_t apart = reinterpret_cast<const char*>(deviation) - reinterpret_cast<const char*>(mean);
+        for (size_t i = 0, lines = columns / kSide; i < Next::kCount; ++i)
+            offsets[i] = (i / 2 / lines * k_size + i / 2 % lines * kSide) * sizeof(float) + i % 2 * apart;
     }
-    View<value> columns(size_t begin, size_t end) const {
-        value* to = kept<Memory<Unit>>().noisy.of(n_size * kBand);
-        make(0, n_size, begin, end, to, kBand);
-        return {to, kBand};
+    // What is read of the next piece, from output `n` and input `k` on.
+    Next lines(size_t n, size_t k, const typename Next::Offsets& offsets) const {
+        return {reinterpret_cast<const char*>(mean + n * k_size + k), offsets};
     }
     // Has the place of a deviation's gradient be fetched, which is about to be written.
-    void ask_for_gradient(size_t n, size_t k) const { __builtin_prefetch(of_deviation + n * k_size + k, 1); }
+    ALWAYS_INLINE void ask_for_gradient(size_t n, size_t k) const { ask_to_write(of_deviation + n * k_size + k); }
     // The deviations' gradient in 32 × 32 places, given the means': what a weight has of both is its noise apart.
     void deviation_gradient(const float* of_mean, size_t n, size_t k) const {
         for (size_t i = 0; i < kBlock; ++i)
@@ -68,15 +103,15 @@ struct Noisy {
     __m512 noise(size_t n, size_t k) const {
         return _mm512_mul_ps(_mm512_loadu_ps(noise_in + k), _mm512_set1_ps(noise_out[n]));
     }
-    void make(size_t n, size_t outputs, size_t begin, size_t end, value* to, size_t pitch) const {
-        for (size_t last = n + outputs; n < last; ++n, to += pitch)
+    View<value> made(size_t n, size_t last, size_t begin, size_t end, size_t pitch) const {
+        value* const first = kept<Memory<Unit>>().noisy.of(kPiece * kBand);
+        for (value* to = first; n < last; ++n, to += pitch)
             for (size_t k = begin; k < end; k += kBlock) {
                 const float *a = mean + n * k_size + k, *b = deviation + n * k_size + k;
-                for (size_t line = kAhead * k_size; line < kAhead * k_size + kBlock; line += kSide)
-                    __builtin_prefetch(a + line), __builtin_prefetch(b + line);
                 Format::store(to + k - begin, _mm512_fmadd_ps(_mm512_loadu_ps(b), noise(n, k), _mm512_loadu_ps(a)),
                               _mm512_fmadd_ps(_mm512_loadu_ps(b + kSide), noise(n, k + kSide), _mm512_loadu_ps(a + kSide)));
             }
+        return {first, pitch};
     }
 };
 
