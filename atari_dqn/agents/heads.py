@@ -35,7 +35,7 @@ class LinearHead(Head):
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A Z"]:
         """Return the numbers of every action."""
         outputs: Tensor = self.output(features)
-        return outputs.view(len(features), -1, self.size)
+        return outputs.view(features.shape[0], -1, self.size)
 
 
 class DuelingHead(Head):
@@ -58,7 +58,7 @@ class DuelingHead(Head):
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A Z"]:
         """Return the numbers of every action; half of the features rates the state, half the actions."""
         state, actions = self._parts(features)
-        advantage = self.advantage(actions).view(len(features), -1, self.size)
+        advantage = self.advantage(actions).view(features.shape[0], -1, self.size)
         outputs: Tensor = advantage + (self.value(state)[:, None] - advantage.mean(dim=1, keepdim=True))
         return outputs
 

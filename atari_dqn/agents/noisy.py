@@ -41,7 +41,7 @@ class NoisyLinear(QuickLinear):
         if self.noise is None:
             return super().forward(x, relu=relu)
         noise_in, noise_out = self.noise
-        rows = len(noise_in)
+        rows = noise_in.shape[0]
         if rows == 1 and quick(x) and takes_product(x, self.weight):
             with_gradients: Callable[..., Tensor] = _NoisyProduct.apply
             multiply = with_gradients if torch.is_grad_enabled() else torch.ops.atari_dqn.multiply_noisy
@@ -55,6 +55,10 @@ class NoisyLinear(QuickLinear):
         deviation = deviation.view(rows, -1, self.out_features)
         y = mean + (deviation * noise_out[:, None]).flatten(0, 1)
         return rectified(y) if relu else y
+
+    def hear(self, noise: tuple[Tensor, Tensor] | None) -> None:
+        """Take over a noise, or none."""
+        self.__dict__["noise"] = noise  # a module's own way asks of each whether it is a weight
 
     @torch.no_grad()
     def initialize(self, generator: torch.Generator) -> None:
@@ -111,7 +115,7 @@ def noise(layers: Iterable[NoisyLinear], rng: Rng | None, rows: int) -> Iterator
         yield
     finally:
         for layer in noisy:
-            layer.noise = None
+            layer.hear(None)
 
 
 def draw_noise(layers: Sequence[NoisyLinear], rng: Rng, rows: int) -> None:
@@ -123,4 +127,4 @@ def draw_noise(layers: Sequence[NoisyLinear], rng: Rng, rows: int) -> None:
     drawn = normal(rng, rows, sum(counts))
     parts = torch.split(drawn.abs().sqrt_().copysign_(drawn), counts, dim=1)
     for layer, noise_in, noise_out in zip(layers, parts[::2], parts[1::2], strict=True):
-        layer.noise = (noise_in, noise_out)
+        layer.hear((noise_in, noise_out))

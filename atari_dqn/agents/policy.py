@@ -64,7 +64,7 @@ class EpsilonGreedy:
         if explores.all():
             return random_actions
         greedy = ask()
-        np.add.at(self.greedy_counts, greedy, 1)
+        self.greedy_counts += np.bincount(greedy, minlength=self.num_actions)
         return np.where(explores, random_actions, greedy)
 
     def greedy(self, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:

@@ -23,20 +23,20 @@ _MULTIPLE = 32
 
 def takes_convolution(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels compute this convolution of B × C × H × W here."""
-    has_images = x.ndim == 4 and len(x) > 0 and x.shape[1] == weight.shape[1]
+    has_images = x.ndim == 4 and x.shape[0] > 0 and x.shape[1] == weight.shape[1]
     return has_images and unit_for(x.dtype) is not None and fits_convolution(weight.shape)
 
 
 def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
     """Return whether the kernels compute convolutions that fit of these B × C × H × W bytes, in `dtype`."""
     are_bytes = pixels.dtype is torch.uint8 and pixels.is_cpu
-    has_images = pixels.ndim == 4 and len(pixels) > 0 and pixels.shape[1] == channels
+    has_images = pixels.ndim == 4 and pixels.shape[0] > 0 and pixels.shape[1] == channels
     return are_bytes and has_images and unit_for(dtype) is not None
 
 
 def takes_product(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels compute this product of B × D rows with F × D weights here."""
-    has_rows = x.ndim == 2 and len(x) > 0 and x.shape[1] == weight.shape[1]
+    has_rows = x.ndim == 2 and x.shape[0] > 0 and x.shape[1] == weight.shape[1]
     outputs, inputs = weight.shape
     any_outputs = x.dtype is torch.float32 and outputs >= _MULTIPLE
     fits = (any_outputs or outputs % _MULTIPLE == 0) and inputs % _MULTIPLE == 0
@@ -100,7 +100,7 @@ def _see(
     """
     chain = _Chain(pixels, weights, strides, zeros)
     outputs = [_empty_images(size, weights[0]) for size in chain.sizes[:-1]] if keeps else []
-    seen = weights[0].new_empty(len(pixels), math.prod(chain.sizes[-1][1:]))
+    seen = weights[0].new_empty(pixels.shape[0], math.prod(chain.sizes[-1][1:]))
     wide_biases = [bias.float() for bias in biases]
     _kernels().see(
         _unit(seen), *chain.arguments, pointers(wide_biases), pointers(outputs) if keeps else None,
@@ -135,9 +135,10 @@ def _see_backward(
 def _multiply(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     """Return x wᵀ + b, behind a ReLU if `relu`."""
     x, weight, bias = x.contiguous(), weight.contiguous(), bias.float()
-    y = x.new_empty(len(x), len(weight))
+    rows, inputs, outputs = _sizes(x, weight)
+    y = x.new_empty(rows, outputs)
     _kernels().multiply(
-        _unit(x, weight), x.data_ptr(), weight.data_ptr(), _address(bias, len(weight)), *_sizes(x, weight),
+        _unit(x, weight), x.data_ptr(), weight.data_ptr(), _address(bias, outputs), rows, inputs, outputs,
         relu, y.data_ptr(),
     )  # fmt: skip
     return y
@@ -149,11 +150,11 @@ def _multiply_backward(
     """Return the gradients of x, empty unless `of_x`, of the weight and of the bias."""
     upstream, x, weight = upstream.contiguous(), x.contiguous(), weight.contiguous()
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
-    of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
-    count = len(x) * len(weight)
+    rows, inputs, outputs = _sizes(x, weight)
+    of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(outputs)
     _kernels().multiply_backward(
-        _unit(x, weight, y, upstream), x.data_ptr(), weight.data_ptr(), _address(y, count),
-        _address(upstream, count), *_sizes(x, weight), relu,
+        _unit(x, weight, y, upstream), x.data_ptr(), weight.data_ptr(), _address(y, rows * outputs),
+        _address(upstream, rows * outputs), rows, inputs, outputs, relu,
         of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
     )  # fmt: skip
     return gradient, of_weight, of_bias
@@ -170,11 +171,11 @@ def _multiply_noisy(
     relu: bool,
 ) -> Tensor:
     """Return x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b + σ ⊙ εᵒ, behind a ReLU if `relu`; all but x is fp32."""
-    x, sizes = x.contiguous(), _sizes(x, mean)
-    y = x.new_empty(len(x), len(mean))
+    x, (rows, inputs, outputs) = x.contiguous(), _sizes(x, mean)
+    y = x.new_empty(rows, outputs)
     _kernels().multiply_noisy(
         _unit(x), x.data_ptr(), *_noisy_addresses(mean, deviation, noise_in, noise_out),
-        _address(bias, len(mean)), _address(bias_deviation, len(mean)), *sizes, relu, y.data_ptr(),
+        _address(bias, outputs), _address(bias_deviation, outputs), rows, inputs, outputs, relu, y.data_ptr(),
     )  # fmt: skip
     return y
 
@@ -191,14 +192,14 @@ def _multiply_noisy_backward(
     of_x: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of x, empty unless `of_x`, of weights' means and deviations and of biases'."""
-    upstream, x, sizes = upstream.contiguous(), x.contiguous(), _sizes(x, mean)
+    upstream, x = upstream.contiguous(), x.contiguous()
+    rows, inputs, outputs = _sizes(x, mean)
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_mean, of_deviation = torch.empty_like(mean), torch.empty_like(mean)
-    of_bias, of_bias_deviation = torch.empty(len(mean)), torch.empty(len(mean))
-    count = len(x) * len(mean)
+    of_bias, of_bias_deviation = torch.empty(outputs), torch.empty(outputs)
     _kernels().multiply_noisy_backward(
         _unit(x, y, upstream), x.data_ptr(), *_noisy_addresses(mean, deviation, noise_in, noise_out),
-        _address(y, count), _address(upstream, count), *sizes, relu,
+        _address(y, rows * outputs), _address(upstream, rows * outputs), rows, inputs, outputs, relu,
         of_mean.data_ptr(), of_deviation.data_ptr(), of_bias.data_ptr(), of_bias_deviation.data_ptr(),
         gradient.data_ptr() if of_x else None,
     )  # fmt: skip
@@ -206,11 +207,16 @@ def _multiply_noisy_backward(
 
 
 def _noisy_addresses(mean: Tensor, deviation: Tensor, noise_in: Tensor, noise_out: Tensor) -> tuple[int, ...]:
-    tensors = (mean, deviation, noise_in, noise_out)
-    assert all(tensor.dtype is torch.float32 and tensor.is_contiguous() for tensor in tensors)
     outputs, inputs = mean.shape
-    counts = (mean.numel(), mean.numel(), inputs, outputs)
-    return tuple(_address(tensor, count) for tensor, count in zip(tensors, counts, strict=True))
+    return (
+        _fp32_address(mean, outputs * inputs), _fp32_address(deviation, outputs * inputs),
+        _fp32_address(noise_in, inputs), _fp32_address(noise_out, outputs),
+    )  # fmt: skip
+
+
+def _fp32_address(tensor: Tensor, count: int) -> int:
+    assert tensor.dtype is torch.float32 and tensor.is_contiguous()
+    return _address(tensor, count)
 
 
 _THREE = "(Tensor, Tensor, Tensor)"
