@@ -56,7 +56,7 @@ setup(
     ext_modules=[
         *([kernels("portable", ["frames", "optimizer", "priorities"], FLAGS)] if on_linux else []),
         *(
-            [kernels("products", ["convolution", "linear", "torso"], FLAGS + AVX512 + AMX)]
+            [kernels("products", ["convolution", "forward", "linear", "torso"], FLAGS + AVX512 + AMX)]
             if on_linux and platform.machine() == "x86_64"
             else []
         ),

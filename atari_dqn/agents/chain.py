@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from atari_dqn.agents.convolution import Convolution
+from atari_dqn.kernels.arguments import ChainArguments
 from atari_dqn.kernels.products import fits_convolution, takes_bytes
 from atari_dqn.minibatch import Frames
 
@@ -26,8 +27,9 @@ class Chain:
         self._channels = self._layers[0].in_channels
 
     def takes(self, frames: Tensor, dtype: torch.dtype) -> bool:
-        """Return whether the kernels compute these layers of these frames here."""
-        return self._fits and not torch.compiler.is_compiling() and takes_bytes(frames, self._channels, dtype)
+        """Return whether the kernels compute these layers of these frames here; not if one is watched."""
+        may = self._fits and not torch.compiler.is_compiling() and not watched(self._layers)
+        return may and takes_bytes(frames, self._channels, dtype)
 
     def see(self, frames: Frames, dtype: torch.dtype) -> Float[Tensor, "B F"]:
         """Return what the last layer puts out, channel by channel, of frames that the kernels take."""
@@ -37,6 +39,12 @@ class Chain:
             seen: Tensor = _Seen.apply(self, frames, dtype, *weights, *biases)  # type: ignore[no-untyped-call]
             return seen
         return self.outputs(frames, self.rounded(weights, dtype), biases, keeps=False)[0]
+
+    def arguments(self, frames: Frames, dtype: torch.dtype) -> tuple[ChainArguments, list[Tensor]]:
+        """Return what the kernels are told of the layers and of frames that they take, and the biases."""
+        weights = self.rounded([layer.weight for layer in self._layers], dtype)
+        biases = [layer.bias_ for layer in self._layers]
+        return ChainArguments(frames, weights, self.strides, self.zeros), biases
 
     def rounded(self, weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
         """Return weights as the kernels read them."""
@@ -55,6 +63,11 @@ class Chain:
             frames, rounded, biases, self.strides, self.zeros, keeps
         )
         return outputs
+
+
+def watched(layers: Sequence[nn.Module]) -> bool:
+    """Return whether any of these has a hook: what is computed in one call calls none."""
+    return any(layer._forward_hooks or layer._forward_pre_hooks for layer in layers)
 
 
 class _Seen(torch.autograd.Function):

@@ -24,11 +24,11 @@ class QuickLinear(nn.Linear):
 
     def __init__(self, in_features: int, out_features: int) -> None:
         super().__init__(in_features, out_features)
-        self._rounded = Rounded()
+        self.rounded = Rounded()
 
     def forward(self, x: Float[Tensor, "B D"], *, relu: bool = False) -> Float[Tensor, "B F"]:
         """Return x Wᵀ + b, behind a ReLU if `relu`."""
-        return linear(x, self.weight, self.bias, self._rounded, relu=relu)
+        return linear(x, self.weight, self.bias, self.rounded, relu=relu)
 
     def some(self, x: Float[Tensor, "B D"], outputs: slice, *, relu: bool = False) -> Float[Tensor, "B F2"]:
         """Return some of the outputs alone, in one piece of the weights; they have no gradient here."""
@@ -36,7 +36,7 @@ class QuickLinear(nn.Linear):
         if not quick(x) or _is_for_torch(x, weight[outputs]):
             y = F.linear(x, weight[outputs].to(x.dtype), self.bias[outputs].to(x.dtype))
             return rectified(y) if relu else y
-        return _forward(x, self._rounded.of(weight, x.dtype)[outputs], self.bias[outputs], relu)
+        return _forward(x, self.rounded.of(weight, x.dtype)[outputs], self.bias[outputs], relu)
 
 
 def linear(

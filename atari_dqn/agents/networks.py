@@ -14,10 +14,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from atari_dqn.agents.draws import Rng, uniform
+from atari_dqn.agents.forward import Forward
 from atari_dqn.agents.heads import DuelingHead, Head
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
 from atari_dqn.agents.linear import QuickLinear
-from atari_dqn.agents.noisy import NoisyLinear, noise
+from atari_dqn.agents.noisy import NoisyLinear, noise, noise_of_all
 from atari_dqn.agents.predictions import Output, Prediction, Quantiles, ValueOutput, midpoints
 from atari_dqn.agents.torsos import Torso
 from atari_dqn.minibatch import Frames, Pixels
@@ -49,6 +50,7 @@ class QNetwork(nn.Module):
         self._noisy = tuple(layer for layer in self.modules() if isinstance(layer, NoisyLinear))
         has_apart = isinstance(head, DuelingHead) and head.streams == 2 and not self._noisy
         self._rates_actions_apart = has_apart and isinstance(self.output, ValueOutput)
+        self._in_one_call = Forward.of(torso, head, self.dtype)
 
     @property
     def hidden_parts(self) -> tuple[nn.Module, ...]:
@@ -75,6 +77,8 @@ class QNetwork(nn.Module):
         if not self._rates_actions_apart:
             return self.predict(pixels, rng, noise_rows=noise_rows).q_values()
         assert isinstance(self.head, DuelingHead)
+        if self._in_one_call is not None and self._in_one_call.takes(pixels):
+            return self._in_one_call.advantages(pixels).squeeze(2)
         seen = self.torso.see(pixels, self.dtype)
         units = self.torso.think_partly(seen, self.head.action_units)
         advantages: Tensor = self.head.advantage(units.float())
@@ -89,6 +93,11 @@ class QNetwork(nn.Module):
         noise_rows: int = 1,
     ) -> Prediction:
         """Return what is predicted of every action; each of `noise_rows` equal parts has its own noise."""
+        has_one_noise = noise_rows == 1 or rng is None or not self._noisy
+        if has_one_noise and self._in_one_call is not None and self._in_one_call.takes(pixels):
+            drawn = noise_of_all(self._noisy, rng, 1) if self._noisy and rng is not None else None
+            whole: Prediction = self.output(self._in_one_call.outputs(pixels, drawn))
+            return whole
         if not self._noisy:
             return self._predict(pixels, rng, use)
         with noise(self._noisy, rng, noise_rows):
@@ -136,6 +145,7 @@ class ImplicitQuantileNetwork(QNetwork):
 
     def __init__(self, torso: Torso, head: Head, *, precision: str, counts: FractionCounts) -> None:
         super().__init__(torso, head, precision=precision)
+        self._in_one_call = None
         self._rates_actions_apart = False  # quantiles are predicted at fractions of their own
         self.counts = counts
         self.embedding = QuickLinear(EMBEDDING_COSINES, torso.num_seen)

@@ -100,7 +100,7 @@ class ConvolutionalTorso(Torso):
                 zip(channels[:-1], self.CONVOLUTIONS, zeros, strict=True)
             )
         ]
-        self.convolutions, self._chain = nn.ModuleList(layers), Chain(layers)
+        self.convolutions, self.chain = nn.ModuleList(layers), Chain(layers)
         self._finish(
             num_seen=self._num_seen(frame_shape),
             num_features=(hidden_units or self.HIDDEN_UNITS) * streams,
@@ -109,12 +109,12 @@ class ConvolutionalTorso(Torso):
 
     def takes_bytes(self, frames: Frames, dtype: torch.dtype) -> bool:
         """Return whether `see` takes frames as they are, not compiled: nothing need be arranged then."""
-        return self._chain.takes(frames, dtype)
+        return self.chain.takes(frames, dtype)
 
     def see(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B F"]:
         """Return what the convolutions make of pixels, arranged or as they are, in the format `dtype`."""
         if self.takes_bytes(pixels, dtype):
-            return self._chain.see(pixels, dtype)
+            return self.chain.see(pixels, dtype)
         x = self._values(pixels, dtype)
         for convolution in self.convolutions:
             x = convolution(x)

@@ -15,6 +15,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from atari_dqn.kernels.library import layer_by_layer
+
 _ONEDNN_LINEAR = "mkldnn::_linear_pointwise"
 _ONEDNN_CONVOLUTION = "mkldnn::_convolution_pointwise"
 _ARITHMETIC = {
@@ -64,6 +66,7 @@ def kernels_of(update: Callable[[], object], device: torch.device) -> Kernels:
     """Run an update, then its convolutions and products again one by one; as they are when not compiled."""
     with (
         torch.compiler.set_stance("force_eager"),
+        layer_by_layer(),
         _Recorder() as recorder,
     ):
         update()

@@ -47,6 +47,7 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
         "convolve_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 3, _CHOICE, *[_ADDRESS] * 3)),
         "see": (None, (*_CHAIN, *[_ADDRESS] * 3)),
         "see_backward": (None, (*_CHAIN, *[_ADDRESS] * 5)),
+        "forward": (None, (*_CHAIN, _ADDRESS, _ADDRESS, _COUNT, _ADDRESS)),
         "multiply": (None, (_CHOICE, *_LAYER, _ADDRESS, *_PRODUCT, _ADDRESS)),
         "multiply_noisy": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, _ADDRESS)),
         "multiply_noisy_backward": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, *[_ADDRESS] * 5)),
@@ -113,6 +114,25 @@ def left_to_torch() -> Iterator[None]:
         yield
     finally:
         _is_left_to_torch = before
+
+
+_is_layer_by_layer = False
+
+
+@contextmanager
+def layer_by_layer() -> Iterator[None]:
+    """Have each layer computed by a call of its own while the context lasts, for those who watch them."""
+    global _is_layer_by_layer
+    before, _is_layer_by_layer = _is_layer_by_layer, True
+    try:
+        yield
+    finally:
+        _is_layer_by_layer = before
+
+
+def is_layer_by_layer() -> bool:
+    """Return whether each layer is to be a call of its own."""
+    return _is_layer_by_layer
 
 
 def unit_for(dtype: torch.dtype) -> int | None:

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "calls.hpp"
 #include "weights.hpp"
 
 namespace {
@@ -280,7 +281,6 @@ extern "C" int units() {
     return vectors << kVectorsFp32 | bf16_vectors << kVectorsBf16 | tiles << kTilesBf16;
 }
 
-// y = x wᵀ + bias, behind a ReLU or none: x is `batch` × `inputs`, w `outputs` × `inputs`.
 extern "C" void multiply(int unit, const void* x, const void* weight, const float* bias, std::int64_t batch,
                          std::int64_t inputs, std::int64_t outputs, int relu, void* y) {
     with_unit(unit, [&](auto chosen) {
@@ -290,8 +290,6 @@ extern "C" void multiply(int unit, const void* x, const void* weight, const floa
     });
 }
 
-// The same under noise, `noise_in` for each input, `noise_out` for each output: means and deviations of weights, then of
-// biases.
 extern "C" void multiply_noisy(int unit, const void* x, const float* mean, const float* deviation,
                                const float* noise_in, const float* noise_out, const float* bias,
                                const float* bias_deviation, std::int64_t batch, std::int64_t inputs,
@@ -306,7 +304,7 @@ extern "C" void multiply_noisy(int unit, const void* x, const float* mean, const
     });
 }
 
-// Its gradients, given what it put out; `of_x` may be null.
+// The gradients of `multiply`, given what it put out; `of_x` may be null.
 extern "C" void multiply_backward(int unit, const void* x, const void* weight, const void* y, const void* upstream,
                                   std::int64_t batch, std::int64_t inputs, std::int64_t outputs, int relu,
                                   float* of_weight, float* of_bias, void* of_x) {
@@ -319,7 +317,7 @@ extern "C" void multiply_backward(int unit, const void* x, const void* weight, c
     });
 }
 
-// The gradients under noise, of means and deviations.
+// Those of `multiply_noisy`, of means and deviations.
 extern "C" void multiply_noisy_backward(int unit, const void* x, const float* mean, const float* deviation,
                                         const float* noise_in, const float* noise_out, const void* y,
                                         const void* upstream, std::int64_t batch, std::int64_t inputs,

@@ -6,18 +6,27 @@ order whatever the number of threads. B minibatch, C channels, H×W pixels, D in
 
 from __future__ import annotations
 
-import ctypes
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from atari_dqn.kernels.library import integers, library, pointers, unit_for
-from atari_dqn.kernels.shapes import Size, around, shape_of, shapes_of
+from atari_dqn.kernels.arguments import (
+    ChainArguments,
+    address,
+    channels_last,
+    empty_images,
+    kernels,
+    noisy_addresses,
+    sizes_of,
+    unit_of,
+)  # fmt: skip
+from atari_dqn.kernels.library import integers, pointers, unit_for
+from atari_dqn.kernels.shapes import Size, around, shape_of
 
-_MULTIPLE = 32
+MULTIPLE = 32
 """Of this the kernels take sizes in multiples; others are left to torch."""
 
 
@@ -37,27 +46,31 @@ def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
 def takes_product(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels compute this product of B × D rows with F × D weights here."""
     has_rows = x.ndim == 2 and x.shape[0] > 0 and x.shape[1] == weight.shape[1]
-    outputs, inputs = weight.shape
-    any_outputs = x.dtype is torch.float32 and outputs >= _MULTIPLE
-    fits = (any_outputs or outputs % _MULTIPLE == 0) and inputs % _MULTIPLE == 0
-    return has_rows and fits and unit_for(x.dtype) is not None
+    return has_rows and unit_for(x.dtype) is not None and fits_product(weight.shape, x.dtype)
+
+
+def fits_product(weight: Size, dtype: torch.dtype) -> bool:
+    """Return whether the kernels compute a product with a weight of this size, in `dtype`, at all."""
+    outputs, inputs = weight
+    any_outputs = dtype is torch.float32 and outputs >= MULTIPLE
+    return (any_outputs or outputs % MULTIPLE == 0) and inputs % MULTIPLE == 0
 
 
 def fits_convolution(weight: Size) -> bool:
     """Return whether the kernels compute a convolution with a weight of this size at all."""
     filters, channels, _, wide = weight
-    return filters % _MULTIPLE == 0 and channels * wide % _MULTIPLE == 0 and channels % 2 == 0
+    return filters % MULTIPLE == 0 and channels * wide % MULTIPLE == 0 and channels % 2 == 0
 
 
 def _convolve(
     x: Tensor, weight: Tensor, bias: Tensor, stride: list[int], padding: list[int], relu: bool
 ) -> Tensor:
     """Return the convolution plus bias, channels-last, behind a ReLU if `relu`."""
-    x, weight, bias = _channels_last(x), _channels_last(weight), bias.float()
+    x, weight, bias = channels_last(x), channels_last(weight), bias.float()
     numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
-    y = _empty_images(size, x)
-    _kernels().convolve(
-        _unit(x, weight), x.data_ptr(), integers(numbers), weight.data_ptr(), _address(bias, len(weight)),
+    y = empty_images(size, x)
+    kernels().convolve(
+        unit_of(x, weight), x.data_ptr(), integers(numbers), weight.data_ptr(), address(bias, len(weight)),
         relu, y.data_ptr(),
     )  # fmt: skip
     return y
@@ -74,13 +87,13 @@ def _convolve_backward(
     of_x: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of x, empty unless `of_x`, of the weight and of the bias."""
-    upstream, x, weight, y = (_channels_last(tensor) for tensor in (upstream, x, weight, y))
+    upstream, x, weight, y = (channels_last(tensor) for tensor in (upstream, x, weight, y))
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
     numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
-    _kernels().convolve_backward(
-        _unit(x, weight, y, upstream), x.data_ptr(), integers(numbers), weight.data_ptr(),
-        _address(y, math.prod(size)), _address(upstream, math.prod(size)), relu,
+    kernels().convolve_backward(
+        unit_of(x, weight, y, upstream), x.data_ptr(), integers(numbers), weight.data_ptr(),
+        address(y, math.prod(size)), address(upstream, math.prod(size)), relu,
         of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
     )  # fmt: skip
     return gradient, of_weight, of_bias
@@ -98,12 +111,12 @@ def _see(
 
     Then, if it `keeps` them, what each layer but the last puts out. `zeros` has four numbers a layer.
     """
-    chain = _Chain(pixels, weights, strides, zeros)
-    outputs = [_empty_images(size, weights[0]) for size in chain.sizes[:-1]] if keeps else []
+    chain = ChainArguments(pixels, weights, strides, zeros)
+    outputs = [empty_images(size, weights[0]) for size in chain.sizes[:-1]] if keeps else []
     seen = weights[0].new_empty(pixels.shape[0], math.prod(chain.sizes[-1][1:]))
     wide_biases = [bias.float() for bias in biases]
-    _kernels().see(
-        _unit(seen), *chain.arguments, pointers(wide_biases), pointers(outputs) if keeps else None,
+    kernels().see(
+        unit_of(seen), *chain.arguments, pointers(wide_biases), pointers(outputs) if keeps else None,
         seen.data_ptr(),
     )  # fmt: skip
     return [seen, *outputs]
@@ -118,16 +131,16 @@ def _see_backward(
     zeros: list[int],
 ) -> list[Tensor]:
     """Return the gradients of the weights, then of the biases; `outputs` is what `see` returned and kept."""
-    chain = _Chain(pixels, weights, strides, zeros)
+    chain = ChainArguments(pixels, weights, strides, zeros)
     seen, *kept = outputs
     upstream = upstream.contiguous()
     of_weights = [torch.empty_like(weight, dtype=torch.float32) for weight in chain.weights]
     of_biases = [torch.empty(len(weight)) for weight in weights]
     assert [output.shape for output in kept] == chain.sizes[:-1]
     count = math.prod(chain.sizes[-1])
-    _kernels().see_backward(
-        _unit(*weights, *outputs, upstream), *chain.arguments, pointers(kept), _address(seen, count),
-        _address(upstream, count), pointers(of_weights), pointers(of_biases),
+    kernels().see_backward(
+        unit_of(*weights, *outputs, upstream), *chain.arguments, pointers(kept), address(seen, count),
+        address(upstream, count), pointers(of_weights), pointers(of_biases),
     )  # fmt: skip
     return [*of_weights, *of_biases]
 
@@ -135,10 +148,10 @@ def _see_backward(
 def _multiply(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     """Return x wᵀ + b, behind a ReLU if `relu`."""
     x, weight, bias = x.contiguous(), weight.contiguous(), bias.float()
-    rows, inputs, outputs = _sizes(x, weight)
+    rows, inputs, outputs = sizes_of(x, weight)
     y = x.new_empty(rows, outputs)
-    _kernels().multiply(
-        _unit(x, weight), x.data_ptr(), weight.data_ptr(), _address(bias, outputs), rows, inputs, outputs,
+    kernels().multiply(
+        unit_of(x, weight), x.data_ptr(), weight.data_ptr(), address(bias, outputs), rows, inputs, outputs,
         relu, y.data_ptr(),
     )  # fmt: skip
     return y
@@ -150,11 +163,11 @@ def _multiply_backward(
     """Return the gradients of x, empty unless `of_x`, of the weight and of the bias."""
     upstream, x, weight = upstream.contiguous(), x.contiguous(), weight.contiguous()
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
-    rows, inputs, outputs = _sizes(x, weight)
+    rows, inputs, outputs = sizes_of(x, weight)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(outputs)
-    _kernels().multiply_backward(
-        _unit(x, weight, y, upstream), x.data_ptr(), weight.data_ptr(), _address(y, rows * outputs),
-        _address(upstream, rows * outputs), rows, inputs, outputs, relu,
+    kernels().multiply_backward(
+        unit_of(x, weight, y, upstream), x.data_ptr(), weight.data_ptr(), address(y, rows * outputs),
+        address(upstream, rows * outputs), rows, inputs, outputs, relu,
         of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
     )  # fmt: skip
     return gradient, of_weight, of_bias
@@ -171,11 +184,11 @@ def _multiply_noisy(
     relu: bool,
 ) -> Tensor:
     """Return x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b + σ ⊙ εᵒ, behind a ReLU if `relu`; all but x is fp32."""
-    x, (rows, inputs, outputs) = x.contiguous(), _sizes(x, mean)
+    x, (rows, inputs, outputs) = x.contiguous(), sizes_of(x, mean)
     y = x.new_empty(rows, outputs)
-    _kernels().multiply_noisy(
-        _unit(x), x.data_ptr(), *_noisy_addresses(mean, deviation, noise_in, noise_out),
-        _address(bias, outputs), _address(bias_deviation, outputs), rows, inputs, outputs, relu, y.data_ptr(),
+    kernels().multiply_noisy(
+        unit_of(x), x.data_ptr(), *noisy_addresses(mean, deviation, noise_in, noise_out),
+        address(bias, outputs), address(bias_deviation, outputs), rows, inputs, outputs, relu, y.data_ptr(),
     )  # fmt: skip
     return y
 
@@ -193,30 +206,17 @@ def _multiply_noisy_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of x, empty unless `of_x`, of weights' means and deviations and of biases'."""
     upstream, x = upstream.contiguous(), x.contiguous()
-    rows, inputs, outputs = _sizes(x, mean)
+    rows, inputs, outputs = sizes_of(x, mean)
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_mean, of_deviation = torch.empty_like(mean), torch.empty_like(mean)
     of_bias, of_bias_deviation = torch.empty(outputs), torch.empty(outputs)
-    _kernels().multiply_noisy_backward(
-        _unit(x, y, upstream), x.data_ptr(), *_noisy_addresses(mean, deviation, noise_in, noise_out),
-        _address(y, rows * outputs), _address(upstream, rows * outputs), rows, inputs, outputs, relu,
+    kernels().multiply_noisy_backward(
+        unit_of(x, y, upstream), x.data_ptr(), *noisy_addresses(mean, deviation, noise_in, noise_out),
+        address(y, rows * outputs), address(upstream, rows * outputs), rows, inputs, outputs, relu,
         of_mean.data_ptr(), of_deviation.data_ptr(), of_bias.data_ptr(), of_bias_deviation.data_ptr(),
         gradient.data_ptr() if of_x else None,
     )  # fmt: skip
     return gradient, of_mean, of_deviation, of_bias, of_bias_deviation
-
-
-def _noisy_addresses(mean: Tensor, deviation: Tensor, noise_in: Tensor, noise_out: Tensor) -> tuple[int, ...]:
-    outputs, inputs = mean.shape
-    return (
-        _fp32_address(mean, outputs * inputs), _fp32_address(deviation, outputs * inputs),
-        _fp32_address(noise_in, inputs), _fp32_address(noise_out, outputs),
-    )  # fmt: skip
-
-
-def _fp32_address(tensor: Tensor, count: int) -> int:
-    assert tensor.dtype is torch.float32 and tensor.is_contiguous()
-    return _address(tensor, count)
 
 
 _THREE = "(Tensor, Tensor, Tensor)"
@@ -246,54 +246,3 @@ _namespace: Any = torch.library.Library("atari_dqn", "DEF")  # type: ignore[no-u
 for _schema, _function in _OPERATORS.items():
     _namespace.define(_schema)
     _namespace.impl(_schema.partition("(")[0], _function, "CPU")
-
-
-class _Chain:
-    """What the kernels are told of a chain of convolutions: its images, shapes and weights."""
-
-    def __init__(self, pixels: Tensor, weights: list[Tensor], strides: list[int], zeros: list[int]) -> None:
-        in_planes = pixels.is_contiguous()
-        self._pixels = pixels if in_planes else _channels_last(pixels)
-        self.weights = [_channels_last(weight) for weight in weights]
-        shapes, self.sizes = shapes_of(
-            pixels.shape, tuple(weight.shape for weight in weights), tuple(strides), tuple(zeros)
-        )
-        self.arguments = (
-            self._pixels.data_ptr(), in_planes, shapes, len(weights), pointers(self.weights),
-        )  # fmt: skip
-
-
-def _sizes(x: Tensor, weight: Tensor) -> tuple[int, int, int]:
-    """Return rows, inputs and outputs of a product."""
-    rows, inputs = x.shape
-    outputs, inputs_of_weight = weight.shape
-    assert inputs == inputs_of_weight
-    return rows, inputs, outputs
-
-
-def _address(tensor: Tensor, count: int) -> int:
-    """Return where so many values lie."""
-    assert tensor.numel() == count
-    return tensor.data_ptr()
-
-
-def _channels_last(x: Tensor) -> Tensor:
-    return x.contiguous(memory_format=torch.channels_last)
-
-
-def _empty_images(size: Sequence[int], like: Tensor) -> Tensor:
-    return torch.empty(size, dtype=like.dtype, memory_format=torch.channels_last)
-
-
-def _kernels() -> ctypes.CDLL:
-    found = library("products")
-    assert found is not None, "ask takes_… first"
-    return found
-
-
-def _unit(*tensors: Tensor) -> int:
-    """Return the unit for tensors, which are in one format."""
-    (dtype,) = {tensor.dtype for tensor in tensors}
-    unit = unit_for(dtype)
-    assert unit is not None, "ask takes_… first"
-    return unit

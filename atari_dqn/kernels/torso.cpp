@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "calls.hpp"
 #include "convolution.hpp"
 
 namespace {
@@ -246,8 +247,6 @@ void see_backward(const std::uint8_t* pixels, bool planes, const Chain& chain, c
 
 }  // namespace
 
-// What a chain of `layers` convolutions, whose shapes are numbers as in Shape's constructor, makes of bytes;
-// `planes` if these lie channel by channel. `outputs`, of all layers but the last, may be null.
 extern "C" void see(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
                     const void* const* weights, const float* const* biases, void* const* outputs, void* seen) {
     with_unit(unit, [&](auto chosen) {
@@ -257,7 +256,7 @@ extern "C" void see(int unit, const std::uint8_t* pixels, int planes, const std:
     });
 }
 
-// Its gradients, given what it returned and kept. Sums over the minibatch are made in the same order by any
+// The gradients of `see`, given what it returned and kept. Sums over the minibatch are made in the same order by any
 // number of threads.
 extern "C" void see_backward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes,
                              std::int64_t layers, const void* const* weights, const void* const* outputs,

@@ -193,11 +193,9 @@ def test_no_clipping_leaves_gradients_to_the_bit() -> None:
     learner = make_learner(lr=1.0)
     before, batch = flat(learner), make_batch()
     q_tm1 = learner.online(batch.s_tm1)
-    error = (
-        learner.target(batch.s_t).amax(dim=1) * batch.discount_t
-        + batch.r_t
-        - learning.taken(q_tm1, batch.a_tm1)
-    )
+    with torch.no_grad():
+        backup = learner.target(batch.s_t).amax(dim=1) * batch.discount_t + batch.r_t
+    error = backup - learning.taken(q_tm1, batch.a_tm1)
     gradient = torch.autograd.grad(learning.huber(error).sum(), list(learner.online.parameters()))
     learner.update(batch)
     assert torch.equal(flat(learner), before - torch.cat([part.flatten() for part in gradient]))

@@ -63,9 +63,9 @@ def test_learning_takes_the_rounded_weight_that_acting_made(layer: QuickLinear) 
     x = torch.randn(32, 70, dtype=torch.bfloat16)
     with torch.inference_mode():
         layer(x)
-    made = layer._rounded.of(layer.weight, x.dtype)
+    made = layer.rounded.of(layer.weight, x.dtype)
     layer(x).sum().backward()
-    assert layer._rounded.of(layer.weight, x.dtype) is made
+    assert layer.rounded.of(layer.weight, x.dtype) is made
 
 
 @pytest.mark.usefixtures("either_library")

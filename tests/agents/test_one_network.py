@@ -11,6 +11,7 @@ from atari_dqn import assembly
 from atari_dqn.agents.learner import Learner
 from atari_dqn.assembly import build_learner
 from atari_dqn.checkpoint.tree import tree_digest
+from atari_dqn.kernels.library import layer_by_layer
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.types import GameInfo
 
@@ -80,5 +81,6 @@ def test_network_that_chooses_as_it_rates_is_asked_once_about_what_comes_next(
 
     monkeypatch.setattr(learner.online.torso, "see", noted)
     batch = make_batch()
-    learner.update(batch)
+    with layer_by_layer():
+        learner.update(batch)
     assert [torch.equal(pixels, batch.s_t) for pixels in asked].count(True) == 1

@@ -1,0 +1,22 @@
+// What is called from Python and from other files here.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+// What a chain of `layers` convolutions, whose shapes are numbers as in Shape's constructor, makes of bytes;
+// `planes` if these lie channel by channel. `outputs`, of all layers but the last, may be null.
+void see(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
+         const void* const* weights, const float* const* biases, void* const* outputs, void* seen);
+
+// y = x wᵀ + bias, behind a ReLU or none: x is `batch` × `inputs`, w `outputs` × `inputs`.
+void multiply(int unit, const void* x, const void* weight, const float* bias, std::int64_t batch, std::int64_t inputs,
+              std::int64_t outputs, int relu, void* y);
+
+// The same under noise, `noise_in` for each input, `noise_out` for each output: means and deviations of weights, then of
+// biases.
+void multiply_noisy(int unit, const void* x, const float* mean, const float* deviation, const float* noise_in,
+                    const float* noise_out, const float* bias, const float* bias_deviation, std::int64_t batch,
+                    std::int64_t inputs, std::int64_t outputs, int relu, void* y);
+}

@@ -1,0 +1,118 @@
+// A network's whole forward pass without gradients, in one call: what acts asks for one image at a time, of which the
+// host's own work between layers would take as long as the layers.
+#include <algorithm>
+
+#include "calls.hpp"
+#include "units.hpp"
+
+// A fully connected layer; as Python fills it in.
+struct Layer {
+    const void* weight;  // its means, under noise
+    const float* bias;
+    const float *deviation, *bias_deviation, *noise_in, *noise_out;  // null without noise
+    std::int64_t inputs, outputs;
+};
+
+namespace {
+
+struct Memory {
+    Scratch<char> seen, units;
+    Scratch<float> wide, parts, value;
+};
+
+inline float dot(const float* x, const float* weight, const float* noise, size_t count) {
+    __m512 sum = _mm512_setzero_ps();
+    for (size_t k = 0; k < count; k += kSide) {
+        __m512 each = _mm512_loadu_ps(x + k);
+        if (noise) each = _mm512_mul_ps(each, _mm512_loadu_ps(noise + k));
+        sum = _mm512_fmadd_ps(each, _mm512_loadu_ps(weight + k), sum);
+    }
+    return _mm512_reduce_add_ps(sum);
+}
+
+// A layer of too few outputs for products in blocks.
+void multiply_narrow(const Layer& layer, const float* x, size_t rows, float* y) {
+    const auto* weight = static_cast<const float*>(layer.weight);
+    for (size_t row = 0; row < rows; ++row, x += layer.inputs)
+        for (std::int64_t n = 0; n < layer.outputs; ++n) {
+            float sum = dot(x, weight + n * layer.inputs, nullptr, layer.inputs) + layer.bias[n];
+            if (layer.deviation)
+                sum += layer.noise_out[n] * (dot(x, layer.deviation + n * layer.inputs, layer.noise_in, layer.inputs) +
+                                             layer.bias_deviation[n]);
+            *y++ = sum;
+        }
+}
+
+void apply(const Layer& layer, int unit, const void* x, size_t rows, bool relu, void* y) {
+    if (layer.deviation)
+        multiply_noisy(unit, x, static_cast<const float*>(layer.weight), layer.deviation, layer.noise_in,
+                       layer.noise_out, layer.bias, layer.bias_deviation, rows, layer.inputs, layer.outputs, relu, y);
+    else
+        multiply(unit, x, layer.weight, layer.bias, rows, layer.inputs, layer.outputs, relu, y);
+}
+
+// A head's layer, in fp32.
+void rate(const Layer& layer, const float* units, size_t rows, float* y) {
+    if (layer.outputs < std::int64_t(kBlock))
+        multiply_narrow(layer, units, rows, y);
+    else
+        apply(layer, kVectorsFp32, units, rows, false, y);
+}
+
+// Rows of hidden units, as fp32.
+template <class Format>
+const float* widened(const typename Format::value* units, size_t count, Scratch<float>& wide) {
+    if constexpr (Format::kPerWord == 1) return units;
+    float* to = wide.of(round_up(count, kBlock));
+    for (size_t i = 0; i < count; i += kBlock) {
+        __m512 first, second;
+        Format::load(units + i, first, second);
+        Fp32::store(to + i, first, second);
+    }
+    return to;
+}
+
+// Some columns of rows, side by side.
+const float* part(const float* rows, size_t count, size_t pitch, size_t begin, size_t width, Scratch<float>& to) {
+    if (width == pitch) return rows;
+    float* at = to.of(count * width);
+    for (size_t row = 0; row < count; ++row) std::copy_n(rows + row * pitch + begin, width, at + row * width);
+    return at;
+}
+
+// Adds to the advantages of every action, of `numbers` numbers each, the state's value less their mean.
+void add_value(const float* value, size_t rows, size_t actions, size_t numbers, float* outputs) {
+    for (size_t row = 0; row < rows; ++row, value += numbers, outputs += actions * numbers)
+        for (size_t z = 0; z < numbers; ++z) {
+            float sum = 0;
+            for (size_t action = 0; action < actions; ++action) sum += outputs[action * numbers + z];
+            const float added = value[z] - sum / float(actions);
+            for (size_t action = 0; action < actions; ++action) outputs[action * numbers + z] += added;
+        }
+}
+
+}  // namespace
+
+// What a chain of convolutions, a hidden layer and a head put out. `layers` are the hidden one, the head's that rates
+// actions and the one that rates the state, whose weight is null where there is none. Of `numbers` for each action.
+extern "C" void forward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes,
+                        std::int64_t convolutions, const void* const* weights, const float* const* biases,
+                        const Layer* layers, std::int64_t numbers, float* outputs) {
+    const Layer &hidden = layers[0], &actions = layers[1], &state = layers[2];
+    const size_t rows = shapes[0], pitch = hidden.outputs;
+    Memory& memory = kept<Memory>();
+    with_unit(unit, [&](auto chosen) {
+        using Format = typename decltype(chosen)::Format;
+        using value = typename Format::value;
+        void* seen = memory.seen.of(rows * hidden.inputs * sizeof(value));
+        auto* units = reinterpret_cast<value*>(memory.units.of(round_up(rows * pitch, kBlock) * sizeof(value)));
+        see(unit, pixels, planes, shapes, convolutions, weights, biases, nullptr, seen);
+        apply(hidden, unit, seen, rows, true, units);
+        const float* all = widened<Format>(units, rows * pitch, memory.wide);
+        rate(actions, part(all, rows, pitch, pitch - actions.inputs, actions.inputs, memory.parts), rows, outputs);
+        if (!state.weight) return;
+        float* worth = memory.value.of(rows * numbers);
+        rate(state, part(all, rows, pitch, 0, state.inputs, memory.parts), rows, worth);
+        add_value(worth, rows, actions.outputs / numbers, numbers, outputs);
+    });
+}

@@ -1,0 +1,172 @@
+"""The forward pass in one call against the same layer by layer."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+import torch
+from parts import SIDE, frames, stream
+from torch import Tensor
+
+from atari_dqn.agents import forward
+from atari_dqn.agents.heads import DuelingHead, LinearHead, SharedDuelingHead
+from atari_dqn.agents.linear import QuickLinear
+from atari_dqn.agents.networks import QNetwork, initialize
+from atari_dqn.agents.noisy import NoisyLinear
+from atari_dqn.agents.predictions import CategoricalOutput, QuantileOutput, ValueOutput
+from atari_dqn.agents.torsos import DopamineTorso, NatureTorso
+from atari_dqn.kernels.library import layer_by_layer, units
+
+pytestmark = pytest.mark.skipif(not units(), reason="no kernels of products on this machine")
+
+
+@dataclass(frozen=True)
+class Kind:
+    head: type[LinearHead | DuelingHead] = DuelingHead
+    output: Callable[[], ValueOutput | CategoricalOutput | QuantileOutput] = ValueOutput
+    noisy: bool = False
+    torso: type[NatureTorso | DopamineTorso] = NatureTorso
+    hidden_units: int = 128
+    precision: str = "fp32"
+
+    def made(self) -> QNetwork:
+        output = self.output()
+        layer = partial(NoisyLinear, sigma=0.5) if self.noisy else QuickLinear
+        torso = self.torso(
+            stack=4, frame_shape=(SIDE, SIDE), streams=self.head.streams, layer=layer,
+            hidden_units=self.hidden_units,
+        )  # fmt: skip
+        head = self.head(torso.num_features, 4, output.size, layer=layer)
+        network = QNetwork(torso, head, precision=self.precision, output=output)
+        initialize(network, init="he_uniform", generator=stream())
+        return network.requires_grad_(False)
+
+
+ATOMS = partial(CategoricalOutput, v_min=-1.0, v_max=1.0, num_atoms=51)
+KINDS = {
+    "linear": Kind(LinearHead),
+    "linear, noisy": Kind(LinearHead, noisy=True),
+    "linear, quantiles": Kind(LinearHead, partial(QuantileOutput, num_quantiles=9)),
+    "dueling": Kind(),
+    "dueling, noisy": Kind(noisy=True),
+    "dueling, atoms": Kind(output=ATOMS),
+    "rainbow": Kind(output=ATOMS, noisy=True),
+    "rainbow, bf16": Kind(output=ATOMS, noisy=True, precision="bf16"),
+    "dueling, bf16": Kind(precision="bf16"),
+    "shared, zeros around": Kind(SharedDuelingHead, ATOMS, torso=DopamineTorso),
+}
+RAINBOW = KINDS["rainbow"]
+EACH_KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """What passes in one call put out."""
+    made: list[Tensor] = []
+    in_one_call = forward.forward
+
+    def noted(*args, outputs: Tensor, **layers) -> None:
+        made.append(outputs)
+        in_one_call(*args, outputs=outputs, **layers)
+
+    monkeypatch.setattr(forward, "forward", noted)
+    return made
+
+
+@EACH_KIND
+@pytest.mark.parametrize("count", [1, 5, 33])
+def test_one_call_puts_out_what_the_layers_do(kind: Kind, count: int, calls: list[Tensor]) -> None:
+    network, stacks = kind.made(), frames(count)
+    with torch.no_grad():
+        found = network.predict(stacks, stream(seed=1)).outputs
+        assert len(calls) == 1
+        with layer_by_layer():
+            expected = network.predict(stacks, stream(seed=1)).outputs
+    assert len(calls) == 1
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@EACH_KIND
+def test_without_random_numbers_one_call_takes_the_means(kind: Kind, calls: list[Tensor]) -> None:
+    network = kind.made()
+    with torch.no_grad():
+        found = network.predict(frames(3)).outputs
+        with layer_by_layer():
+            expected = network.predict(frames(3)).outputs
+    assert len(calls) == 1
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_one_call_rates_actions_without_the_state(precision: str, calls: list[Tensor]) -> None:
+    network = Kind(precision=precision).made()
+    with torch.no_grad():
+        found = network.preferences(frames(3))
+        with layer_by_layer():
+            expected = network.preferences(frames(3))
+    assert len(calls) == 1
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_one_call_draws_the_numbers_that_the_layers_draw() -> None:
+    one, other, network = stream(), stream(), RAINBOW.made()
+    with torch.no_grad():
+        network.predict(frames(1), one)
+        with layer_by_layer():
+            network.predict(frames(1), other)
+    assert torch.equal(one.get_state(), other.get_state())
+
+
+def test_gradients_are_taken_layer_by_layer(calls: list[Tensor]) -> None:
+    RAINBOW.made().predict(frames(2), stream())
+    assert calls == []
+
+
+def test_parts_with_noise_of_their_own_are_seen_layer_by_layer(calls: list[Tensor]) -> None:
+    with torch.no_grad():
+        RAINBOW.made().predict(frames(2), stream(), noise_rows=2)
+    assert calls == []
+
+
+@pytest.mark.parametrize("name", ["torso", "torso.convolutions.1", "torso.hidden", "head", "head.value"])
+def test_hook_on_a_layer_is_called(name: str) -> None:
+    network, called = RAINBOW.made(), []
+    if name.startswith("torso.conv"):
+        network.get_submodule(name).register_forward_pre_hook(lambda *_: called.append(name))
+    else:
+        network.get_submodule(name).register_forward_hook(lambda *_: called.append(name))
+    with torch.no_grad():
+        network.predict(frames(1), stream())
+    assert called == [name]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_weights_that_changed_are_seen(precision: str) -> None:
+    network = Kind(precision=precision).made()
+    with torch.no_grad():
+        before = network.predict(frames(1)).outputs
+        for name in ("torso.convolutions.0", "torso.hidden", "head.advantage"):
+            network.get_submodule(name).get_parameter("weight").mul_(1.5)
+            after = network.predict(frames(1)).outputs
+            assert not torch.equal(after, before), name
+            before = after
+
+
+def test_copy_of_a_network_reads_its_own_weights() -> None:
+    network = RAINBOW.made()
+    with torch.no_grad():
+        before = network.predict(frames(1)).outputs
+        other = copy.deepcopy(network)
+        for weight in other.parameters():
+            weight.zero_()
+        assert not other.predict(frames(1)).outputs.any()
+        assert torch.equal(network.predict(frames(1)).outputs, before)
+
+
+@pytest.mark.parametrize("hidden_units", [16, 40, 100])
+def test_layer_that_does_not_fit_is_a_call_of_its_own(hidden_units: int, calls: list[Tensor]) -> None:
+    with torch.no_grad():
+        Kind(LinearHead, hidden_units=hidden_units).made().predict(frames(1))
+    assert calls == []
