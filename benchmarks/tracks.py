@@ -24,13 +24,14 @@ def ours(spec: str, *overrides: str, lanes: int = 1) -> Contender:
 
 
 TRACK_A, TRACK_A_BF16, TRACK_B = "ours A", "ours A, 8 lanes, bf16", "ours B"
-C51, RAINBOW = "ours C51", "ours Rainbow"
+C51, RAINBOW, RAINBOW_BF16 = "ours C51", "ours Rainbow", "ours Rainbow, bf16"
 OURS = {
     TRACK_A: ours("pong_trackA.toml"),
     TRACK_A_BF16: ours("pong_trackA.toml", "learner.precision=bf16", lanes=8),
     TRACK_B: ours("pong_trackB.toml"),
     C51: ours("pong_c51.toml"),
     RAINBOW: ours("pong_rainbow.toml"),
+    RAINBOW_BF16: ours("pong_rainbow.toml", "learner.precision=bf16"),
 }
 
 

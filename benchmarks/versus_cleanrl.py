@@ -15,7 +15,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tracks import C51, OURS, RAINBOW, TRACK_A, TRACK_A_BF16
+from tracks import C51, OURS, RAINBOW, RAINBOW_BF16, TRACK_A, TRACK_A_BF16
 from training_speed import Contender, Match, prepare, run
 
 GAME = "PongNoFrameskip-v4"
@@ -30,8 +30,8 @@ PACKAGES = (
 )
 PACKAGE = "cleanrl==1.2.0"  # asks for Python below 3.11, which dqn_atari.py does not need
 DQN, THEIR_C51, THEIR_RAINBOW = "CleanRL dqn_atari", "CleanRL c51_atari", "CleanRL rainbow_atari"
-IN_CHECKOUT = {THEIR_C51: C51, THEIR_RAINBOW: RAINBOW}
-"""What the package does not have, and which of our agents it is measured beside."""
+IN_CHECKOUT = {THEIR_C51: (C51,), THEIR_RAINBOW: (RAINBOW, RAINBOW_BF16)}
+"""What the package does not have, and which of our agents are measured beside it."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -54,11 +54,12 @@ def match(options: argparse.Namespace) -> Match:
 
     contenders = {TRACK_A: OURS[TRACK_A], TRACK_A_BF16: OURS[TRACK_A_BF16], DQN: theirs(DQN)}
     ratios, notes = [(TRACK_A, DQN), (TRACK_A_BF16, DQN)], []
-    for name, rival in IN_CHECKOUT.items():
+    for name, rivals in IN_CHECKOUT.items():
         file = f"cleanrl/{name.removeprefix('CleanRL ')}.py"
         if options.cleanrl and (options.cleanrl / file).exists():
-            contenders |= {rival: OURS[rival], name: theirs(name, checkout=options.cleanrl)}
-            ratios.append((rival, name))
+            contenders |= {rival: OURS[rival] for rival in rivals}
+            contenders[name] = theirs(name, checkout=options.cleanrl)
+            ratios += [(rival, name) for rival in rivals]
         else:
             notes.append(f"{name} was not measured: no {file} in a checkout given with --cleanrl")
     return Match(contenders=contenders, ratios=ratios, notes=notes)

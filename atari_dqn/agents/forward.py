@@ -87,22 +87,27 @@ class Forward:
             return False
         return frames.ndim == 4 and self._torso.takes_bytes(frames, self._dtype)
 
-    def outputs(self, frames: Pixels, noise: Float[Tensor, "1 N"] | None) -> Float[Tensor, "B A Z"]:
-        """Return the head's numbers under a noise of all layers, in their order, or none."""
-        state = None if self._state is None else self._state.told(torch.float32, noise)
-        hidden = self._hidden.told(self._dtype, noise)
-        return self._call(frames, hidden, self._actions.told(torch.float32, noise), state)
+    def outputs(self, frames: Pixels, draws: Float[Tensor, "1 N"] | None) -> Float[Tensor, "B A Z"]:
+        """Return the head's numbers under the noise that is made of `draws` from N(0, 1), or under none.
+
+        The draws are for all layers, one after the other, and overwritten.
+        """
+        state = None if self._state is None else self._state.told(torch.float32, draws)
+        hidden = self._hidden.told(self._dtype, draws)
+        return self._call(frames, hidden, self._actions.told(torch.float32, draws), state, draws)
 
     def advantages(self, frames: Pixels) -> Float[Tensor, "B A Z"]:
         """Return what a dueling head with two streams makes of its actions' units alone, without noise."""
         units = self._actions.weight.shape[1]
         hidden = self._hidden.told(self._dtype, None, first=len(self._hidden.bias) - units)
-        return self._call(frames, hidden, self._actions.told(torch.float32, None), None)
+        return self._call(frames, hidden, self._actions.told(torch.float32, None), None, None)
 
-    def _call(self, frames: Pixels, hidden: Layer, actions: Layer, state: Layer | None) -> Tensor:
+    def _call(
+        self, frames: Pixels, hidden: Layer, actions: Layer, state: Layer | None, draws: Tensor | None
+    ) -> Tensor:
         outputs = torch.empty(frames.shape[0], self._num_actions, self._size)
         chain, biases = self._torso.chain.arguments(frames, self._dtype)
-        forward(chain, biases, hidden=hidden, actions=actions, state=state, outputs=outputs)
+        forward(chain, biases, hidden=hidden, actions=actions, state=state, draws=draws, outputs=outputs)
         return outputs
 
 

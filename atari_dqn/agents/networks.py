@@ -18,7 +18,7 @@ from atari_dqn.agents.forward import Forward
 from atari_dqn.agents.heads import DuelingHead, Head
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
 from atari_dqn.agents.linear import QuickLinear
-from atari_dqn.agents.noisy import NoisyLinear, noise, noise_of_all
+from atari_dqn.agents.noisy import NoisyLinear, draws, noise
 from atari_dqn.agents.predictions import Output, Prediction, Quantiles, ValueOutput, midpoints
 from atari_dqn.agents.torsos import Torso
 from atari_dqn.minibatch import Frames, Pixels
@@ -95,7 +95,7 @@ class QNetwork(nn.Module):
         """Return what is predicted of every action; each of `noise_rows` equal parts has its own noise."""
         has_one_noise = noise_rows == 1 or rng is None or not self._noisy
         if has_one_noise and self._in_one_call is not None and self._in_one_call.takes(pixels):
-            drawn = noise_of_all(self._noisy, rng, 1) if self._noisy and rng is not None else None
+            drawn = draws(self._noisy, rng, 1) if self._noisy and rng is not None else None
             whole: Prediction = self.output(self._in_one_call.outputs(pixels, drawn))
             return whole
         if not self._noisy:

@@ -119,17 +119,17 @@ def noise(layers: Iterable[NoisyLinear], rng: Rng | None, rows: int) -> Iterator
 
 
 def draw_noise(layers: Sequence[NoisyLinear], rng: Rng, rows: int) -> None:
-    """Draw each layer's noise: for the whole batch with one row, else for each of its `rows` equal parts."""
+    """Draw each layer's noise: for the whole batch with one row, else for each of its `rows` equal parts.
+
+    Signed roots, as products of two of them have a variance of about 1. Fortunato et al. (2018).
+    """
     counts = [count for layer in layers for count in (layer.in_features, layer.out_features)]
-    parts = torch.split(noise_of_all(layers, rng, rows), counts, dim=1)
+    drawn = draws(layers, rng, rows)
+    parts = torch.split(drawn.abs().sqrt_().copysign_(drawn), counts, dim=1)
     for layer, noise_in, noise_out in zip(layers, parts[::2], parts[1::2], strict=True):
         layer.hear((noise_in, noise_out))
 
 
-def noise_of_all(layers: Sequence[NoisyLinear], rng: Rng, rows: int) -> Float[Tensor, "R N"]:
-    """Return the noise of layers' inputs and outputs, one layer after the other.
-
-    Signed roots, as products of two of them have a variance of about 1. Fortunato et al. (2018).
-    """
-    drawn = normal(rng, rows, sum(layer.in_features + layer.out_features for layer in layers))
-    return drawn.abs().sqrt_().copysign_(drawn)
+def draws(layers: Sequence[NoisyLinear], rng: Rng, rows: int) -> Float[Tensor, "R N"]:
+    """Return what the noise of layers' inputs and outputs is made of, one layer after the other: N(0, 1)."""
+    return normal(rng, rows, sum(layer.in_features + layer.out_features for layer in layers))

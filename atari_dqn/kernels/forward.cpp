@@ -1,6 +1,7 @@
 // A network's whole forward pass without gradients, in one call: what acts asks for one image at a time, of which the
 // host's own work between layers would take as long as the layers.
 #include <algorithm>
+#include <cmath>
 
 #include "calls.hpp"
 #include "units.hpp"
@@ -91,16 +92,24 @@ void add_value(const float* value, size_t rows, size_t actions, size_t numbers, 
         }
 }
 
+// Makes of numbers from N(0, 1) what a product of two has a variance of about 1: signed roots.
+void to_noise(float* x, size_t count) {
+    for (size_t i = 0; i < count; ++i) x[i] = std::copysign(std::sqrt(std::fabs(x[i])), x[i]);
+}
+
 }  // namespace
 
 // What a chain of convolutions, a hidden layer and a head put out. `layers` are the hidden one, the head's that rates
-// actions and the one that rates the state, whose weight is null where there is none. Of `numbers` for each action.
+// actions and the one that rates the state, whose weight is null where there is none. Of `numbers` for each action. Of
+// `draws` from N(0, 1) the layers' noise is made, where they lie.
 extern "C" void forward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes,
                         std::int64_t convolutions, const void* const* weights, const float* const* biases,
-                        const Layer* layers, std::int64_t numbers, float* outputs) {
+                        const Layer* layers, float* noise, std::int64_t draws, std::int64_t numbers,
+                        float* outputs) {
     const Layer &hidden = layers[0], &actions = layers[1], &state = layers[2];
     const size_t rows = shapes[0], pitch = hidden.outputs;
     Memory& memory = kept<Memory>();
+    to_noise(noise, draws);
     with_unit(unit, [&](auto chosen) {
         using Format = typename decltype(chosen)::Format;
         using value = typename Format::value;

@@ -30,16 +30,20 @@ def forward(
     hidden: Layer,
     actions: Layer,
     state: Layer | None,
+    draws: Float[Tensor, "1 N"] | None,
     outputs: Float[Tensor, "B A Z"],
 ) -> None:
     """Write what a chain of convolutions, a hidden layer and a head's layers put out.
 
     Weights of the chain and the hidden layer are in one format, those of the head in fp32. What rates the
-    state reads the first of the hidden units, what rates the actions the last.
+    state reads the first of the hidden units, what rates the actions the last. Of `draws` from N(0, 1) the
+    layers' noise is made, in their place.
     """
     batch, _, numbers = outputs.shape
     assert (batch, hidden[-2]) == (chain.sizes[-1][0], math.prod(chain.sizes[-1][1:]))
     kernels().forward(
         unit_of(*chain.weights), *chain.arguments, pointers(biases),
-        integers([*hidden, *actions, *(state or _NO_LAYER)]), numbers, address(outputs, batch * actions[-1]),
+        integers([*hidden, *actions, *(state or _NO_LAYER)]),
+        None if draws is None else draws.data_ptr(), 0 if draws is None else draws.numel(),
+        numbers, address(outputs, batch * actions[-1]),
     )  # fmt: skip

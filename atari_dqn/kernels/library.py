@@ -47,7 +47,7 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
         "convolve_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 3, _CHOICE, *[_ADDRESS] * 3)),
         "see": (None, (*_CHAIN, *[_ADDRESS] * 3)),
         "see_backward": (None, (*_CHAIN, *[_ADDRESS] * 5)),
-        "forward": (None, (*_CHAIN, _ADDRESS, _ADDRESS, _COUNT, _ADDRESS)),
+        "forward": (None, (*_CHAIN, _ADDRESS, _ADDRESS, _ADDRESS, _COUNT, _COUNT, _ADDRESS)),
         "multiply": (None, (_CHOICE, *_LAYER, _ADDRESS, *_PRODUCT, _ADDRESS)),
         "multiply_noisy": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, _ADDRESS)),
         "multiply_noisy_backward": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, *[_ADDRESS] * 5)),
