@@ -83,7 +83,8 @@ class Forward:
 
     def takes(self, frames: Pixels) -> bool:
         """Return whether the kernels make the pass of these frames, here and now: no layer is watched."""
-        if torch.is_grad_enabled() or is_layer_by_layer() or watched(self._modules):
+        goes_apart = torch.compiler.is_compiling() or torch.is_grad_enabled() or is_layer_by_layer()
+        if goes_apart or watched(self._modules):
             return False
         return frames.ndim == 4 and self._torso.takes_bytes(frames, self._dtype)
 
