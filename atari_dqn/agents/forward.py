@@ -69,7 +69,8 @@ class Forward:
         self._hidden, *state, self._actions = layers
         self._state = state[0] if state else None
         self._num_actions = len(self._actions.bias) // head.size
-        self._modules = [*torso.modules(), *head.modules()]
+        of_chain = set(torso.convolutions)  # the chain looks at these itself
+        self._modules = [part for part in (*torso.modules(), *head.modules()) if part not in of_chain]
 
     @staticmethod
     def of(torso: Torso, head: Head, dtype: torch.dtype) -> Forward | None:

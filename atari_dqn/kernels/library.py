@@ -7,7 +7,7 @@ import platform
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -102,42 +102,42 @@ def units() -> tuple[str, ...]:
     return tuple(name for bit, name in enumerate(UNITS) if bits >> bit & 1)
 
 
-_is_left_to_torch = False
+class _Switch:
+    """Off but while a context of it lasts."""
+
+    is_on = False
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Have it on while the context lasts."""
+        before, self.is_on = self.is_on, True
+        try:
+            yield
+        finally:
+            self.is_on = before
 
 
-@contextmanager
-def left_to_torch() -> Iterator[None]:
+_left_to_torch, _layer_by_layer = _Switch(), _Switch()
+
+
+def left_to_torch() -> AbstractContextManager[None]:
     """Have torch compute convolutions and products while the context lasts, as where there are no kernels."""
-    global _is_left_to_torch
-    before, _is_left_to_torch = _is_left_to_torch, True
-    try:
-        yield
-    finally:
-        _is_left_to_torch = before
+    return _left_to_torch.on()
 
 
-_is_layer_by_layer = False
-
-
-@contextmanager
-def layer_by_layer() -> Iterator[None]:
+def layer_by_layer() -> AbstractContextManager[None]:
     """Have each layer computed by a call of its own while the context lasts, for those who watch them."""
-    global _is_layer_by_layer
-    before, _is_layer_by_layer = _is_layer_by_layer, True
-    try:
-        yield
-    finally:
-        _is_layer_by_layer = before
+    return _layer_by_layer.on()
 
 
 def is_layer_by_layer() -> bool:
     """Return whether each layer is to be a call of its own."""
-    return _is_layer_by_layer
+    return _layer_by_layer.is_on
 
 
 def unit_for(dtype: torch.dtype) -> int | None:
     """Return the number of the quickest unit here for a format; None where there is none."""
-    return None if _is_left_to_torch else _unit_for(dtype)
+    return None if _left_to_torch.is_on else _unit_for(dtype)
 
 
 @cache
