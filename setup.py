@@ -17,6 +17,7 @@ FLAGS = [
 ]  # fmt: skip
 AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw"]
 AMX = ["-mamx-tile", "-mamx-bf16"]  # what a processor lacks is never called
+PRODUCTS = ["backward", "convolution", "forward", "linear", "step", "torso"]
 FOLDER = "atari_dqn/kernels"
 FILES = sorted(Path(FOLDER).glob("*.?pp"))
 SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in FILES))
@@ -56,7 +57,7 @@ setup(
     ext_modules=[
         *([kernels("portable", ["frames", "optimizer", "priorities"], FLAGS)] if on_linux else []),
         *(
-            [kernels("products", ["convolution", "forward", "linear", "torso"], FLAGS + AVX512 + AMX)]
+            [kernels("products", PRODUCTS, FLAGS + AVX512 + AMX)]
             if on_linux and platform.machine() == "x86_64"
             else []
         ),

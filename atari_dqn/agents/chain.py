@@ -33,11 +33,10 @@ class Chain:
 
     def see(self, frames: Frames, dtype: torch.dtype) -> Float[Tensor, "B F"]:
         """Return what the last layer puts out, channel by channel, of frames that the kernels take."""
-        weights = [layer.weight for layer in self._layers]
-        biases = [layer.bias_ for layer in self._layers]
         if torch.is_grad_enabled():
-            seen: Tensor = _Seen.apply(self, frames, dtype, *weights, *biases)  # type: ignore[no-untyped-call]
+            seen: Tensor = _Seen.apply(self, frames, dtype, *self.parameters())  # type: ignore[no-untyped-call]
             return seen
+        weights, biases = [layer.weight for layer in self._layers], [layer.bias_ for layer in self._layers]
         return self.outputs(frames, self.rounded(weights, dtype), biases, keeps=False)[0]
 
     def arguments(self, frames: Frames, dtype: torch.dtype) -> tuple[ChainArguments, list[Tensor]]:
@@ -50,10 +49,21 @@ class Chain:
         """Return weights as the kernels read them."""
         return [layer.rounded.of(weight, dtype) for layer, weight in zip(self._layers, weights, strict=True)]
 
-    def gradients(self, of_rounded: Sequence[Tensor], weights: Sequence[Tensor]) -> list[Tensor]:
+    def parameters(self) -> list[Tensor]:
+        """Return the weights, then the biases."""
+        return [*(layer.weight for layer in self._layers), *(layer.bias_ for layer in self._layers)]
+
+    def room(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Return room for the gradients of weights, which the kernels write channels-last, and biases."""
+        return (
+            [torch.empty_like(layer.weight, memory_format=torch.channels_last) for layer in self._layers],
+            [torch.empty_like(layer.bias_) for layer in self._layers],
+        )
+
+    def gradients(self, of_rounded: Sequence[Tensor]) -> list[Tensor]:
         """Return the weights' gradients, given those of what `rounded` made of them."""
-        rows = zip(self._layers, of_rounded, weights, strict=True)
-        return [layer.rounded.gradient(gradient, weight) for layer, gradient, weight in rows]
+        rows = zip(self._layers, of_rounded, strict=True)
+        return [layer.rounded.gradient(gradient, layer.weight) for layer, gradient in rows]
 
     def outputs(
         self, frames: Tensor, rounded: Sequence[Tensor], biases: Sequence[Tensor], *, keeps: bool
@@ -86,10 +96,10 @@ class _Seen(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        chain, (frames, *saved) = ctx.chain, ctx.saved_tensors
+        chain, (frames, *saved) = ctx.chain, ctx.saved_tensors  # weights among them: who changes one is told
         count = len(saved) // 3
-        outputs, rounded, weights = saved[:count], saved[count : 2 * count], saved[2 * count :]
+        outputs, rounded = saved[:count], saved[count : 2 * count]
         found = torch.ops.atari_dqn.see_backward(
             gradients[0], frames, rounded, outputs, chain.strides, chain.zeros
         )
-        return None, None, None, *chain.gradients(found[:count], weights), *found[count:]
+        return None, None, None, *chain.gradients(found[:count]), *found[count:]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -20,9 +20,10 @@ from atari_dqn.agents.draws import Rng
 from atari_dqn.agents.losses import Judged, Loss
 from atari_dqn.agents.networks import QNetwork
 from atari_dqn.agents.one_pass import gradient_norm
-from atari_dqn.agents.optimizers import load_optimizer, moved_by, step_if_on
+from atari_dqn.agents.optimizers import STEPS_FACTORED, load_optimizer, moved_by, step_if_on
 from atari_dqn.agents.targets import TargetRule
 from atari_dqn.generator import restore_generator
+from atari_dqn.kernels.factored import FactoredGradient
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.types import StateDict
 
@@ -44,8 +45,11 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
-_CLIP_EPSILON = 1e-6
-"""What PyTorch adds to the norm that it divides by."""
+def _clip_scale(max_norm: float, norm: float) -> np.float32:
+    """Return what PyTorch multiplies gradients by to clip them, in its arithmetic, where that is below 1."""
+    return np.float32(1.0) / (np.float32(norm) + np.float32(1e-6)) * np.float32(max_norm)
+
+
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": torch.mean}
 
 
@@ -90,6 +94,10 @@ class Learner:
         self._judge = Compiled(self._judge_part) if compiled else self._judge_part
         self._step_if = step_if_on(device, optimizer)
         self._may_look = device.type == "cpu"
+        may_be_factored = self._may_look and accumulate == 1 and not compiled
+        self._factored: list[FactoredGradient] | None = None
+        if may_be_factored and isinstance(optimizer, STEPS_FACTORED):
+            self._factored = optimizer.factored
         self._part_share = torch.tensor(1.0 if reduction == "sum" else 1.0 / accumulate, device=device)
         self._nonfinite_gradients = torch.zeros((), device=device)
         self._is_one_network = target is online
@@ -180,7 +188,7 @@ class Learner:
         """
         with torch.no_grad():
             backup = self._target_rule(part, self.online, self.target, rng)
-        predicted = self.online.predict(part.s_tm1, rng, use="loss")
+        predicted = self.online.predict(part.s_tm1, rng, use="loss", factored=self._factored)
         judged: Judged = self._loss(predicted, part.a_tm1, backup)
         losses = judged.loss * part.weight
         with torch.no_grad():
@@ -198,18 +206,21 @@ class Learner:
     def _forget_gradients(self) -> None:
         for weight in self._weights:
             weight.grad = None
+        if self._factored is not None:
+            self._factored.clear()
 
     def _clip_gradients(self) -> Float[Tensor, ""]:
         """Scale the gradients to the largest norm allowed; return the norm they had."""
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        norm = gradient_norm(gradients)
-        if math.isfinite(self._max_grad_norm) and not self._is_within(norm):
+        factored = self._factored or []
+        norm = gradient_norm(gradients, factored)
+        if self._max_grad_norm == np.inf:
+            return norm
+        scale = _clip_scale(self._max_grad_norm, norm.item()) if self._may_look else None
+        if scale is None or not scale >= 1.0:
             nn.utils.clip_grads_with_norm_(self._weights, self._max_grad_norm, norm, foreach=True)
+            factored[:] = [replace(gradient, scale=float(scale or 1.0)) for gradient in factored]
         return norm
-
-    def _is_within(self, norm: Float[Tensor, ""]) -> bool:
-        """Return whether clipping would multiply by 1, where the host need not wait to know."""
-        return self._may_look and bool(self._max_grad_norm / (norm + _CLIP_EPSILON) >= 1.0)
 
     def state_dict(self) -> StateDict:
         """Return both networks, the optimizer, the counts and the random stream."""

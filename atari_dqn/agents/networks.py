@@ -14,13 +14,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from atari_dqn.agents.draws import Rng, uniform
-from atari_dqn.agents.forward import Forward
 from atari_dqn.agents.heads import DuelingHead, Head
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
 from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.agents.noisy import NoisyLinear, draws, noise
+from atari_dqn.agents.one_call import OneCall
 from atari_dqn.agents.predictions import Output, Prediction, Quantiles, ValueOutput, midpoints
 from atari_dqn.agents.torsos import Torso
+from atari_dqn.kernels.factored import FactoredGradient
 from atari_dqn.minibatch import Frames, Pixels
 from atari_dqn.sizes import EMBEDDING_COSINES
 
@@ -50,7 +51,7 @@ class QNetwork(nn.Module):
         self._noisy = tuple(layer for layer in self.modules() if isinstance(layer, NoisyLinear))
         has_apart = isinstance(head, DuelingHead) and head.streams == 2 and not self._noisy
         self._rates_actions_apart = has_apart and isinstance(self.output, ValueOutput)
-        self._in_one_call = Forward.of(torso, head, self.dtype)
+        self._in_one_call = OneCall.of(torso, head, self.dtype)
 
     @property
     def hidden_parts(self) -> tuple[nn.Module, ...]:
@@ -91,12 +92,16 @@ class QNetwork(nn.Module):
         *,
         use: Use = "policy",
         noise_rows: int = 1,
+        factored: list[FactoredGradient] | None = None,
     ) -> Prediction:
-        """Return what is predicted of every action; each of `noise_rows` equal parts has its own noise."""
+        """Return what is predicted of every action; each of `noise_rows` equal parts has its own noise.
+
+        The backward pass may leave gradients of weights in `factored`, which these weights then lack.
+        """
         has_one_noise = noise_rows == 1 or rng is None or not self._noisy
         if has_one_noise and self._in_one_call is not None and self._in_one_call.takes(pixels):
             drawn = draws(self._noisy, rng, 1) if self._noisy and rng is not None else None
-            whole: Prediction = self.output(self._in_one_call.outputs(pixels, drawn))
+            whole: Prediction = self.output(self._in_one_call.outputs(pixels, drawn, factored))
             return whole
         if not self._noisy:
             return self._predict(pixels, rng, use)

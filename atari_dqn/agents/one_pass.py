@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -9,13 +10,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
+from atari_dqn.kernels.factored import FactoredGradient, Rule
 from atari_dqn.kernels.library import integers, library, pointers
 
 Row = tuple[Tensor, ...]
 """A weight, its gradient and its two averages."""
 
 
-def move(rule: str, rows: Sequence[Row], *numbers: float) -> bool:
+def move(rule: Rule, rows: Sequence[Row], *numbers: float) -> bool:
     """Move weights and averages by a kernel's rule; return False, and move nothing, where it cannot.
 
     Each row has to be fp32 in one piece of a CPU's memory, all of it in the same order.
@@ -31,13 +33,15 @@ def move(rule: str, rows: Sequence[Row], *numbers: float) -> bool:
     return True
 
 
-def gradient_norm(gradients: list[Tensor]) -> Float[Tensor, ""]:
+def gradient_norm(gradients: list[Tensor], factored: Sequence[FactoredGradient] = ()) -> Float[Tensor, ""]:
     """Return the root of the sum of all squares, by a kernel where that can read them."""
     kernels = library("portable")
     if kernels is None or not all(map(is_readable, gradients)):
+        assert not factored
         return nn.utils.get_total_norm(gradients, foreach=True)
     counts = integers([gradient.numel() for gradient in gradients])
-    return torch.tensor(kernels.norm(pointers(gradients), counts, len(gradients)))
+    norm = kernels.norm(pointers(gradients), counts, len(gradients))
+    return torch.tensor(math.hypot(norm, *(math.sqrt(gradient.squares()) for gradient in factored)))
 
 
 def is_readable(tensor: Tensor) -> bool:

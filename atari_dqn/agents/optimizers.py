@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch.autograd.graph import increment_version
 from torch.optim import Adam, Optimizer, RMSprop
 
 from atari_dqn.agents.one_pass import Row, move
+from atari_dqn.kernels.factored import FactoredGradient
 from atari_dqn.types import StateDict
 
 BLOCK_WEIGHTS = 2**18
@@ -97,6 +99,8 @@ class DeepMindRMSProp(Optimizer):
             "squared_gradient_decay": squared_gradient_decay,
         }
         super().__init__(parameters, defaults)
+        self.factored: list[FactoredGradient] = []
+        """Gradients that are not written, to be stepped by with the others."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 self.state[parameter] = {
@@ -108,15 +112,20 @@ class DeepMindRMSProp(Optimizer):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Move every parameter that has a gradient."""
         assert closure is None, "one gradient, one step"
-        for group in self.param_groups:
-            rows: list[Row] = [
-                (weight, weight.grad, self.state[weight]["mean"], self.state[weight]["mean_square"])
-                for weight in group["params"]
-                if weight.grad is not None
-            ]
-            if self.found_inf is not None or not move("rmsprop", rows, *_rmsprop_numbers(group)):
-                for block in _blocks(rows):
-                    self._move(block, group)
+        (group,) = self.param_groups
+        rows: list[Row] = [
+            (weight, weight.grad, self.state[weight]["mean"], self.state[weight]["mean_square"])
+            for weight in group["params"]
+            if weight.grad is not None
+        ]
+        numbers = _rmsprop_numbers(group)
+        if self.found_inf is not None or not move("rmsprop", rows, *numbers):
+            for block in _blocks(rows):
+                self._move(block, group)
+        for gradient in self.factored:
+            states = [self.state[weight] for weight in gradient.weights]
+            averages = [(state["mean"], state["mean_square"]) for state in states]
+            gradient.step("rmsprop", averages, numbers)
 
     def _move(self, block: list[Row], group: dict[str, Any]) -> None:
         parameters, gradients, means, mean_squares = (list(tensors) for tensors in zip(*block, strict=True))
@@ -175,12 +184,89 @@ def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Opt
     )
 
 
+class OnePassAdam(Adam):
+    """Adam with the state of PyTorch's, whose step is one pass over all that it moves. Kingma & Ba (2015).
+
+    By a kernel of the project's own on a CPU, where there is one, else by PyTorch's fused one, which knows
+    `found_inf`.
+    """
+
+    found_inf: Tensor | None = None
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], *, lr: float, betas: tuple[float, float], eps: float
+    ) -> None:
+        weights = list(parameters)
+        super().__init__(weights, lr=lr, betas=betas, eps=eps, fused=True, capturable=_on_gpu(weights))
+        self.factored: list[FactoredGradient] = []
+        """Gradients that are not written, to be stepped by with the others."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        assert closure is None, "one gradient, one step"
+        (group,) = self.param_groups
+        written = [weight for weight in group["params"] if weight.grad is not None]
+        if self.found_inf is None and written and written[0].is_cpu and self._move(group, written):
+            return
+        assert not self.factored
+        for weight in written:
+            _lay_gradient_as(weight)
+        super().step()
+
+    def _move(self, group: dict[str, Any], written: list[Tensor]) -> bool:
+        """Move weights by the kernel; return False, and move nothing, where it cannot."""
+        states = [self._state_of(weight) for weight in written]
+        of_factored = [[self._state_of(weight) for weight in gradient.weights] for gradient in self.factored]
+        every = [*states, *(state for each in of_factored for state in each)]
+        counts = {float(state["step"]) for state in every}
+        if len(counts) > 1:
+            return False
+        numbers = _adam_numbers(group, counts.pop() + 1)
+        rows: list[Row] = [
+            (weight, weight.grad, state["exp_avg"], state["exp_avg_sq"])
+            for weight, state in zip(written, states, strict=True)
+            if weight.grad is not None
+        ]
+        if not move("adam", rows, *numbers):
+            return False
+        for gradient, each in zip(self.factored, of_factored, strict=True):
+            gradient.step("adam", [(state["exp_avg"], state["exp_avg_sq"]) for state in each], numbers)
+        torch._foreach_add_([state["step"] for state in every], 1.0)
+        return True
+
+    def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
+        """Return a weight's state, begun as PyTorch begins it."""
+        state: dict[str, Tensor] = self.state[weight]
+        if not state:
+            state["step"] = torch.zeros(())
+            for name in ("exp_avg", "exp_avg_sq"):
+                state[name] = torch.zeros_like(weight, memory_format=torch.preserve_format)
+        return state
+
+
+STEPS_FACTORED = (DeepMindRMSProp, OnePassAdam)
+"""The optimizers that step by gradients which are not written, too."""
+
+
+def _lay_gradient_as(weight: Tensor) -> None:
+    """Have a weight's gradient lie in memory as the weight does, which PyTorch's fused Adam takes for granted."""
+    gradient = weight.grad
+    if gradient is not None and gradient.stride() != weight.stride():
+        weight.grad = torch.empty_like(weight).copy_(gradient)
+
+
+def _adam_numbers(group: dict[str, Any], step: float) -> tuple[float, ...]:
+    """Return a group's numbers as the kernel takes them: averages begin at 0, which is made up for."""
+    beta1, beta2 = group["betas"]
+    rate, root = group["lr"] / (1 - beta1**step), math.sqrt(1 - beta2**step)
+    return rate, group["eps"], 1 - beta1, beta2, 1 - beta2, root
+
+
 def adam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
-    """Make Adam, in one fused kernel. Kingma & Ba (2015)."""
+    """Make Adam."""
     betas = (values["beta1"], values["beta2"])
-    weights = list(parameters)
-    fused = {"fused": True, "capturable": _on_gpu(weights)}
-    return Adam(weights, lr=values["learning_rate"], betas=betas, eps=values["epsilon"], **fused)
+    return OnePassAdam(parameters, lr=values["learning_rate"], betas=betas, eps=values["epsilon"])
 
 
 def torch_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:

@@ -19,4 +19,21 @@ void multiply(int unit, const void* x, const void* weight, const float* bias, st
 void multiply_noisy(int unit, const void* x, const float* mean, const float* deviation, const float* noise_in,
                     const float* noise_out, const float* bias, const float* bias_deviation, std::int64_t batch,
                     std::int64_t inputs, std::int64_t outputs, int relu, void* y);
+
+// The gradients of `see`, given what it returned and kept. Sums over the minibatch are made in the same order by any
+// number of threads.
+void see_backward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
+                  const void* const* weights, const void* const* outputs, const void* seen, const void* upstream,
+                  float* const* of_weights, float* const* of_biases);
+
+// The gradients of `multiply`, given what it put out; `of_weight` and `of_x` may be null.
+void multiply_backward(int unit, const void* x, const void* weight, const void* y, const void* upstream,
+                       std::int64_t batch, std::int64_t inputs, std::int64_t outputs, int relu, float* of_weight,
+                       float* of_bias, void* of_x);
+
+// Those of `multiply_noisy`, of means and deviations; these of weights may be null, together.
+void multiply_noisy_backward(int unit, const void* x, const float* mean, const float* deviation,
+                             const float* noise_in, const float* noise_out, const void* y, const void* upstream,
+                             std::int64_t batch, std::int64_t inputs, std::int64_t outputs, int relu, float* of_mean,
+                             float* of_deviation, float* of_bias, float* of_bias_deviation, void* of_x);
 }

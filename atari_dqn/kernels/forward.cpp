@@ -1,18 +1,9 @@
-// A network's whole forward pass without gradients, in one call: what acts asks for one image at a time, of which the
-// host's own work between layers would take as long as the layers.
+// A network's whole forward pass, in one call: what acts asks for one image at a time, of which the host's own work between
+// layers would take as long as the layers.
 #include <algorithm>
 #include <cmath>
 
-#include "calls.hpp"
-#include "units.hpp"
-
-// A fully connected layer; as Python fills it in.
-struct Layer {
-    const void* weight;  // its means, under noise
-    const float* bias;
-    const float *deviation, *bias_deviation, *noise_in, *noise_out;  // null without noise
-    std::int64_t inputs, outputs;
-};
+#include "layers.hpp"
 
 namespace {
 
@@ -60,27 +51,6 @@ void rate(const Layer& layer, const float* units, size_t rows, float* y) {
         apply(layer, kVectorsFp32, units, rows, false, y);
 }
 
-// Rows of hidden units, as fp32.
-template <class Format>
-const float* widened(const typename Format::value* units, size_t count, Scratch<float>& wide) {
-    if constexpr (Format::kPerWord == 1) return units;
-    float* to = wide.of(round_up(count, kBlock));
-    for (size_t i = 0; i < count; i += kBlock) {
-        __m512 first, second;
-        Format::load(units + i, first, second);
-        Fp32::store(to + i, first, second);
-    }
-    return to;
-}
-
-// Some columns of rows, side by side.
-const float* part(const float* rows, size_t count, size_t pitch, size_t begin, size_t width, Scratch<float>& to) {
-    if (width == pitch) return rows;
-    float* at = to.of(count * width);
-    for (size_t row = 0; row < count; ++row) std::copy_n(rows + row * pitch + begin, width, at + row * width);
-    return at;
-}
-
 // Adds to the advantages of every action, of `numbers` numbers each, the state's value less their mean.
 void add_value(const float* value, size_t rows, size_t actions, size_t numbers, float* outputs) {
     for (size_t row = 0; row < rows; ++row, value += numbers, outputs += actions * numbers)
@@ -101,11 +71,12 @@ void to_noise(float* x, size_t count) {
 
 // What a chain of convolutions, a hidden layer and a head put out. `layers` are the hidden one, the head's that rates
 // actions and the one that rates the state, whose weight is null where there is none. Of `numbers` for each action. Of
-// `draws` from N(0, 1) the layers' noise is made, where they lie.
+// `draws` from N(0, 1) the layers' noise is made, where they lie. `kept_outputs`, unless null, are filled with what `backward`
+// reads: what each convolution puts out, the last channel by channel, then the hidden units.
 extern "C" void forward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes,
                         std::int64_t convolutions, const void* const* weights, const float* const* biases,
                         const Layer* layers, float* noise, std::int64_t draws, std::int64_t numbers,
-                        float* outputs) {
+                        void* const* kept_outputs, float* outputs) {
     const Layer &hidden = layers[0], &actions = layers[1], &state = layers[2];
     const size_t rows = shapes[0], pitch = hidden.outputs;
     Memory& memory = kept<Memory>();
@@ -113,9 +84,11 @@ extern "C" void forward(int unit, const std::uint8_t* pixels, int planes, const 
     with_unit(unit, [&](auto chosen) {
         using Format = typename decltype(chosen)::Format;
         using value = typename Format::value;
-        void* seen = memory.seen.of(rows * hidden.inputs * sizeof(value));
-        auto* units = reinterpret_cast<value*>(memory.units.of(round_up(rows * pitch, kBlock) * sizeof(value)));
-        see(unit, pixels, planes, shapes, convolutions, weights, biases, nullptr, seen);
+        void* seen = kept_outputs ? kept_outputs[convolutions - 1] : memory.seen.of(rows * hidden.inputs * sizeof(value));
+        auto* units = static_cast<value*>(
+            kept_outputs ? kept_outputs[convolutions]
+                         : memory.units.of(round_up(rows * pitch, kBlock) * sizeof(value)));
+        see(unit, pixels, planes, shapes, convolutions, weights, biases, kept_outputs, seen);
         apply(hidden, unit, seen, rows, true, units);
         const float* all = widened<Format>(units, rows * pitch, memory.wide);
         rate(actions, part(all, rows, pitch, pitch - actions.inputs, actions.inputs, memory.parts), rows, outputs);

@@ -26,11 +26,13 @@ _CHAIN = (_CHOICE, _ADDRESS, _CHOICE, _ADDRESS, _COUNT, _ADDRESS)  # unit, bytes
 _TREE = (_ADDRESS, _ADDRESS, _COUNT, _COUNT)  # sums, minima, levels, fan-out
 _PRODUCT = (_COUNT, _COUNT, _COUNT, _CHOICE)  # rows, inputs, outputs, ReLU
 _Types = tuple[type["ctypes._SimpleCData[Any]"], ...]
+_SIDES: _Types = (_CHOICE, *[_ADDRESS] * 2, *[_COUNT] * 3, *[_ADDRESS] * 2)  # unit, values, sizes, noise
 _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
     "portable": {
         "kernel_sources": (ctypes.c_uint, ()),
         "norm": (ctypes.c_double, (_ADDRESS, _ADDRESS, _COUNT)),
         "rmsprop": (None, (*[_ADDRESS] * 5, _COUNT, *[_NUMBER] * 5)),
+        "adam": (None, (*[_ADDRESS] * 5, _COUNT, *[_NUMBER] * 6)),
         "gather_stacks": (ctypes.c_bool, (*_LAYER, *[_COUNT] * 4, _ADDRESS, _COUNT, _ADDRESS)),
         "find_cells": (None, (_ADDRESS, _COUNT, _COUNT, _ADDRESS, _COUNT, _ADDRESS)),
         "draw_cells": (None, (*_TREE, _ADDRESS, _COUNT, _COUNT, _WIDE, _ADDRESS, _ADDRESS)),
@@ -47,7 +49,10 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
         "convolve_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 3, _CHOICE, *[_ADDRESS] * 3)),
         "see": (None, (*_CHAIN, *[_ADDRESS] * 3)),
         "see_backward": (None, (*_CHAIN, *[_ADDRESS] * 5)),
-        "forward": (None, (*_CHAIN, _ADDRESS, _ADDRESS, _ADDRESS, _COUNT, _COUNT, _ADDRESS)),
+        "forward": (None, (*_CHAIN, *[_ADDRESS] * 3, _COUNT, _COUNT, *[_ADDRESS] * 2)),
+        "backward": (None, (*_CHAIN, _ADDRESS, _COUNT, *[_ADDRESS] * 6)),
+        "step_by_product": (None, (*_SIDES, _NUMBER, _ADDRESS, _CHOICE, _ADDRESS)),
+        "squares_of_product": (ctypes.c_double, _SIDES),
         "multiply": (None, (_CHOICE, *_LAYER, _ADDRESS, *_PRODUCT, _ADDRESS)),
         "multiply_noisy": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, _ADDRESS)),
         "multiply_noisy_backward": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, *[_ADDRESS] * 5)),
@@ -175,3 +180,8 @@ def pointers(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
 def integers(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
     """Return numbers as an array in C."""
     return (ctypes.c_int64 * len(values))(*values)
+
+
+def numbers(values: Sequence[float]) -> ctypes.Array[ctypes.c_float]:
+    """Return fp32 numbers as an array in C."""
+    return (ctypes.c_float * len(values))(*values)

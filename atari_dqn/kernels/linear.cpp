@@ -151,19 +151,6 @@ void store_rows(const float* sums, size_t rows, typename Format::value* to, size
                       _mm512_load_ps(sums + row * kBlock + kSide));
 }
 
-// The columns of x from `begin` to `end` in panels, whose words go along the rows; `row_words` are in a column.
-template <class Unit>
-void place_columns(const typename Unit::value* x, size_t count, size_t k_size, size_t begin, size_t end,
-                   size_t row_words, word* panels) {
-    using Format = typename Unit::Format;
-    for (size_t i = 0; i < row_words; ++i) {  // rows behind the last meet gradients of 0
-        const auto* a = x + std::min(i * Format::kPerWord, count - 1) * k_size;
-        const auto* b = x + std::min((i + 1) * Format::kPerWord - 1, count - 1) * k_size;
-        for (size_t k = begin; k < end; k += kBlock)
-            Format::place(a + k, b + k, panels + k * row_words + i * kSide, row_words * kSide);
-    }
-}
-
 // Columns of weights in panels, up to `kBand`: `words` words of each.
 template <class Unit>
 const word* panels_of_columns(View<typename Unit::value> columns, size_t words, size_t count) {
@@ -217,11 +204,10 @@ void input_gradient(const typename Unit::value* gradient, const Weights& weights
 
 // The gradient of 32 outputs' weights from `n` on: of all their inputs.
 template <class Unit, class Weights>
-void weight_gradient(Rows of_outputs, const Weights& weights, const word* panels, size_t row_words, size_t n,
-                     float* of_weight) {
-    const size_t k_size = weights.k_size;
+void weight_gradient(const Sides<Unit>& sides, const Weights& weights, size_t n, float* of_weight) {
+    const size_t k_size = weights.k_size, row_words = sides.row_words;
     for (size_t k = 0; k < k_size; k += kBlock) {
-        const word* panel = panels + k * row_words;
+        const word* panel = sides.panels + k * row_words;
         float* to = of_weight + n * k_size + k;
         // 32 rows at a time are more than a processor foresees
         for (size_t i = 0; i < kBlock; ++i)
@@ -229,7 +215,7 @@ void weight_gradient(Rows of_outputs, const Weights& weights, const word* panels
                 ask_to_write(to + i * k_size + 2 * kBlock + line);
                 weights.ask_for_gradient(n + i, k + 2 * kBlock + line);
             }
-        Unit::products(of_outputs.from(n), of_outputs.from(n + kSide), kSide, {row_words}, panel,
+        Unit::products(sides.of_outputs.from(n), sides.of_outputs.from(n + kSide), kSide, {row_words}, panel,
                        panel + row_words * kSide, to, to + kSide * k_size, k_size);
         weights.deviation_gradient(to, n, k);
     }
@@ -239,29 +225,20 @@ template <class Unit, class Weights>
 void backward(const typename Unit::value* x, const Weights& weights, const typename Unit::value* y,
               const typename Unit::value* upstream, size_t count, bool relu, float* of_weight, float* of_bias,
               typename Unit::value* of_x) {
-    using Format = typename Unit::Format;
-    using value = typename Unit::value;
     const size_t k_size = weights.k_size, n_size = weights.n_size;
-    const size_t padded = round_up(count, kBlock), row_words = padded / Format::kPerWord;
-    Memory<Unit>& memory = kept<Memory<Unit>>();
-    value* gradient = memory.rows.of(padded * n_size);
-    word* panels = memory.panels.of(row_words * k_size);
-    keep<Format>(relu ? y : nullptr, upstream, count * n_size, gradient);
-    std::memset(gradient + count * n_size, 0, (padded - count) * n_size * sizeof(value));
-    const Rows of_outputs = Unit::columns(gradient, padded, n_size, memory.columns);
-    sum_rows<Format>(gradient, count, n_size, of_bias);
+    const Sides<Unit> sides(x, relu ? y : nullptr, upstream, count, k_size, n_size);
+    sum_rows<typename Unit::Format>(sides.gradient, count, n_size, of_bias);
 #pragma omp parallel
     {
         const typename Unit::Scope scope(kSide);
 #pragma omp for schedule(static)
         for (size_t begin = 0; begin < k_size; begin += kBand) {
             const size_t end = std::min(begin + kBand, k_size);
-            place_columns<Unit>(x, count, k_size, begin, end, row_words, panels);
-            if (of_x) input_gradient<Unit>(gradient, weights, count, begin, end, of_x);
+            if (of_weight) sides.place(begin, end);
+            if (of_x) input_gradient<Unit>(sides.gradient, weights, count, begin, end, of_x);
         }
-        for_each_block(n_size, [&](size_t n) {
-            weight_gradient<Unit>(of_outputs, weights, panels, row_words, n, of_weight);
-        });
+        if (of_weight)
+            for_each_block(n_size, [&](size_t n) { weight_gradient<Unit>(sides, weights, n, of_weight); });
     }
 }
 
@@ -304,7 +281,6 @@ extern "C" void multiply_noisy(int unit, const void* x, const float* mean, const
     });
 }
 
-// The gradients of `multiply`, given what it put out; `of_x` may be null.
 extern "C" void multiply_backward(int unit, const void* x, const void* weight, const void* y, const void* upstream,
                                   std::int64_t batch, std::int64_t inputs, std::int64_t outputs, int relu,
                                   float* of_weight, float* of_bias, void* of_x) {
@@ -317,7 +293,6 @@ extern "C" void multiply_backward(int unit, const void* x, const void* weight, c
     });
 }
 
-// Those of `multiply_noisy`, of means and deviations.
 extern "C" void multiply_noisy_backward(int unit, const void* x, const float* mean, const float* deviation,
                                         const float* noise_in, const float* noise_out, const void* y,
                                         const void* upstream, std::int64_t batch, std::int64_t inputs,

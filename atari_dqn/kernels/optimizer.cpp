@@ -1,5 +1,5 @@
-// What an optimizer does with every weight: the norm of all gradients, and a step of DeepMind's RMSProp, in one
-// pass each over tensors that lie in one piece. Blocks are as long whatever the threads, and so are sums.
+// What an optimizer does with every weight: the norm of all gradients, and a step of DeepMind's RMSProp or of Adam, in
+// one pass each over tensors that lie in one piece. Blocks are as long whatever the threads, and so are sums.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -33,10 +33,18 @@ std::vector<Block> blocks_of(const std::int64_t* counts, std::int64_t tensors) {
 
 }  // namespace
 
-FOR_EACH_PROCESSOR static void move_block(float* __restrict weight, const float* __restrict gradient,
-                                          float* __restrict mean, float* __restrict mean_square, std::int64_t count,
-                                          float learning_rate, float epsilon, float of_gradient, float decay,
-                                          float of_square) {
+// The tensors that are moved, and their gradients.
+struct Tensors {
+    float* const* weights;
+    const float* const* gradients;
+    float* const* means;
+    float* const* mean_squares;
+};
+
+FOR_EACH_PROCESSOR static void move_rmsprop(float* __restrict weight, const float* __restrict gradient,
+                                            float* __restrict mean, float* __restrict mean_square, std::int64_t count,
+                                            float learning_rate, float epsilon, float of_gradient, float decay,
+                                            float of_square) {
     for (std::int64_t i = 0; i < count; ++i) {
         const float d = gradient[i];
         const float g = mean[i] + of_gradient * (d - mean[i]);
@@ -44,6 +52,20 @@ FOR_EACH_PROCESSOR static void move_block(float* __restrict weight, const float*
         mean[i] = g;
         mean_square[i] = n;
         weight[i] -= learning_rate * d / std::sqrt(n - g * g + epsilon);
+    }
+}
+
+FOR_EACH_PROCESSOR static void move_adam(float* __restrict weight, const float* __restrict gradient,
+                                         float* __restrict mean, float* __restrict mean_square, std::int64_t count,
+                                         float learning_rate, float epsilon, float of_gradient, float decay,
+                                         float of_square, float root) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        const float d = gradient[i];
+        const float m = mean[i] + of_gradient * (d - mean[i]);
+        const float v = mean_square[i] * decay + of_square * d * d;
+        mean[i] = m;
+        mean_square[i] = v;
+        weight[i] -= learning_rate * m / (std::sqrt(v) / root + epsilon);
     }
 }
 
@@ -64,17 +86,38 @@ FOR_EACH_PROCESSOR static double sum_of_squares(const float* x, std::int64_t cou
     return total;
 }
 
-// Moves weights. `of_gradient` and `of_square` are 1 less the decays: what a new gradient counts.
-extern "C" void rmsprop(float* const* weights, const float* const* gradients, float* const* means,
-                        float* const* mean_squares, const std::int64_t* counts, std::int64_t tensors,
-                        float learning_rate, float epsilon, float of_gradient, float decay, float of_square) {
+// Calls `move` with each block of all tensors.
+template <class Move>
+static void for_each_block(Tensors of, const std::int64_t* counts, std::int64_t tensors, Move move) {
     const std::vector<Block> blocks = blocks_of(counts, tensors);
 #pragma omp parallel for schedule(static)
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         const auto [tensor, at, count] = blocks[i];
-        move_block(weights[tensor] + at, gradients[tensor] + at, means[tensor] + at, mean_squares[tensor] + at, count,
-                   learning_rate, epsilon, of_gradient, decay, of_square);
+        move(of.weights[tensor] + at, of.gradients[tensor] + at, of.means[tensor] + at, of.mean_squares[tensor] + at,
+             count);
     }
+}
+
+// Moves weights. `of_gradient` and `of_square` are 1 less the decays: what a new gradient counts.
+extern "C" void rmsprop(float* const* weights, const float* const* gradients, float* const* means,
+                        float* const* mean_squares, const std::int64_t* counts, std::int64_t tensors,
+                        float learning_rate, float epsilon, float of_gradient, float decay, float of_square) {
+    for_each_block({weights, gradients, means, mean_squares}, counts, tensors,
+                   [=](float* weight, const float* gradient, float* mean, float* mean_square, std::int64_t count) {
+                       move_rmsprop(weight, gradient, mean, mean_square, count, learning_rate, epsilon, of_gradient,
+                                    decay, of_square);
+                   });
+}
+
+// The same by Adam: `learning_rate` over the means' correction for their start at 0, `root` that of the squares.
+extern "C" void adam(float* const* weights, const float* const* gradients, float* const* means,
+                     float* const* mean_squares, const std::int64_t* counts, std::int64_t tensors, float learning_rate,
+                     float epsilon, float of_gradient, float decay, float of_square, float root) {
+    for_each_block({weights, gradients, means, mean_squares}, counts, tensors,
+                   [=](float* weight, const float* gradient, float* mean, float* mean_square, std::int64_t count) {
+                       move_adam(weight, gradient, mean, mean_square, count, learning_rate, epsilon, of_gradient, decay,
+                                 of_square, root);
+                   });
 }
 
 // The root of the sum of all squares.

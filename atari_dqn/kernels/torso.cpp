@@ -256,8 +256,6 @@ extern "C" void see(int unit, const std::uint8_t* pixels, int planes, const std:
     });
 }
 
-// The gradients of `see`, given what it returned and kept. Sums over the minibatch are made in the same order by any
-// number of threads.
 extern "C" void see_backward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes,
                              std::int64_t layers, const void* const* weights, const void* const* outputs,
                              const void* seen, const void* upstream, float* const* of_weights,

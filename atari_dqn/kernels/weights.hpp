@@ -1,17 +1,16 @@
 // The weights of a fully connected layer: as they lie, or under noise, made when they are about to be read.
 #pragma once
 
-#include "units.hpp"
+#include "gradients.hpp"
 
 namespace {
 
-constexpr size_t kBand = 128;  // columns of the weights that a core takes at a time
 constexpr size_t kWords = 64;  // of a sum that a core takes at a time
 
 template <class Unit>
 struct Memory {
     Scratch<typename Unit::value> rows, noisy;
-    Scratch<word> columns, panels, band;
+    Scratch<word> panels, band;
     Scratch<float> bias, sums;
 };
 

@@ -10,10 +10,13 @@ from atari_dqn.agents.learner import Learner
 from atari_dqn.agents.optimizers import adam, deepmind_rmsprop, torch_rmsprop
 from atari_dqn.agents.targets import Backup, double_dqn_target, dqn_target
 from atari_dqn.checkpoint.tree import tree_digest
+from atari_dqn.kernels.library import layer_by_layer, units
 
 RMSPROP = partial(
     deepmind_rmsprop, learning_rate=0.00025, epsilon=0.01, gradient_decay=0.95, squared_gradient_decay=0.95
 )
+ADAM = partial(adam, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=0.01)
+HAS_KERNELS = pytest.mark.skipif(not units(), reason="no kernels of products on this machine")
 
 
 def target_values(backup: Backup) -> torch.Tensor:
@@ -312,3 +315,54 @@ def test_M05_update_that_is_skipped_counts_for_the_copies_to_the_target_network(
 def test_D03_error_that_is_not_finite_is_told_as_such_and_leaves_the_others_as_they_are() -> None:
     errors = make_learner().update(BAD["nan"]).error
     assert errors.isfinite().tolist() == [True, False, True, True]
+
+
+def factored_in(learner: Learner, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how many gradients each step that follows finds not written; filled as they are made."""
+    found: list[int] = []
+    step = learner.optimizer.step
+    monkeypatch.setattr(
+        learner.optimizer, "step", lambda: (found.append(len(learner.optimizer.factored)), step())
+    )
+    return found
+
+
+@HAS_KERNELS
+@pytest.mark.parametrize("max_grad_norm", [float("inf"), 0.01, 1e6])
+@pytest.mark.parametrize("optimizer", [RMSPROP, ADAM], ids=["rmsprop", "adam"])
+def test_gradient_that_is_not_written_moves_the_weights_as_one_that_is(
+    optimizer, max_grad_norm: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, other = (make_learner(optimizer=optimizer, max_grad_norm=max_grad_norm) for _ in range(2))
+    begun, found = flat(learner), factored_in(learner, monkeypatch)
+    expected = factored_in(other, monkeypatch)
+    for _ in range(3):
+        one = learner.update(make_batch(8)).metrics["grad_norm"]
+        with layer_by_layer():
+            two = other.update(make_batch(8)).metrics["grad_norm"]
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=0.0)
+    assert (found, expected) == ([1, 1, 1], [0, 0, 0])
+    moved = flat(learner) - begun
+    assert (flat(learner) - flat(other)).abs().max() <= 1e-3 * moved.abs().max()
+
+
+@HAS_KERNELS
+@pytest.mark.parametrize("optimizer", [RMSPROP, ADAM], ids=["rmsprop", "adam"])
+def test_D03_gradient_that_is_neither_written_nor_finite_changes_nothing(optimizer) -> None:
+    learner = make_learner(optimizer=optimizer, loss="mse", max_grad_norm=1.0)
+    learner.update(make_batch(8))
+    before, averages = flat(learner), tree_digest(learner.optimizer.state_dict())
+    metrics = learner.update(make_batch(8, r_t=torch.full((8,), float("nan")))).metrics
+    assert metrics["nonfinite_gradients"] == 1
+    assert torch.equal(flat(learner), before)
+    assert tree_digest(learner.optimizer.state_dict()) == averages
+    learner.update(make_batch(8))
+    assert not torch.equal(flat(learner), before)
+
+
+@HAS_KERNELS
+def test_gradients_of_parts_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = make_learner(optimizer=ADAM, accumulate=2)
+    found = factored_in(learner, monkeypatch)
+    learner.update(make_batch(8))
+    assert found == [0]

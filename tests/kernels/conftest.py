@@ -2,7 +2,7 @@ import pytest
 import torch
 from tiny import one_torch_thread
 
-from atari_dqn.kernels import products
+from atari_dqn.kernels import library
 from atari_dqn.kernels.library import UNITS, units
 
 __all__ = ["one_torch_thread"]
@@ -15,5 +15,5 @@ def dtype(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> to
         pytest.skip(f"no kernels for {request.param} on this machine")
     number = UNITS.index(request.param)
     format_ = torch.float32 if request.param.startswith("fp32") else torch.bfloat16
-    monkeypatch.setattr(products, "unit_for", lambda asked: number if asked == format_ else None)
+    monkeypatch.setattr(library, "_unit_for", lambda asked: number if asked == format_ else None)
     return format_

@@ -1,6 +1,7 @@
 """The optimizer's kernels against what they stand in for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 from without_kernels import leave_to_torch
 
 from atari_dqn.agents.one_pass import gradient_norm, is_readable
-from atari_dqn.agents.optimizers import deepmind_rmsprop
+from atari_dqn.agents.optimizers import adam, deepmind_rmsprop
 from atari_dqn.kernels.library import library
 
 pytestmark = pytest.mark.skipif(library("portable") is None, reason="no kernels of our own on this machine")
@@ -24,16 +25,20 @@ def gradients() -> list[torch.Tensor]:
     return drawn
 
 
-def rmsprop(weights: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
-    return deepmind_rmsprop(
-        weights, learning_rate=0.01, epsilon=0.01, gradient_decay=0.95, squared_gradient_decay=0.9
-    )
+Make = Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer]
+MAKES: dict[str, Make] = {
+    "rmsprop": partial(
+        deepmind_rmsprop, learning_rate=0.01, epsilon=0.01, gradient_decay=0.95, squared_gradient_decay=0.9
+    ),
+    "adam": partial(adam, learning_rate=0.01, epsilon=0.001, beta1=0.9, beta2=0.99),
+}
+EACH_OPTIMIZER = pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
 
 
-def moved(weights: Sequence[torch.Tensor], of_each: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def moved(make: Make, weights: Sequence[torch.Tensor], of_each: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Return what five steps by multiples of gradients make of weights."""
     moving = [nn.Parameter(weight.clone()) for weight in weights]
-    optimizer = rmsprop(moving)
+    optimizer = make(moving)
     for factor in (-2, -1, 0, 1, 2):
         for weight, gradient in zip(moving, of_each, strict=True):
             weight.grad = gradient * factor
@@ -45,25 +50,30 @@ def ones() -> list[torch.Tensor]:
     return [torch.ones_like(gradient) for gradient in gradients()]
 
 
-def test_step_in_one_pass_is_the_one_by_torchs_operations(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = moved(ones(), gradients())
+@EACH_OPTIMIZER
+def test_step_in_one_pass_is_the_one_by_torchs_operations(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = moved(make, ones(), gradients())
     leave_to_torch(monkeypatch)
-    for one, other in zip(ours, moved(ones(), gradients()), strict=True):
+    for one, other in zip(ours, moved(make, ones(), gradients()), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
-def test_gradient_that_lies_otherwise_in_memory_moves_a_weight_alike() -> None:
+@EACH_OPTIMIZER
+def test_gradient_that_lies_otherwise_in_memory_moves_a_weight_alike(make: Make) -> None:
     weight, gradient = ones()[1], gradients()[1]
     assert gradient.stride() != gradient.contiguous().stride()
-    (expected,) = moved([weight], [gradient])
-    (found,) = moved([weight], [gradient.contiguous()])
+    (expected,) = moved(make, [weight], [gradient])
+    (found,) = moved(make, [weight], [gradient.contiguous()])
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_step_raises_torchs_count_of_changes() -> None:
+@EACH_OPTIMIZER
+def test_step_raises_torchs_count_of_changes(make: Make) -> None:
     # by which layers know that a rounded copy of a weight is stale
     weight = nn.Parameter(torch.ones(5))
-    optimizer = rmsprop([weight])
+    optimizer = make([weight])
     weight.grad, before = torch.ones(5), weight._version
     optimizer.step()
     assert weight._version > before
@@ -81,11 +91,12 @@ def test_norm_of_what_is_not_finite_is_not(value: float) -> None:
     assert not gradient_norm(drawn).isfinite()
 
 
-def test_bits_are_the_same_with_any_number_of_threads() -> None:
+@EACH_OPTIMIZER
+def test_bits_are_the_same_with_any_number_of_threads(make: Make) -> None:
     found = []
     for count in (1, 2, 3):
         with threads(count):
-            found.append([gradient_norm(gradients()), *moved(ones(), gradients())])
+            found.append([gradient_norm(gradients()), *moved(make, ones(), gradients())])
     assert all(map(torch.equal, found[0], found[1]))
     assert all(map(torch.equal, found[0], found[2]))
 

@@ -1,4 +1,4 @@
-"""The forward pass in one call against the same layer by layer."""
+"""A pass in one call, forward or backward, against the same layer by layer."""
 
 import copy
 from collections.abc import Callable
@@ -10,13 +10,14 @@ import torch
 from parts import SIDE, frames, stream
 from torch import Tensor
 
-from atari_dqn.agents import forward
+from atari_dqn.agents import one_call
 from atari_dqn.agents.heads import DuelingHead, LinearHead, SharedDuelingHead
 from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.agents.networks import QNetwork, initialize
 from atari_dqn.agents.noisy import NoisyLinear
 from atari_dqn.agents.predictions import CategoricalOutput, QuantileOutput, ValueOutput
 from atari_dqn.agents.torsos import DopamineTorso, NatureTorso
+from atari_dqn.kernels.factored import MOST_ROWS
 from atari_dqn.kernels.library import layer_by_layer, units
 
 pytestmark = pytest.mark.skipif(not units(), reason="no kernels of products on this machine")
@@ -65,13 +66,13 @@ EACH_KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """What passes in one call put out."""
     made: list[Tensor] = []
-    in_one_call = forward.forward
+    in_one_call = one_call.forward
 
     def noted(*args, outputs: Tensor, **layers) -> None:
         made.append(outputs)
         in_one_call(*args, outputs=outputs, **layers)
 
-    monkeypatch.setattr(forward, "forward", noted)
+    monkeypatch.setattr(one_call, "forward", noted)
     return made
 
 
@@ -119,9 +120,87 @@ def test_one_call_draws_the_numbers_that_the_layers_draw() -> None:
     assert torch.equal(one.get_state(), other.get_state())
 
 
-def test_gradients_are_taken_layer_by_layer(calls: list[Tensor]) -> None:
-    RAINBOW.made().predict(frames(2), stream())
-    assert calls == []
+def gradients(network: QNetwork, count: int, rng: torch.Generator | None) -> dict[str, Tensor | None]:
+    """Return those of all parameters, given a different one of each output."""
+    network.requires_grad_(True).zero_grad()
+    outputs = network.predict(frames(count), rng).outputs
+    outputs.backward(torch.arange(outputs.numel()).view_as(outputs).sin())
+    return {name: parameter.grad for name, parameter in network.named_parameters()}
+
+
+def assert_alike(found: dict[str, Tensor | None], expected: dict[str, Tensor | None], *, near: float) -> None:
+    """Have each gradient be as far from another as a share of its largest number, or both be none."""
+    for name, other in expected.items():
+        one = found[name]
+        if other is None or one is None:
+            assert one is other, name
+            continue
+        assert one.stride() == other.stride(), name
+        assert (one - other).abs().max() <= near * other.abs().max(), name
+
+
+@EACH_KIND
+@pytest.mark.parametrize("count", [1, 5, 33])
+def test_one_call_gives_the_gradients_that_the_layers_do(kind: Kind, count: int, calls: list[Tensor]) -> None:
+    network = kind.made()
+    found = gradients(network, count, stream(seed=1))
+    assert len(calls) == 1
+    with layer_by_layer():
+        expected = gradients(network, count, stream(seed=1))
+    assert len(calls) == 1
+    assert_alike(found, expected, near=1e-4)
+
+
+@pytest.mark.parametrize("name", ["linear, noisy", "rainbow", "rainbow, bf16"])
+def test_without_random_numbers_deviations_have_no_gradient(name: str) -> None:
+    network = KINDS[name].made()
+    found = gradients(network, 3, None)
+    with layer_by_layer():
+        expected = gradients(network, 3, None)
+    assert found["torso.hidden.weight_sigma"] is None
+    assert_alike(found, expected, near=1e-4)
+
+
+def test_frozen_weights_get_no_gradient() -> None:
+    network = RAINBOW.made().requires_grad_(True)
+    network.torso.convolutions.requires_grad_(False)
+    network.predict(frames(2), stream()).outputs.sum().backward()
+    assert {parameter.grad for parameter in network.torso.convolutions.parameters()} == {None}
+    assert network.torso.hidden.weight.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("name", ["torso.convolutions.0", "torso.hidden", "head.advantage"])
+def test_weight_that_changed_before_the_backward_pass_is_refused(name: str) -> None:
+    network = RAINBOW.made().requires_grad_(True)
+    outputs = network.predict(frames(2), stream()).outputs
+    with torch.no_grad():
+        network.get_submodule(name).get_parameter("weight").mul_(2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        outputs.sum().backward()
+
+
+@pytest.mark.parametrize("name", ["dueling", "dueling, bf16", "rainbow", "rainbow, bf16", "linear"])
+def test_gradient_that_is_not_written_is_the_one_that_would_be(name: str) -> None:
+    network, factored = KINDS[name].made(), []
+    written = gradients(network, 5, stream(seed=1))
+    network.zero_grad()
+    outputs = network.predict(frames(5), stream(seed=1), factored=factored).outputs
+    outputs.backward(torch.arange(outputs.numel()).view_as(outputs).sin())
+    (found,) = factored
+    product = found.upstream.float().T @ found.x.float()
+    made = [product] if found.noise is None else [product, product * torch.outer(*found.noise[::-1])]
+    names = ["torso.hidden.weight", "torso.hidden.weight_sigma"][: len(made)]
+    assert [id(weight) for weight in found.weights] == [id(network.get_parameter(each)) for each in names]
+    assert_alike(dict(zip(names, made, strict=True)), {each: written[each] for each in names}, near=1e-5)
+    others = {each: parameter.grad for each, parameter in network.named_parameters()}
+    assert_alike(others, {each: None if each in names else written[each] for each in written}, near=0.0)
+
+
+def test_gradient_of_more_rows_is_written() -> None:
+    network, factored = KINDS["dueling"].made().requires_grad_(True), []
+    network.predict(frames(MOST_ROWS + 1), factored=factored).outputs.sum().backward()
+    assert factored == []
+    assert network.torso.hidden.weight.grad is not None
 
 
 def test_parts_with_noise_of_their_own_are_seen_layer_by_layer(calls: list[Tensor]) -> None:
@@ -130,14 +209,15 @@ def test_parts_with_noise_of_their_own_are_seen_layer_by_layer(calls: list[Tenso
     assert calls == []
 
 
+@pytest.mark.parametrize("with_gradients", [False, True])
 @pytest.mark.parametrize("name", ["torso", "torso.convolutions.1", "torso.hidden", "head", "head.value"])
-def test_hook_on_a_layer_is_called(name: str) -> None:
+def test_hook_on_a_layer_is_called(name: str, with_gradients: bool) -> None:
     network, called = RAINBOW.made(), []
     if name.startswith("torso.conv"):
         network.get_submodule(name).register_forward_pre_hook(lambda *_: called.append(name))
     else:
         network.get_submodule(name).register_forward_hook(lambda *_: called.append(name))
-    with torch.no_grad():
+    with torch.set_grad_enabled(with_gradients):
         network.predict(frames(1), stream())
     assert called == [name]
 
