@@ -250,7 +250,7 @@ STEPS_FACTORED = (DeepMindRMSProp, OnePassAdam)
 
 
 def _lay_gradient_as(weight: Tensor) -> None:
-    """Have a weight's gradient lie in memory as the weight does, which PyTorch's fused Adam takes for granted."""
+    """Have a weight's gradient lie in memory as the weight does: PyTorch's fused Adam relies on it."""
     gradient = weight.grad
     if gradient is not None and gradient.stride() != weight.stride():
         weight.grad = torch.empty_like(weight).copy_(gradient)
