@@ -102,8 +102,8 @@ void forward(const typename Unit::value* x, const Weights& weights, const float*
     word* panels = memory.panels.of(padded * words);  // of x: what comes out is transposed
     const size_t whole = count / kSide * kSide;
     value* last = memory.rows.of((padded - whole) * k_size);
-    std::memcpy(last, x + whole * k_size, (count - whole) * k_size * sizeof(value));
-    std::memset(last + (count - whole) * k_size, 0, (padded - count) * k_size * sizeof(value));
+    std::copy(x + whole * k_size, x + count * k_size, last);
+    std::fill_n(last + (count - whole) * k_size, (padded - count) * k_size, value(0));
 #pragma omp parallel
     {
         typename Weights::Next::Offsets offsets;
