@@ -93,6 +93,8 @@ class OneCall:
             noise_at += layer.in_features + layer.out_features
         self._hidden, *state, self._actions = layers
         self._dense = [self._hidden, self._actions, *state]
+        of_dense = [parameter for layer in self._dense for parameter in layer.parameters]
+        self._leaves = [*torso.chain.parameters(), *of_dense]
         self._num_actions = len(self._actions.bias) // head.size
         of_chain = set(torso.convolutions)  # the chain looks at these itself
         self._modules = [part for part in (*torso.modules(), *head.modules()) if part not in of_chain]
@@ -122,7 +124,7 @@ class OneCall:
         gradient of the hidden layer's weights in `factored`, and none to autograd.
         """
         if torch.is_grad_enabled():
-            leaves = self.parameters()
+            leaves = self._leaves
             outputs: Tensor = _Outputs.apply(self, frames, draws, factored, *leaves)  # type: ignore[no-untyped-call]
             return outputs
         return self.forward(self.layers(frames, draws), draws, None)
@@ -136,11 +138,6 @@ class OneCall:
         hidden = self._hidden.told(self._dtype, None, first=len(self._hidden.bias) - units)
         layers = self._told(frames, [hidden, self._actions.told(torch.float32, None)])
         return self.forward(layers, None, None)
-
-    def parameters(self) -> list[Tensor]:
-        """Return the weights and biases in the order in which `gradients` are."""
-        of_dense = [parameter for layer in self._dense for parameter in layer.parameters]
-        return [*self._torso.chain.parameters(), *of_dense]
 
     def layers(self, frames: Pixels, noise: Noise | None) -> Layers:
         """Return what the kernels are told of a pass."""
@@ -162,7 +159,7 @@ class OneCall:
         noise: Noise | None,
         factored: list[FactoredGradient] | None,
     ) -> list[Tensor | None]:
-        """Return those of the parameters; that of the hidden layer's weights may be left in `factored`."""
+        """Return the parameters', the chain's first; the hidden weights' may be left in `factored`."""
         chain, hidden = self._torso.chain, self._hidden
         of_chain, rooms = chain.room(), [layer.room(noise) for layer in self._dense]
         of_units = torch.empty(layers.batch, layers.num_units, dtype=self._dtype)
@@ -194,16 +191,15 @@ class _Outputs(torch.autograd.Function):
         layers = call.layers(frames, draws)
         kept = Kept(layers)
         outputs = call.forward(layers, draws, kept)
-        ctx.call, ctx.kept, ctx.noise, ctx.factored = call, kept, draws, factored
+        ctx.call, ctx.layers, ctx.kept, ctx.noise, ctx.factored = call, layers, kept, draws, factored
         ctx.save_for_backward(frames, *parameters)  # who changes one of them is told by autograd
         return outputs
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        frames, *_ = ctx.saved_tensors
-        layers = ctx.call.layers(frames, ctx.noise)
-        found = ctx.call.gradients(layers, ctx.kept, gradients[0], ctx.noise, ctx.factored)
+        _unchanged = ctx.saved_tensors  # or autograd tells that one was changed
+        found = ctx.call.gradients(ctx.layers, ctx.kept, gradients[0], ctx.noise, ctx.factored)
         return None, None, None, None, *found
 
 
