@@ -77,7 +77,10 @@ class Chain:
 
 def watched(layers: Sequence[nn.Module]) -> bool:
     """Return whether any of these has a hook: what is computed in one call calls none."""
-    return any(layer._forward_hooks or layer._forward_pre_hooks for layer in layers)
+    return any(
+        layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
+        for layer in layers
+    )
 
 
 class _Seen(torch.autograd.Function):

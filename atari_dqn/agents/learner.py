@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -45,11 +45,8 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
-def _clip_scale(max_norm: float, norm: float) -> np.float32:
-    """Return what PyTorch multiplies gradients by to clip them, in its arithmetic, where that is below 1."""
-    return np.float32(1.0) / (np.float32(norm) + np.float32(1e-6)) * np.float32(max_norm)
-
-
+_CLIP_EPSILON = 1e-6
+"""What PyTorch adds to the norm that it divides by."""
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": torch.mean}
 
 
@@ -214,13 +211,16 @@ class Learner:
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         factored = self._factored or []
         norm = gradient_norm(gradients, factored)
-        if self._max_grad_norm == np.inf:
-            return norm
-        scale = _clip_scale(self._max_grad_norm, norm.item()) if self._may_look else None
-        if scale is None or not scale >= 1.0:
+        if math.isfinite(self._max_grad_norm) and not self._is_within(norm):
             nn.utils.clip_grads_with_norm_(self._weights, self._max_grad_norm, norm, foreach=True)
-            factored[:] = [replace(gradient, scale=float(scale or 1.0)) for gradient in factored]
+            for place, gradient in enumerate(factored):
+                scale = (self._max_grad_norm / (norm + _CLIP_EPSILON)).clamp(max=1.0)  # as PyTorch's
+                factored[place] = replace(gradient, scale=scale.item())
         return norm
+
+    def _is_within(self, norm: Float[Tensor, ""]) -> bool:
+        """Return whether clipping would multiply by 1, where the host need not wait to know."""
+        return self._may_look and self._max_grad_norm >= norm.item() + _CLIP_EPSILON
 
     def state_dict(self) -> StateDict:
         """Return both networks, the optimizer, the counts and the random stream."""

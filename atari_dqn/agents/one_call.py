@@ -163,9 +163,11 @@ class OneCall:
         chain, hidden = self._torso.chain, self._hidden
         of_chain, rooms = chain.room(), [layer.room(noise) for layer in self._dense]
         of_units = torch.empty(layers.batch, layers.num_units, dtype=self._dtype)
-        if factored is not None and may_be_factored(hidden.weight, layers.batch):
-            rooms[0][0::2] = None, None
-            factored.append(hidden.factored(kept.seen(layers.batch), of_units, noise))
+        if factored is not None:
+            product = hidden.factored(kept.seen(layers.batch), of_units, noise)
+            if may_be_factored(product) and not any(map(_is_asked_for, product.weights)):
+                rooms[0][0::2] = None, None
+                factored.append(product)
         backward(layers, kept, upstream.contiguous(), of_chain=of_chain, of_dense=rooms, of_units=of_units)
         rows = zip(self._dense, rooms, strict=True)
         of_dense = [tensor for layer, room in rows for tensor in room[: len(layer.parameters)]]
@@ -201,6 +203,12 @@ class _Outputs(torch.autograd.Function):
         _unchanged = ctx.saved_tensors  # or autograd tells that one was changed
         found = ctx.call.gradients(ctx.layers, ctx.kept, gradients[0], ctx.noise, ctx.factored)
         return None, None, None, None, *found
+
+
+def _is_asked_for(weight: Tensor) -> bool:
+    """Return whether somebody is to be shown a weight's gradient, or is to be spared it."""
+    hooks = (weight._backward_hooks, getattr(weight, "_post_accumulate_grad_hooks", None))
+    return any(hooks) or not weight.requires_grad
 
 
 def _dense(layer: nn.Linear, noise_at: int) -> _Dense:

@@ -61,8 +61,9 @@ class FactoredGradient:
         )  # fmt: skip
 
 
-def may_be_factored(weight: Tensor, batch: int) -> bool:
-    """Return whether the gradient of an F × D weight may stay the two sides of a product."""
-    outputs, inputs = weight.shape
+def may_be_factored(gradient: FactoredGradient) -> bool:
+    """Return whether a gradient may stay the two sides of a product: the kernels step by it."""
+    outputs, inputs = gradient.weights[0].shape
     has_kernels = library("portable") is not None and library("products") is not None
-    return has_kernels and batch <= MOST_ROWS and outputs % MULTIPLE == 0 and inputs % MULTIPLE == 0
+    fits = outputs % MULTIPLE == 0 and inputs % MULTIPLE == 0 and len(gradient.x) <= MOST_ROWS
+    return has_kernels and fits

@@ -203,6 +203,22 @@ def test_gradient_of_more_rows_is_written() -> None:
     assert network.torso.hidden.weight.grad is not None
 
 
+@pytest.mark.parametrize("name", ["weight", "weight_sigma"])
+@pytest.mark.parametrize("kind_of_hook", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_gradient_that_a_hook_is_to_see_is_written(name: str, kind_of_hook: str) -> None:
+    network, factored, seen = RAINBOW.made().requires_grad_(True), [], []
+    getattr(network.torso.hidden.get_parameter(name), kind_of_hook)(lambda each: seen.append(each.shape))
+    network.predict(frames(2), stream(), factored=factored).outputs.sum().backward()
+    assert (factored, seen) == ([], [network.torso.hidden.weight.shape])
+
+
+def test_frozen_weight_has_no_factored_gradient_either() -> None:
+    network, factored = RAINBOW.made().requires_grad_(True), []
+    network.torso.hidden.weight.requires_grad_(False)
+    network.predict(frames(2), stream(), factored=factored).outputs.sum().backward()
+    assert factored == []
+
+
 def test_parts_with_noise_of_their_own_are_seen_layer_by_layer(calls: list[Tensor]) -> None:
     with torch.no_grad():
         RAINBOW.made().predict(frames(2), stream(), noise_rows=2)
@@ -219,6 +235,14 @@ def test_hook_on_a_layer_is_called(name: str, with_gradients: bool) -> None:
         network.get_submodule(name).register_forward_hook(lambda *_: called.append(name))
     with torch.set_grad_enabled(with_gradients):
         network.predict(frames(1), stream())
+    assert called == [name]
+
+
+@pytest.mark.parametrize("name", ["torso.convolutions.1", "torso.hidden", "head.value"])
+def test_hook_on_a_layers_gradient_is_called(name: str) -> None:
+    network, called = RAINBOW.made().requires_grad_(True), []
+    network.get_submodule(name).register_full_backward_hook(lambda *_: called.append(name))
+    network.predict(frames(1), stream()).outputs.sum().backward()
     assert called == [name]
 
 
