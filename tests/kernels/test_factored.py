@@ -7,6 +7,7 @@ import torch
 from kernel_checks import threads
 from torch import Tensor
 
+import atari_dqn.kernels.products  # noqa: F401  torch's operators of ours
 from atari_dqn.agents.one_pass import gradient_norm, move
 from atari_dqn.kernels.factored import FactoredGradient, Rule
 from atari_dqn.kernels.library import units
