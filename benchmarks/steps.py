@@ -1,8 +1,8 @@
 """From what a hidden layer's gradient is made of to the next weights: the gradient written, and not.
 
 Minibatch 32, 3,136 inputs, fp32. "written" is the gradient's product, its norm and the optimizer's step:
-three passes over memory. "factored" is the norm by its two sides and the step that makes it. Between calls as much
-memory is moved as an update moves elsewhere, so that no cache has what a call wants; ways take turns.
+three passes over memory. "factored" is the norm by its two sides and the step that makes it. Between calls
+as much memory is moved as an update moves elsewhere, so that no cache has what a call wants; ways take turns.
 """
 
 from __future__ import annotations
