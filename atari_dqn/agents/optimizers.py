@@ -27,8 +27,6 @@ def step_if(optimizer: Optimizer, finite: Tensor) -> None:
     """Look at `finite` and step or not: a GPU would be waited for."""
     if finite:
         optimizer.step()
-    # the fused kernel of Adam changes weights without raising PyTorch's count of changes in place
-    increment_version([weight for group in optimizer.param_groups for weight in group["params"]])
 
 
 def step_by_flag(optimizer: Optimizer, finite: Tensor) -> None:
@@ -213,6 +211,7 @@ class OnePassAdam(Adam):
         for weight in written:
             _lay_gradient_as(weight)
         super().step()
+        increment_version(written)  # PyTorch's fused kernel changes weights without counting it
 
     def _move(self, group: dict[str, Any], written: list[Tensor]) -> bool:
         """Move weights by the kernel; return False, and move nothing, where it cannot."""

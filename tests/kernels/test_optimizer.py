@@ -70,8 +70,13 @@ def test_gradient_that_lies_otherwise_in_memory_moves_a_weight_alike(make: Make)
 
 
 @EACH_OPTIMIZER
-def test_step_raises_torchs_count_of_changes(make: Make) -> None:
+@pytest.mark.parametrize("by_torch", [False, True])
+def test_step_raises_torchs_count_of_changes(
+    make: Make, by_torch: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # by which layers know that a rounded copy of a weight is stale
+    if by_torch:
+        leave_to_torch(monkeypatch)
     weight = nn.Parameter(torch.ones(5))
     optimizer = make([weight])
     weight.grad, before = torch.ones(5), weight._version
