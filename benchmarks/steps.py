@@ -22,7 +22,7 @@ from torch import nn
 
 import atari_dqn.kernels.products  # noqa: F401  torch's operators of ours
 from atari_dqn.agents.one_pass import gradient_norm
-from atari_dqn.agents.optimizers import STEPS_FACTORED, adam, deepmind_rmsprop
+from atari_dqn.agents.optimizers import adam, deepmind_rmsprop, factored_of
 from atari_dqn.allocator import keep_freed_memory
 from atari_dqn.kernels.factored import FactoredGradient
 
@@ -45,7 +45,7 @@ class Step:
         other = nn.Parameter(torch.ones(outputs))
         other.grad = torch.ones(outputs)
         self.optimizer = OPTIMIZERS[optimizer]([*weights, other])
-        assert isinstance(self.optimizer, STEPS_FACTORED)
+        assert factored_of(self.optimizer, weights) is self.optimizer.factored
         noise = (torch.randn(INPUTS), torch.randn(outputs)) if noisy else None
         x, upstream = torch.randn(BATCH, INPUTS).relu(), torch.randn(BATCH, outputs)
         self.gradient, self.other = FactoredGradient(tuple(weights), x, upstream, noise), other

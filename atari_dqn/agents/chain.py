@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from atari_dqn.agents.anatomy import Anatomy, watched
 from atari_dqn.agents.convolution import Convolution
 from atari_dqn.kernels.arguments import ChainArguments
 from atari_dqn.kernels.products import fits_convolution, takes_bytes
@@ -17,19 +18,19 @@ from atari_dqn.minibatch import Frames
 
 
 class Chain:
-    """Convolutions that follow one another, each with its ReLU, and what of them never changes."""
+    """Convolutions that follow one another, each with its ReLU, and what is known of them."""
 
-    def __init__(self, layers: Iterable[Convolution]) -> None:
-        self._layers = tuple(layers)
-        self.strides = [layer.stride[0] for layer in self._layers]
-        self.zeros = [number for layer in self._layers for number in layer.zeros]
-        self._fits = all(fits_convolution(layer.weight.shape) for layer in self._layers)
-        self._channels = self._layers[0].in_channels
+    def __init__(self, convolutions: nn.ModuleList) -> None:
+        self._convolutions = convolutions
+        self._look()
 
     def takes(self, frames: Tensor, dtype: torch.dtype) -> bool:
         """Return whether the kernels compute these layers of these frames here; not if one is watched."""
-        may = self._fits and not torch.compiler.is_compiling() and not watched(self._layers)
-        return may and takes_bytes(frames, self._channels, dtype)
+        if torch.compiler.is_compiling():
+            return False
+        if not self._anatomy.holds():
+            self._look()
+        return self._fits and not watched(self._layers) and takes_bytes(frames, self._channels, dtype)
 
     def see(self, frames: Frames, dtype: torch.dtype) -> Float[Tensor, "B F"]:
         """Return what the last layer puts out, channel by channel, of frames that the kernels take."""
@@ -74,13 +75,16 @@ class Chain:
         )
         return outputs
 
-
-def watched(layers: Sequence[nn.Module]) -> bool:
-    """Return whether any of these has a hook: what is computed in one call calls none."""
-    return any(
-        layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
-        for layer in layers
-    )
+    def _look(self) -> None:
+        """Find out what the layers are; again whenever there are others."""
+        self._anatomy = Anatomy(self._convolutions)
+        self._layers = tuple(layer for layer in self._convolutions if type(layer) is Convolution)
+        self.strides = [layer.stride[0] for layer in self._layers]
+        self.zeros = [number for layer in self._layers for number in layer.zeros]
+        are_ours = len(self._layers) == len(self._convolutions)
+        fit = (layer.relu and fits_convolution(layer.weight.shape) for layer in self._layers)
+        self._fits = are_ours and all(fit)
+        self._channels = self._layers[0].in_channels if are_ours else 0
 
 
 class _Seen(torch.autograd.Function):

@@ -51,9 +51,9 @@ class DuelingHead(Head):
     ) -> None:
         super().__init__()
         self.size = size
-        units = num_features // self.streams
-        self.value = layer(units, size)
-        self.advantage = layer(units, num_actions * size)
+        self._units = num_features // self.streams
+        self.value = layer(self._units, size)
+        self.advantage = layer(self._units, num_actions * size)
 
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A Z"]:
         """Return the numbers of every action; half of the features rates the state, half the actions."""
@@ -65,7 +65,7 @@ class DuelingHead(Head):
     @property
     def action_units(self) -> slice:
         """Which of the features rate the actions alone."""
-        return slice(self.advantage.in_features, None)
+        return slice(self._units, None)
 
     def _parts(self, features: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
         """Return what rates the state and what rates the actions."""

@@ -20,10 +20,9 @@ from atari_dqn.agents.draws import Rng
 from atari_dqn.agents.losses import Judged, Loss
 from atari_dqn.agents.networks import QNetwork
 from atari_dqn.agents.one_pass import gradient_norm
-from atari_dqn.agents.optimizers import STEPS_FACTORED, load_optimizer, moved_by, step_if_on
+from atari_dqn.agents.optimizers import factored_of, load_optimizer, moved_by, step_if_on
 from atari_dqn.agents.targets import TargetRule
 from atari_dqn.generator import restore_generator
-from atari_dqn.kernels.factored import FactoredGradient
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.types import StateDict
 
@@ -92,9 +91,7 @@ class Learner:
         self._step_if = step_if_on(device, optimizer)
         self._may_look = device.type == "cpu"
         may_be_factored = self._may_look and accumulate == 1 and not compiled
-        self._factored: list[FactoredGradient] | None = None
-        if may_be_factored and isinstance(optimizer, STEPS_FACTORED):
-            self._factored = optimizer.factored
+        self._factored = factored_of(optimizer, self._weights) if may_be_factored else None
         self._part_share = torch.tensor(1.0 if reduction == "sum" else 1.0 / accumulate, device=device)
         self._nonfinite_gradients = torch.zeros((), device=device)
         self._is_one_network = target is online
@@ -116,10 +113,13 @@ class Learner:
 
     def learn(self, batch: Minibatch) -> Update:
         """Take one gradient step: work of the device, which no number of the host's changes."""
-        columns = zip(*map(self._add_gradients, self._parts(batch)), strict=True)
-        q_tm1, td_error, error, losses = map(_joined, columns)
-        grad_norm = self._clip_gradients()
-        self._step(grad_norm)
+        try:
+            columns = zip(*map(self._add_gradients, self._parts(batch)), strict=True)
+            q_tm1, td_error, error, losses = map(_joined, columns)
+            grad_norm = self._clip_gradients()
+            self._step(grad_norm)
+        finally:
+            self._forget_gradients()  # or one that was broken off would be part of the next
         metrics = {
             "loss": losses.mean(),
             "mean_q": learning.taken(q_tm1, batch.a_tm1).mean(),
@@ -198,7 +198,6 @@ class Learner:
         finite = grad_norm < torch.inf  # which NaN is not
         self._nonfinite_gradients.add_(1).masked_fill_(finite, 0.0)
         self._step_if(self.optimizer, finite)
-        self._forget_gradients()
 
     def _forget_gradients(self) -> None:
         for weight in self._weights:

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from atari_dqn.agents.anatomy import Anatomy, keeps, watched
 from atari_dqn.agents.draws import Rng, uniform
 from atari_dqn.agents.heads import DuelingHead, Head
 from atari_dqn.agents.init import INITIALIZERS, RELU_GAIN
@@ -48,10 +49,7 @@ class QNetwork(nn.Module):
         self.output = output or ValueOutput()
         self.dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._noisy = tuple(layer for layer in self.modules() if isinstance(layer, NoisyLinear))
-        has_apart = isinstance(head, DuelingHead) and head.streams == 2 and not self._noisy
-        self._rates_actions_apart = has_apart and isinstance(self.output, ValueOutput)
-        self._in_one_call = OneCall.of(torso, head, self.dtype)
+        self._look()
 
     @property
     def hidden_parts(self) -> tuple[nn.Module, ...]:
@@ -75,7 +73,8 @@ class QNetwork(nn.Module):
         Where a dueling head has parts of their own for the state and the actions, these are the advantages:
         what a state is worth is the same for each action, and half of the hidden layer is not asked.
         """
-        if not self._rates_actions_apart:
+        self._look_again()
+        if not self._rates_actions_apart or watched(self._passed_by):
             return self.predict(pixels, rng, noise_rows=noise_rows).q_values()
         assert isinstance(self.head, DuelingHead)
         if self._in_one_call is not None and self._in_one_call.takes(pixels):
@@ -98,6 +97,7 @@ class QNetwork(nn.Module):
 
         The backward pass may leave gradients of weights in `factored`, which these weights then lack.
         """
+        self._look_again()
         has_one_noise = noise_rows == 1 or rng is None or not self._noisy
         if has_one_noise and self._in_one_call is not None and self._in_one_call.takes(pixels):
             drawn = draws(self._noisy, rng, 1) if self._noisy and rng is not None else None
@@ -112,6 +112,27 @@ class QNetwork(nn.Module):
         """Return what the torso makes of stacked frames: its hidden units, after their ReLU."""
         features: Tensor = self.torso(pixels, self.dtype)
         return features.float()
+
+    def _look(self) -> None:
+        """Find out what can be computed together of the modules that there are."""
+        self._anatomy = Anatomy(self)
+        self._noisy = tuple(layer for layer in self.modules() if isinstance(layer, NoisyLinear))
+        torso, head = self.torso, self.head
+        self._passed_by = [torso, torso.hidden, *head.modules()]
+        computes_so = keeps(self, QNetwork, "features", "_predict")
+        self._in_one_call = OneCall.of(torso, head, self.dtype) if computes_so else None
+        self._rates_actions_apart = (
+            computes_so
+            and not self._noisy
+            and keeps(torso, Torso, "think", "think_partly", "forward")
+            and (type(torso.hidden), type(head)) == (QuickLinear, DuelingHead)
+            and isinstance(self.output, ValueOutput)
+        )
+
+    def _look_again(self) -> None:
+        """Look if there are other modules than when they were looked at."""
+        if not torch.compiler.is_compiling() and not self._anatomy.holds():
+            self._look()
 
     def _predict(self, pixels: Pixels, rng: Rng | None, use: Use) -> Prediction:
         del rng, use
@@ -150,8 +171,6 @@ class ImplicitQuantileNetwork(QNetwork):
 
     def __init__(self, torso: Torso, head: Head, *, precision: str, counts: FractionCounts) -> None:
         super().__init__(torso, head, precision=precision)
-        self._in_one_call = None
-        self._rates_actions_apart = False  # quantiles are predicted at fractions of their own
         self.counts = counts
         self.embedding = QuickLinear(EMBEDDING_COSINES, torso.num_seen)
         self.register_buffer("frequencies", pi * torch.arange(EMBEDDING_COSINES), persistent=False)

@@ -14,9 +14,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from atari_dqn.agents.anatomy import keeps, watched
 from atari_dqn.agents.arithmetic import Rounded
-from atari_dqn.agents.chain import watched
-from atari_dqn.agents.heads import DuelingHead, Head, LinearHead
+from atari_dqn.agents.heads import DuelingHead, Head, LinearHead, SharedDuelingHead
 from atari_dqn.agents.linear import QuickLinear
 from atari_dqn.agents.noisy import NoisyLinear
 from atari_dqn.agents.torsos import ConvolutionalTorso, Torso
@@ -27,6 +27,7 @@ from atari_dqn.kernels.products import MULTIPLE, fits_product
 from atari_dqn.minibatch import Pixels
 
 _FP32_BYTES = 4
+_HEADS = (LinearHead, DuelingHead, SharedDuelingHead)
 Noise = Float[Tensor, "1 N"]
 """That of all layers' inputs and outputs, one after the other."""
 
@@ -83,37 +84,47 @@ class OneCall:
     Between layers, Python and torch take as long as the kernels do of one image.
     """
 
-    def __init__(self, torso: ConvolutionalTorso, head: LinearHead | DuelingHead, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        torso: ConvolutionalTorso,
+        head: LinearHead | DuelingHead,
+        dense: Sequence[nn.Linear],
+        dtype: torch.dtype,
+    ) -> None:
         self._torso, self._size, self._dtype = torso, head.size, dtype
-        of_head = [head.value, head.advantage] if isinstance(head, DuelingHead) else [head.output]
         noise_at, layers = 0, []
-        for layer in (torso.hidden, *of_head):
-            assert isinstance(layer, nn.Linear)
+        for layer in dense:
             layers.append(_dense(layer, noise_at))
             noise_at += layer.in_features + layer.out_features
         self._hidden, *state, self._actions = layers
         self._dense = [self._hidden, self._actions, *state]
-        of_dense = [parameter for layer in self._dense for parameter in layer.parameters]
-        self._leaves = [*torso.chain.parameters(), *of_dense]
+        self._of_dense = [parameter for layer in self._dense for parameter in layer.parameters]
+        self._leaves = [*torso.chain.parameters(), *self._of_dense]
         self._num_actions = len(self._actions.bias) // head.size
         of_chain = set(torso.convolutions)  # the chain looks at these itself
         self._modules = [part for part in (*torso.modules(), *head.modules()) if part not in of_chain]
 
     @staticmethod
     def of(torso: Torso, head: Head, dtype: torch.dtype) -> OneCall | None:
-        """Return a network's; None where the kernels have no whole pass of such a torso or head."""
-        if not isinstance(torso, ConvolutionalTorso) or not isinstance(head, LinearHead | DuelingHead):
+        """Return a network's; None where the kernels have no whole pass of such a torso or head.
+
+        A class made from these may compute otherwise.
+        """
+        is_torso = keeps(torso, ConvolutionalTorso, "takes_bytes", "see", "think", "forward")
+        if not is_torso or type(head) not in _HEADS:
             return None
-        hidden = torso.hidden
-        fits = isinstance(hidden, QuickLinear) and fits_product(hidden.weight.shape, dtype)
-        fits_head = torso.num_features // head.streams % MULTIPLE == 0
-        return OneCall(torso, head, dtype) if fits and fits_head else None
+        assert isinstance(torso, ConvolutionalTorso)
+        assert isinstance(head, LinearHead | DuelingHead)
+        dense = _layers(torso, head)
+        fits = dense is not None and fits_product(dense[0].weight.shape, dtype)
+        return OneCall(torso, head, dense, dtype) if dense is not None and fits else None
 
     def takes(self, frames: Pixels) -> bool:
         """Return whether the kernels make the pass of these frames, here and now: no layer is watched."""
         if torch.compiler.is_compiling() or is_layer_by_layer() or watched(self._modules):
             return False
-        return frames.ndim == 4 and self._torso.takes_bytes(frames, self._dtype)
+        fits = frames.ndim == 4 and self._torso.takes_bytes(frames, self._dtype)
+        return fits and all(map(_lies_as_told, self._of_dense))
 
     def outputs(
         self, frames: Pixels, draws: Noise | None, factored: list[FactoredGradient] | None = None
@@ -205,10 +216,43 @@ class _Outputs(torch.autograd.Function):
         return None, None, None, None, *found
 
 
+def _lies_as_told(parameter: Tensor) -> bool:
+    """Return whether a fully connected layer's numbers are what the kernels read: fp32, in a row."""
+    return parameter.dtype is torch.float32 and parameter.is_cpu and parameter.is_contiguous()
+
+
 def _is_asked_for(weight: Tensor) -> bool:
     """Return whether somebody is to be shown a weight's gradient, or is to be spared it."""
     hooks = (weight._backward_hooks, getattr(weight, "_post_accumulate_grad_hooks", None))
     return any(hooks) or not weight.requires_grad
+
+
+def _layers(torso: ConvolutionalTorso, head: LinearHead | DuelingHead) -> list[nn.Linear] | None:
+    """Return the hidden layer, what rates the state, if anything does, and what rates the actions.
+
+    None if one of them is not of the classes that are known here, or not of the size that the others ask for.
+    """
+    hidden = torso.hidden
+    of_head = [head.value, head.advantage] if isinstance(head, DuelingHead) else [head.output]
+    known = (NoisyLinear,) if type(hidden) is NoisyLinear else (QuickLinear, nn.Linear)
+    if not isinstance(hidden, QuickLinear) or any(type(layer) not in known for layer in (hidden, *of_head)):
+        return None
+    layers = [hidden, *(layer for layer in of_head if isinstance(layer, nn.Linear))]
+    inputs = [torso.num_seen, *[len(hidden.weight) // head.streams] * len(of_head)]
+    fit = all(_is_whole(layer, count) for layer, count in zip(layers, inputs, strict=True))
+    fits_numbers = len(layers[-1].weight) % head.size == 0 and all(
+        len(layer.weight) == head.size for layer in layers[1:-1]
+    )
+    return layers if fit and fits_numbers and inputs[-1] % MULTIPLE == 0 else None
+
+
+def _is_whole(layer: nn.Linear, inputs: int) -> bool:
+    """Return whether a layer has so many inputs, and a bias, and with deviations all of them."""
+    means = (layer.weight, layer.bias)
+    if layer.bias is None or layer.weight.shape != (len(layer.bias), inputs):
+        return False
+    deviations = (layer.weight_sigma, layer.bias_sigma) if isinstance(layer, NoisyLinear) else means
+    return all(one.shape == other.shape for one, other in zip(means, deviations, strict=True))
 
 
 def _dense(layer: nn.Linear, noise_at: int) -> _Dense:

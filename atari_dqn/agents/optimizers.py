@@ -244,8 +244,16 @@ class OnePassAdam(Adam):
         return state
 
 
-STEPS_FACTORED = (DeepMindRMSProp, OnePassAdam)
-"""The optimizers that step by gradients which are not written, too."""
+def factored_of(optimizer: Optimizer, weights: Iterable[Tensor]) -> list[FactoredGradient] | None:
+    """Return where an optimizer looks for gradients of these weights that are not written.
+
+    None if it knows none of the kind, or is not to move all of the weights.
+    """
+    if not isinstance(optimizer, DeepMindRMSProp | OnePassAdam):
+        return None
+    moved = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
+    moves_all = all(id(weight) in moved for weight in weights if weight.requires_grad)
+    return optimizer.factored if moves_all else None
 
 
 def _lay_gradient_as(weight: Tensor) -> None:

@@ -100,7 +100,8 @@ class ConvolutionalTorso(Torso):
                 zip(channels[:-1], self.CONVOLUTIONS, zeros, strict=True)
             )
         ]
-        self.convolutions, self.chain = nn.ModuleList(layers), Chain(layers)
+        self.convolutions = nn.ModuleList(layers)
+        self.chain = Chain(self.convolutions)
         self._finish(
             num_seen=self._num_seen(frame_shape),
             num_features=(hidden_units or self.HIDDEN_UNITS) * streams,

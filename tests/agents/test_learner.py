@@ -1,4 +1,5 @@
 import copy
+import signal
 from functools import partial
 
 import pytest
@@ -358,6 +359,28 @@ def test_D03_gradient_that_is_neither_written_nor_finite_changes_nothing(optimiz
     assert tree_digest(learner.optimizer.state_dict()) == averages
     learner.update(make_batch(8))
     assert not torch.equal(flat(learner), before)
+
+
+@HAS_KERNELS
+def test_weights_that_the_optimizer_is_not_to_move_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = make_learner(optimizer=lambda weights: ADAM(list(weights)[-2:]))
+    found, hidden = factored_in(learner, monkeypatch), learner.online.torso.hidden.weight.clone()
+    learner.update(make_batch(8))
+    assert found == [0]
+    assert torch.equal(learner.online.torso.hidden.weight, hidden)
+
+
+def test_gradients_of_an_update_that_was_broken_off_are_not_in_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learner, other = (make_learner(optimizer=ADAM) for _ in range(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(learner.optimizer, "step", partial(signal.raise_signal, signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            learner.update(make_batch(8, r_t=torch.full((8,), 5.0)))
+    for each in (learner, other):
+        each.update(make_batch(8))
+    assert torch.equal(flat(learner), flat(other))
 
 
 @HAS_KERNELS

@@ -258,6 +258,18 @@ def test_weights_that_changed_are_seen(precision: str) -> None:
             before = after
 
 
+@EACH_KIND
+def test_weights_that_were_assigned_are_read_in_one_call(kind: Kind, calls: list[Tensor]) -> None:
+    network, other = kind.made(), kind.made()
+    initialize(other, init="he_uniform", generator=stream(seed=9))
+    with torch.no_grad():
+        network.predict(frames(1))
+        network.load_state_dict(other.state_dict(), assign=True)
+        found, expected = network.predict(frames(1)).outputs, other.predict(frames(1)).outputs
+    assert len(calls) == 3
+    assert torch.equal(found, expected)
+
+
 def test_copy_of_a_network_reads_its_own_weights() -> None:
     network = RAINBOW.made()
     with torch.no_grad():
