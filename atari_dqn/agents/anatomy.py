@@ -20,7 +20,8 @@ class Anatomy:
 
     def __init__(self, root: nn.Module) -> None:
         self._modules = [*root.modules()]
-        self._tables = [table for each in self._modules for table in (each._modules, each._parameters)]
+        tables = (table for each in self._modules for table in (each._modules, each._parameters))
+        self._tables = [table for table in tables if table]
         self._known = self._now()
 
     def holds(self) -> bool:
