@@ -1,9 +1,10 @@
 """Fail system calls of real commands one at a time, and lose what was not flushed at every call of a run.
 
-First each of some hundred calls of `dqn train` and `dqn resume` fails with an error that Linux documents for it, or a write
-takes half of its bytes: the command must go on, or name the file, without a traceback, and the next resume must be exact. Then every
-state that a power failure can leave of a run, on a strict disk and on an ordered one: what was said to be saved must be whole,
-and a resume exact. Prints a line for each that fails and writes JSON to --out. Needs a C compiler, on Linux.
+First, each of some hundred calls of `dqn train` and `dqn resume` fails with an error that Linux documents
+for it, or a write takes half of its bytes: the command must go on, or name the file, without a traceback,
+and the next resume must be exact. Then every state that a power failure can leave of a run, on a strict
+disk and on an ordered one: what was reported as saved must be whole, and a resume exact. Prints a line for
+each that fails and writes JSON to --out. Needs a C compiler, on Linux.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ def failed_calls(commands: Commands, folder: Path, most: int) -> dict[str, Any]:
     laboratory = Laboratory(commands, folder)
     counts = {phase: laboratory.counts(phase) for phase in PHASES}
     faults = some_faults(counts, most, random.Random(1))
-    wrong = {str(fault): found for fault in faults if (found := shown(str(fault), laboratory.complaints(fault)))}
+    results = {str(fault): shown(str(fault), laboratory.complaints(fault)) for fault in faults}
     return {
         "faults": len(faults),
         "by_call": Counter(f"{fault.phase} {fault.kind}" for fault in faults),
         "calls_of_a_command": counts,
-        "wrong": wrong,
+        "wrong": {name: complaints for name, complaints in results.items() if complaints},
     }
 
 

@@ -1,7 +1,8 @@
 """A process that has imported everything, and forks one that runs a `dqn` command for each order it reads.
 
-An order is a line of JSON, the answer the command's exit code. Where `disk_faults.c` is preloaded, an order may have it watch
-a folder, fail a call there, or record what changes there. Imports take most of a short command's time: this spares them.
+An order is a line of JSON, the answer the command's exit code. Where `disk_faults.c` is preloaded, an order
+may have it watch a folder, fail a call there, or record what changes there. Imports take most of a short
+command's time: this spares them.
 """
 
 from __future__ import annotations

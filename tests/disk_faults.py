@@ -1,4 +1,4 @@
-"""Runs of the toy game in which a system call fails: what the command says, and whether the next resume is exact."""
+"""Runs of the toy game in which a system call fails: how the command ends, and how the next resume does."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Laboratory:
         return self.commands.run(*self.words_for(phase, path), watch=str(path), fault=armed)
 
     def complaints(self, fault: Fault) -> list[str]:
-        """Put a fault into a phase; return what is wrong with how the command ends and with the next resume."""
+        """Put a fault into a phase; return what is wrong with the command's end and with the next resume."""
         with self._start(fault.phase) as path:
             finished = self._command(fault.phase, path, fault)
             report = self.folder / "report.txt"
@@ -216,7 +216,11 @@ def _final_name(part: str) -> str:
 def some_faults(counts: dict[str, dict[str, int]], most: int, chance: random.Random) -> list[Fault]:
     """Return faults over all phases, kinds and errors: every rare call, and of frequent ones a sample."""
     by_kind = [
-        [Fault(phase=phase, kind=kind, nth=nth, error=error) for nth in range(1, number + 1) for error in ERRORS[kind]]
+        [
+            Fault(phase=phase, kind=kind, nth=nth, error=error)
+            for nth in range(1, number + 1)
+            for error in ERRORS[kind]
+        ]
         for phase, numbers in counts.items()
         for kind, number in numbers.items()
     ]

@@ -1,11 +1,12 @@
-"""What a disk holds when the power fails: a folder rebuilt from a recording of system calls, without what was not flushed.
+"""What a disk holds when the power fails: a folder rebuilt from a recording of system calls.
 
     create · write · truncate · rename · link · unlink · mkdir · symlink    change what programs see
     fsync of a file                                                        makes its bytes durable
     fsync of a folder                                                      makes the names in it durable
 
-Two disks are modelled. A strict one keeps nothing that no fsync asked for. An ordered one, as a journalling file system, keeps every name
-at once, but of a file's bytes only those that were flushed: the empty file after a rename is its classic.
+Two disks are modelled. A strict one keeps nothing that no fsync covers. An ordered one, as a journalling
+file system, keeps every name at once, but of a file's bytes only those that were flushed: hence empty files
+after a rename.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def read_recording(path: Path) -> list[Call]:
         end = content.index(b"\n", start)
         kind, length, name, other, offset = content[start:end].decode().split("\t")
         start = end + 1 + int(length)
-        calls.append(Call(kind=kind, path=name, other=other, offset=int(offset), data=content[end + 1 : start]))
+        data = content[end + 1 : start]
+        calls.append(Call(kind=kind, path=name, other=other, offset=int(offset), data=data))
     return calls
 
 
@@ -99,7 +101,7 @@ class ModelDisk:
     def _node(self, parts: tuple[str, ...]) -> Node:
         node = self._root
         for part in parts:
-            node = node.names.get(part, Node())  # of a removed file that is still open, what is written is lost
+            node = node.names.get(part, Node())  # a removed file that is still open: its bytes are lost
         return node
 
     def _parent(self, parts: tuple[str, ...]) -> Node:
@@ -144,7 +146,7 @@ class PowerFailure:
 
 
 def power_failures(calls: list[Call], folder: Path) -> Iterator[PowerFailure]:
-    """Yield every state in which a power failure can leave a folder, each once, at the first call that leads to it."""
+    """Yield every state in which a power failure can leave a folder, each once, at its first call."""
     model = ModelDisk(folder)
     known: set[bytes] = set()
     for number, call in enumerate(calls, start=1):

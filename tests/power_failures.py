@@ -1,4 +1,4 @@
-"""Runs of the toy game on a disk that loses what was not flushed, at any call: what is whole, and whether a resume is exact."""
+"""Runs of the toy game on a disk that loses what was not flushed: what is whole, and how a resume ends."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""System calls that fail, and disks that lose what was not flushed, under real commands; benchmarks/disk_faults.py has them all."""
+"""System calls that fail, and disks that lose what was not flushed, under real commands.
+
+A sample; `benchmarks/disk_faults.py` has them all.
+"""
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from disk_faults import Commands, Laboratory, some_faults

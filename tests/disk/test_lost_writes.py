@@ -24,7 +24,8 @@ def test_strict_disk_holds_no_name_that_its_folder_did_not_flush() -> None:
 
 
 def test_strict_disk_holds_a_flushed_name_with_the_bytes_that_were_flushed() -> None:
-    calls = [*FLUSHED, Call(kind="write", path="/place/a", offset=5, data=b"!"), Call(kind="fsync", path="/place")]
+    later = Call(kind="write", path="/place/a", offset=5, data=b"!")
+    calls = [*FLUSHED, later, Call(kind="fsync", path="/place")]
     assert held(calls, Disk.STRICT) == {"a": ("file", b"hello")}
 
 
@@ -34,7 +35,8 @@ def test_ordered_disk_holds_an_empty_file_where_bytes_were_not_flushed() -> None
 
 
 def test_rename_replaces_its_target() -> None:
-    calls = [*FLUSHED, Call(kind="create", path="/place/b"), Call(kind="rename", path="/place/a", other="/place/b")]
+    target = Call(kind="create", path="/place/b")
+    calls = [*FLUSHED, target, Call(kind="rename", path="/place/a", other="/place/b")]
     assert held(calls, Disk.ORDERED) == {"b": ("file", b"hello")}
 
 
