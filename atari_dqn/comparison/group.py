@@ -63,9 +63,7 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
 def _identity(values: Mapping[str, Scalar]) -> frozenset[tuple[str, Scalar]]:
     """Return what makes a method: every key that can change results, but seed and game."""
     return frozenset(
-        (key, value)
-        for key, value in values.items()
-        if key not in ("seed", "game") and not is_free(key)
+        (key, value) for key, value in values.items() if key not in ("seed", "game") and not is_free(key)
     )
 
 

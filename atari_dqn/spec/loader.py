@@ -105,9 +105,10 @@ def deviating_keys(values: Values) -> tuple[str, ...]:
     return tuple(
         key
         for key, value in values.items()
-        if not _is_unmarked(key) and (value != expected.get(key) or (key in choosing and value != track.get(key)))
+        if not _marks_none(key)
+        and (value != expected.get(key) or (key in choosing and value != track.get(key)))
     )
 
 
-def _is_unmarked(key: str) -> bool:
+def _marks_none(key: str) -> bool:
     return key in _UNMARKED_KEYS or KEYS[key].section == "toggles" or is_free(key)

@@ -1,12 +1,14 @@
-"""Saving a session: taking snapshots of its state, and reporting what came of them."""
+"""Saving a session: when its state is saved, and reporting what came of it."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from atari_dqn.checkpoint.store import CheckpointStore, Saved
+from atari_dqn.clock import Clock, Every
 from atari_dqn.errors import DiskFullError, UserError
 from atari_dqn.scores import EvaluationScore
 from atari_dqn.spec import schema
@@ -22,12 +24,40 @@ class Report(Protocol):
         ...
 
 
+class Cadence:
+    """When a periodic checkpoint is due: by frames or by seconds, whichever comes first. 0 is no period.
+
+    Frames come due at multiples of their period, wherever a run was resumed; seconds run from the last
+    checkpoint of this process, or from its start.
+    """
+
+    def __init__(
+        self, *, period_frames: int, period_seconds: float, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._frames = Every(period=period_frames) if period_frames else None
+        self._period_seconds, self._now = period_seconds, now
+        self._marked = now()
+
+    def is_due(self, env_frames: int) -> bool:
+        """Return whether a period has passed since the last mark."""
+        if self._frames is not None and self._frames.is_due(env_frames):
+            return True
+        return 0 < self._period_seconds <= self._now() - self._marked
+
+    def mark(self, env_frames: int) -> None:
+        """Begin both periods anew: a checkpoint was begun at this frame, or the run went on from one."""
+        self._marked = self._now()
+        if self._frames is not None:
+            self._frames.mark(env_frames)
+
+
 class Saving:
     """Saves the states of a session into its store, one at a time."""
 
     def __init__(
         self,
         spec: schema.Checkpoint,
+        clock: Clock,
         *,
         checkpoints: CheckpointStore,
         watch: Watch,
@@ -36,23 +66,34 @@ class Saving:
         bookkeeping: Callable[[], StateDict],
     ) -> None:
         self._spec, self._checkpoints, self._watch, self._report = spec, checkpoints, watch, report
-        self._training, self._bookkeeping = training, bookkeeping
+        self._clock, self._training, self._bookkeeping = clock, training, bookkeeping
+        self._cadence = Cadence(period_frames=spec.period_frames, period_seconds=spec.period_seconds)
 
-    def save(self, *, step: int, score: EvaluationScore | None = None, protocol: str | None = None) -> str:
+    def resume(self) -> None:
+        """Begin the periods anew: the clock stands where a checkpoint was."""
+        self._cadence.mark(self._clock.env_frames)
+
+    def begin_if_due(self) -> None:
+        """Begin to save a checkpoint if a period has passed."""
+        if self._cadence.is_due(self._clock.env_frames):
+            self.begin()
+
+    def save(self, score: EvaluationScore | None = None, protocol: str | None = None) -> str:
         """Save a checkpoint, wait for it, and return its digest."""
-        self.begin(step=step, score=score, protocol=protocol)
+        self.begin(score, protocol)
         saved = self._checkpoints.finish()
         assert saved is not None
         self._report_saved(saved)
         return saved.state_digest
 
-    def begin(self, *, step: int, score: EvaluationScore | None = None, protocol: str | None = None) -> None:
+    def begin(self, score: EvaluationScore | None = None, protocol: str | None = None) -> None:
         """Begin to save a checkpoint; `score` is of the full evaluation at this step, under `protocol`."""
         self._watch.check()
         inspect = score is not None and self._watch.evaluated(score.mean_return)
         self.wait()
+        self._cadence.mark(self._clock.env_frames)
         self._checkpoints.begin(
-            step=step,
+            step=self._clock.steps,
             training=self._training(),
             bookkeeping=self._bookkeeping(),
             eval_score=score.mean_return if score else None,
@@ -67,6 +108,11 @@ class Saving:
     def wait(self) -> None:
         """Wait for a periodic checkpoint that is being written, and report it."""
         self._settle(self._checkpoints.finish)
+
+    def save_before_evaluation(self) -> None:
+        """Save what was trained: an evaluation may take an hour, and what ends it takes no training along."""
+        self.begin()
+        self.wait()
 
     @contextmanager
     def finished(self) -> Iterator[None]:

@@ -64,6 +64,7 @@ class Session:
         self.tables, self.sinks, self.checkpoints, self.watch = tables, sinks, checkpoints, watch
         self._saving = Saving(
             spec.checkpoint,
+            training.clock,
             checkpoints=checkpoints,
             watch=watch,
             report=self.notice,
@@ -151,6 +152,7 @@ class Session:
         self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
         self.score_protocol = state["score_protocol"]
         self.watch.load_state_dict(state["watch"])
+        self._saving.resume()
         # its cells mean nothing in a replay that fills anew
         recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
         self.training.load_recent_state(recent)
@@ -176,13 +178,15 @@ class Session:
         with self.training.stopwatch.paused():
             self._saving.poll()
             if self._full.is_due(clock.env_frames):
+                self._saving.save_before_evaluation()
                 score = self._evaluate("full", self.spec.evaluation.full_episodes, guard)
                 self._mark_evaluated()
-                self._saving.begin(step=clock.steps, score=score, protocol=self.score_protocol)
+                self._saving.begin(score, self.score_protocol)
             elif self._light.is_due(clock.env_frames):
                 self._evaluate("light", self.spec.evaluation.light_episodes, guard)
                 self._mark_evaluated()
             self._leave_if_asked(guard)
+            self._saving.begin_if_due()
 
     def _mark_evaluated(self) -> None:
         for every in (self._light, self._full):
@@ -192,10 +196,11 @@ class Session:
         self._saving.wait()
         self._leave_if_asked(guard)
         if self.finished:  # and stopped before its summary was written
-            return self._save()
+            return self._saving.save()
+        self._saving.save_before_evaluation()
         score = self._evaluate("final", self.spec.evaluation.full_episodes, guard)
         self.finished = True
-        return self._save(score)
+        return self._saving.save(score, self.score_protocol)
 
     def _evaluate(self, kind: str, episodes: int, guard: SignalGuard) -> EvaluationScore:
         """Play an evaluation and log it; one that is interrupted leaves no trace and is played again."""
@@ -236,14 +241,10 @@ class Session:
             protocol=protocol,
         )
 
-    def _save(self, score: EvaluationScore | None = None) -> str:
-        """Save a checkpoint, wait for it, and return its digest."""
-        return self._saving.save(step=self.training.clock.steps, score=score, protocol=self.score_protocol)
-
     def _leave_if_asked(self, guard: SignalGuard) -> None:
         if guard.received is None:
             return
-        self._save()
+        self._saving.save()
         error = InterruptedRunError(guard.received)
         self.notice("interrupted", str(error))
         raise error
