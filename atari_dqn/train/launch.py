@@ -120,9 +120,11 @@ def take_over(session: Session, point: Point, device: torch.device) -> None:
     """Put a session where its checkpoint was, and tell how exactly it goes on from there."""
     if point.checkpoint is None:
         session.tables.restart()
+        message = f"the run ended before it saved anything, so it begins anew on {device}"
     else:
         session.load_state_dict(point.bookkeeping)
-    session.notice("resumed", f"continuing from {point.name} on {device}")
+        message = f"continuing from {point.name} on {device}"
+    session.notice("resumed", message)
     session.watch.announce()
     for reason in why_inexact(point.run, device):
         session.notice("inexact", f"the run may differ from an unbroken one: {reason}")
@@ -184,10 +186,8 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
     except WorkerDiedError as error:
         session.notice("worker died", str(error))
         saved = session.checkpoints.catalog()
-        remedy = (
-            f"`{resume_command(run)}` goes on from step {saved[-1].step:,}" if saved else "nothing is saved"
-        )
-        raise HaltedError(f"{error}; {remedy}") from error
+        way = f"goes on from step {saved[-1].step:,}" if saved else "begins anew, for nothing was saved yet"
+        raise HaltedError(f"{error}; `{resume_command(run)}` {way}") from error
     summary = _summary(session, resolved, digest)
     write_json_atomically(run.summary, sealed_summary(summary))
     session.notice("finished", f"finished at {summary['env_frames']:,} frames")

@@ -41,7 +41,7 @@ class Point:
     @property
     def name(self) -> str:
         """The checkpoint's name, for people."""
-        return self.checkpoint.name if self.checkpoint else "the beginning: nothing was saved"
+        return self.checkpoint.name if self.checkpoint else "the beginning"
 
     @property
     def total_frames(self) -> int:
