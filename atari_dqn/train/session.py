@@ -9,19 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 
 from atari_dqn.checkpoint.store import CheckpointStore, Saved
 from atari_dqn.clock import Every, frames_to_steps
 from atari_dqn.errors import DiskFullError, InterruptedRunError, UserError
-from atari_dqn.evaluate import StoppedError, evaluate
-from atari_dqn.human import fingerprint
-from atari_dqn.metrics.events import Notice, Progress, Row, Value
+from atari_dqn.evaluate import StoppedError
+from atari_dqn.metrics.events import Notice, Row
 from atari_dqn.metrics.sinks import Sinks, TableSink
-from atari_dqn.protocol import CheckpointChoice, Protocol
 from atari_dqn.run import RunDirectory
-from atari_dqn.scores import EvaluationScore, score_protocol
+from atari_dqn.scores import EvaluationScore
 from atari_dqn.spec.schema import Spec
+from atari_dqn.train.evaluations import Evaluations
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.prediction_log import PredictionLog
@@ -31,20 +29,6 @@ from atari_dqn.train.training import Training
 from atari_dqn.train.videos import Videos
 from atari_dqn.train.watch import Watch
 from atari_dqn.types import StateDict
-
-_WEIGHTS: dict[str, CheckpointChoice] = {"final": "last", "best": "best"}
-"""Which weights are scored; of an evaluation on the way those of the moment."""
-
-
-def session_protocol(spec: Spec, kind: str, rom_md5: str) -> Protocol:
-    """Return the protocol of a run's own `light`, `full` or `final` evaluation, or of its `best`."""
-    evaluation = spec.evaluation
-    return score_protocol(
-        spec,
-        episodes=evaluation.light_episodes if kind == "light" else evaluation.full_episodes,
-        checkpoint=_WEIGHTS.get(kind, "current"),
-        rom_md5=rom_md5,
-    )
 
 
 class Session:
@@ -68,16 +52,13 @@ class Session:
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
         self._prediction_log = PredictionLog(training, seed=spec.seed)
         self._videos = Videos(training, spec, run, self.notice)
+        self.evaluations = Evaluations(training, spec, sinks=sinks, videos=self._videos, notify=self.notice)
         self._throughput = Throughput(training.stopwatch, training.lanes)
         self._elapsed_before_seconds = 0.0
         self._began = time.monotonic()
         self.total_frames = spec.training.total_frames
         self.finished = False
         """The final evaluation is played and saved; only a larger budget goes on from there."""
-        self.scores: list[tuple[int, EvaluationScore]] = []
-        """Step and score of each full and final evaluation."""
-        self.score_protocol: str | None = None
-        """Fingerprint of the latest of these."""
 
     @property
     def elapsed_seconds(self) -> float:
@@ -126,8 +107,7 @@ class Session:
             "tables": self.tables.state_dict(),
             "files": self._directory.file_records(),
             "recent_batch": self.training.recent_state(),
-            "scores": [[step, asdict(score)] for step, score in self.scores],
-            "score_protocol": self.score_protocol,
+            **self.evaluations.state_dict(),
             "watch": self.watch.state_dict(),
         }
 
@@ -141,8 +121,7 @@ class Session:
         self.extend(state["total_frames"])
         self.finished = state["finished"]
         self.tables.load_state_dict(state["tables"])
-        self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
-        self.score_protocol = state["score_protocol"]
+        self.evaluations.load_state_dict(state)
         self.watch.load_state_dict(state["watch"])
         # its cells mean nothing in a replay that fills anew
         recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
@@ -182,11 +161,11 @@ class Session:
         with self.training.stopwatch.paused():
             self._settle(self.checkpoints.poll)
             if self._full.is_due(clock.env_frames):
-                score = self._evaluate("full", self.spec.evaluation.full_episodes, guard)
+                score = self._evaluate("full", guard)
                 self._mark_evaluated()
                 self._begin_to_save(score)
             elif self._light.is_due(clock.env_frames):
-                self._evaluate("light", self.spec.evaluation.light_episodes, guard)
+                self._evaluate("light", guard)
                 self._mark_evaluated()
             self._leave_if_asked(guard)
 
@@ -199,48 +178,18 @@ class Session:
         self._leave_if_asked(guard)
         if self.finished:  # and stopped before its summary was written
             return self._save()
-        score = self._evaluate("final", self.spec.evaluation.full_episodes, guard)
+        score = self._evaluate("final", guard)
         self.finished = True
         return self._save(score)
 
-    def _evaluate(self, kind: str, episodes: int, guard: SignalGuard) -> EvaluationScore:
-        """Play an evaluation and log it; one that is interrupted leaves no trace and is played again."""
+    def _evaluate(self, kind: str, guard: SignalGuard) -> EvaluationScore:
+        """Play an evaluation; one that is interrupted leaves no trace and is played again."""
         self.watch.check()
-        tracer = self._videos.tracer(kind)
         try:
-            played = evaluate(
-                self.training.learner.online,
-                self.spec,
-                episodes=episodes,
-                on_progress=lambda done, total: self.sinks.handle(
-                    Progress(activity=f"{kind} evaluation", done=done, total=total)
-                ),
-                stop=lambda: guard.received is not None,
-                tracer=tracer,
-            )
+            return self.evaluations.play(kind, stop=lambda: guard.received is not None)
         except StoppedError:
             self._leave_if_asked(guard)
             raise
-        score = EvaluationScore.of(played)
-        self._log(kind, score)
-        self._videos.take(kind, played, tracer)
-        return score
-
-    def _log(self, kind: str, score: EvaluationScore) -> None:
-        clock = self.training.clock
-        protocol = session_protocol(self.spec, kind, self.training.lanes.info.rom_md5).digest()
-        if kind != "light":
-            self.scores.append((clock.steps, score))
-            self.score_protocol = protocol
-        where: dict[str, Value] = {"step": clock.steps, "env_frames": clock.env_frames, "eval_type": kind}
-        self.sinks.handle(Row(table="eval_log", values=where | score.row() | {"protocol": protocol}))
-        self.notice(
-            "evaluation",
-            f"{kind} evaluation: {score} [{fingerprint(protocol)}]",
-            returns=score.returns,
-            lengths_frames=score.lengths_frames,
-            protocol=protocol,
-        )
 
     def _save(self, score: EvaluationScore | None = None) -> str:
         """Save a checkpoint, wait for it, and return its digest."""
@@ -261,7 +210,7 @@ class Session:
             training=training.state_dict(),
             bookkeeping=self.state_dict(),
             eval_score=score.mean_return if score else None,
-            protocol=self.score_protocol if score else None,
+            protocol=self.evaluations.score_protocol if score else None,
             tag="inspect" if inspect else None,
         )
 
