@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import Protocol as Interface
 
-from atari_dqn.evaluate import evaluate
+from atari_dqn.checkpoint.tree import tree_digest
+from atari_dqn.envs.pool import WorkerDiedError
+from atari_dqn.evaluate import StoppedError, evaluate
+from atari_dqn.evaluation_progress import EvaluationKey, EvaluationProgress
 from atari_dqn.human import fingerprint
 from atari_dqn.metrics.events import Progress, Row, Sink, Value
 from atari_dqn.protocol import CheckpointChoice, Protocol
-from atari_dqn.scores import EvaluationScore, score_protocol
+from atari_dqn.recorder import median_game
+from atari_dqn.run import RunDirectory
+from atari_dqn.scores import EvaluationEpisode, EvaluationScore, score_protocol
 from atari_dqn.spec.schema import Spec
+from atari_dqn.traces import Tracer
 from atari_dqn.train.training import Training
 from atari_dqn.train.videos import Videos
 from atari_dqn.types import StateDict
@@ -48,9 +56,16 @@ class Evaluations:
     """Plays evaluations of a training and keeps their scores."""
 
     def __init__(
-        self, training: Training, spec: Spec, *, sinks: Sink, videos: Videos, notify: Notify
+        self,
+        training: Training,
+        spec: Spec,
+        run: RunDirectory,
+        *,
+        sinks: Sink,
+        videos: Videos,
+        notify: Notify,
     ) -> None:
-        self._training, self._spec = training, spec
+        self._training, self._spec, self._run = training, spec, run
         self._sinks, self._videos, self._notify = sinks, videos, notify
         self.scores: list[tuple[int, EvaluationScore]] = []
         """Step and score of each full and final evaluation."""
@@ -58,22 +73,27 @@ class Evaluations:
         """Fingerprint of the latest of these."""
 
     def play(self, kind: str, stop: Callable[[], bool]) -> EvaluationScore:
-        """Play an evaluation and log it; one that is stopped raises `StoppedError` and is played again."""
+        """Play an evaluation and log it.
+
+        `StoppedError` once `stop()` is true, `WorkerDiedError` if a worker is gone, the training's too. Games
+        that have finished by then are kept, and are not played again.
+        """
+
+        def stop_or_fail() -> bool:
+            self._training.lanes.check()
+            return stop()
+
         tracer = self._videos.tracer(kind)
-        played = evaluate(
-            self._training.learner.online,
-            self._spec,
-            episodes=episodes_of(self._spec, kind),
-            on_progress=lambda done, total: self._sinks.handle(
-                Progress(activity=f"{kind} evaluation", done=done, total=total)
-            ),
-            stop=stop,
-            tracer=tracer,
-        )
+        with self._progress(kind) as progress:
+            played = self._finish_games(kind, progress, stop_or_fail, tracer)
         score = EvaluationScore.of(played)
         self._log(kind, score)
         self._videos.take(kind, played, tracer)
         return score
+
+    def forget_progress(self) -> None:
+        """Remove the games of the latest evaluation: its score is in a checkpoint."""
+        self._run.evaluation_progress.unlink(missing_ok=True)
 
     def state_dict(self) -> StateDict:
         """Return the scores so far, as plain data."""
@@ -86,6 +106,60 @@ class Evaluations:
         """Take over what a checkpoint recorded."""
         self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
         self.score_protocol = state["score_protocol"]
+
+    @contextmanager
+    def _progress(self, kind: str) -> Iterator[EvaluationProgress]:
+        """Open the games that an evaluation has finished before, and report how many there are."""
+        total = episodes_of(self._spec, kind)
+        with closing(EvaluationProgress(self._run.evaluation_progress, self._key(kind))) as progress:
+
+            def kept() -> str:
+                return f"{len(progress.finished)} of {total} games of the {kind} evaluation are kept"
+
+            if progress.finished:
+                self._notify("evaluation resumed", f"{kept()} from before")
+            try:
+                yield progress
+            except StoppedError:
+                self._notify("evaluation stopped", kept())
+                raise
+            except WorkerDiedError as error:
+                raise WorkerDiedError(f"{error}; {kept()}") from error
+
+    def _finish_games(
+        self, kind: str, progress: EvaluationProgress, stop: Callable[[], bool], tracer: Tracer | None
+    ) -> tuple[EvaluationEpisode, ...]:
+        """Play the games that are missing, and again the one to be shown if it has no trace yet."""
+        before = dict(progress.finished)
+        play = partial(
+            evaluate,
+            self._training.learner.online,
+            self._spec,
+            episodes=episodes_of(self._spec, kind),
+            stop=stop,
+            tracer=tracer,
+        )
+        played = play(
+            finished=before,
+            on_finished=progress.add,
+            on_progress=lambda done, total: self._sinks.handle(
+                Progress(activity=f"{kind} evaluation", done=done, total=total)
+            ),
+        )
+        shown = median_game(played)
+        if tracer is not None and shown in before:
+            play(finished={episode: game for episode, game in enumerate(played) if episode != shown})
+        return played
+
+    def _key(self, kind: str) -> EvaluationKey:
+        training = self._training
+        return EvaluationKey(
+            weights_sha256=tree_digest(dict(training.learner.online.state_dict())),
+            step=training.clock.steps,
+            protocol=session_protocol(self._spec, kind, training.lanes.info.rom_md5).digest(),
+            seed=self._spec.seed,
+            device=training.device.type,
+        )
 
     def _log(self, kind: str, score: EvaluationScore) -> None:
         clock = self._training.clock

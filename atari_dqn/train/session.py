@@ -52,7 +52,9 @@ class Session:
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
         self._prediction_log = PredictionLog(training, seed=spec.seed)
         self._videos = Videos(training, spec, run, self.notice)
-        self.evaluations = Evaluations(training, spec, sinks=sinks, videos=self._videos, notify=self.notice)
+        self.evaluations = Evaluations(
+            training, spec, run, sinks=sinks, videos=self._videos, notify=self.notice
+        )
         self._throughput = Throughput(training.stopwatch, training.lanes)
         self._elapsed_before_seconds = 0.0
         self._began = time.monotonic()
@@ -183,7 +185,7 @@ class Session:
         return self._save(score)
 
     def _evaluate(self, kind: str, guard: SignalGuard) -> EvaluationScore:
-        """Play an evaluation; one that is interrupted leaves no trace and is played again."""
+        """Play an evaluation; of one that is interrupted the games that have finished are kept."""
         self.watch.check()
         try:
             return self.evaluations.play(kind, stop=lambda: guard.received is not None)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from atari_dqn.files import prepare_folder
 from atari_dqn.record.recording import Look, Recording, recording_bytes, save_recording
-from atari_dqn.recorder import best_first, recording_of, source_of
+from atari_dqn.recorder import median_game, recording_of, source_of
 from atari_dqn.run import RunDirectory
 from atari_dqn.scores import EvaluationEpisode, score_protocol
 from atari_dqn.spec.schema import Spec
@@ -139,7 +139,7 @@ class Videos:
             spec=self._spec,
             info=info,
             source=source,
-            episodes=[best_first(played)[len(played) // 2]],
+            episodes=[median_game(played)],
             choice=f"the median of {len(played)} games",
             look=Look(),
         )
