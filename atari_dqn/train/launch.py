@@ -76,7 +76,8 @@ def start(
             session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
             session.notice("started", f"training {resolved.name} on {device}")
             _tell_if_slow(session, device, origin.hardware)
-            return _run(session, resolved, run)
+            with session.videos:  # which may take longer than the run
+                return _run(session, resolved, run)
 
 
 def resume(
@@ -114,7 +115,8 @@ def resume(
                 _tell_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
-                return _run(session, resolved, run)
+                with session.videos:  # which may take longer than the run
+                    return _run(session, resolved, run)
 
 
 def take_over(session: Session, point: Point, device: torch.device) -> None:

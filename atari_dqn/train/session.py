@@ -51,9 +51,9 @@ class Session:
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
         self._prediction_log = PredictionLog(training, seed=spec.seed)
-        self._videos = Videos(training, spec, run, self.notice)
+        self.videos = Videos(training, spec, run, self.notice)
         self.evaluations = Evaluations(
-            training, spec, run, sinks=sinks, videos=self._videos, notify=self.notice
+            training, spec, run, sinks=sinks, videos=self.videos, notify=self.notice
         )
         self._throughput = Throughput(training.stopwatch, training.lanes)
         self._elapsed_before_seconds = 0.0
@@ -79,9 +79,11 @@ class Session:
         `InterruptedRunError` after such a signal, once a checkpoint is saved; `HaltedError` where a
         failure gate trips.
         """
-        with SignalGuard() as guard, self._checkpoints_finished(), self._videos:
+        with SignalGuard() as guard, self._checkpoints_finished():
             self._train(guard, self.training.total_steps)
-            return self._finish(guard)
+            digest = self._finish(guard)
+            self.evaluations.forget_progress()
+            return digest
 
     def run_until(self, steps: int) -> None:
         """Train to the first tick at which so many agent steps are played, and no further; ends nothing."""
@@ -243,7 +245,7 @@ class Session:
             throughput = self._throughput.row(row, elapsed_seconds=self.elapsed_seconds)
             self.sinks.handle(throughput)
             self.watch.period(throughput)
-            self._videos.poll()
+            self.videos.poll()
         elif row.table == "replay_log":
             self.watch.replay_report(row)
             self.sinks.handle(self._prediction_log.row(row))
