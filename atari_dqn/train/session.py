@@ -79,7 +79,7 @@ class Session:
         `InterruptedRunError` after such a signal, once a checkpoint is saved; `HaltedError` where a
         failure gate trips.
         """
-        with SignalGuard() as guard, self._checkpoints_finished():
+        with self._guarded() as guard, self._checkpoints_finished():
             self._train(guard, self.training.total_steps)
             digest = self._finish(guard)
             self.evaluations.forget_progress()
@@ -87,7 +87,7 @@ class Session:
 
     def run_until(self, steps: int) -> None:
         """Train to the first tick at which so many agent steps are played, and no further; ends nothing."""
-        with SignalGuard() as guard, self._checkpoints_finished():
+        with self._guarded() as guard, self._checkpoints_finished():
             self._train(guard, steps)
             self._leave_if_asked(guard)
 
@@ -130,6 +130,13 @@ class Session:
         # its cells mean nothing in a replay that fills anew
         recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
         self.training.load_recent_state(recent)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[SignalGuard]:
+        """Hold signals back; once one has come, workers that do not answer are not waited for as long."""
+        with SignalGuard() as guard:
+            self.training.lanes.stop_waiting_when(lambda: guard.received is not None)
+            yield guard
 
     @contextmanager
     def _checkpoints_finished(self) -> Iterator[None]:

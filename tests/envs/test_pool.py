@@ -261,9 +261,7 @@ def test_worker_that_hangs_is_given_up_soon_once_the_run_is_to_end(pool, monkeyp
     pool.stop_waiting_when(lambda: True)
     os.kill(workers_of(pool)[1].pid, signal.SIGSTOP)
     pool.send(np.zeros(5, np.int64))
-    with pytest.raises(
-        WorkerDiedError, match=r"worker 1 .* has not answered for 0 seconds after the run was"
-    ):
+    with pytest.raises(WorkerDiedError, match=r"worker 1 .* has not answered .* after the run was"):
         pool.recv()
 
 
@@ -272,7 +270,7 @@ def test_killed_worker_is_noticed_between_steps(pool):
     first = workers_of(pool)[0]
     kill(first)
     first.join()
-    with pytest.raises(WorkerDiedError, match="worker 0 .* was killed by SIGKILL"):
+    with pytest.raises(WorkerDiedError, match=r"worker 0 .* was killed by SIGKILL"):
         pool.check()
 
 
