@@ -128,6 +128,11 @@ class RunDirectory:
         return self.path / "evaluations"
 
     @property
+    def evaluation_progress(self) -> Path:
+        """The finished games of an evaluation of the run's own that is under way."""
+        return self.path / "evaluation_progress.jsonl"
+
+    @property
     def videos(self) -> Path:
         """The folder of the videos, and of the recordings they are made from."""
         return self.path / "videos"

@@ -17,15 +17,18 @@ LAYERS = (
     {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},
     {"advice"},
     {"frozen", "recorder", "update_times"},
-    {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison", "following"},
+    {
+        "evaluate", "evaluation_progress", "record", "assembly", "checkpoint", "plan", "comparison",
+        "following",
+    },
     {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
     {"kernels"},
     {"spec", "hardware", "devices", "allocator", "denormals"},
     {
-        "learning", "interrupts", "minibatch", "statistics", "clock", "rng", "generator", "schedule",
-        "registry", "files", "human", "sizes", "cgroup", "transfer",
+        "learning", "interrupts", "processes", "minibatch", "statistics", "clock", "rng", "generator",
+        "schedule", "registry", "files", "human", "sizes", "cgroup", "transfer",
     },
     {"__init__", "types", "errors"},
 )  # fmt: skip

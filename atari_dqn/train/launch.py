@@ -28,6 +28,7 @@ from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.assembly import assemble, build_gates
+from atari_dqn.train.evaluations import session_protocol
 from atari_dqn.train.promises import schedules_that_ended, why_inexact
 from atari_dqn.train.resumption import (
     Point,
@@ -38,7 +39,7 @@ from atari_dqn.train.resumption import (
     resume_command,
 )
 from atari_dqn.train.run_sinks import RunSinks, open_outlets
-from atari_dqn.train.session import Session, session_protocol
+from atari_dqn.train.session import Session
 from atari_dqn.train.training import Training
 from atari_dqn.train.watch import Watch
 
@@ -75,7 +76,8 @@ def start(
             session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
             session.notice("started", f"training {resolved.name} on {device}")
             _tell_if_slow(session, device, origin.hardware)
-            return _run(session, resolved, run)
+            with session.videos:  # which may take longer than the run
+                return _run(session, resolved, run)
 
 
 def resume(
@@ -113,7 +115,8 @@ def resume(
                 _tell_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
-                return _run(session, resolved, run)
+                with session.videos:  # which may take longer than the run
+                    return _run(session, resolved, run)
 
 
 def take_over(session: Session, point: Point, device: torch.device) -> None:
@@ -223,10 +226,10 @@ def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
 def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:
     """Return what a finished run came to: the last score, and the best, which is a maximum and says so."""
     clock = session.training.clock
-    last_step, last = session.scores[-1]
+    last_step, last = session.evaluations.scores[-1]
     rom_md5 = session.training.lanes.info.rom_md5
     protocol, best_protocol = (session_protocol(resolved.spec, kind, rom_md5) for kind in ("final", "best"))
-    best_step, best = max(session.scores, key=lambda scored: scored[1].mean_return)
+    best_step, best = max(session.evaluations.scores, key=lambda scored: scored[1].mean_return)
     return {
         "name": resolved.name,
         "track": resolved.track_label,
@@ -240,7 +243,7 @@ def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str,
         "last": {"step": last_step, **last.row(), "protocol_digest": protocol.digest()},
         "best": {
             "step": best_step,
-            "of_evaluations": len(session.scores),
+            "of_evaluations": len(session.evaluations.scores),
             **best.row(),
             "protocol_digest": best_protocol.digest(),
         },
