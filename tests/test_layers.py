@@ -28,6 +28,7 @@ LAYERS = (
         "registry", "files", "human", "sizes", "cgroup", "transfer",
     },
     {"__init__", "types", "errors"},
+    {"openmp"},
 )  # fmt: skip
 """A unit (a folder or a module of the package) imports units of later layers only."""
 DEPTH = {unit: depth for depth, layer in enumerate(LAYERS) for unit in layer}
