@@ -17,10 +17,11 @@ LAYERS = (
     {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},
     {"advice"},
     {"frozen", "recorder", "update_times"},
+    {"threads"},
     {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison", "following"},
     {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
-    {"protocol", "provenance"},
+    {"protocol", "provenance", "automatic", "contention"},
     {"kernels"},
     {"spec", "hardware", "devices", "allocator", "denormals"},
     {
