@@ -56,6 +56,10 @@ def resume(
         bool, typer.Option("--discard-later", help="Let go of checkpoints after the one named.")
     ] = False,
     frames: Annotated[int | None, typer.Option(help="Raise the budget to this many frames.")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="Threads of torch from here on; another number rounds otherwise."),
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="auto, cpu, cuda or cuda:N. Default: where the run began.")
     ] = None,
@@ -72,6 +76,7 @@ def resume(
         checkpoint=checkpoint,
         discard_later=discard_later,
         frames=frames,
+        threads=threads,
         device=device,
         plain=plain,
         sinks=sink,

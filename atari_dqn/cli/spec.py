@@ -24,15 +24,21 @@ def show(
     docs: Annotated[bool, typer.Option("--docs", help="Say what each key means.")] = False,
 ) -> None:
     """Print the complete spec: the track's keys, with what the spec changes."""
+    from atari_dqn.automatic import resolve_auto_here
     from atari_dqn.spec.render import resolved_toml
 
-    typer.echo(resolved_toml(_load(spec, overrides), documented=docs), nl=False)
+    resolved, choices = resolve_auto_here(_load(spec, overrides))
+    for choice in choices:
+        typer.echo(f"# {choice}")
+    typer.echo(resolved_toml(resolved, documented=docs), nl=False)
 
 
 @app.command()
 def check(spec: SpecArgument, overrides: SetOption = None) -> None:
     """Report every error of a spec at once; exit code 2 if there is one."""
-    resolved = _load(spec, overrides)
+    from atari_dqn.automatic import resolve_auto_here
+
+    resolved, _ = resolve_auto_here(_load(spec, overrides))
     marks = f"; deviates in {', '.join(resolved.deviations)}" if resolved.deviations else ""
     typer.echo(f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}")
 

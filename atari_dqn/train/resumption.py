@@ -24,6 +24,7 @@ from atari_dqn.files import is_file
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.schema import Spec
+from atari_dqn.threads import threads_at
 from atari_dqn.train.assembly import assemble
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
@@ -108,12 +109,13 @@ def _point(run: RunDirectory, checkpoint: Path) -> Point:
 
 
 @contextmanager
-def reopened(point: Point, device: torch.device) -> Iterator[Training]:
+def reopened(point: Point, device: torch.device, *, threads: int | None = None) -> Iterator[Training]:
     """Yield the training as it was at a point; nothing on disk is changed.
 
+    `threads`: the number of torch's threads to go on with; by default that with which the run did.
     `DamagedError` names the file that is not good, and a checkpoint that is whole.
     """
-    torch.set_num_threads(point.run.recorded("torch_threads"))
+    torch.set_num_threads(threads or threads_at(point.run, point.step))
     spec = _where_it_was(recorded_spec(point.run).spec, point.run, device)
     with closing(assemble(spec, device)) as training:
         if point.checkpoint is None:

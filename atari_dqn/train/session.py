@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 
 from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.clock import Every, frames_to_steps
