@@ -121,8 +121,8 @@ def table_entries(table: Mapping[str, Any], *, where: str) -> Iterator[Entry]:
 def override_entry(text: str) -> Entry:
     """Return the entry of a `--set` option, `section.key=value`.
 
-    The value is TOML, or a string without its quotes; that of an integer key may be written as `2.4M` or `1e6`
-    too. `SpecError` where there is no key or no value.
+    The value is TOML, or a string without its quotes; that of an integer key may also be written as `2.4M`
+    or `1e6`. `SpecError` where there is no key or no value.
     """
     name, equals, value = text.partition("=")
     name, value = name.strip(), value.strip()

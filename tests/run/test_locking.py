@@ -24,7 +24,7 @@ def lock_held_still(run: RunDirectory) -> None:
 def test_error_of_another_file_keeps_its_name_and_kind(run: RunDirectory, hold: str, number: int) -> None:
     lock_held_still(run)
     error = OSError(number, os.strerror(number), "segment_3.rows")
-    with pytest.raises(OSError, match="segment_3.rows") as raised, getattr(run, hold)():
+    with pytest.raises(OSError, match=r"segment_3\.rows") as raised, getattr(run, hold)():
         raise error
     assert raised.value is error
 
