@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from atari_dqn.cli.command import Command, Group
+from atari_dqn.cli.examples import EXAMPLES
 from atari_dqn.cli.options import SetOption
 
 if TYPE_CHECKING:
     from atari_dqn.spec.loader import ResolvedSpec
 
-app = typer.Typer(help="Show, check and compare specs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show, check and compare specs.", cls=Group, rich_markup_mode=None)
 
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A spec, or a run directory.")]
 
 
-@app.command()
+@app.command(cls=Command, epilog=EXAMPLES["spec show"])
 def show(
     spec: SpecArgument,
     overrides: SetOption = None,
@@ -33,7 +35,7 @@ def show(
     typer.echo(resolved_toml(resolved, documented=docs), nl=False)
 
 
-@app.command()
+@app.command(cls=Command, epilog=EXAMPLES["spec check"])
 def check(spec: SpecArgument, overrides: SetOption = None) -> None:
     """Report every error of a spec at once; exit code 2 if there is one."""
     from atari_dqn.automatic import resolve_auto_here
@@ -43,7 +45,7 @@ def check(spec: SpecArgument, overrides: SetOption = None) -> None:
     typer.echo(f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}")
 
 
-@app.command()
+@app.command(cls=Command, epilog=EXAMPLES["spec diff"])
 def diff(left: SpecArgument, right: SpecArgument) -> None:
     """Print the keys in which two complete specs differ, with both values."""
     from rich import box
@@ -73,4 +75,6 @@ def _load(path: Path, overrides: list[str] | None) -> ResolvedSpec:
 
 
 def _shown(value: object) -> str:
-    return "—" if value is None else str(value)
+    from atari_dqn.spec.check import show as as_toml
+
+    return "—" if value is None else value if isinstance(value, str) else as_toml(value)
