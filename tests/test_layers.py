@@ -20,7 +20,7 @@ LAYERS = (
     {"threads"},
     {
         "evaluate", "evaluation_progress", "record", "assembly", "checkpoint", "plan", "comparison",
-        "following",
+        "following", "run_folders",
     },
     {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
@@ -31,7 +31,7 @@ LAYERS = (
         "learning", "interrupts", "processes", "minibatch", "statistics", "clock", "rng", "generator",
         "schedule", "registry", "files", "human", "sizes", "cgroup", "transfer",
     },
-    {"__init__", "types", "errors"},
+    {"__init__", "types", "errors", "printable"},
     {"openmp"},
 )  # fmt: skip
 """A unit (a folder or a module of the package) imports units of later layers only."""
