@@ -27,7 +27,7 @@ LAYERS = (
         "learning", "interrupts", "minibatch", "statistics", "clock", "rng", "generator", "schedule",
         "registry", "files", "human", "sizes", "cgroup", "transfer",
     },
-    {"__init__", "types", "errors"},
+    {"__init__", "types", "errors", "printable"},
 )  # fmt: skip
 """A unit (a folder or a module of the package) imports units of later layers only."""
 DEPTH = {unit: depth for depth, layer in enumerate(LAYERS) for unit in layer}
