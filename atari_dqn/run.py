@@ -258,11 +258,20 @@ def _remove(partial: Path, made_parents: list[Path]) -> None:
             return
 
 
+def is_run(path: Path) -> bool:
+    """Return whether a folder is a run's, be it damaged: whether it holds a file that only a run has."""
+    return bool(_marks(path))
+
+
+def _marks(path: Path) -> set[str]:
+    return {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
+
+
 def _refuse_other_folder(path: Path) -> None:
     expected = "expected a directory that `dqn train` made"
     if "\0" in str(path) or not exists(path):
         raise UserError(f"run directory {str(path)!r}: not found; {expected}")
-    present = {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
+    present = _marks(path)
     if not present:
         raise UserError(f"{path} is no run directory: it holds no {_SPEC}; {expected}")
     missing = sorted({_SPEC, _PROVENANCE} - present)

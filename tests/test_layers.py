@@ -17,7 +17,7 @@ LAYERS = (
     {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},
     {"advice"},
     {"frozen", "recorder", "update_times"},
-    {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison", "following"},
+    {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison", "following", "run_folders"},
     {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance"},
