@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -29,6 +30,12 @@ def attempt(action: Callable[[], T]) -> T | Unreadable:
         return action()
     except Exception as error:  # a file can be damaged in more ways than can be listed
         return Unreadable(_reason(error))
+
+
+def worded(error: ValueError) -> str:
+    """Return what a decoder found wrong, without the decoder's own notation: `expected int, got str at seed`."""
+    text = re.sub(r" - at `\$\.?(.*?)`", r" at \1", str(error)).replace("`", "").removesuffix(" at ")
+    return text[:1].lower() + text[1:]
 
 
 def _reason(error: Exception) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 
 from atari_dqn.errors import DamagedError
+from atari_dqn.following.boundary import worded
 from atari_dqn.following.lines import GrowingFile
 from atari_dqn.metrics.columns import TABLES, column_names
 from atari_dqn.metrics.events import GATES, Event, GateChanged, GateState, Notice, Row, Value
@@ -17,6 +18,7 @@ from atari_dqn.printable import printable
 
 _LATEST_BYTES = 16_384
 _WORDS = {column.name for table in TABLES.values() for column in table if column.unit in ("word", "hash")}
+_LONGEST_WORD = 100
 _COUNTS = ("step", "env_frames")
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)
 _NUMBER = re.compile(r"-?(\d{1,24}(\.\d{1,24})?(e[+-]?\d{1,3})?|inf|nan)", re.ASCII)
@@ -88,8 +90,10 @@ class RunEvents:
         for line in lines:
             try:
                 yield _event(line)
-            except (ValueError, RecursionError) as error:
-                self._leave_out(f"events.jsonl: {error or 'nested too deeply'}")
+            except RecursionError:
+                self._leave_out("events.jsonl: a line is nested too deeply")
+            except ValueError as error:
+                self._leave_out(f"events.jsonl: {worded(error)}")
 
     def _leave_out(self, reason: str) -> None:
         self.unreadable_lines += 1
@@ -113,6 +117,8 @@ def _row(header: list[str], cells: list[str]) -> dict[str, Value]:
 def _value(name: str, cell: str) -> Value:
     """Return a cell as what was written: a count, a number (nothing is NaN), or a word."""
     if name in _WORDS:
+        if len(cell) > _LONGEST_WORD:
+            raise ValueError(f"{name} has {len(cell):,} letters, expected a word")
         return printable(cell)
     if name in _COUNTS and not _COUNT.fullmatch(cell):
         raise ValueError(f"{name} is {_shortened(cell)}, expected a whole number")

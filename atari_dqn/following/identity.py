@@ -13,6 +13,7 @@ import msgspec
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.files import read_regular, reading
+from atari_dqn.following.boundary import worded
 from atari_dqn.printable import printable
 from atari_dqn.spec.keys import Scalar
 
@@ -107,7 +108,7 @@ def _checked(path: Path, problem: str) -> Iterator[None]:
     except RecursionError as error:
         raise DamagedError(f"{path}: {problem} (it is nested too deeply)") from error
     except ValueError as error:  # of tomllib, of the decoding of UTF-8, of msgspec
-        raise DamagedError(f"{path}: {problem} ({error})") from error
+        raise DamagedError(f"{path}: {problem} ({worded(error)})") from error
 
 
 def _scalars(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Scalar]]:

@@ -13,6 +13,7 @@ from atari_dqn.following.events import RunEvents
 from atari_dqn.following.identity import identity_of
 from atari_dqn.metrics.alarms import Alarms
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Row
+from atari_dqn.printable import printable
 
 SILENT_SECONDS = 600.0
 """A run that has written nothing for so long is not called running. Evaluations take minutes."""
@@ -140,7 +141,10 @@ class FollowedRun:
     def look(self) -> RunStatus | Unreadable:
         """Return the run's status with what it has written since the last look, or why there is none."""
         found = attempt(self._look)
-        self._status = None if isinstance(found, Unreadable) else found
+        if isinstance(found, Unreadable):
+            self._status = None
+            return Unreadable(found.reason.replace(printable(f"{self.path}/"), ""))
+        self._status = found
         return found
 
     def _look(self) -> RunStatus:
