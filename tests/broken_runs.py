@@ -184,7 +184,7 @@ NAMES = {
 
 
 def make_broken_runs(root: Path) -> BrokenRuns:
-    """Make the folder: the sound runs of one method, and copies of the first that are broken each in a way."""
+    """Make the folder: sound runs of one method, and copies of the first, each broken in another way."""
     good = tuple(
         make_run(root / name, [-20.0, float(place)], overrides=[f"seed={place}"])
         for place, name in enumerate(GOOD, start=1)

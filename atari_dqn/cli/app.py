@@ -16,6 +16,7 @@ from atari_dqn import __version__
 from atari_dqn.cli import look_commands, run_commands, score_commands
 from atari_dqn.cli import spec as spec_commands
 from atari_dqn.cli.streams import leave_stdout, show_what_can_be_shown
+from atari_dqn.printable import printable_lines
 
 app = typer.Typer(
     name="dqn",
@@ -83,10 +84,11 @@ def main() -> None:
         app()
         sys.stdout.flush()
     except (UserError, HaltedError, DamagedError) as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the program's own output
+        print(f"error: {printable_lines(str(error))}", file=sys.stderr)  # noqa: T201 - the program's own output
         sys.exit(error.exit_code)
     except InterruptedRunError as interruption:
-        print("\n".join([str(interruption), *interruption.__notes__]), file=sys.stderr)  # noqa: T201
+        told = "\n".join([str(interruption), *interruption.__notes__])
+        print(printable_lines(told), file=sys.stderr)  # noqa: T201
         sys.exit(interruption.exit_code)
     except OSError as error:
         leave_stdout(error)

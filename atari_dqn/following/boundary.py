@@ -33,7 +33,7 @@ def attempt(action: Callable[[], T]) -> T | Unreadable:
 
 
 def worded(error: ValueError) -> str:
-    """Return what a decoder found wrong, without the decoder's own notation: `expected int, got str at seed`."""
+    """Return what a decoder found wrong, without its own notation: `expected int, got str at seed`."""
     text = re.sub(r" - at `\$\.?(.*?)`", r" at \1", str(error)).replace("`", "").removesuffix(" at ")
     return text[:1].lower() + text[1:]
 
