@@ -2,10 +2,10 @@
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +130,8 @@ KINDS: dict[str, Break] = {
     "spec a link to nothing": _link("spec.toml", "nowhere"),
     "spec nested deeply": _text("spec.toml", f"a = {_DEEP}"),
     "spec of 1 TB": _sparse("spec.toml", 2**40),
-    "spec seed a word": _replaced("spec.toml", "seed = 1\n", 'seed = "one"\n'),
-    "spec seed of 400 digits": _replaced("spec.toml", "seed = 1\n", f"seed = {'9' * 400}\n"),
+    "spec seed a word": _replaced("spec.toml", "seed = ", 'seed = "one" #'),
+    "spec seed of 400 digits": _replaced("spec.toml", "seed = ", f"seed = {'9' * 400}"),
     "spec game a list": _replaced("spec.toml", 'game = "pong"', 'game = ["pong"]'),
     "spec budget infinite": _replaced("spec.toml", "total_frames = ", "total_frames = inf #"),
     "spec discount a date": _replaced("spec.toml", "discount = ", "discount = 2020-01-01 #"),
@@ -184,19 +184,17 @@ NAMES = {
 
 
 def make_broken_runs(root: Path) -> BrokenRuns:
-    """Make the folder: sound runs of one method, and copies of the first, each broken in another way."""
-    good = tuple(
-        make_run(root / name, [-20.0, float(place)], overrides=[f"seed={place}"])
-        for place, name in enumerate(GOOD, start=1)
-    )
-    for run in good:
+    """Make the folder. All are runs of one method, each with a seed of its own, and one mean return."""
+    seeds = count(1)
+
+    def make(name: str, mean_return: float) -> Path:
+        run = make_run(root / name, [-20.0, mean_return], overrides=[f"seed={next(seeds)}"])
         (run / _EVENT).write_text(_line(kind="started", message="training") + "\n")
-    broken = {kind: _broken_copy(good[0], root / kind, how) for kind, how in KINDS.items()}
-    named = {kind: Path(shutil.copytree(good[0], root / name)) for kind, name in NAMES.items()}
+        return run
+
+    good = tuple(make(name, 12.0) for name in GOOD)
+    broken = {kind: make(kind, 1.0) for kind in KINDS}
+    for kind, run in broken.items():
+        KINDS[kind](run)
+    named = {kind: make(name, 1.0) for kind, name in NAMES.items()}
     return BrokenRuns(root=root, good=good, broken=broken | named)
-
-
-def _broken_copy(good: Path, path: Path, how: Break) -> Path:
-    shutil.copytree(good, path)
-    how(path)
-    return path
