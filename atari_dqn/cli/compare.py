@@ -16,6 +16,7 @@ from atari_dqn.files import json_document, write_atomically
 from atari_dqn.reference.tables import HUMAN_TABLES
 from atari_dqn.spec.numbers import whole_number
 from atari_dqn.view.comparison import comparison_view
+from atari_dqn.view.safe import Safe
 
 
 def compare_runs(
@@ -39,7 +40,7 @@ def compare_runs(
 
         require_plotting(plot)
     comparison = compare(paths, at_frames=parse_frames(at), to_score=to_score, human_table=human_table)
-    Console().print(comparison_view(comparison))
+    Console().print(Safe(comparison_view(comparison)))
     for path, write in outputs:
         write(comparison, path)
 

@@ -10,6 +10,7 @@ import typer
 from atari_dqn.cli.command import Command, Group
 from atari_dqn.cli.examples import EXAMPLES
 from atari_dqn.cli.options import SetOption
+from atari_dqn.printable import printable
 
 if TYPE_CHECKING:
     from atari_dqn.spec.loader import ResolvedSpec
@@ -42,7 +43,7 @@ def check(spec: SpecArgument, overrides: SetOption = None) -> None:
 
     resolved, _ = resolve_auto_here(_load(spec, overrides))
     marks = f"; deviates in {', '.join(resolved.deviations)}" if resolved.deviations else ""
-    typer.echo(f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}")
+    typer.echo(printable(f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}"))
 
 
 @app.command(cls=Command, epilog=EXAMPLES["spec diff"])
@@ -51,6 +52,7 @@ def diff(left: SpecArgument, right: SpecArgument) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from atari_dqn.spec.diff import diff_specs
 
@@ -59,8 +61,8 @@ def diff(left: SpecArgument, right: SpecArgument) -> None:
         typer.echo("no difference")
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title, style in (("key", "bold"), (str(left), "red"), (str(right), "green")):
-        table.add_column(title, style=style, no_wrap=title == "key", overflow="fold")
+    for title, style in (("key", "bold"), (printable(str(left)), "red"), (printable(str(right)), "green")):
+        table.add_column(Text(title), style=style, no_wrap=title == "key", overflow="fold")
     for difference in differences:
         table.add_row(difference.key, _shown(difference.left), _shown(difference.right))
     Console().print(table)

@@ -9,6 +9,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from atari_dqn.printable import printable_lines
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
@@ -66,6 +68,6 @@ def leave_output() -> None:
 
 
 def say(text: str) -> None:
-    """Print a line for the user beside the output; where nobody can read it, print none."""
+    """Print a message on the standard error, made printable; a stream that is closed or full is no error."""
     with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)  # noqa: T201 - the program's own output
+        print(printable_lines(text), file=sys.stderr, flush=True)  # noqa: T201 - the program's own output

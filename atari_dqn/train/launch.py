@@ -21,7 +21,7 @@ from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.files import plain, write_json_atomically
 from atari_dqn.hardware import Hardware, compiler_version, find_hardware
 from atari_dqn.kernels.library import kernels_here
-from atari_dqn.metrics.events import Sink
+from atari_dqn.metrics.events import Counting, Sink
 from atari_dqn.provenance import provenance
 from atari_dqn.run import RunDirectory
 from atari_dqn.sinks.choice import NO_OUTLETS, Outlets
@@ -202,6 +202,7 @@ def _store(run: RunDirectory, spec: Spec) -> CheckpointStore:
 
 
 def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:
+    session.sinks.handle(Counting(counts=session.training.clock))
     try:
         digest = session.run()
     except InterruptedRunError as error:
