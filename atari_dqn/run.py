@@ -118,6 +118,11 @@ class RunDirectory:
         return self.path / "summary.json"
 
     @property
+    def set_aside(self) -> Path:
+        """The folder of damaged logs that new ones have taken the place of."""
+        return self.path / "set_aside"
+
+    @property
     def diagnostics(self) -> Path:
         """The folder of the bundles that gates leave when they halt the run."""
         return self.path / "diagnostics"
@@ -151,16 +156,27 @@ class RunDirectory:
     def check_files(self, records: Mapping[str, Mapping[str, Any]]) -> None:
         """Raise a `DamagedError` that names the first file that does not begin with what was recorded."""
         for name, record in records.items():
-            path = self.path / name
-            if not is_file(path):
-                raise DamagedError(f"{path}: missing")
-            length, recorded = path.stat().st_size, record["bytes"]
-            if path in self._growing and length < recorded:
-                raise DamagedError(f"{path}: has {length:,} bytes of {recorded:,} recorded; rows are lost")
-            if path in self._constant and length != recorded:
-                raise DamagedError(f"{path}: was changed after the run began; restore the file")
-            if sha256_of_beginning(path, recorded) != record["sha256"]:
-                raise DamagedError(f"{path}: is not what a checkpoint recorded; the file is damaged")
+            if problem := self._problem(name, record):
+                raise DamagedError(f"{self.path / name}: {problem}")
+
+    def damaged_logs(self, records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """Return the names of the logs that do not begin with what was recorded."""
+        logs = {path.name for path in self._growing}
+        return [name for name, record in records.items() if name in logs and self._problem(name, record)]
+
+    def _problem(self, name: str, record: Mapping[str, Any]) -> str:
+        """Return in what a file does not begin with what was recorded; empty where it does."""
+        path = self.path / name
+        if not is_file(path):
+            return "missing"
+        length, recorded = path.stat().st_size, record["bytes"]
+        if path in self._growing and length < recorded:
+            return f"has {length:,} bytes of {recorded:,} recorded; rows are lost"
+        if path in self._constant and length != recorded:
+            return "was changed after the run began; restore the file"
+        if sha256_of_beginning(path, recorded) != record["sha256"]:
+            return "is not what a checkpoint recorded; the file is damaged"
+        return ""
 
     @property
     def _constant(self) -> tuple[Path, ...]:

@@ -130,8 +130,8 @@ class RunStatus:
         if notice.kind in _BEGINNINGS:
             self._ending = ""
         self._ending = _ENDINGS.get(notice.kind, self._ending)
-        if notice.kind == "extended":
-            self._raised_frames = int(notice.data.get("total_frames", 0))
+        if notice.kind in ("extended", "resumed"):
+            self._raised_frames = int(notice.data.get("total_frames", self._raised_frames))
 
 
 def identity_of(run: Path) -> Identity:

@@ -98,6 +98,10 @@ class Session:
         self.total_frames = total_frames
         self.training.total_steps = frames_to_steps(total_frames, frame_skip=self.spec.env.frame_skip)
 
+    def save(self) -> str:
+        """Save the state as it is, wait until the disk holds it, and return its digest."""
+        return self._saving.save()
+
     def run(self) -> str:
         """Train to the end and return the final state's digest.
 
@@ -137,6 +141,7 @@ class Session:
             "scores": [[step, asdict(score)] for step, score in self.scores],
             "score_protocol": self.score_protocol,
             "watch": self.watch.state_dict(),
+            "inspected": self._saving.inspected,
         }
 
     def load_state_dict(self, state: StateDict) -> None:
@@ -152,7 +157,7 @@ class Session:
         self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
         self.score_protocol = state["score_protocol"]
         self.watch.load_state_dict(state["watch"])
-        self._saving.resume()
+        self._saving.resume(state.get("inspected", []))
         # its cells mean nothing in a replay that fills anew
         recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
         self.training.load_recent_state(recent)
