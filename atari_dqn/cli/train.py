@@ -63,6 +63,7 @@ def resume(
     *,
     checkpoint: str | None,
     discard_later: bool,
+    set_aside_logs: bool,
     frames: int | None,
     device: str | None,
     plain: bool,
@@ -74,7 +75,7 @@ def resume(
     names = remembered_sinks(run_dir) if sinks is None else sinks
     outlets = Outlets(sinks=chosen_sinks(names), notify=notify)
     with run.locked():
-        point = point_of(run, checkpoint)
+        point = point_of(run, checkpoint, set_aside_logs=set_aside_logs)
         budget = point.budget(frames)
     resolved = recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))
@@ -89,6 +90,7 @@ def resume(
             total_frames=frames,
             checkpoint=checkpoint,
             discard_later=discard_later,
+            set_aside_logs=set_aside_logs,
             outlets=outlets,
         )
     typer.echo(result_text(run_dir, summary))
