@@ -197,7 +197,7 @@ def _way_on(run: RunDirectory, error: DamagedError) -> str:
 
 
 def _older_checkpoint(run: RunDirectory) -> str:
-    """Return the command that goes on from the newest checkpoint whose files are all whole; empty if none is."""
+    """Return the command that goes on from the newest checkpoint with whole files; empty if there is none."""
     for checkpoint in reversed(checkpoint_directories(run.checkpoints)):
         if is_whole(checkpoint) and _fits(run, checkpoint):
             command = f"{resume_command(run)} --checkpoint {checkpoint.name}"

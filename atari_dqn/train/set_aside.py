@@ -1,7 +1,7 @@
 """Setting damaged logs aside: each is kept in a folder of the run, and a new one takes its place.
 
-The order is what makes it safe to be killed: until every checkpoint has forgotten the old log, a resume without
-the option refuses again, and one with it does the rest.
+The order makes it safe to be killed: until every checkpoint has forgotten the old log, a resume without the
+option refuses again, and one with it does the rest.
 """
 
 from __future__ import annotations
