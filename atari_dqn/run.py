@@ -155,14 +155,18 @@ class RunDirectory:
 
     def check_files(self, records: Mapping[str, Mapping[str, Any]]) -> None:
         """Raise a `DamagedError` that names the first file that does not begin with what was recorded."""
+        for name, problem in self.problems(records):
+            raise DamagedError(f"{self.path / name}: {problem}")
+
+    def problems(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+        """Yield each file that does not begin with what was recorded, and what is wrong with it."""
         for name, record in records.items():
             if problem := self._problem(name, record):
-                raise DamagedError(f"{self.path / name}: {problem}")
+                yield name, problem
 
-    def damaged_logs(self, records: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """Return the names of the logs that do not begin with what was recorded."""
-        logs = {path.name for path in self._growing}
-        return [name for name, record in records.items() if name in logs and self._problem(name, record)]
+    def is_log(self, name: str) -> bool:
+        """Return whether a file beside the checkpoints is one that grows."""
+        return self.path / name in self._growing
 
     def _problem(self, name: str, record: Mapping[str, Any]) -> str:
         """Return in what a file does not begin with what was recorded; empty where it does."""

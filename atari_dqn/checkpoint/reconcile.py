@@ -14,7 +14,7 @@ from typing import Any
 
 from atari_dqn.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog
 from atari_dqn.checkpoint.manifest import MANIFEST, read_manifest, verify
-from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.errors import DamagedError
 from atari_dqn.files import is_file
 from atari_dqn.scores import EvaluationScore
 
@@ -55,10 +55,9 @@ def checkpoint_directories(folder: Path) -> list[Path]:
 def is_whole(checkpoint: Path) -> bool:
     """Return whether every file of a checkpoint is what its manifest says, and it lies in its own place."""
     try:
-        step = verify(checkpoint)["step"]
-    except (DamagedError, UserError):
+        return checkpoint.name == f"step_{verify(checkpoint)['step']:09d}"
+    except (DamagedError, ValueError, TypeError):  # a user's error is a value's
         return False
-    return checkpoint.name == f"step_{step:09d}"
 
 
 def catalog_is_lost(folder: Path) -> bool:
@@ -96,7 +95,7 @@ def _of_manifests(there: list[Path], listed: dict[str, CatalogEntry]) -> Iterato
 def _entry(directory: Path, manifest: dict[str, Any], known: CatalogEntry | None) -> CatalogEntry:
     """Return what a manifest says of its checkpoint; `DamagedError` where it is of no run."""
     step, bookkeeping = manifest["step"], manifest["bookkeeping"]
-    if directory.name != f"step_{step:09d}":
+    if directory.name != f"step_{step:0>9}":
         raise DamagedError(f"{directory / MANIFEST}: is of step {step}, in the place of another")
     try:
         scores = dict(bookkeeping.get("scores", []))

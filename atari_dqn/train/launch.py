@@ -115,10 +115,7 @@ def resume(
             with closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
                 take_over(session, point, device)
-                for sentence in mended:
-                    session.notice("catalog", sentence)
-                for log, place in kept.items():
-                    session.notice("set aside", f"{log} was damaged; {place}, and a new one begins", log=log)
+                _report_damage(session, mended, kept)
                 forget_logs(run, point, tuple(kept))
                 _tell_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
@@ -138,6 +135,14 @@ def take_over(session: Session, point: Point, device: torch.device) -> None:
     session.watch.announce()
     for reason in why_inexact(point.run, device):
         session.notice("inexact", f"the run may differ from an unbroken one: {reason}")
+
+
+def _report_damage(session: Session, mended: Sequence[str], kept: Mapping[str, str]) -> None:
+    """Report what was mended in the catalog, and which logs were set aside."""
+    for sentence in mended:
+        session.notice("catalog", sentence)
+    for log, place in kept.items():
+        session.notice("set aside", f"{log} was damaged; {place}, and a new one begins", log=log)
 
 
 def _tell_if_slow(session: Session, device: torch.device, hardware: Hardware) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -99,11 +99,12 @@ def beginning_of(run: RunDirectory) -> Point:
     return Point(run=run, checkpoint=None, step=0, bookkeeping={})
 
 
-def _refuse_lost_checkpoint(checkpoint: Path) -> None:
+def _refuse_lost_checkpoint(checkpoint: Path) -> NoReturn:
     """Raise a `DamagedError` that says what is wrong with a checkpoint."""
     if not is_file(checkpoint / MANIFEST):
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     refuse_wrong_place(checkpoint, verify(checkpoint)["step"])
+    raise DamagedError(f"{checkpoint}: is no checkpoint of this run")
 
 
 def _refuse_lost_checkpoints(run: RunDirectory) -> None:
@@ -117,11 +118,7 @@ def _point(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False)
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     manifest = read_manifest(checkpoint)
     refuse_wrong_place(checkpoint, manifest["step"])
-    records = manifest["bookkeeping"].get("files", {})
-    damaged = run.damaged_logs(records)
-    run.check_files({name: record for name, record in records.items() if name not in damaged})
-    if damaged and not set_aside_logs:
-        raise _refused_logs(run, records)
+    damaged = _damaged_logs(run, manifest["bookkeeping"].get("files", {}), set_aside_logs)
     return Point(
         run=run,
         checkpoint=checkpoint,
@@ -132,15 +129,20 @@ def _point(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False)
 
 
 class DamagedLogError(DamagedError):
-    """A log of a run is not what a checkpoint recorded. The checkpoint is not touched by that."""
+    """A log of a run is not what a checkpoint recorded; the checkpoint itself may be whole."""
 
 
-def _refused_logs(run: RunDirectory, records: Mapping[str, Mapping[str, Any]]) -> DamagedLogError:
-    try:
-        run.check_files(records)
-    except DamagedError as error:
-        return DamagedLogError(str(error))
-    raise AssertionError("a log is damaged")
+def _damaged_logs(
+    run: RunDirectory, records: Mapping[str, Mapping[str, Any]], set_aside_logs: bool
+) -> Iterator[str]:
+    """Yield the logs to be set aside; `DamagedError` for any other file that is not what was recorded."""
+    for name, problem in run.problems(records):
+        message = f"{run.path / name}: {problem}"
+        if not run.is_log(name):
+            raise DamagedError(message)
+        if not set_aside_logs:
+            raise DamagedLogError(message)
+        yield name
 
 
 @contextmanager
