@@ -63,6 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--minutes", type=float, default=60, help="begin no run after these")
     arguments = parser.parse_args()
     began, results, done = time.monotonic(), [], 0
     with tempfile.TemporaryDirectory() as name, Zygote() as zygote:
@@ -74,7 +75,7 @@ def main() -> None:
                 whole[case] = outcome(path)
             results.append(killed(zygote, case, folder, whole[case], seed))
             done += len(results[-1]["kills"])
-            if done >= arguments.kills:
+            if done >= arguments.kills or time.monotonic() - began > 60 * arguments.minutes:
                 break
     places = Counter(kill["point"] or "at a random moment" for run in results for kill in run["kills"])
     totals = {
