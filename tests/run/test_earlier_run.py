@@ -62,14 +62,14 @@ def test_earlier_run_is_saved_every_ten_minutes_from_now_on(earlier: Path) -> No
 
 
 def test_earlier_run_can_be_compared(earlier: Path) -> None:
-    assert [evaluation.env_frames for evaluation in load_runs([earlier])[0].evaluations] == [600]
+    assert [evaluation.env_frames for evaluation in load_runs([earlier])[0].evaluations] == [300, 600]
 
 
 def test_earlier_run_can_be_evaluated_and_recorded(earlier: Path) -> None:
     agent = load_frozen(earlier, CPU)
     (played,) = evaluate_checkpoint(agent, episodes=1).score.returns
     recorded = record_checkpoint(agent, look=Look(scale=2), on_progress=lambda *_: None)
-    assert [game.episode_return for game in recorded.games] == [played]
+    assert [game.result.episode_return for game in recorded.games] == [played]
 
 
 def test_earlier_run_can_be_followed(earlier: Path) -> None:
