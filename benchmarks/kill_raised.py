@@ -63,12 +63,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="of the moments; another one for a second process")
     parser.add_argument("--minutes", type=float, default=60, help="begin no run after these")
     arguments = parser.parse_args()
     began, results, done = time.monotonic(), [], 0
     with tempfile.TemporaryDirectory() as name, Zygote() as zygote:
         folder, whole = Path(name), {}
-        for seed, case in enumerate(cycle(CASES)):
+        for seed, case in enumerate(cycle(CASES), arguments.seed):
             if case not in whole:
                 path = folder / f"whole {len(whole)}"
                 unbroken(zygote, case, path)
