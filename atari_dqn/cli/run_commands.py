@@ -85,10 +85,15 @@ def verify(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Play on from latest, best, step_… or beginning. Default: one with another soon after it.",
+            help="Play on from latest, best, step_… or beginning. Default: one that can be compared.",
         ),
     ] = None,
-    frames: Annotated[int, typer.Option(min=1, help="Emulator frames to play on for.")] = 10_000,
+    frames: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Emulator frames to play on for, within the run. Default: 10,000 with learning."
+        ),
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="auto, cpu, cuda or cuda:N. Default: where the run began.")
     ] = None,
