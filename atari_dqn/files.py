@@ -9,11 +9,12 @@ import json
 import math
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from atari_dqn.errors import DiskFullError, UserError
 
@@ -29,6 +30,7 @@ _REMEDIES = {
 }
 
 _BLOCK_BYTES = 2**20
+_MOST_BYTES = 2**24  # far above any specification, record of provenance or summary
 
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -70,6 +72,25 @@ def exists(path: Path) -> bool:
 def is_file(path: Path) -> bool:
     """Return whether a file is there; no, too, where one may not look or the name is too long."""
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for these
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file to read its bytes. `OSError` for anything else: a pipe would block for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError("is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
+
+
+def read_regular(path: Path, *, most_bytes: int = _MOST_BYTES) -> bytes:
+    """Return the bytes of a regular file. `OSError` for anything else, and for a larger one."""
+    with open_regular(path) as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(f"is larger than {most_bytes:,} bytes")
+    return data
 
 
 def write_atomically(path: Path, data: bytes) -> None:

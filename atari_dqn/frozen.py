@@ -23,6 +23,7 @@ from atari_dqn.protocol import CheckpointChoice
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.spec.schema import Spec
+from atari_dqn.threads import threads_at
 from atari_dqn.types import GameInfo, StateDict
 
 _TRIES = 10
@@ -69,7 +70,7 @@ def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device)
     spec = load_resolved(run.spec).spec
     manifest = verify(checkpoint)
     _refuse_other_game(manifest, checkpoint, spec)
-    torch.set_num_threads(run.recorded("torch_threads"))
+    torch.set_num_threads(threads_at(run, manifest["step"]))
     set_kernels(device, deterministic=True)
     info = game_info(spec)
     network = build_network(spec, info, device)

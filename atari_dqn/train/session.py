@@ -7,12 +7,12 @@ how often they happen changes nothing that is learned.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from atari_dqn.checkpoint.store import CheckpointStore, Saved
+from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.clock import Every, frames_to_steps
-from atari_dqn.errors import DiskFullError, InterruptedRunError, UserError
+from atari_dqn.errors import InterruptedRunError
 from atari_dqn.evaluate import StoppedError
 from atari_dqn.metrics.events import Notice, Row
 from atari_dqn.metrics.sinks import Sinks, TableSink
@@ -24,6 +24,7 @@ from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.prediction_log import PredictionLog
 from atari_dqn.train.replay_log import ReplayLog
+from atari_dqn.train.saving import Saving
 from atari_dqn.train.throughput import Throughput
 from atari_dqn.train.training import Training
 from atari_dqn.train.videos import Videos
@@ -47,6 +48,15 @@ class Session:
     ) -> None:
         self.training, self.spec, self._directory = training, spec, run
         self.tables, self.sinks, self.checkpoints, self.watch = tables, sinks, checkpoints, watch
+        self._saving = Saving(
+            spec.checkpoint,
+            training.clock,
+            checkpoints=checkpoints,
+            watch=watch,
+            report=self.notice,
+            training=training.state_dict,
+            bookkeeping=self.state_dict,
+        )
         self._light = Every(period=spec.evaluation.light_period_frames)
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
@@ -79,7 +89,7 @@ class Session:
         `InterruptedRunError` after such a signal, once a checkpoint is saved; `HaltedError` where a
         failure gate trips.
         """
-        with self._guarded() as guard, self._checkpoints_finished():
+        with self._guarded() as guard, self._saving.finished():
             self._train(guard, self.training.total_steps)
             digest = self._finish(guard)
             self.evaluations.forget_progress()
@@ -87,7 +97,7 @@ class Session:
 
     def run_until(self, steps: int) -> None:
         """Train to the first tick at which so many agent steps are played, and no further; ends nothing."""
-        with self._guarded() as guard, self._checkpoints_finished():
+        with self._guarded() as guard, self._saving.finished():
             self._train(guard, steps)
             self._leave_if_asked(guard)
 
@@ -127,6 +137,7 @@ class Session:
         self.tables.load_state_dict(state["tables"])
         self.evaluations.load_state_dict(state)
         self.watch.load_state_dict(state["watch"])
+        self._saving.resume()
         # its cells mean nothing in a replay that fills anew
         recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
         self.training.load_recent_state(recent)
@@ -137,19 +148,6 @@ class Session:
         with SignalGuard() as guard:
             self.training.lanes.stop_waiting_when(lambda: guard.received is not None)
             yield guard
-
-    @contextmanager
-    def _checkpoints_finished(self) -> Iterator[None]:
-        """Let a checkpoint that is being written come to its end, unless the process has to end at once."""
-        try:
-            yield
-        except Exception:
-            with suppress(UserError):
-                self._tell_saved(self.checkpoints.finish())
-            raise
-        except BaseException:
-            self.checkpoints.give_up()
-            raise
 
     def _train(self, guard: SignalGuard, steps: int) -> None:
         clock = self.training.clock
@@ -170,28 +168,31 @@ class Session:
         if clock.steps >= self.training.total_steps:
             return
         with self.training.stopwatch.paused():
-            self._settle(self.checkpoints.poll)
+            self._saving.poll()
             if self._full.is_due(clock.env_frames):
+                self._saving.save_before_evaluation()
                 score = self._evaluate("full", guard)
                 self._mark_evaluated()
-                self._begin_to_save(score)
+                self._saving.begin(score, self.evaluations.score_protocol)
             elif self._light.is_due(clock.env_frames):
                 self._evaluate("light", guard)
                 self._mark_evaluated()
             self._leave_if_asked(guard)
+            self._saving.begin_if_due()
 
     def _mark_evaluated(self) -> None:
         for every in (self._light, self._full):
             every.mark(self.training.clock.env_frames)
 
     def _finish(self, guard: SignalGuard) -> str:
-        self._settle(self.checkpoints.finish)
+        self._saving.wait()
         self._leave_if_asked(guard)
         if self.finished:  # and stopped before its summary was written
-            return self._save()
+            return self._saving.save()
+        self._saving.save_before_evaluation()
         score = self._evaluate("final", guard)
         self.finished = True
-        return self._save(score)
+        return self._saving.save(score, self.evaluations.score_protocol)
 
     def _evaluate(self, kind: str, guard: SignalGuard) -> EvaluationScore:
         """Play an evaluation; of one that is interrupted the games that have finished are kept."""
@@ -202,46 +203,10 @@ class Session:
             self._leave_if_asked(guard)
             raise
 
-    def _save(self, score: EvaluationScore | None = None) -> str:
-        """Save a checkpoint, wait for it, and return its digest."""
-        self._begin_to_save(score)
-        saved = self.checkpoints.finish()
-        assert saved is not None
-        self._tell_saved(saved)
-        return saved.state_digest
-
-    def _begin_to_save(self, score: EvaluationScore | None) -> None:
-        """Begin to save a checkpoint; `score` is of the full evaluation at this step."""
-        training = self.training
-        self.watch.check()
-        inspect = score is not None and self.watch.evaluated(score.mean_return)
-        self._settle(self.checkpoints.finish)
-        self.checkpoints.begin(
-            step=training.clock.steps,
-            training=training.state_dict(),
-            bookkeeping=self.state_dict(),
-            eval_score=score.mean_return if score else None,
-            protocol=self.evaluations.score_protocol if score else None,
-            tag="inspect" if inspect else None,
-        )
-
-    def _settle(self, outcome: Callable[[], Saved | None]) -> None:
-        """Tell what came of a periodic checkpoint, if there is anything to tell."""
-        try:
-            self._tell_saved(outcome())
-        except DiskFullError as error:
-            if self.spec.checkpoint.on_full_disk == "stop":
-                raise
-            self.notice("checkpoint failed", f"{error}; training goes on")
-
-    def _tell_saved(self, saved: Saved | None) -> None:
-        if saved is not None:
-            self.notice("checkpoint", f"saved step {saved.step:,}", state_digest=saved.state_digest)
-
     def _leave_if_asked(self, guard: SignalGuard) -> None:
         if guard.received is None:
             return
-        self._save()
+        self._saving.save()
         error = InterruptedRunError(guard.received)
         self.notice("interrupted", str(error))
         raise error

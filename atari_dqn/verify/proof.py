@@ -15,6 +15,7 @@ from atari_dqn.checkpoint.store import load_checkpoint
 from atari_dqn.checkpoint.tree import digest_of_digests
 from atari_dqn.clock import frames_to_steps, steps_to_frames
 from atari_dqn.run import RunDirectory
+from atari_dqn.threads import steps_with_the_same_threads
 from atari_dqn.train.promises import why_not_repeatable, why_not_restored
 from atari_dqn.train.resumption import (
     Point,
@@ -102,7 +103,8 @@ def verify_run(
         point = _point_to_play_from(run, records, checkpoint, steps)
         if frames is None:
             steps += max(0, spec.replay.prefill_steps - point.step)
-        end = records.end(point.step, steps)
+        same_threads = steps_with_the_same_threads(run, point.step)
+        end = int(min(records.end(point.step, steps), same_threads))
         traces = _play_twice(run, point, records, end, device, on_progress)
         return _compare(run, checked, point, records, end, traces, device)
 
