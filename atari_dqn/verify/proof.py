@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -26,7 +26,13 @@ from atari_dqn.train.resumption import (
     resume_command,
 )
 from atari_dqn.verify.checks import Checked, check_run
-from atari_dqn.verify.records import RecordedState, Records, records_of, start_to_compare
+from atari_dqn.verify.records import (
+    RecordedState,
+    Records,
+    playable_rows,
+    records_of,
+    start_to_compare,
+)
 from atari_dqn.verify.replay import REPEATED, Trace, digests_of, play_on_in_fresh_process
 
 Verdict = Literal["exact", "repeats", "differs"]
@@ -150,8 +156,8 @@ def _compare(
     first, last = traces[0], traces[0].states[max(traces[0].states)]
     skip = recorded_spec(run).spec.env.frame_skip
     met = records.states_within(point.step, end)
-    own_rows = {table: _own_rows(run, point, table) for table in REPEATED}
-    compared = {table: min(len(first.rows[table]), len(rows)) for table, rows in own_rows.items()}
+    own_rows = {table: _own_rows(run, point, table, end) for table in REPEATED}
+    compared = {table: len(rows) for table, rows in own_rows.items()}
     return Verification(
         run=str(run.path),
         checked=checked,
@@ -211,9 +217,9 @@ def _part_that_differs(recorded: RecordedState, state: dict[str, str]) -> str:
 
 def _from_own_rows(trace: Trace, own_rows: dict[str, list[str]]) -> Iterator[str]:
     for table, rows in own_rows.items():
-        for number, (played, own) in enumerate(zip(trace.rows[table], rows, strict=False), start=1):
+        for number, (own, played) in enumerate(zip_longest(rows, trace.rows[table][: len(rows)]), start=1):
             if played != own:
-                yield f"{table}.csv, row {number} from there on: {own} in the run, {played} now"
+                yield f"{table}.csv, row {number} from there on: {own} in the run, {played or 'none'} now"
                 break
 
 
@@ -225,17 +231,14 @@ def first_difference(expected: dict[str, str], found: dict[str, str]) -> str | N
     return next((path for path in found if path not in expected), None)
 
 
-def _own_rows(run: RunDirectory, point: Point, table: str) -> list[str]:
-    """Return the lines that the run wrote after a point; a final evaluation is no part of playing on."""
+def _own_rows(run: RunDirectory, point: Point, table: str, end: int) -> list[str]:
+    """Return the lines that the run wrote from a point up to a step, as `playable_rows` has them."""
     path = run.tables / f"{table}.csv"
     with path.open("rb") as file:
         header = file.readline()
         file.seek(point.bookkeeping["tables"][table] if point.checkpoint else len(header))
-        lines = file.read().decode().splitlines()
-    if table != "eval_log":
-        return lines
-    kind = header.decode().strip().split(",").index("eval_type")
-    return [line for line, row in zip(lines, csv.reader(lines), strict=True) if row[kind] != "final"]
+        text = (header + file.read()).decode()
+    return [line for step, line in playable_rows(text) if step <= end]
 
 
 def _name(point: Point) -> str:

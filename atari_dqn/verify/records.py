@@ -72,7 +72,11 @@ def records_of(run: RunDirectory) -> Records:
     events = list(_events(run))
     return Records(
         states=tuple(_states(run, events)),
-        rows=frozenset(step for table in REPEATED for step in _row_steps(run.tables / f"{table}.csv")),
+        rows=frozenset(
+            step
+            for table in REPEATED
+            for step, _ in playable_rows((run.tables / f"{table}.csv").read_text(errors="replace"))
+        ),
         inexact=tuple(event["step"] for event in events if event.get("kind") == "inexact"),
         budget=spec.training.total_frames // spec.env.frame_skip,
     )
@@ -120,9 +124,14 @@ def _events(run: RunDirectory) -> Iterator[dict[str, Any]]:
             yield event
 
 
-def _row_steps(path: Path) -> Iterator[int]:
-    """Yield the steps of a table's rows but for the final evaluation's, which is no part of playing on."""
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row.get("eval_type") != "final":
-                yield int(row["step"])
+def playable_rows(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the rows of a table, each with its step, that playing on writes too.
+
+    The final evaluation is no part of it, and neither is a line that a crash of the machine has torn.
+    """
+    header, *lines = text.splitlines()
+    columns = header.split(",")
+    for line, cells in zip(lines, csv.reader(lines), strict=True):
+        row = dict(zip(columns, cells, strict=False))
+        if row.get("eval_type") != "final" and row.get("step", "").isdecimal():
+            yield int(row["step"]), line
