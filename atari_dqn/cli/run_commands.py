@@ -105,10 +105,16 @@ def verify(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Play on from latest, best, step_… or beginning. Default: one with another soon after it.",
+            help="Play on from latest, best, step_… or beginning. Default: one that can be compared.",
         ),
     ] = None,
-    frames: Annotated[str, typer.Option(metavar="FRAMES", help="Emulator frames to play on for.")] = "10_000",
+    frames: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FRAMES",
+            help="Emulator frames to play on for, within the run. Default: 10,000 with learning.",
+        ),
+    ] = None,
     device: OwnDeviceOption = None,
     json: JsonOption = False,
 ) -> None:
