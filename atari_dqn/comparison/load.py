@@ -201,13 +201,16 @@ def _spec_values(path: Path) -> dict[str, Scalar]:
     missing = [key for key in _NEEDED if key not in values]
     if missing:
         raise DamagedError(f"{path}: no {', '.join(missing)}; expected the complete spec of a run")
-    for key, value in values.items():
-        expected = _NEEDED.get(key, Scalar)
-        try:
-            values[key] = msgspec.convert(value, expected)
-        except msgspec.ValidationError as error:
-            raise DamagedError(f"{path}: {printable(key)}: {printable(str(error))}") from error
+    values = {printable(key): _scalar(path, key, value) for key, value in values.items()}
     return {**values, **brought_up_to_date(values)}
+
+
+def _scalar(path: Path, key: str, value: Any) -> Scalar:
+    try:
+        found: Scalar = msgspec.convert(value, _NEEDED.get(key, Scalar))
+    except msgspec.ValidationError as error:
+        raise DamagedError(f"{path}: {printable(key)}: {error}") from error
+    return printable(found) if isinstance(found, str) else found
 
 
 def _by_dotted_key(tables: Mapping[str, Any]) -> dict[str, Any]:

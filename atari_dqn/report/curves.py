@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from atari_dqn.comparison.beside import Beside
 from atari_dqn.comparison.compare import GroupResult
+from atari_dqn.comparison.group import Group
 from atari_dqn.comparison.load import Run
+from atari_dqn.reference.caps import MARK
 from atari_dqn.reference.tables import curves
 from atari_dqn.statistics import CONFIDENCE, RESAMPLES, SEED
 
@@ -70,7 +72,7 @@ def _group_curve(result: GroupResult) -> GroupCurve:
     )
     low, high = _band(values)
     return GroupCurve(
-        label=f"{group.method.label} {group.method.track_label}, n = {len(by_seed)}",
+        label=f"{group.method.label} {group.method.track_label}, n = {len(by_seed)}{_cut(group)}",
         frames=np.array(shared, np.int64),
         mean=values.mean(axis=0),
         low=low,
@@ -80,6 +82,13 @@ def _group_curve(result: GroupResult) -> GroupCurve:
             for seed, points in by_seed.items()
         },
     )
+
+
+def _cut(group: Group) -> str:
+    """Return the mark of a curve with evaluations whose games the cap cut, and where it did."""
+    evaluations = [each for run in group.runs for each in run.evaluations if each.frame_caps]
+    caps = sorted({each.max_episode_frames for each in evaluations if each.max_episode_frames})
+    return f" {MARK} games cut at {', '.join(f'{cap:,}' for cap in caps)} frames" if evaluations else ""
 
 
 def _points(run: Run) -> Iterator[tuple[int, float]]:

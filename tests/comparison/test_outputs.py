@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from atari_dqn.cli import main
 from atari_dqn.cli.compare import parse_frames
 from atari_dqn.comparison.compare import Comparison, compare
 from atari_dqn.comparison.document import comparison_csv, comparison_document
@@ -42,21 +41,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def comparison(runs: list[Path]) -> Comparison:
     return compare(runs, human_table="atari57")
-
-
-@pytest.fixture
-def dqn(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """Runs a command as its program does; returns its exit code and what it wrote as errors."""
-
-    def run(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["dqn", *map(str, arguments)])
-        try:
-            main()
-        except SystemExit as ending:
-            return int(ending.code or 0), capfd.readouterr().err
-        return 0, capfd.readouterr().err
-
-    return run
 
 
 def test_no_line_is_wider_than_80_columns(comparison: Comparison):
