@@ -13,6 +13,7 @@ from rich.text import Text
 
 from atari_dqn.following.status import RunStatus
 from atari_dqn.human import count, duration, score
+from atari_dqn.reference.caps import MARK
 
 _NAME_COLUMNS = 22
 _STYLES = {"running": "green", "halted": "bold red", "silent": "yellow", "interrupted": "yellow"}
@@ -34,7 +35,8 @@ def _line(path: Path, status: RunStatus) -> list[Text | str]:
     alarm = " ▲" if status.alarms else ""
     left = status.seconds_left if status.state == "running" else math.nan
     rolling = status.latest.get("update_log", {}).get("rolling_return", math.nan)
-    evaluated = status.latest.get("eval_log", {}).get("mean_return", math.nan)
+    evaluation = status.latest.get("eval_log", {})
+    mark = MARK if evaluation.get("frame_caps") else ""
     return [
         Text(name_of(path)),
         Text(status.state + alarm, _STYLES.get(status.state, "")),
@@ -42,7 +44,7 @@ def _line(path: Path, status: RunStatus) -> list[Text | str]:
         "-" if math.isnan(left) else duration(left),
         count(status.frames_per_second),
         score(float(rolling)),
-        score(float(evaluated)),
+        score(float(evaluation.get("mean_return", math.nan))) + mark,
         score(status.best_return),
     ]
 
