@@ -37,7 +37,7 @@ _ANY_FAULT = (Exception, PanicException)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unreadable:
+class LeftOut:
     """A path that cannot be compared."""
 
     path: Path
@@ -87,13 +87,13 @@ class Comparison:
     protocols: Mapping[str, Protocol]
     """Those of the scores, by fingerprint."""
     warnings: tuple[str, ...]
-    unreadable: tuple[Unreadable, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     """The paths that are left out because they cannot be compared."""
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know: the paths that are left out, and the warnings."""
-        return (*map(str, self.unreadable), *self.warnings)
+        return (*map(str, self.left_out), *self.warnings)
 
     @property
     def games(self) -> list[str]:
@@ -153,25 +153,25 @@ def compare_readable(
         return compare(paths, **options)
     except _ANY_FAULT:  # found below, run by run
         unreadable = [found for path in dict.fromkeys(paths) if (found := _fault(path, options)) is not None]
-    left_out = {each.path for each in unreadable}
-    readable = [path for path in paths if path not in left_out]
+    faulty = {each.path for each in unreadable}
+    readable = [path for path in paths if path not in faulty]
     if readable:
-        return replace(compare(readable, **options), unreadable=tuple(unreadable))
+        return replace(compare(readable, **options), left_out=tuple(unreadable))
     if len(unreadable) == 1:
         raise unreadable[0].error
     reasons = "; ".join(str(each.error) for each in unreadable)
     raise UserError(f"none of {len(unreadable)} paths is a run that can be compared: {reasons}")
 
 
-def _fault(path: Path, options: Mapping[str, Any]) -> Unreadable | None:
+def _fault(path: Path, options: Mapping[str, Any]) -> LeftOut | None:
     """Return why a run cannot be compared, not even alone; None for one that can."""
     try:
         compare([path], **options)
     except (UserError, DamagedError) as error:
-        return Unreadable(path=path, error=error)
+        return LeftOut(path=path, error=error)
     except _ANY_FAULT as error:
         words = " ".join(str(error).split())
-        return Unreadable(path=path, error=DamagedError(f"{path}: {type(error).__name__}: {words}"))
+        return LeftOut(path=path, error=DamagedError(f"{path}: {type(error).__name__}: {words}"))
     return None
 
 

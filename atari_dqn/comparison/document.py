@@ -41,7 +41,7 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "warnings": comparison.warnings,
         "left_out": [
             {"path": printable(str(each.path)), "reason": printable(str(each.error))}
-            for each in comparison.unreadable
+            for each in comparison.left_out
         ],
     }
 

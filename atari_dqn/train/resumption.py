@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.checkpoint.rewind import (
     checkpoint_directories,
     is_whole,
@@ -24,6 +25,7 @@ from atari_dqn.files import is_file
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.schema import Spec
+from atari_dqn.threads import threads_at
 from atari_dqn.train.assembly import assemble
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
@@ -41,7 +43,7 @@ class Point:
     @property
     def name(self) -> str:
         """The checkpoint's name, for people."""
-        return self.checkpoint.name if self.checkpoint else "the beginning: nothing was saved"
+        return self.checkpoint.name if self.checkpoint else "the beginning"
 
     @property
     def total_frames(self) -> int:
@@ -102,34 +104,40 @@ def _point(run: RunDirectory, checkpoint: Path) -> Point:
     if not is_file(checkpoint / MANIFEST):
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     manifest = read_manifest(checkpoint)
+    check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     refuse_wrong_place(checkpoint, manifest["step"])
     run.check_files(manifest["bookkeeping"].get("files", {}))
     return Point(run=run, checkpoint=checkpoint, step=manifest["step"], bookkeeping=manifest["bookkeeping"])
 
 
 @contextmanager
-def reopened(point: Point, device: torch.device) -> Iterator[Training]:
+def reopened(point: Point, device: torch.device, *, threads: int | None = None) -> Iterator[Training]:
     """Yield the training as it was at a point; nothing on disk is changed.
 
+    `threads`: the number of torch's threads to go on with; by default that with which the run did.
     `DamagedError` names the file that is not good, and a checkpoint that is whole.
     """
-    torch.set_num_threads(point.run.recorded("torch_threads"))
+    torch.set_num_threads(threads or threads_at(point.run, point.step))
     spec = _where_it_was(recorded_spec(point.run).spec, point.run, device)
     with closing(assemble(spec, device)) as training:
         if point.checkpoint is None:
             training.begin()
         else:
             with offering_a_whole_one(point.run):
-                _load(training, point.checkpoint)
+                _load(training, point.checkpoint, point.step)
         yield training
 
 
-def _load(training: Training, checkpoint: Path) -> None:
-    state, _ = load_checkpoint(checkpoint)
+def _load(training: Training, checkpoint: Path, step: int) -> None:
+    state, bookkeeping = load_checkpoint(checkpoint, like=training.state_dict())
     try:
         training.load_state_dict(state)
-    except (KeyError, ValueError, TypeError, RuntimeError) as error:
-        raise DamagedError(f"{checkpoint}: is no state of this run's spec: {error}") from error
+        training.check_recent_state(bookkeeping.get("recent_batch"))
+        if training.clock.steps != step:
+            raise ValueError(f"clock.steps: found {training.clock.steps}, expected {step}")
+    except (LookupError, ArithmeticError, ValueError, TypeError, RuntimeError) as error:
+        cause = next(reversed(str(error).splitlines()), type(error).__name__)
+        raise DamagedError(f"{checkpoint}: is no state of this run's spec: {cause}") from error
 
 
 def refuse_to_discard(store: CheckpointStore, point: Point) -> None:

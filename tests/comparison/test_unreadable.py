@@ -102,7 +102,7 @@ def test_a_broken_run_is_named_and_left_out(
     break_it(broken)
     comparison = compared(*good, broken)
     assert [run.seed for result in comparison.results for run in result.group.runs] == [1, 2, 3]
-    assert [each.path for each in comparison.unreadable] == [broken]
+    assert [each.path for each in comparison.left_out] == [broken]
     assert str(broken) in comparison.caveats[0]
 
 
