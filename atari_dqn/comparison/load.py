@@ -27,7 +27,8 @@ _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_
 _NEEDED: Mapping[str, type] = {
     "track": str, "game": str, "seed": int, "toggles.double": bool, "toggles.dueling": bool,
     "toggles.prioritized": bool, "toggles.n_step": int, "exploration.epsilon_end": float,
-    "env.max_episode_frames": int, "training.total_frames": int, "evaluation.light_period_frames": int,
+    "env.max_episode_frames": int, "env.lanes": int, "env.frame_skip": int, "training.total_frames": int,
+    "evaluation.light_period_frames": int,
 }  # fmt: skip
 
 
@@ -139,6 +140,11 @@ class Run:
     def total_frames(self) -> int:
         """The budget of the spec; `dqn resume --frames` may have raised it."""
         return int(self.values["training.total_frames"])
+
+    @property
+    def iteration_frames(self) -> int:
+        """Frames of a step in all environments: what is due comes fewer than so many frames later."""
+        return int(self.values["env.lanes"]) * int(self.values["env.frame_skip"])
 
     @property
     def evaluation_period_frames(self) -> int:

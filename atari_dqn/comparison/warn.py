@@ -83,7 +83,7 @@ def _cut(name: str, last: GroupScore, best: GroupScore) -> Iterator[str]:
 
 def _lengths(name: str, group: Group) -> Iterator[str]:
     ends = {run.final_frames for run in group.runs if run.finished}
-    if len(ends) > 1:
+    if ends and max(ends) - min(ends) >= group.runs[0].iteration_frames:
         told = ", ".join(f"{frames:,}" for frames in sorted(ends))
         yield f"{name}: finished runs are of unequal length ({told} frames): all are compared at the shortest"
 
