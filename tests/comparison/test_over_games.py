@@ -104,4 +104,4 @@ def test_a_group_without_a_human_scored_game_does_not_disable_sharing(with_toy: 
 
 def test_a_group_without_a_human_scored_game_is_named_as_left_out(with_toy: Comparison):
     (warning,) = [each for each in with_toy.warnings if "not human-normalised" in each]
-    assert warning == "smoke is not human-normalised: it has no score of such a game"
+    assert warning == "smoke is not human-normalised: it has no score that can be normalised"
