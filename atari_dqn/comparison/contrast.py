@@ -13,9 +13,9 @@ IDENTICAL = "identical in every evaluation"
 OVERLAP = "the intervals overlap"
 APART = "the intervals do not overlap"
 _SENTENCES = {
-    IDENTICAL: "{} to {}",
-    OVERLAP: "{} those of {}: no difference is shown",
-    APART: "{} those of {}",
+    IDENTICAL: f"{IDENTICAL} to {{other}}",
+    OVERLAP: f"{OVERLAP} those of {{other}}: no difference is shown",
+    APART: f"{APART} those of {{other}}",
 }
 
 
