@@ -14,7 +14,7 @@ _NOTICES = 3
 
 
 def standing(status: RunStatus) -> str:
-    """Return a run's state and how old its newest row or notice is."""
+    """Return a run's state and how old the newest of its files is."""
     if not math.isfinite(status.silent_seconds):
         return f"{status.state}, nothing written yet"
     return f"{status.state}, written {duration(status.silent_seconds)} ago"

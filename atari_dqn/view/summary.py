@@ -20,7 +20,13 @@ from atari_dqn.printable import printable
 _OTHER_COLUMNS = 64
 """Width of all columns but the name."""
 _NAME_COLUMNS = 16
-_STYLES = {"running": "green", "halted": "bold red", "silent": "yellow", "interrupted": "yellow"}
+_STYLES = {
+    "running": "green",
+    "halted": "bold red",
+    "silent": "yellow",
+    "stopped": "yellow",
+    "interrupted": "yellow",
+}
 
 
 def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) -> Group:
