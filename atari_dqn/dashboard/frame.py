@@ -21,6 +21,7 @@ PAGES = {
     "/diff": "Config diff",
     "/replay": "Replay",
 }
+_FAULT = "text-red-600 text-sm break-all unreadable"
 DEFAULT_RUNS = 8
 """Runs that a page shows until others are chosen."""
 
@@ -57,7 +58,7 @@ def draw_each(runs: Iterable[RunEntry], draw: Callable[[RunEntry], None]) -> Non
     for run in runs:
         found = attempt(partial(draw, run))
         if isinstance(found, Unreadable):
-            ui.label(f"{run.name}: {found.reason}").classes("text-red-600 text-sm break-all unreadable")
+            ui.label(f"{run.name}: {found.reason}").classes(_FAULT)
 
 
 def run_select(runs: list[RunEntry], *, chosen: int = DEFAULT_RUNS, label: str = "runs") -> ui.select:

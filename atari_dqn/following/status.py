@@ -90,9 +90,10 @@ class RunStatus:
 
     @property
     def seconds_left(self) -> float:
-        """Time to the budget at the latest speed; NaN where that is not known."""
+        """Time to the budget at the latest speed; NaN where that is not known: the replay fills faster."""
         rate = self.frames_per_second
-        return (self.total_frames - self.env_frames) / rate if rate > 0 else math.nan
+        learning = self.latest.get("update_log", {}).get("updates", 0) > 0
+        return (self.total_frames - self.env_frames) / rate if rate > 0 and learning else math.nan
 
     @property
     def alarms(self) -> list[str]:

@@ -17,9 +17,9 @@ from atari_dqn.following.status import RunStatus
 from atari_dqn.human import count, duration, score
 from atari_dqn.printable import printable
 
-_OTHER_COLUMNS = 64
+_OTHER_COLUMNS = 66
 """Width of all columns but the name."""
-_NAME_COLUMNS = 16
+_NAME_COLUMNS = 14
 _STYLES = {
     "running": "green",
     "halted": "bold red",
