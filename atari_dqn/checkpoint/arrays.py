@@ -33,7 +33,9 @@ def read_array(path: Path, layout: ArrayLayout | None) -> np.ndarray:
             size = math.prod(shape)
             if os.fstat(file.fileno()).st_size - file.tell() != size * dtype.itemsize:
                 raise ValueError(f"it does not hold {dtype} of shape {shape}, as its header says")
-            array: np.ndarray = np.fromfile(file, dtype, size).reshape(shape, order="F" if by_columns else "C")
+            array: np.ndarray = np.fromfile(file, dtype, size).reshape(
+                shape, order="F" if by_columns else "C"
+            )
             return array
     except FileNotFoundError as error:
         raise DamagedError(f"{path}: missing") from error

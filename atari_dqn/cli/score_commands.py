@@ -139,8 +139,14 @@ def record(
 def compare(
     run_dirs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN_DIR...", help="Runs; those that differ in their seed are one group."),
+        typer.Argument(
+            metavar="RUN_DIR...",
+            help="Runs, or folders of runs; those that differ in their seed alone are one group.",
+        ),
     ],
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse what cannot be compared, in place of leaving it out.")
+    ] = False,
     at: Annotated[
         str | None,
         typer.Option(metavar="FRAMES", help="Compare at 50M frames, say. Default: final evaluations."),
@@ -172,6 +178,7 @@ def compare(
 
     run(
         run_dirs,
+        strict=strict,
         at=at,
         to_score=score,
         human_table=human_table,

@@ -27,7 +27,8 @@ _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_
 _NEEDED: Mapping[str, type] = {
     "track": str, "game": str, "seed": int, "toggles.double": bool, "toggles.dueling": bool,
     "toggles.prioritized": bool, "toggles.n_step": int, "exploration.epsilon_end": float,
-    "env.max_episode_frames": int, "training.total_frames": int, "evaluation.light_period_frames": int,
+    "env.max_episode_frames": int, "env.lanes": int, "env.frame_skip": int, "training.total_frames": int,
+    "evaluation.light_period_frames": int,
 }  # fmt: skip
 
 
@@ -141,6 +142,11 @@ class Run:
         return int(self.values["training.total_frames"])
 
     @property
+    def iteration_frames(self) -> int:
+        """Frames of a step in all environments: what is due comes fewer than so many frames later."""
+        return int(self.values["env.lanes"]) * int(self.values["env.frame_skip"])
+
+    @property
     def evaluation_period_frames(self) -> int:
         """Frames between evaluations."""
         return int(self.values["evaluation.light_period_frames"])
@@ -201,13 +207,16 @@ def _spec_values(path: Path) -> dict[str, Scalar]:
     missing = [key for key in _NEEDED if key not in values]
     if missing:
         raise DamagedError(f"{path}: no {', '.join(missing)}; expected the complete spec of a run")
-    for key, value in values.items():
-        expected = _NEEDED.get(key, Scalar)
-        try:
-            values[key] = msgspec.convert(value, expected)
-        except msgspec.ValidationError as error:
-            raise DamagedError(f"{path}: {printable(key)}: {printable(str(error))}") from error
+    values = {printable(key): _scalar(path, key, value) for key, value in values.items()}
     return {**values, **brought_up_to_date(values)}
+
+
+def _scalar(path: Path, key: str, value: Any) -> Scalar:
+    try:
+        found: Scalar = msgspec.convert(value, _NEEDED.get(key, Scalar))
+    except msgspec.ValidationError as error:
+        raise DamagedError(f"{path}: {printable(key)}: {error}") from error
+    return printable(found) if isinstance(found, str) else found
 
 
 def _by_dotted_key(tables: Mapping[str, Any]) -> dict[str, Any]:

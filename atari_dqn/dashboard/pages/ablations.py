@@ -81,7 +81,7 @@ def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
             f"{rung.group.method.label} {rung.group.method.track_label}",
             ", ".join(_toggles(rung)) or "none",
             str(rung.last.n),
-            told(rung.last.estimates["mean"]),
+            told(rung.last.estimates["mean"], rung.last.mark),
             increment,
         ]
         for rung, increment in zip(ladder, increments, strict=True)

@@ -62,9 +62,9 @@ def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:
     return figure(traces, x="emulator frames", y="return of an evaluation", title=title)
 
 
-def told(estimate: Estimate | None) -> str:
-    """Return an estimate with its interval in one cell."""
+def told(estimate: Estimate | None, mark: str = "") -> str:
+    """Return an estimate with its mark and its interval in one cell."""
     if estimate is None:
         return "–"
-    interval = estimate.interval
-    return score(estimate.value) + (f" [{score(interval.low)}, {score(interval.high)}]" if interval else "")
+    value, interval = score(estimate.value) + mark, estimate.interval
+    return value + (f" [{score(interval.low)}, {score(interval.high)}]" if interval else "")

@@ -56,7 +56,8 @@ def _row(result: GroupResult) -> list[str]:
             else ""
         )
         published = f"{score(beside.reference.mean)} by {beside.reference.study.title}{differs}"
-    estimates = [told(last.estimates.get(name)) for name in ("mean", "median", "iqm")]
+    estimates = [told(last.estimates.get(name), last.mark) for name in ("mean", "median", "iqm")]
     frames = count(last.env_frames) if last.n else "–"
     name = f"{method.label} {method.track_label}"
-    return [name, str(last.n), frames, *estimates, told(result.best.estimates.get("mean")), published]
+    best = told(result.best.estimates.get("mean"), result.best.mark)
+    return [name, str(last.n), frames, *estimates, best, published]
