@@ -52,6 +52,26 @@ def test_rmsprop_follows_the_lua_codes_formula_in_double_precision() -> None:
     np.testing.assert_allclose(follow(deepmind_rmsprop, RMSPROP), weights, rtol=0, atol=2e-6)
 
 
+@pytest.mark.parametrize(
+    ("decays", "steps_to_nan"),
+    # with steady gradients of 1 n − g² is (1 − ρ₂ᵗ) − (1 − ρ₁ᵗ)²; of (0.5, 0.95) it is 0.05 − 0.25 at once
+    [((0.5, 0.95), 1), ((0.9, 0.95), 9), ((0.95, 0.95), None), ((1.0, 0.5), None)],
+)
+def test_root_is_of_a_negative_number_only_where_decays_differ(
+    decays: tuple[float, float], steps_to_nan: int | None
+) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    values = {"gradient_decay": decays[0], "squared_gradient_decay": decays[1]}
+    optimizer = deepmind_rmsprop([weight], learning_rate=0.01, epsilon=1e-6, **values)
+    found = None
+    for step in range(1, 200):
+        weight.grad = torch.ones(1)
+        optimizer.step()
+        if found is None and weight.isnan():
+            found = step
+    assert found == steps_to_nan
+
+
 @pytest.mark.usefixtures("either_way")
 def test_dok_rmsprops_epsilon_lies_inside_the_root() -> None:
     # first step: √(0.1·1 − (0.05·1)² + 0.01) = 0.327872, where √(0.0975) + 0.01 = 0.322250
