@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -72,8 +74,22 @@ class Learned:
     """Of each precision, a number for each minibatch; empty of a run that is not in fp32."""
 
 
+def learned(part: Part, options: argparse.Namespace) -> dict[str, list[Learned]]:
+    """Return each precision's runs, in the order of their seeds."""
+    cases = [(seed, precision) for seed in range(1, options.seeds + 1) for precision in PRECISIONS]
+    rows: dict[str, list[Learned]] = {precision: [] for precision in PRECISIONS}
+    with ProcessPoolExecutor(options.at_once, mp_context=get_context("spawn")) as pool:
+        runs = [pool.submit(learn, part, *case, options.minibatches) for case in cases]
+        for (seed, precision), run in zip(cases, runs, strict=True):
+            rows[precision].append(run.result())
+            score, seconds = rows[precision][-1].score, rows[precision][-1].seconds
+            print(f"seed {seed}, {precision}: {score:.1f}, {seconds:.0f} s", flush=True)
+    return rows
+
+
 def learn(part: Part, seed: int, precision: str, minibatches: int) -> Learned:
     """Train one run and score it."""
+    torch.set_num_threads(1)
     overrides = [*part.overrides, f"seed={seed}", f"learner.precision={precision}"]
     spec = load_spec(part.spec, overrides).spec
     began = time.process_time()
@@ -167,19 +183,14 @@ def main() -> None:
     parser.add_argument("--part", choices=("toy", "atari"), default="toy")
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--minibatches", type=int, default=16, help="per seed, for the gradients")
+    parser.add_argument("--at-once", type=int, default=1, help="runs side by side, each on one thread")
     parser.add_argument("--game", default="road_runner")
     parser.add_argument("--frames", type=int, default=100_000)
     options = parser.parse_args()
     if options.seeds < 2:
         parser.error("--seeds: the interval of a difference takes two or more")
-    torch.set_num_threads(1)
     part = TOY if options.part == "toy" else atari(options.game, options.frames)
-    rows: dict[str, list[Learned]] = {precision: [] for precision in PRECISIONS}
-    for seed in range(1, options.seeds + 1):
-        for precision, found in rows.items():
-            found.append(learn(part, seed, precision, options.minibatches))
-            print(f"seed {seed}, {precision}: {found[-1].score:.1f}, {found[-1].seconds:.0f} s", flush=True)
-    made = report(part, rows, options)
+    made = report(part, learned(part, options), options)
     options.out.write_text(json.dumps(made, indent=2) + "\n")
     print(json.dumps(made["summary"], indent=2))
 

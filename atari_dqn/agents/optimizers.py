@@ -207,9 +207,9 @@ class OnePassAdam(Adam):
         written = [weight for weight in group["params"] if weight.grad is not None]
         if self.found_inf is None and written and written[0].is_cpu and self._move(group, written):
             return
-        assert not self.factored
+        written += self._write_factored()
         for weight in written:
-            _lay_gradient_as(weight)
+            _lay_alike(weight, self.state[weight])
         super().step()
         increment_version(written)  # PyTorch's fused kernel changes weights without counting it
 
@@ -234,6 +234,13 @@ class OnePassAdam(Adam):
         torch._foreach_add_([state["step"] for state in every], 1.0)
         return True
 
+    def _write_factored(self) -> list[Tensor]:
+        """Write out the gradients that are not written; return their weights."""
+        pairs = [pair for each in self.factored for pair in zip(each.weights, each.written(), strict=True)]
+        for weight, gradient in pairs:
+            weight.grad = gradient
+        return [weight for weight, _ in pairs]
+
     def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
         """Return a weight's state, begun as PyTorch begins it."""
         state: dict[str, Tensor] = self.state[weight]
@@ -256,11 +263,14 @@ def factored_of(optimizer: Optimizer, weights: Iterable[Tensor]) -> list[Factore
     return optimizer.factored if moves_all else None
 
 
-def _lay_gradient_as(weight: Tensor) -> None:
-    """Have a weight's gradient lie in memory as the weight does: PyTorch's fused Adam relies on it."""
+def _lay_alike(weight: Tensor, state: dict[str, Tensor]) -> None:
+    """Have a weight's gradient and averages lie in memory as it does: PyTorch's fused Adam relies on it."""
     gradient = weight.grad
     if gradient is not None and gradient.stride() != weight.stride():
         weight.grad = torch.empty_like(weight).copy_(gradient)
+    for name, value in state.items():
+        if value.shape == weight.shape and value.stride() != weight.stride():
+            state[name] = torch.empty_like(weight).copy_(value)
 
 
 def _adam_numbers(group: dict[str, Any], step: float) -> tuple[float, ...]:
