@@ -72,7 +72,7 @@ def cross_entropy(target: Float[Tensor, "B Z"], logits: Float[Tensor, "B Z"]) ->
 
     It is larger than the KL divergence by the target's entropy, which no weight changes.
     """
-    return -(target * logits.log_softmax(dim=1)).sum(dim=1)
+    return -(logits.log_softmax(dim=1) * target).sum(dim=1)
 
 
 def quantile_huber(

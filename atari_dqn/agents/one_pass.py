@@ -37,6 +37,16 @@ def move(rule: Rule, rows: Sequence[Row], *numbers: float) -> bool:
     return True
 
 
+def lay_alike(weight: Tensor, state: dict[str, Tensor]) -> None:
+    """Have a weight's gradient and averages lie in memory as it does: PyTorch's fused Adam relies on it."""
+    gradient = weight.grad
+    if gradient is not None and gradient.stride() != weight.stride():
+        weight.grad = torch.empty_like(weight).copy_(gradient)
+    for name, value in state.items():
+        if value.shape == weight.shape and value.stride() != weight.stride():
+            state[name] = torch.empty_like(weight).copy_(value)
+
+
 def gradient_norm(gradients: list[Tensor], factored: Sequence[FactoredGradient] = ()) -> Float[Tensor, ""]:
     """Return the root of the sum of all squares, by a kernel where that can read them."""
     kernels = library("portable")

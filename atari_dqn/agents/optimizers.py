@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 from torch.optim import Adam, Optimizer, RMSprop
 
-from atari_dqn.agents.one_pass import Row, move
+from atari_dqn.agents.one_pass import Row, lay_alike, move
 from atari_dqn.kernels.factored import FactoredGradient
 from atari_dqn.types import StateDict
 
@@ -209,7 +209,7 @@ class OnePassAdam(Adam):
             return
         written += self._write_factored()
         for weight in written:
-            _lay_alike(weight, self.state[weight])
+            lay_alike(weight, self.state[weight])
         super().step()
         increment_version(written)  # PyTorch's fused kernel changes weights without counting it
 
@@ -261,16 +261,6 @@ def factored_of(optimizer: Optimizer, weights: Iterable[Tensor]) -> list[Factore
     moved = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
     moves_all = all(id(weight) in moved for weight in weights if weight.requires_grad)
     return optimizer.factored if moves_all else None
-
-
-def _lay_alike(weight: Tensor, state: dict[str, Tensor]) -> None:
-    """Have a weight's gradient and averages lie in memory as it does: PyTorch's fused Adam relies on it."""
-    gradient = weight.grad
-    if gradient is not None and gradient.stride() != weight.stride():
-        weight.grad = torch.empty_like(weight).copy_(gradient)
-    for name, value in state.items():
-        if value.shape == weight.shape and value.stride() != weight.stride():
-            state[name] = torch.empty_like(weight).copy_(value)
 
 
 def _adam_numbers(group: dict[str, Any], step: float) -> tuple[float, ...]:
