@@ -15,10 +15,10 @@ BF16_CAPABILITY = (8, 0)
 """CUDA compute capability from which a GPU multiplies bf16."""
 
 
-def check_device_name(name: str) -> None:
-    """Refuse, with a `UserError`, what is not `auto`, `cpu`, `cuda` or `cuda:N`; torch is not needed."""
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
-        raise UserError(f"unknown device {name!r}; expected auto, cpu, cuda or cuda:N")
+def check_device_name(name: str | None) -> None:
+    """Raise a `UserError` for what names no device, here or anywhere."""
+    if name is not None and not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", name, re.ASCII):
+        raise UserError(f"--device: found {name!r}, expected auto, cpu, cuda or cuda:N")
 
 
 def cuda_index(device: str) -> int:

@@ -18,17 +18,20 @@ LAYERS = (
     {"advice"},
     {"frozen", "recorder", "update_times"},
     {"threads"},
-    {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison", "following"},
+    {
+        "evaluate", "evaluation_progress", "record", "assembly", "checkpoint", "plan", "comparison",
+        "following", "run_folders",
+    },
     {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance", "automatic", "contention"},
     {"kernels"},
     {"spec", "hardware", "devices", "allocator", "denormals"},
     {
-        "learning", "interrupts", "minibatch", "statistics", "clock", "rng", "generator", "schedule",
-        "registry", "files", "human", "sizes", "cgroup", "transfer",
+        "learning", "interrupts", "processes", "minibatch", "statistics", "clock", "rng", "generator",
+        "schedule", "registry", "files", "human", "sizes", "cgroup", "transfer",
     },
-    {"__init__", "types", "errors"},
+    {"__init__", "types", "errors", "printable"},
     {"openmp"},
 )  # fmt: skip
 """A unit (a folder or a module of the package) imports units of later layers only."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from atari_dqn.spec.check import Checked, check_entries, show
 from atari_dqn.spec.complete import key_faults
 from atari_dqn.spec.contradictions import contradictions
+from atari_dqn.spec.digest import is_free
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.history import brought_up_to_date
 from atari_dqn.spec.keys import KEYS, Values, build
@@ -20,9 +21,8 @@ _KEYS_OF_EVERY_RUN = frozenset({"track", "game", "seed"})
 AUTO = "auto"
 AUTO_KEYS = ("learner.precision",)
 """Keys that may be `auto` in a spec file, and not in a run's own: `atari_dqn.automatic` replaces it."""
-_FREE_KEYS = _KEYS_OF_EVERY_RUN | {"learner.compile"}
+_UNMARKED_KEYS = _KEYS_OF_EVERY_RUN | {"learner.compile"}
 """What marks no run: compiling rounds otherwise as another number of threads does, which no paper gives."""
-_FREE_SECTIONS = frozenset({"toggles", "gates", "system"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,9 +117,10 @@ def deviating_keys(values: Values) -> tuple[str, ...]:
     return tuple(
         key
         for key, value in values.items()
-        if not _is_free(key) and (value != expected.get(key) or (key in choosing and value != track.get(key)))
+        if not _marks_none(key)
+        and (value != expected.get(key) or (key in choosing and value != track.get(key)))
     )
 
 
-def _is_free(key: str) -> bool:
-    return key in _FREE_KEYS or KEYS[key].section in _FREE_SECTIONS
+def _marks_none(key: str) -> bool:
+    return key in _UNMARKED_KEYS or KEYS[key].section == "toggles" or is_free(key)

@@ -21,7 +21,7 @@ from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.files import plain, write_json_atomically
 from atari_dqn.hardware import Hardware, compiler_version, find_hardware
 from atari_dqn.kernels.library import kernels_here
-from atari_dqn.metrics.events import Sink
+from atari_dqn.metrics.events import Counting, Sink
 from atari_dqn.provenance import provenance
 from atari_dqn.run import RunDirectory
 from atari_dqn.sinks.choice import NO_OUTLETS, Outlets
@@ -32,6 +32,7 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.threads import KEY, threads_at
 from atari_dqn.train.assembly import assemble, build_gates
 from atari_dqn.train.core_watch import CoreWatch, way_out
+from atari_dqn.train.evaluations import session_protocol
 from atari_dqn.train.promises import other_threads, schedules_that_ended, why_inexact
 from atari_dqn.train.resumption import (
     Point,
@@ -42,7 +43,7 @@ from atari_dqn.train.resumption import (
     resume_command,
 )
 from atari_dqn.train.run_sinks import RunSinks, open_outlets
-from atari_dqn.train.session import Session, session_protocol
+from atari_dqn.train.session import Session
 from atari_dqn.train.training import Training
 from atari_dqn.train.watch import Watch
 
@@ -83,7 +84,8 @@ def start(
             for choice in origin.choices:
                 session.notice("auto", str(choice))
             _tell_if_slow(session, device, origin.hardware)
-            return _run(session, resolved, run)
+            with session.videos:  # which may take longer than the run
+                return _run(session, resolved, run)
 
 
 def resume(
@@ -123,7 +125,8 @@ def resume(
                 _tell_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
-                return _run(session, resolved, run)
+                with session.videos:  # which may take longer than the run
+                    return _run(session, resolved, run)
 
 
 def take_over(session: Session, point: Point, device: torch.device) -> None:
@@ -131,9 +134,11 @@ def take_over(session: Session, point: Point, device: torch.device) -> None:
     before, threads = threads_at(point.run, point.step), torch.get_num_threads()
     if point.checkpoint is None:
         session.tables.restart()
+        message = f"the run ended before it saved anything, so it begins anew on {device}"
     else:
         session.load_state_dict(point.bookkeeping)
-    session.notice("resumed", f"continuing from {point.name} on {device}", **{KEY: threads})
+        message = f"continuing from {point.name} on {device}"
+    session.notice("resumed", message, **{KEY: threads})
     session.watch.announce()
     for reason in (*why_inexact(point.run, device), *other_threads(before, threads)):
         session.notice("inexact", f"the run may differ from an unbroken one: {reason}")
@@ -197,6 +202,7 @@ def _store(run: RunDirectory, spec: Spec) -> CheckpointStore:
 
 
 def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:
+    session.sinks.handle(Counting(counts=session.training.clock))
     try:
         digest = session.run()
     except InterruptedRunError as error:
@@ -207,10 +213,8 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
     except WorkerDiedError as error:
         session.notice("worker died", str(error))
         saved = session.checkpoints.catalog()
-        remedy = (
-            f"`{resume_command(run)}` goes on from step {saved[-1].step:,}" if saved else "nothing is saved"
-        )
-        raise HaltedError(f"{error}; {remedy}") from error
+        way = f"goes on from step {saved[-1].step:,}" if saved else "begins anew, for nothing was saved yet"
+        raise HaltedError(f"{error}; `{resume_command(run)}` {way}") from error
     summary = _summary(session, resolved, digest)
     write_json_atomically(run.summary, sealed_summary(summary))
     session.notice("finished", f"finished at {summary['env_frames']:,} frames")
@@ -247,10 +251,10 @@ def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
 def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:
     """Return what a finished run came to: the last score, and the best, which is a maximum and says so."""
     clock = session.training.clock
-    last_step, last = session.scores[-1]
+    last_step, last = session.evaluations.scores[-1]
     rom_md5 = session.training.lanes.info.rom_md5
     protocol, best_protocol = (session_protocol(resolved.spec, kind, rom_md5) for kind in ("final", "best"))
-    best_step, best = max(session.scores, key=lambda scored: scored[1].mean_return)
+    best_step, best = max(session.evaluations.scores, key=lambda scored: scored[1].mean_return)
     return {
         "name": resolved.name,
         "track": resolved.track_label,
@@ -264,7 +268,7 @@ def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str,
         "last": {"step": last_step, **last.row(), "protocol_digest": protocol.digest()},
         "best": {
             "step": best_step,
-            "of_evaluations": len(session.scores),
+            "of_evaluations": len(session.evaluations.scores),
             **best.row(),
             "protocol_digest": best_protocol.digest(),
         },

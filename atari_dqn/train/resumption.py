@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.checkpoint.rewind import (
     checkpoint_directories,
     is_whole,
@@ -42,7 +43,7 @@ class Point:
     @property
     def name(self) -> str:
         """The checkpoint's name, for people."""
-        return self.checkpoint.name if self.checkpoint else "the beginning: nothing was saved"
+        return self.checkpoint.name if self.checkpoint else "the beginning"
 
     @property
     def total_frames(self) -> int:
@@ -103,6 +104,7 @@ def _point(run: RunDirectory, checkpoint: Path) -> Point:
     if not is_file(checkpoint / MANIFEST):
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     manifest = read_manifest(checkpoint)
+    check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     refuse_wrong_place(checkpoint, manifest["step"])
     run.check_files(manifest["bookkeeping"].get("files", {}))
     return Point(run=run, checkpoint=checkpoint, step=manifest["step"], bookkeeping=manifest["bookkeeping"])
@@ -122,16 +124,20 @@ def reopened(point: Point, device: torch.device, *, threads: int | None = None) 
             training.begin()
         else:
             with offering_a_whole_one(point.run):
-                _load(training, point.checkpoint)
+                _load(training, point.checkpoint, point.step)
         yield training
 
 
-def _load(training: Training, checkpoint: Path) -> None:
-    state, _ = load_checkpoint(checkpoint)
+def _load(training: Training, checkpoint: Path, step: int) -> None:
+    state, bookkeeping = load_checkpoint(checkpoint, like=training.state_dict())
     try:
         training.load_state_dict(state)
-    except (KeyError, ValueError, TypeError, RuntimeError) as error:
-        raise DamagedError(f"{checkpoint}: is no state of this run's spec: {error}") from error
+        training.check_recent_state(bookkeeping.get("recent_batch"))
+        if training.clock.steps != step:
+            raise ValueError(f"clock.steps: found {training.clock.steps}, expected {step}")
+    except (LookupError, ArithmeticError, ValueError, TypeError, RuntimeError) as error:
+        cause = next(reversed(str(error).splitlines()), type(error).__name__)
+        raise DamagedError(f"{checkpoint}: is no state of this run's spec: {cause}") from error
 
 
 def refuse_to_discard(store: CheckpointStore, point: Point) -> None:
