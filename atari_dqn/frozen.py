@@ -70,7 +70,8 @@ def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device)
     spec = load_resolved(run.spec).spec
     manifest = verify(checkpoint)
     _refuse_other_game(manifest, checkpoint, spec)
-    torch.set_num_threads(threads_at(run, manifest["step"]))
+    # those that came to this step, which an evaluation of the run's own had; it may have gone on with others
+    torch.set_num_threads(threads_at(run, max(0, manifest["step"] - 1)))
     set_kernels(device, deterministic=True)
     info = game_info(spec)
     network = build_network(spec, info, device)

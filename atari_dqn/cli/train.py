@@ -87,10 +87,7 @@ def resume(
 ) -> None:
     """Continue a run, on its device, with its threads and sinks unless others are named."""
     before = read_core_times()
-    if threads is not None:
-        check_threads(threads, usable_cores(ControlGroups()))
-    if device is not None:
-        check_device_name(device)
+    _refuse_wrong_options(threads, device)
     run = RunDirectory.open(run_dir)
     names = remembered_sinks(run_dir) if sinks is None else sinks
     outlets = Outlets(sinks=chosen_sinks(names), notify=notify)
@@ -120,6 +117,13 @@ def resume(
             outlets=outlets,
         )
     typer.echo(result_text(run_dir, summary))
+
+
+def _refuse_wrong_options(threads: int | None, device: str | None) -> None:
+    if threads is not None:
+        check_threads(threads, usable_cores(ControlGroups()))
+    if device is not None:
+        check_device_name(device)
 
 
 def _import_training() -> None:
