@@ -1,10 +1,7 @@
 """Ctrl-C while the program loads itself: it has begun nothing yet, and ends at once, in words."""
 
-from __future__ import annotations
-
 import os
 import signal
-from types import FrameType
 
 _STATUS = 130
 _MESSAGE = b"interrupted before anything had begun\n"
@@ -22,6 +19,6 @@ def raise_on_interrupt() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _end(_: int, __: FrameType | None) -> None:
+def _end(_: int, __: object) -> None:
     os.write(2, _MESSAGE)
     os._exit(_STATUS)
