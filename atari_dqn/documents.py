@@ -15,9 +15,10 @@ from atari_dqn.files import read_regular
 MOST_BYTES = 2**24
 """Of a document that no specification bounds: some thousand evaluations' scores."""
 _DEEPEST = 64
-_MOST_INT = 2**63 - 1
+MOST_INT = 2**63 - 1
+"""Of a count."""
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST_INT)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_INT)]
 Number = float | Literal["nan", "inf", "-inf"]
 """As `files.plain` writes it: JSON has no word for these."""
 

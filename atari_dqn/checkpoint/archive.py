@@ -100,7 +100,7 @@ def _globals_of(data: bytes) -> Iterator[str]:
 
 
 def _check_tensors(state: Any) -> None:
-    """Raise a `ValueError` for a tensor that is not as large as it says: one that repeats itself, or sparse."""
+    """Raise a `ValueError` for a tensor that is larger than what is stored of it, or sparse."""
     if not isinstance(state, dict):
         raise TypeError(f"found {type(state).__name__}, expected a table")
     for path, leaf in leaves(state):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.checkpoint.store import CATALOG, MANIFEST, CatalogEntry, CheckpointStore, read_manifest, verify
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import is_file, write_json_atomically
@@ -50,9 +51,9 @@ def later_checkpoints(store: CheckpointStore, step: int) -> list[Path]:
 
 
 def is_whole(checkpoint: Path) -> bool:
-    """Return whether every file of a checkpoint is what its manifest says."""
+    """Return whether every file of a checkpoint is what its manifest says, and that is of use."""
     try:
-        verify(checkpoint)
+        check_bookkeeping(checkpoint / MANIFEST, verify(checkpoint)["bookkeeping"])
     except (DamagedError, UserError):
         return False
     return True

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.checkpoint.rewind import checkpoint_directories, refuse_lost_catalog, refuse_wrong_place
 from atari_dqn.checkpoint.store import CATALOG, MANIFEST, CheckpointStore, verify
 from atari_dqn.errors import DamagedError
@@ -40,6 +41,7 @@ def check_run(run: RunDirectory) -> Checked:
 
 def _checked(run: RunDirectory, checkpoint: Path) -> dict[str, Any]:
     manifest = verify(checkpoint)
+    check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     refuse_wrong_place(checkpoint, manifest["step"])
     run.check_files(manifest["bookkeeping"].get("files", {}))
     return manifest
