@@ -28,6 +28,7 @@ from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.rng import torch_seed
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.sizes import replay_bytes
+from atari_dqn.spec.loader import AUTO
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.schema_agent import Optimizer
 from atari_dqn.types import GameInfo
@@ -53,6 +54,7 @@ def build_network(spec: Spec, info: GameInfo, device: torch.device) -> QNetwork:
 
 def _network(spec: Spec, info: GameInfo) -> QNetwork:
     values, precision = spec.distribution, spec.learner.precision
+    assert precision != AUTO, "atari_dqn.automatic.resolve_auto comes first"
     if spec.toggles.distribution == "iqn":
         counts = FractionCounts(
             loss=given(values.num_fractions),

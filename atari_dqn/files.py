@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import math
@@ -196,6 +197,14 @@ class AppendFile:
         self.path = path
         with writing(path):
             self._file = path.open("ab+", buffering=0)
+
+    def lock(self) -> bool:
+        """Keep the file to this process while it is open; return whether no other process has it."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def append(self, data: bytes) -> None:
         """Write `data` after what is there; a disk that fills up in the middle leaves the file as it was."""

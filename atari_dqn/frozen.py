@@ -18,13 +18,17 @@ from atari_dqn.checkpoint.store import MANIFEST, verify
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.devices import set_kernels
 from atari_dqn.envs.registry import make_lanes
-from atari_dqn.errors import DamagedError
+from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluate import STREAM
 from atari_dqn.protocol import CheckpointChoice
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.spec.schema import Spec
+from atari_dqn.threads import threads_at
 from atari_dqn.types import GameInfo
+
+_TRIES = 10
+"""Checkpoints that may be replaced, one after another, while they are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +52,27 @@ class FrozenAgent:
 def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
     """Return the agent of the checkpoint that `path` names; a run directory stands for its latest.
 
-    Torch's threads become those of the run, so that rounding is the same. `UserError` if `path` is neither,
-    `DamagedError` if its files are not what was written, or are of another run.
+    A training beside may replace the checkpoint while it is read; then the one that has taken its place is
+    read. Torch's threads become those of the run, so that rounding is the same. `UserError` if `path` is
+    neither, `DamagedError` if its files are not what was written, or are of another run.
     """
-    run, checkpoint = locate(path)
+    for _ in range(_TRIES):
+        run, checkpoint = locate(path)
+        try:
+            return _load(run, checkpoint, path, device)
+        except (UserError, DamagedError, OSError) as error:
+            failure = error
+            if locate(path)[1] == checkpoint:
+                raise
+    raise failure
+
+
+def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device) -> FrozenAgent:
     spec = load_resolved(run.spec).spec
     manifest = verify(checkpoint)
     check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     _refuse_other_game(manifest, checkpoint, spec)
-    torch.set_num_threads(run.recorded("torch_threads"))
+    torch.set_num_threads(threads_at(run, manifest["step"]))
     set_kernels(device, deterministic=True)
     info = game_info(spec)
     network = build_network(spec, info, device)

@@ -12,7 +12,9 @@ def size(count_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time in its two largest units: `42s`, `9m 05s`, `13h 20m`, `5d 03h`."""
+    """Return a length of time in its two largest units: `42s`, `9m 05s`, `5d 03h`; `-` for no number."""
+    if not math.isfinite(seconds):
+        return "-"
     whole = round(seconds)
     if whole < 60:
         return f"{whole}s"

@@ -15,6 +15,7 @@ from typing import Any
 
 import atari_dqn
 from atari_dqn.hardware import Hardware
+from atari_dqn.openmp import waiting
 
 PACKAGES = ("torch", "numpy", "ale-py", "gymnasium", "opencv-python-headless")
 """Distributions whose version can change a run's numbers."""
@@ -38,8 +39,9 @@ def provenance(
 
     `track` is the label with its mark (`A*` for a run that deviates, in the keys `deviations`). `protocols`
     maps a protocol's fingerprint to its words. Torch's threads are recorded: their number changes rounding,
-    and which of our own `kernels` ran: they round otherwise than torch's. The digests of the specification
-    are added by `RunDirectory.create`.
+    and which of our own `kernels` ran: they round otherwise than torch's. How OpenMP's threads wait is
+    recorded too; it changes their speed alone. The digests of the specification are added by
+    `RunDirectory.create`.
     """
     return {
         "started": now().isoformat(timespec="seconds"),
@@ -51,6 +53,7 @@ def provenance(
         "git": git_state(Path(atari_dqn.__file__).parent),
         "device": device,
         "torch_threads": torch_threads,
+        "openmp": waiting(),
         "kernels": list(kernels),
         "hardware": asdict(hardware),
     }

@@ -81,9 +81,9 @@ class RunDirectory:
         `UserError` if it is no run's; `DamagedError` if a file is missing or the spec was changed.
         """
         run = cls(path)
-        with reading(path):
-            _refuse_other_folder(path)
-            recorded = run.read_provenance().get("spec", {}).get("toml_sha256")
+        _refuse_other_folder(path)
+        recorded = run.read_provenance().get("spec", {}).get("toml_sha256")
+        with reading(run.spec):
             found = sha256_of_file(run.spec)
         if found != recorded:
             raise DamagedError(
@@ -128,6 +128,11 @@ class RunDirectory:
         return self.path / "evaluations"
 
     @property
+    def evaluation_progress(self) -> Path:
+        """The finished games of an evaluation of the run's own that is under way."""
+        return self.path / "evaluation_progress.jsonl"
+
+    @property
     def videos(self) -> Path:
         """The folder of the videos, and of the recordings they are made from."""
         return self.path / "videos"
@@ -154,13 +159,17 @@ class RunDirectory:
             path = self.path / name
             if not is_file(path):
                 raise DamagedError(f"{path}: missing")
-            length, recorded = path.stat().st_size, record["bytes"]
-            if path in self._growing and length < recorded:
-                raise DamagedError(f"{path}: has {length:,} bytes of {recorded:,} recorded; rows are lost")
-            if path in self._constant and length != recorded:
-                raise DamagedError(f"{path}: was changed after the run began; restore the file")
-            if sha256_of_beginning(path, recorded) != record["sha256"]:
-                raise DamagedError(f"{path}: is not what a checkpoint recorded; the file is damaged")
+            with reading(path):
+                self._check_file(path, record)
+
+    def _check_file(self, path: Path, record: Mapping[str, Any]) -> None:
+        length, recorded = path.stat().st_size, record["bytes"]
+        if path in self._growing and length < recorded:
+            raise DamagedError(f"{path}: has {length:,} bytes of {recorded:,} recorded; rows are lost")
+        if path in self._constant and length != recorded:
+            raise DamagedError(f"{path}: was changed after the run began; restore the file")
+        if sha256_of_beginning(path, recorded) != record["sha256"]:
+            raise DamagedError(f"{path}: is not what a checkpoint recorded; the file is damaged")
 
     @property
     def _constant(self) -> tuple[Path, ...]:
@@ -181,8 +190,11 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """Hold the run for this process; `UserError` while another holds it. A dead one holds nothing."""
         path = self.path / _LOCK
-        with writing(path), path.open("a") as file:
-            self._lock(file, fcntl.LOCK_EX)
+        with writing(path):
+            file = path.open("a")
+        with file:
+            with writing(path):
+                self._lock(file, fcntl.LOCK_EX)
             yield
 
     @contextmanager
@@ -192,8 +204,11 @@ class RunDirectory:
         if not exists(path):
             yield
             return
-        with reading(path), path.open("rb") as file:
-            self._lock(file, fcntl.LOCK_SH)
+        with reading(path):
+            file = path.open("rb")
+        with file:
+            with reading(path):
+                self._lock(file, fcntl.LOCK_SH)
             yield
 
     def _lock(self, file: IO[Any], kind: int) -> None:
@@ -207,8 +222,10 @@ class RunDirectory:
 
     def read_provenance(self) -> dict[str, Any]:
         """Return what the run came from; `DamagedError` if the file holds no such thing."""
+        with reading(self.provenance):
+            contents = self.provenance.read_bytes()
         try:
-            data = json.loads(self.provenance.read_bytes())
+            data = json.loads(contents)
         except (ValueError, RecursionError) as error:
             raise DamagedError(f"{self.provenance}: is not JSON ({error})") from error
         if not isinstance(data, dict) or not isinstance(data.get("spec", {}), dict):
@@ -217,9 +234,11 @@ class RunDirectory:
 
 
 def _file_record(path: Path) -> dict[str, Any]:
-    fsync_file(path)
-    length = path.stat().st_size
-    return {"bytes": length, "sha256": sha256_of_beginning(path, length)}
+    with writing(path):
+        fsync_file(path)
+    with reading(path):
+        length = path.stat().st_size
+        return {"bytes": length, "sha256": sha256_of_beginning(path, length)}
 
 
 def refuse_existing(path: Path) -> None:
@@ -258,11 +277,20 @@ def _remove(partial: Path, made_parents: list[Path]) -> None:
             return
 
 
+def is_run(path: Path) -> bool:
+    """Return whether a folder is a run's, be it damaged: whether it holds a file that only a run has."""
+    return bool(_marks(path))
+
+
+def _marks(path: Path) -> set[str]:
+    return {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
+
+
 def _refuse_other_folder(path: Path) -> None:
     expected = "expected a directory that `dqn train` made"
     if "\0" in str(path) or not exists(path):
         raise UserError(f"run directory {str(path)!r}: not found; {expected}")
-    present = {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
+    present = _marks(path)
     if not present:
         raise UserError(f"{path} is no run directory: it holds no {_SPEC}; {expected}")
     missing = sorted({_SPEC, _PROVENANCE} - present)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,10 +14,9 @@ from atari_dqn.comparison.document import comparison_csv, comparison_document
 from atari_dqn.errors import UserError
 from atari_dqn.files import json_document, write_atomically
 from atari_dqn.reference.tables import HUMAN_TABLES
+from atari_dqn.spec.numbers import whole_number
 from atari_dqn.view.comparison import comparison_view
-
-_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
-_FRAMES = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([kM]?)", re.IGNORECASE)
+from atari_dqn.view.safe import Safe
 
 
 def compare_runs(
@@ -42,7 +40,7 @@ def compare_runs(
 
         require_plotting(plot)
     comparison = compare(paths, at_frames=parse_frames(at), to_score=to_score, human_table=human_table)
-    Console().print(comparison_view(comparison))
+    Console().print(Safe(comparison_view(comparison)))
     for path, write in outputs:
         write(comparison, path)
 
@@ -51,10 +49,10 @@ def parse_frames(text: str | None) -> int | None:
     """Return a number of frames, written as `50_000_000`, `50M` or `820k`; `UserError` for anything else."""
     if text is None:
         return None
-    match = _FRAMES.fullmatch(text.strip())
-    if match is None:
-        raise UserError(f"--at {text!r}: expected a number of frames, as 50_000_000, 50M or 820k")
-    return round(float(re.sub("[_,]", "", match[1])) * _UNITS[match[2].lower()])
+    frames = whole_number(text)
+    if frames is None or frames < 0:
+        raise UserError(f"--at: found {text!r}, expected a number of frames, as 50_000_000, 50M or 820k")
+    return frames
 
 
 def _check_options(to_score: float | None, human_table: str) -> None:

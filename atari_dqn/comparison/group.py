@@ -11,7 +11,7 @@ from typing import Any
 from atari_dqn.comparison.load import Run
 from atari_dqn.human import shortened
 from atari_dqn.reference.agents import agent_name
-from atari_dqn.spec.digest import FREE_SECTIONS
+from atari_dqn.spec.digest import is_free
 from atari_dqn.spec.keys import Scalar
 from atari_dqn.spec.schema import Toggles
 
@@ -63,9 +63,7 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
 def _identity(values: Mapping[str, Scalar]) -> frozenset[tuple[str, Scalar]]:
     """Return what makes a method: every key that can change results, but seed and game."""
     return frozenset(
-        (key, value)
-        for key, value in values.items()
-        if key not in ("seed", "game") and key.partition(".")[0] not in FREE_SECTIONS
+        (key, value) for key, value in values.items() if key not in ("seed", "game") and not is_free(key)
     )
 
 

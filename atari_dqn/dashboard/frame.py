@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from nicegui import ui
 
 from atari_dqn.dashboard.library import Library, RunEntry
+from atari_dqn.following.boundary import Unreadable, attempt
 
 PAGES = {
-    "/": "Curves",
+    "/": "Runs",
+    "/curves": "Curves",
     "/live": "Live",
     "/videos": "Videos",
     "/games": "Games",
@@ -42,10 +45,17 @@ def frame(library: Library, address: str) -> Iterator[list[RunEntry]]:
             ui.label(f"No runs below {library.root}. `dqn train` makes them.").classes("text-lg")
             yield []
         for run in runs:
-            if run.unreadable:
-                ui.label(f"unreadable: {run.name}: {run.unreadable}").classes(
-                    "text-red-600 text-sm unreadable"
-                )
+            if run.fault:
+                kind = "unreadable: " if run.unreadable else ""
+                ui.label(f"{kind}{run.name}: {run.fault}").classes("text-red-600 text-sm unreadable")
+
+
+def draw_each(runs: Iterable[RunEntry], draw: Callable[[RunEntry], None]) -> None:
+    """Draw something of each run; where a run's files do not allow it, its name and the reason."""
+    for run in runs:
+        found = attempt(partial(draw, run))
+        if isinstance(found, Unreadable):
+            ui.label(f"{run.name}: {found.reason}").classes("text-red-600 text-sm unreadable")
 
 
 def run_select(runs: list[RunEntry], *, chosen: int = DEFAULT_RUNS, label: str = "runs") -> ui.select:

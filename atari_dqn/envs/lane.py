@@ -9,6 +9,9 @@ which a game ends within a skip. That end is not known a frame ahead, and no val
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from atari_dqn.envs.emulator import NOOP, Emulator
@@ -42,6 +45,10 @@ class Lane:
     def film(self, camera: Camera) -> None:
         """Show `camera` the emulator after each of its frames from now on, no-op frames included."""
         self._emulator = FilmedEmulator(self._emulator, camera)
+
+    def play_episodes(self, episodes: Sequence[int]) -> None:
+        """Play the episodes of these numbers, shared out over the lanes, from the next reset on."""
+        self._streams = replace(self._streams, episodes=tuple(episodes))
 
     def reset(self, screens: Screens) -> None:
         """Begin the next episode and write its first screen into both of `screens`."""

@@ -42,6 +42,11 @@ class Shard:
         for lane in self._lanes:
             lane.film(camera)
 
+    def play_episodes(self, episodes: Sequence[int]) -> None:
+        """Play the episodes of these numbers, shared out over all lanes, from the next reset on."""
+        for lane in self._lanes:
+            lane.play_episodes(episodes)
+
     def reset(self, out: StepBatch) -> None:
         """Begin a new episode on every lane and write its first row."""
         for rows, preprocessor in self._groups:

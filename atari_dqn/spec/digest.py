@@ -12,14 +12,21 @@ from atari_dqn.spec.schema import Spec
 
 FREE_SECTIONS = frozenset({"gates", "system"})
 """They cannot change what is learned. A gate that halts ends a run; one that ended by itself met none."""
+FREE_KEYS = frozenset({"checkpoint.period_frames", "checkpoint.period_seconds"})
+"""How often a run is saved cannot change it: a checkpoint is a copy."""
+
+
+def is_free(key: str) -> bool:
+    """Return whether a key cannot change results."""
+    return key in FREE_KEYS or KEYS[key].section in FREE_SECTIONS
 
 
 def spec_digest(spec: Spec) -> str:
-    """Return the SHA-256, in hex, of a spec's canonical JSON without sections that cannot change it.
+    """Return the SHA-256, in hex, of a spec's canonical JSON without keys that cannot change results.
 
     A key that does not apply is left out, so that adding a part to the schema moves no digest.
     """
-    values = {key: value for key, value in flatten(spec).items() if KEYS[key].section not in FREE_SECTIONS}
+    values = {key: value for key, value in flatten(spec).items() if not is_free(key)}
     return hashlib.sha256(canonical_json(values).encode()).hexdigest()
 
 

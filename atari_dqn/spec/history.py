@@ -13,6 +13,8 @@ ADDED: dict[str, Scalar] = {
     "learner.accumulate": 1,
     "learner.deterministic": True,
     "learner.compile": False,
+    "checkpoint.period_frames": 1_000_000,
+    "checkpoint.period_seconds": 600.0,
     "checkpoint.keep_best": 1,
     "checkpoint.replay": True,
     "checkpoint.on_full_disk": "stop",

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from atari_dqn.spec.check import Checked, check_entries
+from atari_dqn.spec.check import Checked, check_entries, show
 from atari_dqn.spec.complete import key_faults
 from atari_dqn.spec.contradictions import contradictions
+from atari_dqn.spec.digest import is_free
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.history import brought_up_to_date
 from atari_dqn.spec.keys import KEYS, Values, build
@@ -17,9 +18,11 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.tracks import layered, load_parts, load_track
 
 _KEYS_OF_EVERY_RUN = frozenset({"track", "game", "seed"})
-_FREE_KEYS = _KEYS_OF_EVERY_RUN | {"learner.compile"}
+AUTO = "auto"
+AUTO_KEYS = ("learner.precision",)
+"""Keys that may be `auto` in a spec file, and not in a run's own: `atari_dqn.automatic` replaces it."""
+_UNMARKED_KEYS = _KEYS_OF_EVERY_RUN | {"learner.compile"}
 """What marks no run: compiling rounds otherwise as another number of threads does, which no paper gives."""
-_FREE_SECTIONS = frozenset({"toggles", "gates", "system"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +61,17 @@ def load_resolved(path: str | Path) -> ResolvedSpec:
     """Load a run's own spec, which has every key there was when it began: no track fills in the others."""
     path = Path(path)
     checked = check_entries(table_entries(read_toml(path), where=str(path)))
+    checked.faults.extend(_left_open(path, checked.values))
     values = brought_up_to_date(checked.values)
     return _resolve(path, checked, {key: values[key] for key in values if key not in checked.spoiled})
+
+
+def _left_open(path: Path, values: Values) -> Iterator[Fault]:
+    """Yield a fault for each key that a run's own spec leaves to the machine: the run began with a value."""
+    for key in AUTO_KEYS:
+        if values.get(key) == AUTO:
+            chosen = ", ".join(show(choice) for choice in KEYS[key].choices if choice != AUTO)
+            yield Fault(str(path), key, f"found {show(AUTO)} in a run's own spec, expected one of {chosen}")
 
 
 def _read_overrides(overrides: Iterable[str]) -> tuple[list[Entry], list[Fault]]:
@@ -105,9 +117,10 @@ def deviating_keys(values: Values) -> tuple[str, ...]:
     return tuple(
         key
         for key, value in values.items()
-        if not _is_free(key) and (value != expected.get(key) or (key in choosing and value != track.get(key)))
+        if not _marks_none(key)
+        and (value != expected.get(key) or (key in choosing and value != track.get(key)))
     )
 
 
-def _is_free(key: str) -> bool:
-    return key in _FREE_KEYS or KEYS[key].section in _FREE_SECTIONS
+def _marks_none(key: str) -> bool:
+    return key in _UNMARKED_KEYS or KEYS[key].section == "toggles" or is_free(key)

@@ -118,15 +118,21 @@ class Evaluation:
     light_episodes: Annotated[int, AtLeast(1)]
     """Episodes of a light evaluation."""
     full_period_frames: Annotated[int, AtLeast(1)]
-    """Frames between full evaluations, each with a checkpoint."""
+    """Frames between full evaluations, each with a checkpoint of its own."""
     full_episodes: Annotated[int, AtLeast(1)]
     """Episodes of a full evaluation and of the final one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """What is kept on disk."""
+    """What is kept on disk, and how often it is saved."""
 
+    period_frames: Annotated[int, AtLeast(0)]
+    """Save when a multiple of so many frames is passed, besides after full evaluations. 0: not by frames.
+    Cannot change results; the spec's digest leaves it out."""
+    period_seconds: Annotated[float, AtLeast(0.0)]
+    """Save so many seconds after the last checkpoint, whichever comes first. 0: not by time.
+    Cannot change results; the spec's digest leaves it out."""
     keep_last: Annotated[int, AtLeast(1)]
     """Newest checkpoints kept, besides the best ones."""
     keep_best: Annotated[int, AtLeast(1)]

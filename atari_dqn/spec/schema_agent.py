@@ -75,8 +75,9 @@ class Learner:
     """Over a minibatch. The Lua code sums; see docs/deviations.md."""
     max_grad_norm: Annotated[float, MoreThan(0.0)]
     """Gradients are scaled down to this global norm; `inf` leaves them alone."""
-    precision: Literal["fp32", "bf16"]
-    """Arithmetic of the torso; the head and the loss are always fp32."""
+    precision: Literal["auto", "fp32", "bf16"]
+    """Arithmetic of the torso; the head and the loss are always fp32. `auto` is bf16 where the processor or
+    the GPU multiplies it, else fp32: chosen when a run starts, and written into its spec."""
     deterministic: bool
     """On a GPU, kernels that round the same each time: without them no run repeats, or resumes exactly."""
     compile: bool

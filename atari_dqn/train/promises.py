@@ -37,6 +37,12 @@ def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
         yield problem
 
 
+def other_threads(before: int, now: int) -> Iterator[str]:
+    """Yield the reason where a run goes on with another number of torch's threads."""
+    if now != before:
+        yield f"{now} of torch's threads, {before} until here: sums round otherwise"
+
+
 def schedules_that_ended(spec: Spec) -> str:
     """Return what becomes of schedules that end with the budget once it is raised."""
     if spec.toggles.prioritized:

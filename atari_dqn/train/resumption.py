@@ -26,6 +26,7 @@ from atari_dqn.files import is_file
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.schema import Spec
+from atari_dqn.threads import threads_at
 from atari_dqn.train.assembly import assemble
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
@@ -43,7 +44,7 @@ class Point:
     @property
     def name(self) -> str:
         """The checkpoint's name, for people."""
-        return self.checkpoint.name if self.checkpoint else "the beginning: nothing was saved"
+        return self.checkpoint.name if self.checkpoint else "the beginning"
 
     @property
     def total_frames(self) -> int:
@@ -111,12 +112,13 @@ def _point(run: RunDirectory, checkpoint: Path) -> Point:
 
 
 @contextmanager
-def reopened(point: Point, device: torch.device) -> Iterator[Training]:
+def reopened(point: Point, device: torch.device, *, threads: int | None = None) -> Iterator[Training]:
     """Yield the training as it was at a point; nothing on disk is changed.
 
+    `threads`: the number of torch's threads to go on with; by default that with which the run did.
     `DamagedError` names the file that is not good, and a checkpoint that is whole.
     """
-    torch.set_num_threads(point.run.recorded("torch_threads"))
+    torch.set_num_threads(threads or threads_at(point.run, point.step))
     spec = _where_it_was(recorded_spec(point.run).spec, point.run, device)
     with offering_a_whole_one(point.run), ExitStack() as stack:
         training = stack.enter_context(closing(assemble(spec, device)))

@@ -19,6 +19,7 @@ from atari_dqn.gates.periods import PeriodRecord
 from atari_dqn.gates.updates import UpdateRecord
 from atari_dqn.metrics.events import GateChanged, Notice, Row, Sink
 from atari_dqn.run import RunDirectory
+from atari_dqn.train.core_watch import CoreWatch
 from atari_dqn.train.diagnostics import README, write_bundle
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
@@ -41,17 +42,19 @@ class Watch:
         sinks: Sink,
         run: RunDirectory,
         wait_for_checkpoint: Callable[[], None],
+        cores: CoreWatch,
     ) -> None:
         self._training, self._gates, self._sinks, self._run = training, gates, sinks, run
         self._check_period_updates = check_period_updates
-        self._wait_for_checkpoint = wait_for_checkpoint
+        self._wait_for_checkpoint, self._cores = wait_for_checkpoint, cores
         self._updates = training.journal.reader()
         self._pending: list[list[float]] = []
         """What updates measured that were not looked at yet; oldest first."""
         self._history: deque[UpdateRecord] = deque(maxlen=HISTORY_UPDATES)
 
     def tick(self) -> None:
-        """Look at the updates whose numbers have arrived, if enough have come together."""
+        """Look at the updates whose numbers have arrived, if enough have come together, and at the cores."""
+        self._cores.poll()
         self._pending += self._updates.arrived().tolist()
         if len(self._pending) >= self._check_period_updates:
             self._look(behind=self._training.journal.count - self._training.journal.arrived)

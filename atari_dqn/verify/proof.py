@@ -14,6 +14,7 @@ from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, read_ma
 from atari_dqn.checkpoint.tree import digest_of_digests
 from atari_dqn.clock import frames_to_steps, steps_to_frames
 from atari_dqn.run import RunDirectory
+from atari_dqn.threads import steps_with_the_same_threads
 from atari_dqn.train.promises import why_inexact
 from atari_dqn.train.resumption import (
     Point,
@@ -82,8 +83,9 @@ def verify_run(path: Path, *, checkpoint: str | None, frames: int, device: torch
         skip = recorded_spec(run).spec.env.frame_skip
         steps = frames_to_steps(frames, frame_skip=skip)
         point = _point_to_play_from(run, checkpoint, steps)
-        met = _checkpoints_within(run, point.step, point.step + steps)
-        stops = sorted({*met, point.step + steps})
+        until = int(min(point.step + steps, steps_with_the_same_threads(run, point.step)))
+        met = _checkpoints_within(run, point.step, until)
+        stops = sorted({*met, until})
         name = point.checkpoint.name if point.checkpoint else None
         traces = [in_fresh_process(play_on, path, name, str(device), stops) for _ in range(2)]
         first, last = traces[0], traces[0].states[max(traces[0].states)]

@@ -98,11 +98,11 @@ def digests_of(state: StateDict) -> dict[str, str]:
 
 
 def _copy_of_logs(run: RunDirectory, path: Path) -> RunDirectory:
-    """Copy all but the checkpoints."""
+    """Copy all but the checkpoints, and the games of an evaluation, which are to be played."""
     copy = RunDirectory(path)
     copy.checkpoints.mkdir(parents=True)
     for file in run.path.iterdir():
-        if file.is_file() and not file.name.startswith("."):
+        if file.is_file() and not file.name.startswith(".") and file != run.evaluation_progress:
             shutil.copyfile(file, path / file.name)
     return copy
 

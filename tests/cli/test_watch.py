@@ -44,7 +44,7 @@ def test_several_runs_are_a_table_and_an_unreadable_one_is_named(finished: Path,
     done = watched(finished, tmp_path / "broken")
     assert done.returncode == 0
     line = next(line for line in done.stdout.splitlines() if "my run [é]" in line)
-    assert line.split()[3:5] == ["finished", "100%"]
+    assert line.split()[3:6:2] == ["finished", "100%"]
     assert "broken" in done.stdout
     assert "unreadable" in done.stdout
 

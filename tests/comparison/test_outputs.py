@@ -130,13 +130,14 @@ def test_page_s_data_cannot_end_its_script(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "frames"), [("50M", 50_000_000), ("1_000", 1_000), ("820k", 820_000), ("1.5m", 1_500_000)]
+    ("text", "frames"),
+    [("50M", 50_000_000), ("1_000", 1_000), ("820k", 820_000), ("1.5m", 1_500_000), ("1e6", 1_000_000)],
 )
 def test_frames_are_read_in_the_usual_ways(text: str, frames: int):
     assert parse_frames(text) == frames
 
 
-@pytest.mark.parametrize("text", ["", "many", "-5", "5G", "1e6"])
+@pytest.mark.parametrize("text", ["", "many", "-5", "5G", "2,4M"])
 def test_other_words_are_no_frames(text: str):
     with pytest.raises(UserError, match="expected a number of frames"):
         parse_frames(text)

@@ -226,6 +226,54 @@ def test_workers_end_with_a_killed_parent():
     assert all(map(gone, pids))
 
 
+STOPPED = """
+for worker in multiprocessing.active_children():
+    os.kill(worker.pid, signal.SIGSTOP)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_stopped_workers_end_with_a_killed_parent():
+    with run_python(program(STOPPED)) as parent:
+        pids = [int(pid) for pid in parent.communicate(timeout=60)[0].split()]
+    deadline = time.monotonic() + 30
+    while not all(map(gone, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    left = [pid for pid in pids if not gone(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert len(pids) == 2
+    assert left == []
+
+
+def test_stopped_worker_is_continued_once_the_run_is_to_end(pool, monkeypatch):
+    monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
+    pool.stop_waiting_when(lambda: True)
+    os.kill(workers_of(pool)[1].pid, signal.SIGSTOP)
+    pool.send(np.zeros(5, np.int64))
+    assert len(pool.recv().reward) == 5
+
+
+def test_worker_that_hangs_is_given_up_soon_once_the_run_is_to_end(pool, monkeypatch):
+    monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.go_on", lambda worker: None)
+    pool.stop_waiting_when(lambda: True)
+    os.kill(workers_of(pool)[1].pid, signal.SIGSTOP)
+    pool.send(np.zeros(5, np.int64))
+    with pytest.raises(WorkerDiedError, match=r"worker 1 .* has not answered .* after the run was"):
+        pool.recv()
+
+
+def test_killed_worker_is_noticed_between_steps(pool):
+    pool.check()
+    first = workers_of(pool)[0]
+    kill(first)
+    first.join()
+    with pytest.raises(WorkerDiedError, match=r"worker 0 .* was killed by SIGKILL"):
+        pool.check()
+
+
 def test_program_that_forgets_to_close_its_pool_still_ends():
     with run_python(program("")) as parent:
         _, errors = parent.communicate(timeout=30)

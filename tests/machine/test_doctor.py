@@ -79,7 +79,7 @@ def test_processor_with_bf16_may_use_it(laptop: Hardware) -> None:
 def test_processor_that_tells_nothing_keeps_to_fp32_and_hears_why(laptop: Hardware) -> None:
     (setting,) = (one for one in recommend(replace(laptop, cpu_flags=None)) if one.key == "learner.precision")
     assert setting.value == '"fp32"'
-    assert setting.reason == "the system does not tell whether bf16 is native here"
+    assert setting.reason == "the system does not say whether the processor multiplies bf16"
 
 
 def test_gpu_gets_every_core_but_two_as_worker(laptop: Hardware, gpu: Gpu) -> None:

@@ -14,10 +14,10 @@ FAULTS = {
     "true is not 1": ("[env]\nlanes = true", "env.lanes: found true, expected an integer at least 1"),
     "1 is not true": ("[toggles]\ndouble = 1", "toggles.double: found 1, expected true or false"),
     "3.7 is not 3": ("[env]\nframe_skip = 3.7", "env.frame_skip: found 3.7, expected an integer at least 1"),
-    "3.0 is not 3": ("[env]\nframe_skip = 3.0", "env.frame_skip: found 3.0, expected an integer at least 1"),
+    "3.0 is not 3": ("[env]\nframe_skip = 3.0", "found 3.0, expected an integer at least 1; did you mean 3?"),
     '"5" is not 5': (
         '[learner]\nbatch_size = "5"',
-        'learner.batch_size: found "5", expected an integer at least 1',
+        'learner.batch_size: found "5", expected an integer at least 1; did you mean 5?',
     ),
     '"0.5" is not 0.5': ('[learner]\ndiscount = "0.5"', 'found "0.5", expected a number from 0.0 to 1.0'),
     "true is not 1.0": ("[learner]\ndiscount = true", "found true, expected a number from 0.0 to 1.0"),

@@ -104,6 +104,14 @@ def files(*overrides: str) -> dict[str, object]:
 
 
 @cache
+def times_saved(*overrides: str) -> int:
+    """How many checkpoints a run tells of."""
+    with TemporaryDirectory() as folder:
+        run(Path(folder) / "run", *overrides)
+        return (Path(folder) / "run/events.jsonl").read_text().count('"kind": "checkpoint"')
+
+
+@cache
 def alarms(*overrides: str) -> set[tuple[str, str]]:
     """The states that each gate came into, and the step of a halt."""
     with TemporaryDirectory() as folder:
@@ -250,6 +258,8 @@ CHANGES = {
     "evaluation.light_episodes": to("evaluation.light_episodes=1", *SHORT, shows_in=files),
     "evaluation.full_period_frames": to("evaluation.full_period_frames=400", *SHORT, shows_in=files),
     "evaluation.full_episodes": to("evaluation.full_episodes=2", *SHORT, shows_in=files),
+    "checkpoint.period_frames": to("checkpoint.period_frames=200", *SHORT, shows_in=times_saved),
+    "checkpoint.period_seconds": to("checkpoint.period_seconds=1e-9", *SHORT, shows_in=times_saved),
     "checkpoint.keep_last": to("checkpoint.keep_last=3", *SHORT, shows_in=files),
     "checkpoint.keep_best": to("checkpoint.keep_best=2", *THREE_SCORES, shows_in=files),
     "checkpoint.replay": to("checkpoint.replay=false", *SHORT, shows_in=files),

@@ -126,7 +126,7 @@ def test_run_that_died_before_its_first_checkpoint_begins_again(
 
     path = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr("atari_dqn.train.session.Session._save", die)
+        patch.setattr("atari_dqn.train.saving.Saving.begin", die)
         with pytest.raises(KeyboardInterrupt):
             run(path, *SHORT)
     assert len((path / "update_log.csv").read_bytes()) > len(b"step,env_frames")

@@ -1,0 +1,141 @@
+"""Saving a session: when its state is saved, and reporting what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Protocol
+
+from atari_dqn.checkpoint.store import CheckpointStore, Saved
+from atari_dqn.clock import Clock, Every
+from atari_dqn.errors import DiskFullError, UserError
+from atari_dqn.scores import EvaluationScore
+from atari_dqn.spec import schema
+from atari_dqn.train.watch import Watch
+from atari_dqn.types import StateDict
+
+
+class Report(Protocol):
+    """Takes a notice of something that happened once."""
+
+    def __call__(self, kind: str, message: str, **data: object) -> None:
+        """Report it."""
+        ...
+
+
+class Cadence:
+    """When a periodic checkpoint is due: by frames or by seconds, whichever comes first. 0 is no period.
+
+    Frames come due at multiples of their period, wherever a run was resumed; seconds run from the last
+    checkpoint of this process, or from its start.
+    """
+
+    def __init__(
+        self, *, period_frames: int, period_seconds: float, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._frames = Every(period=period_frames) if period_frames else None
+        self._period_seconds, self._now = period_seconds, now
+        self._marked = now()
+
+    def is_due(self, env_frames: int) -> bool:
+        """Return whether a period has passed since the last mark."""
+        if self._frames is not None and self._frames.is_due(env_frames):
+            return True
+        return 0 < self._period_seconds <= self._now() - self._marked
+
+    def mark(self, env_frames: int) -> None:
+        """Begin both periods anew: a checkpoint was begun at this frame, or the run went on from one."""
+        self._marked = self._now()
+        if self._frames is not None:
+            self._frames.mark(env_frames)
+
+
+class Saving:
+    """Saves the states of a session into its store, one at a time."""
+
+    def __init__(
+        self,
+        spec: schema.Checkpoint,
+        clock: Clock,
+        *,
+        checkpoints: CheckpointStore,
+        watch: Watch,
+        report: Report,
+        training: Callable[[], StateDict],
+        bookkeeping: Callable[[], StateDict],
+    ) -> None:
+        self._spec, self._checkpoints, self._watch, self._report = spec, checkpoints, watch, report
+        self._clock, self._training, self._bookkeeping = clock, training, bookkeeping
+        self._cadence = Cadence(period_frames=spec.period_frames, period_seconds=spec.period_seconds)
+
+    def resume(self) -> None:
+        """Begin the periods anew: the clock stands where a checkpoint was."""
+        self._cadence.mark(self._clock.env_frames)
+
+    def begin_if_due(self) -> None:
+        """Begin to save a checkpoint if a period has passed."""
+        if self._cadence.is_due(self._clock.env_frames):
+            self.begin()
+
+    def save(self, score: EvaluationScore | None = None, protocol: str | None = None) -> str:
+        """Save a checkpoint, wait for it, and return its digest."""
+        self.begin(score, protocol)
+        saved = self._checkpoints.finish()
+        assert saved is not None
+        self._report_saved(saved)
+        return saved.state_digest
+
+    def begin(self, score: EvaluationScore | None = None, protocol: str | None = None) -> None:
+        """Begin to save a checkpoint; `score` is of the full evaluation at this step, under `protocol`."""
+        self._watch.check()
+        inspect = score is not None and self._watch.evaluated(score.mean_return)
+        self.wait()
+        self._cadence.mark(self._clock.env_frames)
+        self._checkpoints.begin(
+            step=self._clock.steps,
+            training=self._training(),
+            bookkeeping=self._bookkeeping(),
+            eval_score=score.mean_return if score else None,
+            protocol=protocol if score else None,
+            tag="inspect" if inspect else None,
+        )
+
+    def poll(self) -> None:
+        """Report a periodic checkpoint that has been written, if there is one."""
+        self._settle(self._checkpoints.poll)
+
+    def wait(self) -> None:
+        """Wait for a periodic checkpoint that is being written, and report it."""
+        self._settle(self._checkpoints.finish)
+
+    def save_before_evaluation(self) -> None:
+        """Save what was trained: an evaluation may take an hour, and what ends it takes no training along."""
+        self.begin()
+        self.wait()
+
+    @contextmanager
+    def finished(self) -> Iterator[None]:
+        """Let a checkpoint that is being written come to its end, unless the process has to end at once."""
+        try:
+            yield
+        except Exception:
+            with suppress(UserError):
+                self._report_saved(self._checkpoints.finish())
+            raise
+        except BaseException:
+            self._checkpoints.give_up()
+            raise
+
+    def _settle(self, outcome: Callable[[], Saved | None]) -> None:
+        """Report the outcome of a periodic checkpoint; a full disk ends the run where the spec says so."""
+        try:
+            self._report_saved(outcome())
+        except DiskFullError as error:
+            if self._spec.on_full_disk == "stop":
+                raise
+            self._report("checkpoint failed", f"{error}; training goes on")
+
+    def _report_saved(self, saved: Saved | None) -> None:
+        if saved is not None:
+            self._report("checkpoint", f"saved step {saved.step:,}", state_digest=saved.state_digest)

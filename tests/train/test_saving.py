@@ -1,0 +1,163 @@
+"""When a run is saved between evaluations, and that nothing else depends on it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny import CPU, run, tiny_spec
+
+from atari_dqn.checkpoint.store import CheckpointStore
+from atari_dqn.metrics.columns import TABLES
+from atari_dqn.metrics.events import Event, Row
+from atari_dqn.run import RunDirectory
+from atari_dqn.spec.keys import KEYS
+from atari_dqn.spec.tracks import load_track
+from atari_dqn.train import launch
+from atari_dqn.train.saving import Cadence
+
+RARELY_EVALUATED = (
+    "training.total_frames=800", "evaluation.light_period_frames=9999", "evaluation.full_period_frames=9999",
+)  # fmt: skip
+OFTEN = (*RARELY_EVALUATED, "checkpoint.period_frames=200")
+
+
+class PowerCut(BaseException):
+    """Ends a run as SIGKILL does: nothing that is caught or finished on the way saves anything."""
+
+
+class CutAt:
+    """A view that cuts the power at a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, Row) and event.table == "update_log" and event.values["step"] >= self.step:
+            raise PowerCut
+
+    def close(self) -> None:
+        pass
+
+
+def cut(path: Path, step: int, *overrides: str) -> None:
+    with pytest.raises(PowerCut):
+        run(path, *overrides, views=[CutAt(step)])
+
+
+def resume(path: Path, total_frames: int | None = None):
+    return launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=total_frames)
+
+
+def notices(path: Path, kind: str) -> list[dict]:
+    lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    return [line for line in lines if line["kind"] == kind]
+
+
+def steps_saved(path: Path) -> list[int]:
+    """The steps of the checkpoints; a notice itself has the step at which one was found to be written."""
+    return [int(notice["message"].removeprefix("saved step ")) for notice in notices(path, "checkpoint")]
+
+
+def tables(path: Path) -> dict[str, bytes]:
+    return {name: (path / f"{name}.csv").read_bytes() for name in TABLES if name != "throughput_log"}
+
+
+def test_run_is_saved_whenever_it_passes_a_multiple_of_its_period(tmp_path: Path) -> None:
+    run(tmp_path / "run", *OFTEN)
+    # every 50 steps of 4 frames; at 200 steps before and after the final evaluation
+    assert steps_saved(tmp_path / "run") == [50, 100, 150, 200, 200]
+
+
+def test_run_that_loses_power_goes_on_from_its_last_period(tmp_path: Path) -> None:
+    cut(tmp_path / "run", 150, *OFTEN)
+    assert CheckpointStore(tmp_path / "run/checkpoints").latest().name == "step_000000100"
+    resume(tmp_path / "run")
+    assert notices(tmp_path / "run", "resumed")[0]["message"] == "continuing from step_000000100 on cpu"
+
+
+def test_run_that_loses_power_between_evaluations_equals_one_that_did_not(tmp_path: Path) -> None:
+    run(tmp_path / "whole", *OFTEN)
+    cut(tmp_path / "run", 150, *OFTEN)
+    resume(tmp_path / "run")
+    assert tables(tmp_path / "run") == tables(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("period", ["checkpoint.period_frames=40", "checkpoint.period_seconds=1e-9"])
+def test_tables_do_not_depend_on_how_often_a_run_is_saved(tmp_path: Path, period: str) -> None:
+    run(tmp_path / "often", *RARELY_EVALUATED, period)
+    run(tmp_path / "rarely", *RARELY_EVALUATED)
+    assert tables(tmp_path / "often") == tables(tmp_path / "rarely")
+
+
+def test_periods_of_zero_leave_the_checkpoints_of_evaluations(tmp_path: Path) -> None:
+    off = ("checkpoint.period_frames=0", "checkpoint.period_seconds=0")
+    run(tmp_path / "run", "training.total_frames=800", *off)
+    assert sorted(set(steps_saved(tmp_path / "run"))) == [150, 200]
+
+
+def test_newest_is_kept_besides_the_best_though_it_has_no_score(tmp_path: Path) -> None:
+    cut(tmp_path / "run", 200, "checkpoint.period_frames=100", "training.total_frames=1_200")
+    entries = CheckpointStore(tmp_path / "run/checkpoints").catalog()
+    assert [(entry.step, entry.eval_score is None) for entry in entries] == [(150, False), (175, True)]
+    assert CheckpointStore(tmp_path / "run/checkpoints").best() == entries_path(tmp_path, 150)
+
+
+def entries_path(folder: Path, step: int) -> Path:
+    return (folder / f"run/checkpoints/step_{step:09d}").resolve()
+
+
+def test_evaluation_that_is_cut_off_takes_no_training_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_power(*_: object, **__: object) -> None:
+        raise PowerCut
+
+    with monkeypatch.context() as patch:
+        patch.setattr("atari_dqn.train.session.evaluate", no_power)
+        with pytest.raises(PowerCut):
+            run(tmp_path / "run", *RARELY_EVALUATED)
+    assert CheckpointStore(tmp_path / "run/checkpoints").latest().name == "step_000000200"
+    resume(tmp_path / "run")
+    assert len(notices(tmp_path / "run", "evaluation")) == 1
+
+
+def test_run_that_ended_before_its_first_checkpoint_says_that_it_begins_anew(tmp_path: Path) -> None:
+    cut(tmp_path / "run", 50, *RARELY_EVALUATED)
+    resume(tmp_path / "run")
+    (told,) = notices(tmp_path / "run", "resumed")
+    assert told["message"] == "the run ended before it saved anything, so it begins anew on cpu"
+
+
+def test_frames_come_due_once_at_each_multiple() -> None:
+    cadence = Cadence(period_frames=100, period_seconds=0.0, now=lambda: 0.0)
+    due = []
+    for frames in range(0, 401, 40):
+        if cadence.is_due(frames):
+            due.append(frames)
+            cadence.mark(frames)
+    assert due == [120, 200, 320, 400]
+
+
+def test_seconds_come_due_after_the_last_mark() -> None:
+    time = iter([0.0, 599.0, 600.0, 600.0, 1_199.0, 1_200.0])
+    cadence = Cadence(period_frames=0, period_seconds=600.0, now=lambda: next(time))
+    found = [cadence.is_due(1), cadence.is_due(2)]
+    cadence.mark(2)
+    assert [*found, cadence.is_due(3), cadence.is_due(4)] == [False, True, False, True]
+
+
+def test_frames_passed_before_a_resume_are_not_due_again() -> None:
+    cadence = Cadence(period_frames=100, period_seconds=0.0, now=lambda: 0.0)
+    cadence.mark(250)
+    assert [cadence.is_due(frames) for frames in (250, 299, 300)] == [False, False, True]
+
+
+@pytest.mark.parametrize("track", ["A", "B", "C"])
+def test_every_track_is_saved_each_ten_minutes_unless_a_spec_says_otherwise(track: str) -> None:
+    assert load_track(track)["checkpoint.period_seconds"] == 600.0
+
+
+def test_periods_of_zero_are_allowed() -> None:
+    spec = tiny_spec("checkpoint.period_frames=0", "checkpoint.period_seconds=0")
+    assert (spec.checkpoint.period_frames, spec.checkpoint.period_seconds) == (0, 0.0)
+    assert KEYS["checkpoint.period_seconds"].kind is float
