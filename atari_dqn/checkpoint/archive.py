@@ -80,10 +80,8 @@ def _check_members(members: Iterable[zipfile.ZipInfo], weights: Mapping[str, Ten
     sizes = {weight.nbytes for weight in weights.values()}
     for member in large:
         if member.file_size not in sizes:
-            raise ValueError(
-                f"is of another game or network than its run's: {member.filename} has {member.file_size:,} bytes, "
-                "as none of its weights"
-            )
+            size = f"{member.filename} has {member.file_size:,} bytes, as none of its weights"
+            raise ValueError(f"is of another game or network than its run's: {size}")
     most = _MOST_COPIES * sum(weight.nbytes for weight in weights.values())
     if sum(member.file_size for member in large) > most:
         raise ValueError(f"it holds more than {most:,} bytes, which networks and optimizer need at most")
