@@ -62,6 +62,8 @@ def parse_json(data: bytes) -> Any:
     try:
         value = json.loads(data)
         nested = is_nested_deeper(value, _DEEPEST)
+        if b"\\u" in data and not nested:
+            json.dumps(value, ensure_ascii=False).encode()  # half of a character cannot be written again
     except RecursionError:
         nested = True
     if nested:

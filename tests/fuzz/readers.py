@@ -5,6 +5,7 @@ A reader that raises anything but the program's own errors has a fault. Each nee
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.comparison.tables import EVALUATIONS, read_tables
 from atari_dqn.documents import parse_json
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files import write_json_atomically
 from atari_dqn.following.events import RunEvents
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.loader import load_resolved, load_spec
@@ -60,7 +60,8 @@ def _manifest(folder: Path) -> Reader:
         except DamagedError:
             table = _table(data)
             if table is not None:
-                write_json_atomically(folder / MANIFEST, sealed({**table, "schema_version": 2}))
+                text = json.dumps(sealed({**table, "schema_version": 2}))
+                (folder / MANIFEST).write_text(text)
                 _read_manifest(folder)
 
     return read
@@ -80,7 +81,7 @@ def _table(data: bytes) -> dict[str, Any] | None:
 
 def _state(folder: Path) -> Reader:
     """Read state.json beside a real checkpoint's other files, and take it over."""
-    training = assemble(tiny_spec("replay.prefill_steps=200"), CPU)
+    training = assemble(tiny_spec("replay.prefill_steps=120"), CPU)
     training.begin()
     store = CheckpointStore(folder)
     ticks_of(training, 100)

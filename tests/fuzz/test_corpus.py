@@ -1,4 +1,4 @@
-"""Inputs that are kept because a reader once failed on them, or nearly: each returns or is refused in words."""
+"""Inputs on which a reader once failed, or nearly: each is read, or refused in words."""
 
 import time
 from itertools import count
