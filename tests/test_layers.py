@@ -27,7 +27,7 @@ LAYERS = (
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance", "automatic", "contention"},
     {"kernels"},
-    {"spec", "hardware", "devices", "allocator", "denormals"},
+    {"documents", "whole_directory", "spec", "hardware", "devices", "allocator", "denormals"},
     {
         "learning", "interrupts", "processes", "minibatch", "statistics", "clock", "rng", "generator",
         "schedule", "registry", "files", "human", "sizes", "cgroup", "transfer",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -157,12 +158,14 @@ def reopened(point: Point, device: torch.device, *, threads: int | None = None) 
     """
     torch.set_num_threads(threads or threads_at(point.run, point.step))
     spec = _where_it_was(recorded_spec(point.run).spec, point.run, device)
-    with closing(assemble(spec, device)) as training:
+    with offering_a_whole_one(point.run), ExitStack() as stack:
+        training = stack.enter_context(closing(assemble(spec, device)))
         if point.checkpoint is None:
             training.begin()
         else:
-            with offering_a_whole_one(point.run):
-                _load(training, point.checkpoint, point.step)
+            _load(training, point.checkpoint, point.step)
+        loaded = stack.pop_all()
+    with loaded:
         yield training
 
 
@@ -194,6 +197,8 @@ def offering_a_whole_one(run: RunDirectory) -> Iterator[None]:
     try:
         yield
     except DamagedError as error:
+        # what was loaded in part would lie in memory twice while others are tried
+        traceback.clear_frames(error.__traceback__)
         raise DamagedError(f"{error}\n{_way_on(run, error)}") from error
 
 
@@ -209,18 +214,28 @@ def _way_on(run: RunDirectory, error: DamagedError) -> str:
 def _older_checkpoint(run: RunDirectory) -> str:
     """Return the command that goes on from the newest checkpoint with whole files; empty if there is none."""
     for checkpoint in reversed(checkpoint_directories(run.checkpoints)):
-        if is_whole(checkpoint) and _fits(run, checkpoint):
+        if _is_loadable(run, checkpoint):
             command = f"{resume_command(run)} --checkpoint {checkpoint.name}"
             return f"the newest checkpoint that is whole: `{command}`"
     return ""
 
 
-def _fits(run: RunDirectory, checkpoint: Path) -> bool:
+def _is_loadable(run: RunDirectory, checkpoint: Path) -> bool:
+    """Return whether a run can go on from a checkpoint, by all that a resume checks."""
     try:
-        _point(run, checkpoint)
-    except DamagedError:
+        point = _point(run, checkpoint)
+        with closing(assemble(_quickly_assembled(recorded_spec(run).spec), torch.device("cpu"))) as training:
+            _load(training, checkpoint, point.step)
+    except (DamagedError, UserError):
         return False
     return True
+
+
+def _quickly_assembled(spec: Spec) -> Spec:
+    """Return a spec whose training has the same state, and takes the least to assemble on any machine."""
+    learner = replace(spec.learner, compile=False, precision="fp32")
+    replay = replace(spec.replay, device="cpu")
+    return replace(spec, learner=learner, replay=replay, system=replace(spec.system, workers=0))
 
 
 def resume_command(run: RunDirectory) -> str:
