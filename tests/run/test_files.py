@@ -110,5 +110,5 @@ def test_file_on_a_disk_that_does_not_answer_is_not_absent(
         raise OSError(errno.EIO, "", str(path))
 
     monkeypatch.setattr(Path, "stat", no_answer)
-    with pytest.raises(UserError, match="cannot read /run/manifest.json: input/output error"):
+    with pytest.raises(UserError, match=r"cannot read /run/manifest\.json: input/output error"):
         look(Path("/run/manifest.json"))
