@@ -62,6 +62,10 @@ def resume(
     discard_later: Annotated[
         bool, typer.Option("--discard-later", help="Let go of checkpoints after the one named.")
     ] = False,
+    set_aside_damaged_logs: Annotated[
+        bool,
+        typer.Option("--set-aside-damaged-logs", help="Keep damaged logs in set_aside/ and begin new ones."),
+    ] = False,
     frames: Annotated[
         str | None, typer.Option(metavar="FRAMES", help="Raise the budget to this many frames.")
     ] = None,
@@ -85,6 +89,7 @@ def resume(
         run_dir,
         checkpoint=checkpoint,
         discard_later=discard_later,
+        set_aside_logs=set_aside_damaged_logs,
         frames=total_frames,
         threads=threads,
         device=device,
