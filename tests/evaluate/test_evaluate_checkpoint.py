@@ -189,7 +189,7 @@ def test_interrupted_evaluation_goes_on_with_the_same_command(
     with monkeypatch.context() as patch:
         interrupted_after(2, patch)
         assert dqn(*command) == 143
-    assert "2 finished games are kept; the same command goes on" in capsys.readouterr().err
+    assert "2 finished games kept; the same command goes on" in capsys.readouterr().err
     played: list[int] = []
     add = EvaluationProgress.add
     monkeypatch.setattr(
@@ -197,7 +197,7 @@ def test_interrupted_evaluation_goes_on_with_the_same_command(
     )
     assert dqn(*command) == 0
     output = capsys.readouterr()
-    assert "2 finished games of an interrupted evaluation are kept" in output.err
+    assert "2 finished games kept from before" in output.err
     found = json.loads(output.out)["scores"][0]
     assert played == [2, 3, 4, 5]
     assert (found["returns"], found["protocol_digest"]) == (unbroken["returns"], unbroken["protocol_digest"])
