@@ -54,9 +54,18 @@ def identical(left: Sequence[Run], right: Sequence[Run]) -> bool:
     return ours == theirs and all(ours.values())
 
 
-def _returns(evaluations: Sequence[Evaluation]) -> list[tuple[int, str, int, str]]:
+def identical_seeds(runs: Sequence[Run]) -> list[list[int]]:
+    """Return those seeds of a group that have the same returns in every evaluation, together."""
+    seeds: dict[tuple[tuple[int, str, int, str], ...], list[int]] = {}
+    for run in runs:
+        if run.evaluations:
+            seeds.setdefault(_returns(run.evaluations), []).append(run.seed)
+    return [alike for alike in seeds.values() if len(alike) > 1]
+
+
+def _returns(evaluations: Sequence[Evaluation]) -> tuple[tuple[int, str, int, str], ...]:
     """Return what is compared of evaluations; returns as text, so that NaN equals itself."""
-    return [(each.env_frames, each.kind, each.episodes, repr(each.mean_return)) for each in evaluations]
+    return tuple((each.env_frames, each.kind, each.episodes, repr(each.mean_return)) for each in evaluations)
 
 
 def _intervals(left: GroupScore, right: GroupScore) -> str:
