@@ -51,6 +51,11 @@ class _Provenance(msgspec.Struct):
     protocols: dict[str, Protocol] = {}
 
 
+_MOST_BYTES = 2**24
+_MOST_TABLE_BYTES = 2**28
+"""Far more than a run of 200 million frames writes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Curve:
     """A value over emulator frames. i64[T], f64[T]; frames never fall."""
@@ -169,11 +174,19 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def _opened(path: Path) -> RunDirectory:
-    """Open a run, regular files alone: a pipe in the place of one would be waited for without end."""
+    """Open a run of regular files of a run's size alone: a pipe would be waited for without end."""
     for name in ("spec.toml", "provenance.json"):
-        if exists(path / name) and not is_file(path / name):
-            raise DamagedError(f"{path / name}: is no regular file")
+        _refuse_other_file(path / name, most_bytes=_MOST_BYTES)
+    for name in _TABLES:
+        _refuse_other_file(path / f"{name}.csv", most_bytes=_MOST_TABLE_BYTES)
     return RunDirectory.open(path)
+
+
+def _refuse_other_file(path: Path, *, most_bytes: int) -> None:
+    if exists(path) and not is_file(path):
+        raise DamagedError(f"{path}: is no regular file")
+    if exists(path) and path.stat().st_size > most_bytes:
+        raise DamagedError(f"{path}: is larger than {most_bytes:,} bytes")
 
 
 def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:

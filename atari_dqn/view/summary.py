@@ -18,10 +18,16 @@ from atari_dqn.human import count, duration, score
 from atari_dqn.printable import printable
 from atari_dqn.reference.caps import MARK
 
-_OTHER_COLUMNS = 64
+_OTHER_COLUMNS = 66
 """Width of all columns but the name."""
-_NAME_COLUMNS = 16
-_STYLES = {"running": "green", "halted": "bold red", "silent": "yellow", "interrupted": "yellow"}
+_NAME_COLUMNS = 14
+_STYLES = {
+    "running": "green",
+    "halted": "bold red",
+    "silent": "yellow",
+    "stopped": "yellow",
+    "interrupted": "yellow",
+}
 
 
 def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) -> Group:

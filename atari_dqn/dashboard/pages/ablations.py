@@ -50,7 +50,7 @@ def _show(place: ui.column, runs: list[RunEntry], game: str, track_label: str) -
         else:
             ui.label("No such run has a final evaluation yet.")
         for fault in faults:
-            ui.label(f"left out: {fault}").classes("text-sm text-red-600")
+            ui.label(f"left out: {fault}").classes("text-sm text-red-600 break-all")
 
 
 def _figure(ladder: list[GroupResult]) -> Figure:

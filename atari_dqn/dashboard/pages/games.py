@@ -35,7 +35,7 @@ def _show(place: ui.column, runs: list[RunEntry], game: str) -> None:
             for warning in comparison.warnings:
                 ui.label(f"beware: {warning}").classes("text-sm text-amber-700")
         for fault in faults:
-            ui.label(f"left out: {fault}").classes("text-sm text-red-600")
+            ui.label(f"left out: {fault}").classes("text-sm text-red-600 break-all")
 
 
 def table(rows: list[list[str]], titles: tuple[str, ...]) -> ui.table:
