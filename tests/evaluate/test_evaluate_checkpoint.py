@@ -143,6 +143,26 @@ def test_human_normalised_score_names_its_table() -> None:
     assert pong.human_normalised == pytest.approx((10 + 20.7) / (14.6 + 20.7))
 
 
+def test_score_of_games_cut_at_no_published_length_is_not_human_normalised() -> None:
+    score = EvaluationScore(returns=(-6.0,), lengths_frames=(120,), end_reasons=("frame_cap",))
+    protocol = evaluation_protocol(
+        tiny_spec(), episodes=1, checkpoint="last", ale_version="0.12.1", rom_md5=""
+    )
+    assert protocol.max_episode_frames == 120
+    pong = CheckpointScore(name="run", score=score, protocol=protocol, reference=human_random("pong"))
+    assert (pong.comparable, pong.human_normalised) == (False, None)
+
+
+def test_score_of_games_cut_at_a_published_length_is_human_normalised() -> None:
+    score = EvaluationScore(returns=(14.6,), lengths_frames=(108_000,), end_reasons=("frame_cap",))
+    protocol = evaluation_protocol(
+        tiny_spec("evaluation.max_episode_frames=108_000"),
+        episodes=1, checkpoint="last", ale_version="0.12.1", rom_md5="",
+    )  # fmt: skip
+    pong = CheckpointScore(name="run", score=score, protocol=protocol, reference=human_random("pong"))
+    assert pong.human_normalised == pytest.approx(1.0)
+
+
 def test_toy_game_has_no_human_normalised_score(finished: Path) -> None:
     assert evaluate_checkpoint(load_frozen(finished, CPU), episodes=1).human_normalised is None
 
