@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from atari_dqn.automatic import precision_for
 from atari_dqn.hardware import Hardware
 
 if TYPE_CHECKING:  # it imports torch, which may be what is missing
@@ -69,14 +70,9 @@ def _workers_setting(hardware: Hardware) -> Setting:
 
 
 def _precision_setting(hardware: Hardware) -> Setting:
-    key = "learner.precision"
-    if hardware.gpus and hardware.gpus[0].capability >= (8, 0):
-        return Setting(key=key, value='"bf16"', reason="native here; a track that says fp32 keeps it")
-    if not hardware.gpus and hardware.fast_bf16:
-        return Setting(key=key, value='"bf16"', reason="native here; a track that says fp32 keeps it")
-    if not hardware.gpus and hardware.fast_bf16 is None:
-        return Setting(key=key, value='"fp32"', reason="the system does not tell whether bf16 is native here")
-    return Setting(key=key, value='"fp32"', reason="bf16 would be emulated here")
+    choice = precision_for("cuda" if hardware.gpus else "cpu", hardware)
+    kept = "; a track that says fp32 keeps it" if choice.value == "bf16" else ""
+    return Setting(key=choice.key, value=f'"{choice.value}"', reason=f"{choice.reason}{kept}")
 
 
 def why_slow(precision: str, device: str, hardware: Hardware) -> str | None:
@@ -84,5 +80,6 @@ def why_slow(precision: str, device: str, hardware: Hardware) -> str | None:
     if precision != "bf16" or device != "cpu" or hardware.fast_bf16 is not False:
         return None
     return (
-        "this CPU does not multiply bf16 and only emulates it; --set learner.precision=fp32 is quicker here"
+        "this CPU does not multiply bf16 and only emulates it; fp32 is quicker here, and "
+        "--set learner.precision=auto takes it"
     )

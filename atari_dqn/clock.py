@@ -47,6 +47,11 @@ class Clock:
         return self.steps >= self.prefill_steps
 
     @property
+    def filling(self) -> bool:
+        """The replay is filling, at the start or after a resume without its rows: no update is owed."""
+        return self.steps < self._learning_from_steps
+
+    @property
     def learning_frames(self) -> int:
         """Emulator frames since the prefill ended; 0 before."""
         return steps_to_frames(max(0, self.steps - self.prefill_steps), frame_skip=self.frame_skip)

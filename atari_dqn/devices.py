@@ -15,16 +15,26 @@ BF16_CAPABILITY = (8, 0)
 """CUDA compute capability from which a GPU multiplies bf16."""
 
 
+def check_device_name(name: str | None) -> None:
+    """Raise a `UserError` for what names no device, here or anywhere."""
+    if name is not None and not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", name, re.ASCII):
+        raise UserError(f"--device: found {name!r}, expected auto, cpu, cuda or cuda:N")
+
+
+def cuda_index(device: str) -> int:
+    """Return N of `cuda:N`, 0 of `cuda`."""
+    return int(device.partition(":")[2] or 0)
+
+
 def resolve_device(name: str) -> torch.device:
     """Return the device called `auto`, `cpu`, `cuda` or `cuda:N`; `UserError` where it is not there."""
+    check_device_name(name)
     import torch
 
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
-        raise UserError(f"unknown device {name!r}; expected auto, cpu, cuda or cuda:N")
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "cpu" or (name == "auto" and not found):
         return torch.device("cpu")
-    index = int(name.partition(":")[2] or 0)
+    index = cuda_index(name)
     if index >= found:
         raise UserError(f"device {name!r} is not there: found {found} CUDA devices; --device cpu works")
     return torch.device("cuda", index)

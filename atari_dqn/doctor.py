@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from atari_dqn.advice import Setting, recommend, recommend_for
+from atari_dqn.contention import CoreTimes, contention, read_core_times
 from atari_dqn.envs.exactness import exactness
 from atari_dqn.hardware import Hardware, compiler_name, find_hardware, has_compiler
 from atari_dqn.human import size
@@ -28,6 +31,8 @@ Status = Literal["ok", "warn", "fail"]
 """`fail`: training cannot start. `warn`: it can, and something is slower or smaller than it should be."""
 
 _COLUMNS = 80
+_WATCHED_SECONDS = 0.4
+"""How long others are watched at least; finding the rest takes longer where torch is not imported yet."""
 _MIN_SHARED_MEMORY_BYTES = 64 * 10**6
 """What Docker gives a container unless it is asked for more."""
 
@@ -61,8 +66,9 @@ def examine(path: Path, *, measured_seconds: float = 0.0) -> Diagnosis:
     Updates are timed for `measured_seconds`, if that is more than 0, and the settings then follow from these
     times; where runs go to a GPU or nothing can run, a check says that nothing was timed.
     """
+    before = read_core_times()
     hardware = find_hardware(path)
-    checks = tuple(_checks(hardware))
+    checks = (*_checks(hardware), _load_check(before))
     if measured_seconds <= 0:
         return Diagnosis(checks=checks, settings=recommend(hardware))
     obstacle = _obstacle_to_timing(checks, hardware)
@@ -167,6 +173,27 @@ def _disk_check(hardware: Hardware, paper: Plan) -> Check:
         return Check(name="disk", status="ok", text=text)
     remedy = f"checkpoints of the paper's run need {size(paper.bytes('disk'))}: lower replay.capacity_steps"
     return Check(name="disk", status="warn", text=text, remedy=remedy)
+
+
+def _load_check(before: CoreTimes) -> Check:
+    """Return whether other programs have left torch's threads the cores that they need, since `before`."""
+    time.sleep(max(0.0, before.at + _WATCHED_SECONDS - time.monotonic()))
+    found, threads = contention(before, read_core_times()), _torch_threads()
+    assert found is not None, "the time was long enough"
+    if threads is None or threads == 1 or not found.leaves_too_few(threads):
+        return Check(name="load", status="ok", text=str(found))
+    remedy = (
+        f"end them, or train with fewer threads: OMP_NUM_THREADS={found.suitable_threads} dqn train …, "
+        f"dqn resume RUN_DIR --threads {found.suitable_threads}"
+    )
+    text = f"{found}, and torch has {threads} threads, which wait for one another"
+    return Check(name="load", status="warn", text=text, remedy=remedy)
+
+
+def _torch_threads() -> int | None:
+    """Return how many threads torch computes with; None where its own check could not import it."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else int(torch.get_num_threads())
 
 
 def _shared_memory_check(hardware: Hardware) -> Check:

@@ -9,7 +9,7 @@ same answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from torch import Tensor
 from atari_dqn.agents.networks import QNetwork
 from atari_dqn.agents.predictions import Categorical, Prediction, Value
 from atari_dqn.clock import steps_to_frames
+from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.envs.registry import make_lanes
 from atari_dqn.envs.stacking import FrameStacker
 from atari_dqn.rng import numpy_stream
@@ -31,6 +32,9 @@ from atari_dqn.types import Lanes, StepBatch
 
 FORWARD_BATCH = 8
 STREAM = "evaluation"
+_IDLE = -1
+Finish = Callable[[int, EvaluationEpisode], None]
+"""Takes the number and the outcome of an episode that has ended."""
 
 
 class StoppedError(Exception):
@@ -38,8 +42,8 @@ class StoppedError(Exception):
 
 
 def evaluation_env(spec: Spec) -> Env:
-    """Return the environment an evaluation plays on: the training's, with the evaluation's cap."""
-    return replace(spec.env, max_episode_frames=spec.evaluation.max_episode_frames)
+    """Return the environment an evaluation plays on: the training's, with its own cap; lives do not count."""
+    return replace(spec.env, max_episode_frames=spec.evaluation.max_episode_frames, life_loss_ends_skip=False)
 
 
 def evaluate(
@@ -47,16 +51,46 @@ def evaluate(
     spec: Spec,
     *,
     episodes: int,
+    finished: Mapping[int, EvaluationEpisode] | None = None,
+    on_finished: Finish | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     tracer: Tracer | None = None,
 ) -> tuple[EvaluationEpisode, ...]:
     """Play `episodes` games with ε-greedy actions and return them in order.
 
-    `on_progress` is told the episodes done, from 0 on, and their number; `StoppedError` once `stop()` says
-    so. A `tracer` is told every decision, which changes none.
+    Games that are `finished`, by their numbers, are not played again; `on_finished` gets each other one as it
+    ends. `on_progress` gets the number of episodes done, at the start and after each, and their total;
+    `StoppedError` once `stop()` is true. A `tracer` gets every decision, which changes none.
     """
-    num_lanes = min(spec.system.evaluation_lanes, episodes)
+    done = {episode: game for episode, game in (finished or {}).items() if 0 <= episode < episodes}
+    missing = [episode for episode in range(episodes) if episode not in done]
+
+    def finish(episode: int, game: EvaluationEpisode) -> None:
+        done[episode] = game
+        if on_finished:
+            on_finished(episode, game)
+        if on_progress:
+            on_progress(len(done), episodes)
+
+    if on_progress:
+        on_progress(len(done), episodes)
+    if missing:
+        _play(network, spec, missing, finish=finish, stop=stop, tracer=tracer)
+    return tuple(done[episode] for episode in range(episodes))
+
+
+def _play(
+    network: QNetwork,
+    spec: Spec,
+    episodes: Sequence[int],
+    *,
+    finish: Finish,
+    stop: Callable[[], bool],
+    tracer: Tracer | None,
+) -> None:
+    """Play the episodes of these numbers."""
+    num_lanes = min(spec.system.evaluation_lanes, len(episodes))
     lanes = make_lanes(
         game=spec.game,
         env=evaluation_env(spec),
@@ -65,9 +99,15 @@ def evaluate(
         seed=spec.seed,
         stream=STREAM,
         power_on_reset=True,
+        episodes=episodes,
     )
+    lanes.stop_waiting_when(stop)
     try:
-        return _Evaluation(network, spec, lanes, episodes, tracer).play(on_progress, stop)
+        _Evaluation(network, spec, lanes, episodes, tracer, finish).play(stop)
+    except WorkerDiedError as error:
+        if stop():  # nobody waits for these games any longer
+            raise StoppedError from error
+        raise
     finally:
         lanes.close()
 
@@ -82,45 +122,46 @@ class _Expected:
 
 
 class _Evaluation:
-    """Lane e plays the episodes e, e + E, e + 2E, …; a lane whose next episode is not wanted idles."""
+    """Lane e of E plays the e-th of the episodes, the (e + E)-th, and so on, and idles after its last."""
 
     def __init__(
-        self, network: QNetwork, spec: Spec, lanes: Lanes, episodes: int, tracer: Tracer | None
+        self,
+        network: QNetwork,
+        spec: Spec,
+        lanes: Lanes,
+        episodes: Sequence[int],
+        tracer: Tracer | None,
+        finish: Finish,
     ) -> None:
-        self.network, self.spec, self.lanes, self.episodes = network, spec, lanes, episodes
-        self.tracer = tracer
+        self.network, self.spec, self.lanes, self.tracer = network, spec, lanes, tracer
         self.device = next(network.parameters()).device
-        self.playing = np.arange(lanes.num_lanes)
+        self.finish, self.left = finish, len(episodes)
+        self.waiting = [iter(episodes[lane :: lanes.num_lanes]) for lane in range(lanes.num_lanes)]
+        self.playing = np.array([next(episodes_of) for episodes_of in self.waiting])
+        """By lane, the number of its episode; `_IDLE` after its last."""
         self.resetting = np.zeros(lanes.num_lanes, dtype=np.bool_)
         self.streams = [self._stream(int(episode)) for episode in self.playing]
         self.returns = np.zeros(lanes.num_lanes)
         self.steps = np.zeros(lanes.num_lanes, dtype=np.int64)
-        self.finished: dict[int, EvaluationEpisode] = {}
         self.stacker = FrameStacker(
             lanes=lanes.num_lanes, stack=spec.env.stack_frames, frame_shape=lanes.info.frame_shape
         )
         self.known: dict[int, tuple[UInt8[np.ndarray, "S H W"], _Expected]] = {}
         """By lane, the frames that the network was asked about last, and its answer."""
 
-    def play(
-        self, on_progress: Callable[[int, int], None] | None, stop: Callable[[], bool]
-    ) -> tuple[EvaluationEpisode, ...]:
+    def play(self, stop: Callable[[], bool]) -> None:
         stacks = self.stacker.push(self.lanes.reset())
-        if on_progress:
-            on_progress(0, self.episodes)
-        while len(self.finished) < self.episodes:
+        while self.left:
             if stop():
                 raise StoppedError
             self.lanes.send(self._actions(stacks))
             step = self.lanes.recv()
             stacks = self.stacker.push(step)
-            if self._count(step) and on_progress:
-                on_progress(len(self.finished), self.episodes)
-        return tuple(self.finished[episode] for episode in range(self.episodes))
+            self._count(step)
 
     def _actions(self, stacks: UInt8[np.ndarray, "E S H W"]) -> Int64[np.ndarray, "E"]:
         # A reset row ignores its action: a draw for it would shift the stream of all but a lane's first game.
-        wanted = np.flatnonzero((self.playing < self.episodes) & ~self.resetting)
+        wanted = np.flatnonzero((self.playing != _IDLE) & ~self.resetting)
         explores, actions = self._draw(wanted)
         greedy = wanted[~explores[wanted]]
         expected = self._expected(stacks, greedy if self.tracer is None else wanted)
@@ -178,27 +219,27 @@ class _Evaluation:
                 best_return=at_lane.best_return,
             )
 
-    def _count(self, step: StepBatch) -> bool:
-        """Add one step of every lane; return whether a wanted episode ended."""
+    def _count(self, step: StepBatch) -> None:
+        """Add one step of every lane, and finish the episodes that ended with it."""
         self.returns += step.reward
         self.steps += ~step.first
         self.resetting = step.ended
-        before = len(self.finished)
         for lane in np.flatnonzero(self.resetting):
             self._finish(int(lane), bool(step.terminated[lane]))
-        return len(self.finished) > before
 
     def _finish(self, lane: int, game_over: bool) -> None:
         episode = int(self.playing[lane])
-        if episode < self.episodes:
-            self.finished[episode] = EvaluationEpisode(
+        if episode != _IDLE:
+            game = EvaluationEpisode(
                 episode_return=float(self.returns[lane]),
                 length_frames=steps_to_frames(int(self.steps[lane]), frame_skip=self.spec.env.frame_skip),
                 end_reason="game_over" if game_over else "frame_cap",
             )
+            self.left -= 1
+            self.finish(episode, game)
         self.returns[lane] = 0.0
         self.steps[lane] = 0
-        self.playing[lane] += self.lanes.num_lanes
+        self.playing[lane] = next(self.waiting[lane], _IDLE)
         self.known.pop(lane, None)  # the next game may have another slot
         self.streams[lane] = self._stream(int(self.playing[lane]))
 

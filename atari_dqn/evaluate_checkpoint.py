@@ -8,10 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.evaluate import evaluate
+from atari_dqn.evaluation_progress import EvaluationKey, EvaluationProgress
 from atari_dqn.files import unused, write_json_atomically
 from atari_dqn.frozen import FrozenAgent
 from atari_dqn.protocol import Protocol
+from atari_dqn.reference.caps import stands_for_games
 from atari_dqn.reference.tables import HumanRandom, human_random
 from atari_dqn.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.protocols import ProtocolName, under_protocol
@@ -30,8 +33,37 @@ class CheckpointScore:
 
     @property
     def human_normalised(self) -> float | None:
-        """The mean return, 0 for chance and 1 for a person."""
-        return self.reference.normalised(self.score.mean_return) if self.reference else None
+        """The mean return, 0 for chance and 1 for a person; None for a score that does not compare."""
+        if self.reference is None or not self.comparable:
+            return None
+        return self.reference.normalised(self.score.mean_return)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the score may be normalised and compared with published ones."""
+        return stands_for_games(self.score.frame_caps, self.protocol.max_episode_frames)
+
+
+def open_progress(
+    agent: FrozenAgent, *, protocol: ProtocolName = "run", episodes: int | None = None
+) -> EvaluationProgress:
+    """Open the games that an interrupted evaluation of an agent has finished; the folder must be there."""
+    spec = under_protocol(agent.spec, protocol)
+    words = score_protocol(
+        spec,
+        episodes=episodes or spec.evaluation.full_episodes,
+        checkpoint=agent.choice,
+        rom_md5=agent.info.rom_md5,
+    )
+    key = EvaluationKey(
+        weights_sha256=tree_digest(dict(agent.network.state_dict())),
+        step=agent.step,
+        protocol=words.digest(),
+        seed=spec.seed,
+        device=next(agent.network.parameters()).device.type,
+    )
+    name = f"step_{agent.step:09d}_{protocol}_{words.digest()}.partial.jsonl"
+    return EvaluationProgress(agent.run.evaluations / name, key)
 
 
 def evaluate_checkpoint(
@@ -40,19 +72,27 @@ def evaluate_checkpoint(
     protocol: ProtocolName = "run",
     episodes: int | None = None,
     lanes: int | None = None,
+    progress: EvaluationProgress | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> CheckpointScore:
-    """Play an evaluation of an agent under a protocol.
+    """Play an evaluation of an agent under a protocol; `StoppedError` once `stop()` is true.
 
     The episodes are those of the run's own evaluations: the first `episodes` of one endless sequence, as many
     as the run's full evaluations by default. `lanes` of them are played side by side, which changes nothing
-    but the time it takes.
+    but the time it takes. Games that `progress` has are not played again, and it gets those that are.
     """
     spec = under_protocol(agent.spec, protocol)
     if lanes is not None:
         spec = replace(spec, system=replace(spec.system, evaluation_lanes=lanes))
     played = evaluate(
-        agent.network, spec, episodes=episodes or spec.evaluation.full_episodes, on_progress=on_progress
+        agent.network,
+        spec,
+        episodes=episodes or spec.evaluation.full_episodes,
+        finished=dict(progress.finished) if progress else None,
+        on_finished=progress.add if progress else None,
+        on_progress=on_progress,
+        stop=stop,
     )
     score = EvaluationScore.of(played)
     return CheckpointScore(
@@ -77,6 +117,7 @@ def score_document(agent: FrozenAgent, result: CheckpointScore) -> dict[str, Any
         "returns": result.score.returns,
         "lengths_frames": result.score.lengths_frames,
         "end_reasons": result.score.end_reasons,
+        "comparable": result.comparable,
         "human_normalised": result.human_normalised,
         "human_normalised_by": asdict(result.reference) if result.reference else None,
         "protocol_name": result.name,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import math
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from atari_dqn.errors import DiskFullError, UserError
 
@@ -28,6 +30,7 @@ _REMEDIES = {
 }
 
 _BLOCK_BYTES = 2**20
+_MOST_BYTES = 2**24  # far above any specification, record of provenance or summary
 
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -69,6 +72,25 @@ def exists(path: Path) -> bool:
 def is_file(path: Path) -> bool:
     """Return whether a file is there; no, too, where one may not look or the name is too long."""
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for these
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file to read its bytes. `OSError` for anything else: a pipe would block for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError("is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
+
+
+def read_regular(path: Path, *, most_bytes: int = _MOST_BYTES) -> bytes:
+    """Return the bytes of a regular file. `OSError` for anything else, and for a larger one."""
+    with open_regular(path) as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(f"is larger than {most_bytes:,} bytes")
+    return data
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -135,7 +157,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 def fsync_file(path: Path) -> None:
     """Wait until the disk holds every byte of a file, whoever wrote it."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         os.fsync(file.fileno())
 
 
@@ -149,15 +171,15 @@ def fsync_directory(path: Path) -> None:
 
 
 def sha256_of_file(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return the SHA-256 of a regular file's bytes, in hexadecimal."""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it has `readinto`
 
 
 def sha256_of_beginning(path: Path, length: int) -> str:
     """Return the SHA-256 of a file's first `length` bytes; of all of it where it is shorter."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while length and (block := file.read(min(length, _BLOCK_BYTES))):
             digest.update(block)
             length -= len(block)
@@ -175,6 +197,14 @@ class AppendFile:
         self.path = path
         with writing(path):
             self._file = path.open("ab+", buffering=0)
+
+    def lock(self) -> bool:
+        """Keep the file to this process while it is open; return whether no other process has it."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def append(self, data: bytes) -> None:
         """Write `data` after what is there; a disk that fills up in the middle leaves the file as it was."""

@@ -12,7 +12,9 @@ def size(count_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time in its two largest units: `42s`, `9m 05s`, `13h 20m`, `5d 03h`."""
+    """Return a length of time in its two largest units: `42s`, `9m 05s`, `5d 03h`; `-` for no number."""
+    if not math.isfinite(seconds):
+        return "-"
     whole = round(seconds)
     if whole < 60:
         return f"{whole}s"
@@ -60,6 +62,13 @@ def score(value: float) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:,.1f}" if abs(value) < 1_000 else f"{value:,.0f}"
+
+
+def setting(value: bool | int | float | str) -> str:
+    """Return a setting's value as a spec has it: `true`, `10,000`, `0.25`, `huber`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def shortened(keys: Sequence[str], most: int) -> str:

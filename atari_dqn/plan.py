@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from atari_dqn.clock import frames_to_steps
+from atari_dqn.devices import cuda_index
 from atari_dqn.errors import UserError
 from atari_dqn.hardware import Hardware
 from atari_dqn.human import size
@@ -74,11 +75,6 @@ def replay_place(choice: str, device: str, needed_bytes: int, hardware: Hardware
         return "cpu"
     free = hardware.gpus[cuda_index(device)].memory_free_bytes
     return device if replay_is_beside(choice, needed_bytes=needed_bytes, free_bytes=free) else "cpu"
-
-
-def cuda_index(device: str) -> int:
-    """Return N of `cuda:N`, 0 of `cuda`."""
-    return int(device.partition(":")[2] or 0)
 
 
 def make_plan(

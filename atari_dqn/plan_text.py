@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from atari_dqn.hardware import Hardware
 from atari_dqn.human import duration, size
 from atari_dqn.plan import PLACES, Plan, free_bytes
+
+_COLUMNS = 80
 
 
 def plan_text(plan: Plan, hardware: Hardware) -> str:
@@ -26,7 +29,12 @@ def _memory_lines(plan: Plan, hardware: Hardware) -> Iterator[str]:
 
 def _time_lines(plan: Plan) -> Iterator[str]:
     if plan.seconds is None or plan.frames_per_second is None:
-        yield f"{'time':<26}{'not known':>12}   {plan.total_frames:,} frames; no rate was measured"
+        reason = plan.rate_basis or "no rate was measured"
+        yield f"{'time':<26}{'not known':>12}   {plan.total_frames:,} frames"
+        yield f"  {reason}"
         return
     yield f"{'time, an estimate':<26}{duration(plan.seconds):>12}   evaluations left out"
-    yield f"  {plan.total_frames:,} frames at {plan.frames_per_second:,.0f} a second: {plan.rate_basis}"
+    at = f"{plan.total_frames:,} frames at {plan.frames_per_second:,.0f} a second"
+    yield from textwrap.wrap(
+        f"{at}: {plan.rate_basis}", _COLUMNS, initial_indent="  ", subsequent_indent="    "
+    )

@@ -11,13 +11,60 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 import atari_dqn
 from atari_dqn.hardware import Hardware
+from atari_dqn.openmp import waiting
 
 PACKAGES = ("torch", "numpy", "ale-py", "gymnasium", "opencv-python-headless")
 """Distributions whose version can change a run's numbers."""
+
+
+class _Digests(Struct):
+    digest: str
+    toml_sha256: str
+
+
+class _Track(Struct):
+    label: str
+    deviations: list[str] = []
+
+
+class _Gpu(Struct):
+    name: str
+
+
+class _Hardware(Struct):
+    cpu_model: str
+    cpu_flags: list[str] | None
+    gpus: list[_Gpu]
+
+
+class _Commit(Struct):
+    commit: str
+    dirty: bool
+
+
+class Provenance(Struct):
+    """Types of a record of provenance, of whatever version: of the keys that something reads."""
+
+    spec: _Digests
+    name: str = ""
+    started: str = ""
+    command_line: list[str] = []
+    track: _Track | None = None
+    protocols: dict[str, dict[str, Any]] = {}
+    versions: dict[str, str | None] = {}
+    git: _Commit | None = None
+    device: str = ""
+    replay_device: str = ""
+    torch_threads: Annotated[int, Meta(ge=1, le=2**16)] = 1
+    kernels: list[str] = []
+    compiler: str | None = None
+    hardware: _Hardware | None = None
 
 
 def provenance(
@@ -38,8 +85,9 @@ def provenance(
 
     `track` is the label with its mark (`A*` for a run that deviates, in the keys `deviations`). `protocols`
     maps a protocol's fingerprint to its words. Torch's threads are recorded: their number changes rounding,
-    and which of our own `kernels` ran: they round otherwise than torch's. The digests of the specification
-    are added by `RunDirectory.create`.
+    and which of our own `kernels` ran: they round otherwise than torch's. How OpenMP's threads wait is
+    recorded too; it changes their speed alone. The digests of the specification are added by
+    `RunDirectory.create`.
     """
     return {
         "started": now().isoformat(timespec="seconds"),
@@ -51,6 +99,7 @@ def provenance(
         "git": git_state(Path(atari_dqn.__file__).parent),
         "device": device,
         "torch_threads": torch_threads,
+        "openmp": waiting(),
         "kernels": list(kernels),
         "hardware": asdict(hardware),
     }

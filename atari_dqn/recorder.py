@@ -57,3 +57,8 @@ def source_of(protocol: Protocol, *, checkpoint: str, step: int, env_frames: int
 def best_first(played: Sequence[EvaluationEpisode]) -> list[int]:
     """Return the numbers of the games, the highest return first; of equal ones the earlier."""
     return sorted(range(len(played)), key=lambda episode: -played[episode].episode_return)
+
+
+def median_game(played: Sequence[EvaluationEpisode]) -> int:
+    """Return the number of the game with the median return; of an even number of games the lower one."""
+    return best_first(played)[len(played) // 2]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
-import secrets
 import shlex
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from atari_dqn.documents import check_types, read_json, reading_of_run
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import (
     exists,
-    fsync_directory,
     fsync_file,
     is_file,
     json_document,
@@ -27,10 +24,11 @@ from atari_dqn.files import (
     sha256_of_beginning,
     sha256_of_file,
     write_durably,
-    write_failure,
     writing,
 )
 from atari_dqn.metrics.columns import TABLES
+from atari_dqn.provenance import Provenance
+from atari_dqn.whole_directory import whole_directory
 
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
@@ -62,16 +60,10 @@ class RunDirectory:
         """
         refuse_existing(path)
         files = _new_files(spec_toml.encode(), spec_digest, provenance)
-        made_parents = [parent for parent in path.parents if not exists(parent)]
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-        try:
-            partial.mkdir(parents=True)
-            _fill(partial, files)
-            partial.rename(path)
-            fsync_directory(path.parent)
-        except OSError as error:
-            _remove(partial, made_parents)
-            raise write_failure(path, error) from error
+        with writing(path), whole_directory(path, holds=(*files, _CHECKPOINTS)) as partial:
+            for name, data in files.items():
+                write_durably(partial / name, data)
+            (partial / _CHECKPOINTS).mkdir()
         return cls(path)
 
     @classmethod
@@ -81,9 +73,9 @@ class RunDirectory:
         `UserError` if it is no run's; `DamagedError` if a file is missing or the spec was changed.
         """
         run = cls(path)
-        with reading(path):
-            _refuse_other_folder(path)
-            recorded = run.read_provenance().get("spec", {}).get("toml_sha256")
+        _refuse_other_folder(path)
+        recorded = run.read_provenance().get("spec", {}).get("toml_sha256")
+        with reading_of_run(run.spec):
             found = sha256_of_file(run.spec)
         if found != recorded:
             raise DamagedError(
@@ -133,6 +125,11 @@ class RunDirectory:
         return self.path / "evaluations"
 
     @property
+    def evaluation_progress(self) -> Path:
+        """The finished games of an evaluation of the run's own that is under way."""
+        return self.path / "evaluation_progress.jsonl"
+
+    @property
     def videos(self) -> Path:
         """The folder of the videos, and of the recordings they are made from."""
         return self.path / "videos"
@@ -161,18 +158,21 @@ class RunDirectory:
     def problems(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         """Yield each file that does not begin with what was recorded, and what is wrong with it."""
         for name, record in records.items():
-            if problem := self._problem(name, record):
+            path = self.path / name
+            if not is_file(path):
+                yield name, "missing"
+                continue
+            with reading_of_run(path):
+                problem = self._problem(path, record)
+            if problem:
                 yield name, problem
 
     def is_log(self, name: str) -> bool:
         """Return whether a file beside the checkpoints is one that grows."""
         return self.path / name in self._growing
 
-    def _problem(self, name: str, record: Mapping[str, Any]) -> str:
+    def _problem(self, path: Path, record: Mapping[str, Any]) -> str:
         """Return in what a file does not begin with what was recorded; empty where it does."""
-        path = self.path / name
-        if not is_file(path):
-            return "missing"
         length, recorded = path.stat().st_size, record["bytes"]
         if path in self._growing and length < recorded:
             return f"has {length:,} bytes of {recorded:,} recorded; rows are lost"
@@ -200,21 +200,33 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run for this process; `UserError` while another holds it. A dead one holds nothing."""
-        path = self.path / _LOCK
-        with writing(path), path.open("a") as file:
-            self._lock(file, fcntl.LOCK_EX)
+        path = self._lock_file()
+        with writing(path):
+            file = path.open("a")
+        with file:
+            with writing(path):
+                self._lock(file, fcntl.LOCK_EX)
             yield
 
     @contextmanager
     def held_still(self) -> Iterator[None]:
         """Keep others from running the run, without writing anything; `UserError` while one does."""
-        path = self.path / _LOCK
+        path = self._lock_file()
         if not exists(path):
             yield
             return
-        with reading(path), path.open("rb") as file:
-            self._lock(file, fcntl.LOCK_SH)
+        with reading(path):
+            file = path.open("rb")
+        with file:
+            with reading(path):
+                self._lock(file, fcntl.LOCK_SH)
             yield
+
+    def _lock_file(self) -> Path:
+        path = self.path / _LOCK
+        if path.is_fifo():  # to open it would wait for ever
+            raise DamagedError(f"{path}: is a pipe; remove it")
+        return path
 
     def _lock(self, file: IO[Any], kind: int) -> None:
         # A killed process may leave a child for an instant, which holds the lock until it is gone too.
@@ -226,20 +238,18 @@ class RunDirectory:
         raise UserError(f"{self.path} is being run by another process; wait for it, or end it")
 
     def read_provenance(self) -> dict[str, Any]:
-        """Return what the run came from; `DamagedError` if the file holds no such thing."""
-        try:
-            data = json.loads(self.provenance.read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise DamagedError(f"{self.provenance}: is not JSON ({error})") from error
-        if not isinstance(data, dict) or not isinstance(data.get("spec", {}), dict):
-            raise DamagedError(f"{self.provenance}: is not a record of provenance")
+        """Return what the run came from; `DamagedError` names the key that holds no such thing."""
+        data: dict[str, Any] = read_json(self.provenance)
+        check_types(self.provenance, data, Provenance)
         return data
 
 
 def _file_record(path: Path) -> dict[str, Any]:
-    fsync_file(path)
-    length = path.stat().st_size
-    return {"bytes": length, "sha256": sha256_of_beginning(path, length)}
+    with writing(path):
+        fsync_file(path)
+    with reading(path):
+        length = path.stat().st_size
+        return {"bytes": length, "sha256": sha256_of_beginning(path, length)}
 
 
 def refuse_existing(path: Path) -> None:
@@ -261,28 +271,20 @@ def _new_files(spec: bytes, spec_digest: str, provenance: Mapping[str, Any]) -> 
     return {_SPEC: spec, _PROVENANCE: json_document(record)}
 
 
-def _fill(directory: Path, files: Mapping[str, bytes]) -> None:
-    for name, data in files.items():
-        write_durably(directory / name, data)
-    (directory / _CHECKPOINTS).mkdir()
-    fsync_directory(directory)
+def is_run(path: Path) -> bool:
+    """Return whether a folder is a run's, be it damaged: whether it holds a file that only a run has."""
+    return bool(_marks(path))
 
 
-def _remove(partial: Path, made_parents: list[Path]) -> None:
-    """Remove what a failed start has made, and no folder that someone else has put something into."""
-    shutil.rmtree(partial, ignore_errors=True)
-    for parent in made_parents:
-        try:
-            parent.rmdir()
-        except OSError:
-            return
+def _marks(path: Path) -> set[str]:
+    return {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
 
 
 def _refuse_other_folder(path: Path) -> None:
     expected = "expected a directory that `dqn train` made"
     if "\0" in str(path) or not exists(path):
         raise UserError(f"run directory {str(path)!r}: not found; {expected}")
-    present = {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
+    present = _marks(path)
     if not present:
         raise UserError(f"{path} is no run directory: it holds no {_SPEC}; {expected}")
     missing = sorted({_SPEC, _PROVENANCE} - present)

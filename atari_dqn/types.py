@@ -5,6 +5,7 @@ Letters in shapes: E lanes, B minibatch, S stacked frames, H×W one frame, A act
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -112,6 +113,14 @@ class Lanes(Protocol):
 
     def recv(self) -> StepBatch:
         """Wait for the step that `send` began."""
+        ...
+
+    def check(self) -> None:
+        """Raise an error if a worker process is gone; between steps, where nobody waits for one."""
+        ...
+
+    def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
+        """Wait only a few seconds more for workers that do not answer, once `stop()` is true."""
         ...
 
     def state_dict(self) -> StateDict:

@@ -12,22 +12,28 @@ import atari_dqn
 
 PACKAGE = Path(atari_dqn.__file__).parent
 LAYERS = (
+    {"__main__"},
     {"cli"},
     {"verify", "bench", "dashboard"},
     {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},
     {"advice"},
     {"frozen", "recorder", "update_times"},
-    {"evaluate", "record", "assembly", "checkpoint", "plan", "comparison", "following"},
+    {"threads"},
+    {
+        "evaluate", "evaluation_progress", "record", "assembly", "checkpoint", "plan", "comparison",
+        "following", "run_folders",
+    },
     {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
-    {"protocol", "provenance"},
+    {"protocol", "provenance", "automatic", "contention"},
     {"kernels"},
-    {"spec", "hardware", "devices", "allocator", "denormals"},
+    {"documents", "whole_directory", "spec", "hardware", "devices", "allocator", "denormals"},
     {
-        "learning", "interrupts", "minibatch", "statistics", "clock", "rng", "generator", "schedule",
-        "registry", "files", "human", "sizes", "cgroup", "transfer",
+        "learning", "interrupts", "processes", "minibatch", "statistics", "clock", "rng", "generator",
+        "schedule", "registry", "files", "human", "sizes", "cgroup", "transfer",
     },
-    {"__init__", "types", "errors"},
+    {"__init__", "types", "errors", "printable"},
+    {"openmp"},
 )  # fmt: skip
 """A unit (a folder or a module of the package) imports units of later layers only."""
 DEPTH = {unit: depth for depth, layer in enumerate(LAYERS) for unit in layer}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta, Struct
+
+from atari_dqn.checkpoint.bookkeeping import FileRecord
 from atari_dqn.checkpoint.segments import Segment
 from atari_dqn.checkpoint.tree import leaf_digest
+from atari_dqn.documents import Count, check_types, parse_json, read_run_file, reading_of_run
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files import plain, sha256_of_file, write_json_atomically
+from atari_dqn.files import exists, open_regular, plain, sha256_of_file, write_json_atomically
 from atari_dqn.types import StateDict
 
 SCHEMA_VERSION = 2
@@ -21,6 +24,20 @@ MANIFEST = "manifest.json"
 _SEAL = "manifest_sha256"
 _MANIFEST_KEYS = ("step", "state_digest", "timestamp", "replay_saved", "files", "bookkeeping", _SEAL)
 _READING_THREADS = min(4, os.cpu_count() or 1)
+
+FileName = Annotated[str, Meta(pattern=r"^(agent\.pt|state\.json|arrays/[\w.-]+|replay/[\w.-]+)$")]
+"""Of a file below its checkpoint, and nowhere else."""
+
+
+class _Manifest(Struct):
+    """Types of a manifest; what `bookkeeping` holds is checked by `bookkeeping.check_bookkeeping`."""
+
+    step: Count
+    state_digest: str
+    timestamp: str
+    replay_saved: bool
+    files: dict[FileName, FileRecord]
+    bookkeeping: dict[str, Any]
 
 
 def verify(directory: Path) -> dict[str, Any]:
@@ -34,10 +51,10 @@ def verify(directory: Path) -> dict[str, Any]:
 def read_manifest(directory: Path) -> dict[str, Any]:
     """Return a checkpoint's manifest. `UserError` if there is none, `DamagedError` if it cannot be used."""
     path = directory / MANIFEST
-    if not path.is_file():
+    if not exists(path):
         raise UserError(f"{directory} is no checkpoint: it holds no {MANIFEST}")
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text())
+        manifest: dict[str, Any] = parse_json(read_run_file(path))
         version = manifest["schema_version"]
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"{path}: is no manifest of a checkpoint ({error})") from error
@@ -51,6 +68,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise DamagedError(f"{path}: is no manifest of a checkpoint (it lacks {', '.join(missing)})")
     if sealed(manifest)[_SEAL] != manifest[_SEAL]:
         raise DamagedError(f"{path}: is not what was written; the file is damaged")
+    check_types(path, manifest, _Manifest)
     return manifest
 
 
@@ -101,7 +119,7 @@ def _file_entry(path: Path) -> dict[str, Any]:
 
 
 def _verify_file(path: Path, expected: dict[str, Any]) -> None:
-    if not path.is_file():
-        raise DamagedError(f"{path}: missing")
-    if path.stat().st_size != expected["bytes"] or sha256_of_file(path) != expected["sha256"]:
-        raise DamagedError(f"{path}: is not what {MANIFEST} says; the file is damaged")
+    with reading_of_run(path), open_regular(path) as file:
+        is_as_recorded = os.fstat(file.fileno()).st_size == expected["bytes"]
+        if not is_as_recorded or sha256_of_file(path) != expected["sha256"]:
+            raise DamagedError(f"{path}: is not what {MANIFEST} says; the file is damaged")

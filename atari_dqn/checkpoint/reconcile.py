@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog
 from atari_dqn.checkpoint.manifest import MANIFEST, read_manifest, verify
-from atari_dqn.errors import DamagedError
+from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import is_file
 from atari_dqn.scores import EvaluationScore
 
@@ -55,9 +56,11 @@ def checkpoint_directories(folder: Path) -> list[Path]:
 def is_whole(checkpoint: Path) -> bool:
     """Return whether every file of a checkpoint is what its manifest says, and it lies in its own place."""
     try:
-        return checkpoint.name == f"step_{verify(checkpoint)['step']:09d}"
-    except (DamagedError, ValueError, TypeError):  # a user's error is a value's
+        manifest = verify(checkpoint)
+        check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
+    except (DamagedError, UserError):
         return False
+    return checkpoint.name == f"step_{manifest['step']:09d}"
 
 
 def catalog_is_lost(folder: Path) -> bool:

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import math
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import zstandard
 
 from atari_dqn.checkpoint.tree import piece_digest
 from atari_dqn.errors import DamagedError
-from atari_dqn.files import sha256_of_file
+from atari_dqn.files import open_regular, sha256_of_file
 from atari_dqn.replay.rows import Rows, Tables, piece_rows
 
 FOLDER = "replay"
@@ -30,6 +31,11 @@ LEVEL = 3
 """Of zstandard: docs/results/codec.json. As quick as level 1 and a tenth smaller; 5 takes far longer."""
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 """A file system that has no hard links, or no more for this file."""
+_MOST_WINDOW_BYTES = 2**27
+"""What a decompressor may look back: more than a level that we write with needs."""
+_MOST_FRAME_HEADER_BYTES = 18
+_MOST_PIECE_BYTES = 2**30
+"""Of a segment of which nothing is known but its file: five times a whole piece of 160 × 160 frames."""
 
 Columns = dict[str, tuple[str, tuple[int, ...]]]
 """Each column's dtype and the shape of one row."""
@@ -61,7 +67,7 @@ def columns_of(tables: Tables) -> Columns:
 
 def write_segment(checkpoint: Path, tables: Tables, *, first: int, stop: int) -> Segment:
     """Write rows into a checkpoint that is being made. `OSError` if the disk refuses."""
-    name = f"{FOLDER}/{first:012d}-{stop:012d}.zst"
+    name = file_of(first, stop)
     data = _compressed(list(tables.values()))
     (checkpoint / name).write_bytes(data)
     return Segment(
@@ -94,7 +100,7 @@ class SavedRows:
         self, checkpoint: Path, *, first: int, stop: int, columns: Columns, segments: Sequence[Segment]
     ) -> None:
         self.checkpoint, self._first, self._stop = checkpoint, first, stop
-        self._columns = columns
+        self._columns, self.segments = columns, tuple(segments)
         self._by_piece = {segment.first // piece_rows(self.lanes): segment for segment in segments}
 
     @property
@@ -106,6 +112,11 @@ class SavedRows:
     def stop(self) -> int:
         """Number after the newest row."""
         return self._stop
+
+    @property
+    def columns(self) -> Columns:
+        """What is read of each row."""
+        return self._columns
 
     @property
     def lanes(self) -> int:
@@ -127,14 +138,12 @@ class SavedRows:
         return segment if segment is not None and segment.holds(first, stop) else None
 
     def _read_segment(self, segment: Segment) -> Tables:
-        count = segment.stop - segment.first
-        tables = {name: np.empty((count, *shape), dtype) for name, (dtype, shape) in self._columns.items()}
         path = self.checkpoint / segment.file
         try:
-            _decompress(path, tables.values())
+            with open_regular(path) as file:
+                return _decompress(file, self._columns, count=segment.stop - segment.first)
         except (OSError, EOFError, zstandard.ZstdError) as error:
             raise DamagedError(f"{path}: cannot be read: {error}") from error
-        return tables
 
 
 def as_plain(rows: Rows, columns: Columns, segments: Iterable[Segment]) -> dict[str, Any]:
@@ -148,7 +157,7 @@ def as_plain(rows: Rows, columns: Columns, segments: Iterable[Segment]) -> dict[
 
 
 def from_plain(checkpoint: Path, plain: Mapping[str, Any]) -> SavedRows:
-    """Return the rows that state.json tells of. `KeyError`, `TypeError` or `ValueError` if it does not."""
+    """Return the rows that `as_plain` described."""
     return SavedRows(
         checkpoint,
         first=plain["first"],
@@ -158,25 +167,43 @@ def from_plain(checkpoint: Path, plain: Mapping[str, Any]) -> SavedRows:
     )
 
 
+def file_of(first: int, stop: int) -> str:
+    """Return the path of a segment's file below its checkpoint."""
+    return f"{FOLDER}/{first:012d}-{stop:012d}.zst"
+
+
 def _compressed(arrays: Sequence[np.ndarray]) -> bytes:
     compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
     stream = compressor.compressobj(size=sum(array.nbytes for array in arrays))
     return b"".join([*(stream.compress(_bytes_of(array)) for array in arrays), stream.flush()])
 
 
-def _decompress(path: Path, arrays: Iterable[np.ndarray]) -> None:
-    """Fill the arrays with a file's columns. `EOFError` if it holds less or more."""
-    with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
-        for array in arrays:
-            wanted = _bytes_of(array)
-            filled = 0
-            while filled < len(wanted):
-                count = reader.readinto(wanted[filled:])
-                if not count:
-                    raise EOFError("it ends too early")
-                filled += count
+def _decompress(file: BinaryIO, columns: Columns, *, count: int) -> Tables:
+    """Return the columns of so many rows; `EOFError`, before memory is taken, if the file has others."""
+    row_bytes = sum(np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape in columns.values())
+    declared = zstandard.get_frame_parameters(file.read(_MOST_FRAME_HEADER_BYTES)).content_size
+    if declared != count * row_bytes:
+        raise EOFError(f"it declares {declared:,} bytes, {count:,} rows have {count * row_bytes:,}")
+    if declared > _MOST_PIECE_BYTES:
+        raise EOFError(f"it declares {declared:,} bytes, a piece has up to {_MOST_PIECE_BYTES:,}")
+    file.seek(0)
+    tables = {name: np.empty((count, *shape), dtype) for name, (dtype, shape) in columns.items()}
+    with zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES).stream_reader(file) as reader:
+        for table in tables.values():
+            _fill(table, reader)
         if reader.read(1):
             raise EOFError("it holds more than its rows")
+    return tables
+
+
+def _fill(table: np.ndarray, reader: zstandard.ZstdDecompressionReader) -> None:
+    place = _bytes_of(table)
+    filled = 0
+    while filled < len(place):
+        count = reader.readinto(place[filled:])
+        if not count:
+            raise EOFError("it ends too early")
+        filled += count
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:

@@ -18,6 +18,7 @@ from atari_dqn.checkpoint import stages
 from atari_dqn.checkpoint.background import Background
 from atari_dqn.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog, worth_keeping
 from atari_dqn.checkpoint.files import read_agent, read_rest
+from atari_dqn.checkpoint.layout import layout_of_rest
 from atari_dqn.checkpoint.manifest import (
     MANIFEST,
     SCHEMA_VERSION,
@@ -254,13 +255,15 @@ class CheckpointStore:
             snapshot.rows.end()
 
 
-def load_checkpoint(directory: Path) -> tuple[StateDict, StateDict]:
+def load_checkpoint(directory: Path, like: StateDict | None = None) -> tuple[StateDict, StateDict]:
     """Return the training state and the bookkeeping of a checkpoint, every file verified first.
 
-    The replay's rows are read from their files when they are asked for.
+    The state must have the keys, types and sizes of `like`, that of a new training, before it takes memory;
+    None is any state. The replay's rows are read from their files when they are asked for.
     """
     manifest = verify(directory)
-    training = {**read_rest(directory), "learner": read_agent(directory)}
+    layout, learner = (None, None) if like is None else (layout_of_rest(like), like["learner"])
+    training = {**read_rest(directory, layout), "learner": read_agent(directory, learner)}
     return training, manifest["bookkeeping"]
 
 

@@ -5,25 +5,31 @@ Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 129/130/14
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Callable
-from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from atari_dqn import __version__
 from atari_dqn.cli import look_commands, run_commands, score_commands
 from atari_dqn.cli import spec as spec_commands
-from atari_dqn.cli.streams import leave_stdout, show_what_can_be_shown
+from atari_dqn.cli.command import SETTINGS, Command, Group
+from atari_dqn.cli.examples import EXAMPLES
+from atari_dqn.cli.start import raise_on_interrupt
+from atari_dqn.cli.streams import is_of_output, leave_output, prepare_streams, say
+from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
+
+NAME = "dqn"
+_COMPLETION = "_DQN_COMPLETE"
+_INTERRUPTED = 130
+_SHORT_OF = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+"""What a machine or a limit has too little of; such an error often has no file."""
 
 app = typer.Typer(
-    name="dqn",
-    help="Train, resume and evaluate DQN-family agents on Atari.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    name=NAME, cls=Group, context_settings=SETTINGS, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 COMMANDS: dict[str, Callable[..., None]] = {
     "train": run_commands.train,
@@ -39,24 +45,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 """Every command by its name, in the order of the help. A command imports what it needs when it runs."""
 
-
-def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """Have Ctrl-C end a command in words; typer would end the program in silence."""
-
-    @wraps(command)
-    def run(*arguments: Any, **options: Any) -> None:
-        try:
-            command(*arguments, **options)
-        except KeyboardInterrupt:
-            print("interrupted; what had been saved before is whole", file=sys.stderr)  # noqa: T201
-            raise typer.Exit(130) from None
-
-    return run
-
-
 for name, command in COMMANDS.items():
-    app.command(name=name)(_interruptible(command))
-app.add_typer(spec_commands.app, name="spec")
+    app.command(name, cls=Command, epilog=EXAMPLES[name])(command)
+app.add_typer(spec_commands.app, name="spec", epilog=EXAMPLES["spec"])
 
 
 def _print_version(wanted: bool) -> None:
@@ -65,7 +56,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(epilog=EXAMPLES[""])
 def program(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
@@ -76,17 +67,46 @@ def program(
 
 def main() -> None:
     """Run the program; end with the exit code its errors carry, and never with a traceback for a user's."""
-    from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
-
-    show_what_can_be_shown()
     try:
-        app()
+        raise_on_interrupt()
+        prepare_streams()
+        status = _run(sys.argv[1:])
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        say("interrupted; what had been saved before is whole")
+        status = _INTERRUPTED
     except (UserError, HaltedError, DamagedError) as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the program's own output
-        sys.exit(error.exit_code)
+        say(f"error: {error}")
+        status = error.exit_code
     except InterruptedRunError as interruption:
-        print("\n".join([str(interruption), *interruption.__notes__]), file=sys.stderr)  # noqa: T201
-        sys.exit(interruption.exit_code)
+        say("\n".join([str(interruption), *interruption.__notes__]))
+        status = interruption.exit_code
     except OSError as error:
-        leave_stdout(error)
+        status = _status_of(error)
+    sys.exit(status)
+
+
+def _run(arguments: list[str]) -> int:
+    """Run the command that the arguments name and return its exit code."""
+    if _COMPLETION in os.environ:
+        app(prog_name=NAME)  # a shell asks how a line may go on
+    program = typer.main.get_command(app)
+    try:
+        with program.make_context(NAME, arguments) as context:
+            program.invoke(context)
+    except typer.Exit as ended:
+        return ended.exit_code
+    return 0
+
+
+def _status_of(error: OSError) -> int:
+    """Say which file an error of the system is about and return the exit code; raise what is our fault."""
+    if is_of_output(error):
+        leave_output()
+        if isinstance(error, BrokenPipeError):
+            return 0  # a reader that has seen enough is no fault
+    elif error.filename is None and error.errno not in _SHORT_OF:
+        raise error
+    cause = (error.strerror or str(error)).lower()
+    say(f"error: {error.filename or NAME}: {cause}")
+    return UserError.exit_code

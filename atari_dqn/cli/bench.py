@@ -7,15 +7,19 @@ from pathlib import Path
 
 import typer
 
+from atari_dqn.automatic import resolve_auto
 from atari_dqn.bench.report import bench, bench_data, bench_text
 from atari_dqn.devices import resolve_device
 from atari_dqn.files import plain
+from atari_dqn.hardware import find_hardware
 from atari_dqn.spec.loader import load_spec
 
 
 def bench_spec(path: Path, overrides: list[str], *, device: str, seconds: float, as_json: bool) -> None:
     """Print how fast a spec trains here; write nothing."""
-    resolved = load_spec(path, overrides)
-    result = bench(resolved.spec, name=path.name, device=resolve_device(device), seconds=seconds)
+    resolved, chosen = load_spec(path, overrides), resolve_device(device)
+    hardware = find_hardware(Path.cwd())
+    resolved, choices = resolve_auto(resolved, device=str(chosen), hardware=hardware)
+    result = bench(resolved.spec, name=path.name, device=chosen, seconds=seconds)
     text = json_library.dumps(plain(bench_data(result)), indent=2) if as_json else bench_text(result)
-    typer.echo(text)
+    typer.echo(text if as_json else "\n".join([*map(str, choices), text]))

@@ -26,5 +26,11 @@ def dashboard(root: Path, *, host: str, port: int, token: str | None) -> None:
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
     shown = f"[{host}]" if ":" in host else host
-    typer.echo(f"http://{shown}:{port}/{f'?token={token}' if token else ''}  (Ctrl-C ends it)")
-    serve(root, host=host, port=port, token=token)
+    address = f"http://{shown}:{port}/{f'?token={token}' if token else ''}"
+    serve(
+        root,
+        host=host,
+        port=port,
+        token=token,
+        on_listening=lambda: typer.echo(f"{address}  (Ctrl-C ends it)"),
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import typer
@@ -11,11 +12,22 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from atari_dqn.devices import resolve_device
-from atari_dqn.evaluate_checkpoint import CheckpointScore, evaluate_checkpoint, save_score, score_document
+from atari_dqn.errors import InterruptedRunError
+from atari_dqn.evaluate import StoppedError
+from atari_dqn.evaluate_checkpoint import (
+    CheckpointScore,
+    evaluate_checkpoint,
+    open_progress,
+    save_score,
+    score_document,
+)
+from atari_dqn.evaluation_progress import EvaluationProgress
 from atari_dqn.files import json_document, prepare_folder
 from atari_dqn.frozen import FrozenAgent, load_frozen
 from atari_dqn.human import count, percentage
+from atari_dqn.reference.caps import cut_in_words
 from atari_dqn.spec.protocols import ProtocolName
+from atari_dqn.train.interrupt import SignalGuard
 
 OnProgress = Callable[[int, int], None]
 
@@ -44,17 +56,60 @@ def evaluate(
         prepare_folder(agent.run.evaluations)
     results = []
     for name in PROTOCOLS[protocol]:
-        with progress(f"{name} protocol") as on_progress:
-            result = evaluate_checkpoint(
-                agent, protocol=name, episodes=episodes, lanes=lanes, on_progress=on_progress
-            )
+        result, saved = _score(agent, name, episodes=episodes, lanes=lanes, save=save)
         results.append(result)
-        saved = save_score(agent, result) if save else None
         if not as_json:
             typer.echo(_text(agent, result, saved))
     if as_json:
         document = {"scores": [score_document(agent, result) for result in results]}
         typer.echo(json_document(document).decode().rstrip())
+
+
+def _score(
+    agent: FrozenAgent, name: ProtocolName, *, episodes: int | None, lanes: int | None, save: bool
+) -> tuple[CheckpointScore, Path | None]:
+    """Play an evaluation, or what is missing of one that was interrupted; return its score and file."""
+    with ExitStack() as stack:
+        kept = (
+            stack.enter_context(closing(open_progress(agent, protocol=name, episodes=episodes)))
+            if save
+            else None
+        )
+        if kept and kept.finished:
+            typer.echo(f"{name} protocol: {_games(kept)} of an interrupted evaluation are kept", err=True)
+        guard = stack.enter_context(SignalGuard())
+        try:
+            with progress(f"{name} protocol") as on_progress:
+                result = evaluate_checkpoint(
+                    agent,
+                    protocol=name,
+                    episodes=episodes,
+                    lanes=lanes,
+                    progress=kept,
+                    on_progress=on_progress,
+                    stop=lambda: guard.received is not None,
+                )
+        except StoppedError:
+            raise _interrupted(guard.received or signal.SIGINT, kept) from None
+        saved = save_score(agent, result) if save else None
+        if kept:
+            kept.forget()
+        return result, saved
+
+
+def _games(kept: EvaluationProgress) -> str:
+    count = len(kept.finished)
+    return f"{count} finished game{'s' * (count != 1)}"
+
+
+def _interrupted(signal_number: int, kept: EvaluationProgress | None) -> InterruptedRunError:
+    """Return the error of an interrupted evaluation, which says what is kept of it."""
+    error = InterruptedRunError(signal_number)
+    if kept is None:
+        error.add_note("nothing is kept (--no-save)")
+    else:
+        error.add_note(f"{_games(kept)} are kept; the same command goes on from them")
+    return error
 
 
 @contextmanager
@@ -86,8 +141,11 @@ def _text(agent: FrozenAgent, result: CheckpointScore, saved: Path | None) -> st
 
 def _human_normalised(result: CheckpointScore) -> str:
     reference = result.reference
-    if reference is None or result.human_normalised is None:
+    if reference is None:
         return "not normalised: no table has the game"
+    if result.human_normalised is None:
+        score, cap = result.score, result.protocol.max_episode_frames
+        return f"not normalised: {cut_in_words(score.frame_caps, score.episodes, cap)}"
     return (
         f"{percentage(result.human_normalised)} of the way from chance ({reference.random:g}) to a person"
         f" ({reference.human:g}), by table {reference.table}"

@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
-from atari_dqn.cli.options import PlainOption
+from atari_dqn.cli.options import PlainOption, integer, number
 from atari_dqn.interrupts import interrupts_blocked
+
+_SHORTEST_SECONDS = 0.1
+_LAST_PORT = 65_535
 
 
 def doctor(
@@ -27,28 +30,38 @@ def watch(
     run_dirs: Annotated[
         list[Path], typer.Argument(metavar="RUN_DIR...", help="Runs, training here or elsewhere.")
     ],
-    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time between looks.")] = 2.0,
+    every: Annotated[str, typer.Option(metavar="SECONDS", help="Time between looks.")] = "2",
     once: Annotated[bool, typer.Option("--once", help="Show how things are now, and end.")] = False,
     plain: PlainOption = False,
 ) -> None:
     """Show a run as `dqn train` does, from its files alone; several as a table."""
+    every_seconds = number("--every", every, low=_SHORTEST_SECONDS)
     with interrupts_blocked():
         from atari_dqn.cli.watch import watch as run
 
-    run(run_dirs, every_seconds=every, once=once, plain=plain)
+    run(run_dirs, every_seconds=every_seconds, once=once, plain=plain)
 
 
 def dashboard(
-    root: Annotated[Path, typer.Argument(metavar="[ROOT]", help="A folder of runs.")] = Path("outputs"),
+    root: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A folder of runs. Default: outputs.")
+    ] = Path("outputs"),
     host: Annotated[
-        str, typer.Option(help="The address to serve on; other machines need the token that is printed.")
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="The address to serve on; others than loopback need the printed token."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65_535, help="The port to serve on.")] = 8642,
+    port: Annotated[str, typer.Option(metavar="PORT", help="The port to serve on.")] = "8642",
     token: Annotated[
-        str | None, typer.Option(envvar="DQN_TOKEN", help="Ask for this token. Default: on loopback, none.")
+        str | None,
+        typer.Option(
+            metavar="TOKEN", envvar="DQN_TOKEN", help="Ask for this token. Default: on loopback, none."
+        ),
     ] = None,
 ) -> None:
     """Show every run below a folder in a browser: curves, videos, comparisons, differences, live."""
+    number_of_port = integer("--port", port, high=_LAST_PORT)
     from atari_dqn.cli.dashboard import dashboard as run
 
-    run(root, host=host, port=port, token=token)
+    run(root, host=host, port=number_of_port, token=token)

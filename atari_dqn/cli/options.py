@@ -1,34 +1,17 @@
-"""Arguments and options that several commands share, and the words that options take."""
+"""Arguments and options that several commands share, and how the values of options are read."""
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar, overload
 
 import typer
 
-SpecPath = Annotated[Path, typer.Argument(metavar="SPEC.toml", help="The run's spec.")]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A directory that `dqn train` made.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key: --set learner.batch_size=64."),
-]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
-SinkOption = Annotated[
-    list[str] | None,
-    typer.Option("--sink", metavar="NAME", help="Report to tensorboard, wandb or parquet; repeatable."),
-]
-NotifyOption = Annotated[
-    str | None,
-    typer.Option(metavar="COMMAND", help="Run a shell command when the run ends or warns: see DQN_EVENT."),
-]
-PlainOption = Annotated[bool, typer.Option("--plain", help="One line a period instead of the live view.")]
-
-CheckpointPath = Annotated[
-    Path,
-    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
-]
+from atari_dqn.errors import UserError
+from atari_dqn.spec.numbers import whole_number
+from atari_dqn.spec.suggest import did_you_mean
 
 
 class RecordingProtocol(StrEnum):
@@ -46,3 +29,102 @@ class EvaluationProtocol(StrEnum):
     CLASSIC = "classic"
     MODERN = "modern"
     BOTH = "both"
+
+
+def _devices() -> list[str]:
+    return ["auto", "cpu", "cuda"]
+
+
+def _sinks() -> list[str]:
+    from atari_dqn.sinks.choice import NONE, SINKS
+
+    return [*SINKS, NONE]
+
+
+def _keys(incomplete: str) -> list[str]:
+    from atari_dqn.spec.keys import KEYS
+
+    return [f"{key}=" for key in KEYS if key.startswith(incomplete)]
+
+
+_DEVICE = "auto, cpu, cuda or cuda:N."
+
+SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The run's spec, a TOML file.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A directory that `dqn train` made.")]
+CheckpointPath = Annotated[
+    Path,
+    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key: --set learner.batch_size=64. May be repeated.",
+        autocompletion=_keys,
+    ),
+]
+DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=_DEVICE, autocompletion=_devices)]
+OwnDeviceOption = Annotated[
+    str | None,
+    typer.Option(metavar="DEVICE", help=f"{_DEVICE} Default: where the run began.", autocompletion=_devices),
+]
+SinkOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sink",
+        metavar="NAME",
+        help="Report to tensorboard, wandb or parquet too. May be repeated.",
+        autocompletion=_sinks,
+    ),
+]
+NotifyOption = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="Run a shell command when the run ends or warns: see DQN_EVENT."),
+]
+PlainOption = Annotated[bool, typer.Option("--plain", help="One line a period instead of the live view.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+@overload
+def integer(option: str, text: str, *, low: int = 1, high: int | None = None) -> int: ...
+@overload
+def integer(option: str, text: None, *, low: int = 1, high: int | None = None) -> None: ...
+def integer(option: str, text: str | None, *, low: int = 1, high: int | None = None) -> int | None:
+    """Return an option's integer, which may be written as `2.4M`; `UserError` for another value."""
+    if text is None:
+        return None
+    value = whole_number(text)
+    if value is None or value < low or (high is not None and value > high):
+        bounds = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise UserError(f"{option}: found {text!r}, expected an integer {bounds}")
+    return value
+
+
+@overload
+def number(option: str, text: str, *, low: float = -math.inf) -> float: ...
+@overload
+def number(option: str, text: None, *, low: float = -math.inf) -> None: ...
+def number(option: str, text: str | None, *, low: float = -math.inf) -> float | None:
+    """Return an option's finite number; `UserError` for another value."""
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= low):
+        bounds = f"a number at least {low:g}" if math.isfinite(low) else "a finite number"
+        raise UserError(f"{option}: found {text!r}, expected {bounds}")
+    return value
+
+
+def choice(option: str, text: str, kind: type[Choice]) -> Choice:
+    """Return one of an option's words; `UserError` for another."""
+    words = [str(word) for word in kind]
+    if text not in words:
+        expected = f"{', '.join(words[:-1])} or {words[-1]}"
+        raise UserError(f"{option}: found {text!r}, expected {expected}{did_you_mean(text, words)}")
+    return kind(text)

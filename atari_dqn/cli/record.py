@@ -11,10 +11,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from atari_dqn.cli.named import refuse_outputs, run_named
 from atari_dqn.errors import UserError
 from atari_dqn.files import prepare_folder, unused
 from atari_dqn.record.recording import Look, Recording, load_recording, save_recording
-from atari_dqn.record.video import refuse_existing_video, require_encoder
+from atari_dqn.record.video import require_encoder
 from atari_dqn.spec.protocols import ProtocolName
 
 OnProgress = Callable[[str, int, int], None]
@@ -37,9 +38,11 @@ class Wanted:
 def record(path: Path | None, output: Path | None, wanted: Wanted, *, replay: Path | None) -> None:
     """Record a checkpoint's games as a video, or make the video of a recording again."""
     require_encoder()
+    if output is not None:
+        _check(output)
     if replay is None:
         if path is None:
-            raise UserError("nothing to record: expected RUN_DIR, CHECKPOINT or --replay FILE")
+            raise UserError("nothing to record; expected RUN_DIR, CHECKPOINT or --replay FILE")
         _record_checkpoint(path, output, wanted)
     elif path is not None or wanted != Wanted():
         raise UserError("--replay makes the same video again: beside it only -o can be given")
@@ -48,15 +51,16 @@ def record(path: Path | None, output: Path | None, wanted: Wanted, *, replay: Pa
 
 
 def _record_checkpoint(path: Path, output: Path | None, wanted: Wanted) -> None:
+    if wanted.best_of is not None and wanted.best_of < wanted.episodes:
+        raise UserError(
+            f"--best-of: found {wanted.best_of} with --episodes {wanted.episodes}, "
+            "expected at least as many games as are to be shown"
+        )
+    run_named(path)
     from atari_dqn.devices import resolve_device
     from atari_dqn.frozen import load_frozen
     from atari_dqn.record_checkpoint import record_checkpoint
 
-    if wanted.best_of is not None and wanted.best_of < wanted.episodes:
-        raise UserError(
-            f"--best-of {wanted.best_of} with --episodes {wanted.episodes}: "
-            f"expected at least as many games as are to be shown"
-        )
     agent = load_frozen(path, resolve_device(wanted.device))
     video = _video_path(output, agent.run.videos / f"step_{agent.step:09d}_{wanted.protocol}.mp4")
     with _progress() as on_progress:
@@ -75,8 +79,6 @@ def _record_checkpoint(path: Path, output: Path | None, wanted: Wanted) -> None:
 
 def _replay(path: Path, output: Path | None) -> None:
     recording = load_recording(path.with_suffix(_RECORDING))
-    if output is not None:
-        _check(output)
     _render(recording, output or unused(path.with_suffix(".mp4")))
 
 
@@ -93,7 +95,6 @@ def _video_path(output: Path | None, default: Path) -> Path:
     if output is None:
         prepare_folder(default.parent)
         return unused(default.with_suffix(_RECORDING)).with_suffix(".mp4")
-    _check(output)
     if output.with_suffix(_RECORDING).exists():
         raise UserError(
             f"{output.with_suffix(_RECORDING)} exists and is never overwritten; choose another -o"
@@ -103,8 +104,8 @@ def _video_path(output: Path | None, default: Path) -> Path:
 
 def _check(output: Path) -> None:
     if output.suffix != ".mp4":
-        raise UserError(f"-o {output}: expected a name that ends in .mp4")
-    refuse_existing_video(output)
+        raise UserError(f"-o: found {str(output)!r}, expected a name that ends in .mp4")
+    refuse_outputs([output])
     prepare_folder(output.parent)
 
 

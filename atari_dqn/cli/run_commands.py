@@ -7,15 +7,21 @@ from typing import Annotated
 
 import typer
 
+from atari_dqn.cli.named import run_named, spec_named
 from atari_dqn.cli.options import (
     DeviceOption,
+    JsonOption,
     NotifyOption,
+    OwnDeviceOption,
     PlainOption,
     RunPath,
     SetOption,
     SinkOption,
     SpecPath,
+    integer,
+    number,
 )
+from atari_dqn.devices import check_device_name
 from atari_dqn.interrupts import interrupts_blocked
 
 
@@ -23,7 +29,8 @@ def train(
     spec: SpecPath,
     overrides: SetOption = None,
     run_dir: Annotated[
-        Path | None, typer.Option(help="Where the run is kept. Default: outputs/<spec>_seed<seed>.")
+        Path | None,
+        typer.Option(metavar="RUN_DIR", help="Where the run is kept. Default: outputs/NAME_seedN."),
     ] = None,
     device: DeviceOption = "auto",
     plan: Annotated[bool, typer.Option("--plan", help="Print memory, disk and time; start nothing.")] = False,
@@ -59,15 +66,22 @@ def resume(
         bool,
         typer.Option("--set-aside-damaged-logs", help="Keep damaged logs in set_aside/ and begin new ones."),
     ] = False,
-    frames: Annotated[int | None, typer.Option(help="Raise the budget to this many frames.")] = None,
-    device: Annotated[
-        str | None, typer.Option(help="auto, cpu, cuda or cuda:N. Default: where the run began.")
+    frames: Annotated[
+        str | None, typer.Option(metavar="FRAMES", help="Raise the budget to this many frames.")
     ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Threads of torch from here on; another number rounds otherwise."
+        ),
+    ] = None,
+    device: OwnDeviceOption = None,
     plain: PlainOption = False,
     sink: SinkOption = None,
     notify: NotifyOption = None,
 ) -> None:
     """Continue a run from a checkpoint; log rows after it are cut off, and written again."""
+    total_frames = integer("--frames", frames)
     with interrupts_blocked():
         from atari_dqn.cli.train import resume as run
 
@@ -76,7 +90,8 @@ def resume(
         checkpoint=checkpoint,
         discard_later=discard_later,
         set_aside_logs=set_aside_damaged_logs,
-        frames=frames,
+        frames=total_frames,
+        threads=threads,
         device=device,
         plain=plain,
         sinks=sink,
@@ -90,31 +105,41 @@ def verify(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Play on from latest, best, step_… or beginning. Default: one with another soon after it.",
+            help="Play on from latest, best, step_… or beginning. Default: one that can be compared.",
         ),
     ] = None,
-    frames: Annotated[int, typer.Option(min=1, help="Emulator frames to play on for.")] = 10_000,
-    device: Annotated[
-        str | None, typer.Option(help="auto, cpu, cuda or cuda:N. Default: where the run began.")
+    frames: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FRAMES",
+            help="Emulator frames to play on for, within the run. Default: 10,000 with learning.",
+        ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    device: OwnDeviceOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Check every file of a run, and that going on from a checkpoint repeats exactly."""
+    played_frames = integer("--frames", frames)
+    check_device_name(device)
+    run_named(run_dir)
     with interrupts_blocked():
         from atari_dqn.cli.verify import verify as run
 
-    run(run_dir, checkpoint=checkpoint, frames=frames, device=device, as_json=json)
+    run(run_dir, checkpoint=checkpoint, frames=played_frames, device=device, as_json=json)
 
 
 def bench(
     spec: SpecPath,
     overrides: SetOption = None,
     device: DeviceOption = "auto",
-    seconds: Annotated[float, typer.Option(min=1.0, help="How long to train.")] = 10.0,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    seconds: Annotated[str, typer.Option(metavar="SECONDS", help="How long to train.")] = "10",
+    json: JsonOption = False,
 ) -> None:
     """Measure how fast a spec trains here, where the time goes, and what the hardware could do."""
+    trained_seconds = number("--seconds", seconds, low=1.0)
+    check_device_name(device)
+    spec_named(spec, overrides)
     with interrupts_blocked():
         from atari_dqn.cli.bench import bench_spec as run
 
-    run(spec, overrides or [], device=device, seconds=seconds, as_json=json)
+    run(spec, overrides or [], device=device, seconds=trained_seconds, as_json=json)

@@ -7,36 +7,93 @@ from typing import Annotated
 
 import typer
 
-from atari_dqn.cli.options import CheckpointPath, DeviceOption, EvaluationProtocol, RecordingProtocol
+from atari_dqn.cli.named import run_named
+from atari_dqn.cli.options import (
+    CheckpointPath,
+    DeviceOption,
+    EvaluationProtocol,
+    JsonOption,
+    RecordingProtocol,
+    choice,
+    integer,
+    number,
+)
+from atari_dqn.devices import check_device_name
 from atari_dqn.interrupts import interrupts_blocked
+
+_LARGEST_SCALE = 12
+
+
+def _evaluation_protocols() -> list[str]:
+    return list(EvaluationProtocol)
+
+
+def _recording_protocols() -> list[str]:
+    return list(RecordingProtocol)
+
+
+def _human_tables() -> list[str]:
+    return ["atari57", "nature2015"]
+
+
+OptionalCheckpointPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
+]
+EvaluationProtocolOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="run: the run's own; classic: Track A's; modern: Track B's; or both of these.",
+        autocompletion=_evaluation_protocols,
+    ),
+]
+RecordingProtocolOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="run: the run's own; classic: Track A's; modern: Track B's.",
+        autocompletion=_recording_protocols,
+    ),
+]
+ScaleOption = Annotated[
+    str | None,
+    typer.Option(metavar="N", help=f"Video pixels to a screen's pixel, 1 to {_LARGEST_SCALE}. Default: 3."),
+]
+ReplayOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Make a video again from the recording beside it.")
+]
 
 
 def evaluate(
     path: CheckpointPath,
     episodes: Annotated[
-        int | None, typer.Option(min=1, help="Games to play. Default: as the run's full evaluations.")
+        str | None,
+        typer.Option(metavar="N", help="Games to play. Default: as the run's full evaluations."),
     ] = None,
-    protocol: Annotated[
-        EvaluationProtocol, typer.Option(help="The run's own, Track A's, Track B's, or the last two.")
-    ] = EvaluationProtocol.RUN,
+    protocol: EvaluationProtocolOption = "run",
     lanes: Annotated[
-        int | None, typer.Option(min=1, help="Games played side by side; changes no result.")
+        str | None, typer.Option(metavar="N", help="Games played side by side; changes no result.")
     ] = None,
     device: DeviceOption = "auto",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonOption = False,
     save: Annotated[
         bool, typer.Option("--save/--no-save", help="Keep the score in the run directory.")
     ] = True,
 ) -> None:
     """Score a checkpoint, and keep the score in its run's directory."""
+    games, side_by_side = integer("--episodes", episodes), integer("--lanes", lanes)
+    chosen = choice("--protocol", protocol, EvaluationProtocol)
+    check_device_name(device)
+    run_named(path)
     with interrupts_blocked():
         from atari_dqn.cli.evaluate import evaluate as run
 
     run(
         path,
-        protocol=protocol.value,
-        episodes=episodes,
-        lanes=lanes,
+        protocol=chosen.value,
+        episodes=games,
+        lanes=side_by_side,
         device=device,
         as_json=json,
         save=save,
@@ -44,47 +101,41 @@ def evaluate(
 
 
 def record(
-    path: Annotated[
-        Path | None,
-        typer.Argument(metavar="[RUN_DIR|CHECKPOINT]", help="A run's latest checkpoint, or any one."),
-    ] = None,
+    path: OptionalCheckpointPath = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="OUT.mp4", help="Default: in videos/ of the run."),
     ] = None,
-    episodes: Annotated[int, typer.Option(min=1, help="Games to show.")] = 1,
+    episodes: Annotated[str, typer.Option(metavar="N", help="Games to show.")] = "1",
     best_of: Annotated[
-        int | None, typer.Option(min=1, help="Play this many and show the best of them.")
+        str | None, typer.Option(metavar="N", help="Play this many and show the best of them.")
     ] = None,
-    protocol: Annotated[
-        RecordingProtocol, typer.Option(help="The run's own, Track A's, or Track B's.")
-    ] = RecordingProtocol.RUN,
+    protocol: RecordingProtocolOption = "run",
     overlay: Annotated[
         bool, typer.Option("--overlay/--no-overlay", help="A panel that explains the game.")
     ] = True,
     saliency: Annotated[
         bool, typer.Option("--saliency", help="Show where the network looks; takes a while.")
     ] = False,
-    scale: Annotated[
-        int | None, typer.Option(min=1, max=12, help="Video pixels to a screen's pixel. Default: 3.")
-    ] = None,
-    replay: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Make a video again from the recording beside it."),
-    ] = None,
+    scale: ScaleOption = None,
+    replay: ReplayOption = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Record games of a checkpoint as a video that browsers play."""
+    shown, played = integer("--episodes", episodes), integer("--best-of", best_of)
+    pixels = integer("--scale", scale, high=_LARGEST_SCALE)
+    chosen = choice("--protocol", protocol, RecordingProtocol)
+    check_device_name(device)
     with interrupts_blocked():
         from atari_dqn.cli import record as recording
 
     wanted = recording.Wanted(
-        protocol=protocol.value,
-        episodes=episodes,
-        best_of=best_of,
+        protocol=chosen.value,
+        episodes=shown,
+        best_of=played,
         overlay=overlay,
         saliency=saliency,
-        scale=scale,
+        scale=pixels,
         device=device,
     )
     recording.record(path, output, wanted, replay=replay)
@@ -93,31 +144,48 @@ def record(
 def compare(
     run_dirs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN_DIR...", help="Runs; those that differ in their seed are one group."),
+        typer.Argument(
+            metavar="RUN_DIR...",
+            help="Runs, or folders of runs; those that differ in their seed alone are one group.",
+        ),
     ],
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse what cannot be compared, in place of leaving it out.")
+    ] = False,
     at: Annotated[
         str | None,
         typer.Option(metavar="FRAMES", help="Compare at 50M frames, say. Default: final evaluations."),
     ] = None,
     to_score: Annotated[
-        float | None, typer.Option(help="Count frames and hours to this score. Default: a person's.")
+        str | None,
+        typer.Option(metavar="SCORE", help="Count frames and hours to this score. Default: a person's."),
     ] = None,
     human_table: Annotated[
-        str, typer.Option(help="Human scores to normalise by: atari57 or nature2015.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Human scores to normalise by: atari57 or nature2015.",
+            autocompletion=_human_tables,
+        ),
     ] = "atari57",
-    json: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write a row a group as CSV.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw learning curves into a .png or .svg.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write one page with tables, curves and videos.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write everything as JSON.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Write a row a group as CSV.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw learning curves.")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write one page with tables, curves and videos."),
+    ] = None,
 ) -> None:
     """Compare runs: statistics over seeds, aggregates over games, published scores beside them."""
+    score = number("--to-score", to_score)
     with interrupts_blocked():
         from atari_dqn.cli.compare import compare_runs as run
 
     run(
         run_dirs,
+        strict=strict,
         at=at,
-        to_score=to_score,
+        to_score=score,
         human_table=human_table,
         json=json,
         csv=csv,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from rich.console import Console
@@ -17,14 +17,27 @@ from atari_dqn.view.title import TitleView
 
 
 @contextmanager
-def shown(name: str, resolved: ResolvedSpec, total_frames: int, *, plain: bool) -> Iterator[Sequence[Sink]]:
-    """Yield the views that show a run until the block ends."""
+def shown(
+    name: str,
+    resolved: ResolvedSpec,
+    total_frames: int,
+    *,
+    plain: bool,
+    standing: Callable[[], str] | None = None,
+) -> Iterator[Sequence[Sink]]:
+    """Yield the views that show a run until the block ends. `standing` is of a run that is only watched."""
     console = Console()
     title = f"{name}  track {resolved.track_label}  seed {resolved.spec.seed}"
     view: LiveView | PlainView = (
-        LiveView(title=title, total_frames=total_frames, subject=subject_of(resolved.spec), console=console)
+        LiveView(
+            title=title,
+            total_frames=total_frames,
+            subject=subject_of(resolved.spec),
+            console=console,
+            standing=standing,
+        )
         if suits_live_view(console) and not plain
-        else PlainView(title=title, total_frames=total_frames, stream=sys.stdout)
+        else PlainView(title=title, total_frames=total_frames, stream=sys.stdout, standing=standing)
     )
     with closing(TitleView(name=name, total_frames=total_frames, console=console)) as in_title, closing(view):
         yield [view, in_title]

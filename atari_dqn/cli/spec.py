@@ -7,42 +7,52 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from atari_dqn.cli.command import Command, Group
+from atari_dqn.cli.examples import EXAMPLES
 from atari_dqn.cli.options import SetOption
+from atari_dqn.printable import printable
 
 if TYPE_CHECKING:
     from atari_dqn.spec.loader import ResolvedSpec
 
-app = typer.Typer(help="Show, check and compare specs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show, check and compare specs.", cls=Group, rich_markup_mode=None)
 
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A spec, or a run directory.")]
 
 
-@app.command()
+@app.command(cls=Command, epilog=EXAMPLES["spec show"])
 def show(
     spec: SpecArgument,
     overrides: SetOption = None,
     docs: Annotated[bool, typer.Option("--docs", help="Say what each key means.")] = False,
 ) -> None:
     """Print the complete spec: the track's keys, with what the spec changes."""
+    from atari_dqn.automatic import resolve_auto_here
     from atari_dqn.spec.render import resolved_toml
 
-    typer.echo(resolved_toml(_load(spec, overrides), documented=docs), nl=False)
+    resolved, choices = resolve_auto_here(_load(spec, overrides))
+    for choice in choices:
+        typer.echo(f"# {choice}")
+    typer.echo(resolved_toml(resolved, documented=docs), nl=False)
 
 
-@app.command()
+@app.command(cls=Command, epilog=EXAMPLES["spec check"])
 def check(spec: SpecArgument, overrides: SetOption = None) -> None:
     """Report every error of a spec at once; exit code 2 if there is one."""
-    resolved = _load(spec, overrides)
+    from atari_dqn.automatic import resolve_auto_here
+
+    resolved, _ = resolve_auto_here(_load(spec, overrides))
     marks = f"; deviates in {', '.join(resolved.deviations)}" if resolved.deviations else ""
-    typer.echo(f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}")
+    typer.echo(printable(f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}"))
 
 
-@app.command()
+@app.command(cls=Command, epilog=EXAMPLES["spec diff"])
 def diff(left: SpecArgument, right: SpecArgument) -> None:
     """Print the keys in which two complete specs differ, with both values."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from atari_dqn.spec.diff import diff_specs
 
@@ -51,8 +61,8 @@ def diff(left: SpecArgument, right: SpecArgument) -> None:
         typer.echo("no difference")
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title, style in (("key", "bold"), (str(left), "red"), (str(right), "green")):
-        table.add_column(title, style=style, no_wrap=title == "key", overflow="fold")
+    for title, style in (("key", "bold"), (printable(str(left)), "red"), (printable(str(right)), "green")):
+        table.add_column(Text(title), style=style, no_wrap=title == "key", overflow="fold")
     for difference in differences:
         table.add_row(difference.key, _shown(difference.left), _shown(difference.right))
     Console().print(table)
@@ -67,4 +77,6 @@ def _load(path: Path, overrides: list[str] | None) -> ResolvedSpec:
 
 
 def _shown(value: object) -> str:
-    return "—" if value is None else str(value)
+    from atari_dqn.spec.check import show as as_toml
+
+    return "—" if value is None else value if isinstance(value, str) else as_toml(value)

@@ -7,27 +7,29 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 import typer
 
+from atari_dqn.automatic import resolve_auto
+from atari_dqn.cgroup import ControlGroups
 from atari_dqn.cli.show import shown
 from atari_dqn.clock import steps_to_frames
-from atari_dqn.devices import resolve_device
-from atari_dqn.errors import UserError
-from atari_dqn.hardware import Hardware, find_hardware
+from atari_dqn.contention import CoreTimes, contention, read_core_times
+from atari_dqn.devices import check_device_name, resolve_device
+from atari_dqn.hardware import Hardware, find_hardware, usable_cores
+from atari_dqn.interrupts import interrupts_blocked
 from atari_dqn.metrics.events import Notice, Sink
 from atari_dqn.plan import check_fits, make_plan
-from atari_dqn.plan_text import plan_text
 from atari_dqn.run import RunDirectory, default_run_dir, refuse_existing
 from atari_dqn.sinks.choice import Outlets, chosen_sinks, remembered_sinks
 from atari_dqn.sizes import MOST_ACTIONS
-from atari_dqn.spec.loader import ResolvedSpec, load_spec
+from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train import launch
-from atari_dqn.train.rate import measure_frames_per_second
-from atari_dqn.train.resumption import point_of, recorded_spec
+from atari_dqn.threads import check_threads, threads_at
+
+if TYPE_CHECKING:  # what is wrong with the input is said before torch is imported
+    import torch
 
 
 def train(
@@ -42,18 +44,30 @@ def train(
     notify: str | None,
 ) -> None:
     """Train a new run, or print its plan."""
+    before = read_core_times()
     resolved = load_spec(spec_path, overrides)
     outlets = Outlets(sinks=chosen_sinks(sinks), notify=notify)
     path = run_dir or default_run_dir(resolved.name, resolved.spec.seed)
+    check_device_name(device)
+    if not plan_only:
+        refuse_existing(path)
+    _import_training()
+    import torch
+
+    from atari_dqn.cli.plan import print_plan
+    from atari_dqn.train import launch
+
     chosen = resolve_device(device)
+    hardware = find_hardware(path)
+    resolved, choices = resolve_auto(resolved, device=str(chosen), hardware=hardware)
     if plan_only:
-        print_plan(resolved, path, chosen)
+        print_plan(resolved, str(chosen), hardware, choices)
         return
-    refuse_existing(path)
-    hardware = _refuse_what_cannot_fit(resolved.spec, path, chosen)
-    origin = launch.Origin(command_line=sys.argv, hardware=hardware)
+    _refuse_what_cannot_fit(resolved.spec, chosen, hardware)
+    busy = _busy(before, chosen, torch.get_num_threads(), "set OMP_NUM_THREADS={threads}")
+    origin = launch.Origin(command_line=sys.argv, hardware=hardware, choices=choices)
     with shown(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as views:
-        _say_what_is_compiled(resolved.spec, views, step=0)
+        _say_what_to_expect(resolved.spec, views, step=0, busy=busy)
         summary = launch.start(resolved, path, device=chosen, views=views, origin=origin, outlets=outlets)
     typer.echo(result_text(path, summary))
 
@@ -65,24 +79,32 @@ def resume(
     discard_later: bool,
     set_aside_logs: bool,
     frames: int | None,
+    threads: int | None,
     device: str | None,
     plain: bool,
     sinks: Sequence[str] | None,
     notify: str | None,
 ) -> None:
-    """Continue a run, on the device it began on and with the sinks it had unless others are named."""
+    """Continue a run, on its device, with its threads and sinks unless others are named."""
+    before = read_core_times()
+    _refuse_wrong_options(threads, device)
     run = RunDirectory.open(run_dir)
     names = remembered_sinks(run_dir) if sinks is None else sinks
     outlets = Outlets(sinks=chosen_sinks(names), notify=notify)
+    _import_training()
+    from atari_dqn.train import launch
+    from atari_dqn.train.resumption import point_of, recorded_spec
+
     with run.locked():
         point = point_of(run, checkpoint, set_aside_logs=set_aside_logs)
         budget = point.budget(frames)
     resolved = recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))
     extended = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
-    _refuse_what_cannot_fit(extended, run_dir, chosen)
+    _refuse_what_cannot_fit(extended, chosen, find_hardware(run_dir))
+    busy = _busy(before, chosen, threads or threads_at(run, point.step), "resume it with --threads {threads}")
     with shown(run_dir.resolve().name, resolved, budget, plain=plain) as views:
-        _say_what_is_compiled(extended, views, step=point.step)
+        _say_what_to_expect(extended, views, step=point.step, busy=busy)
         summary = launch.resume(
             run,
             device=chosen,
@@ -90,48 +112,55 @@ def resume(
             total_frames=frames,
             checkpoint=checkpoint,
             discard_later=discard_later,
+            threads=threads,
             set_aside_logs=set_aside_logs,
             outlets=outlets,
         )
     typer.echo(result_text(run_dir, summary))
 
 
-def _say_what_is_compiled(spec: Spec, views: Sequence[Sink], *, step: int) -> None:
-    """Tell a person what they wait for before anything moves."""
-    if not spec.learner.compile:
-        return
-    told = Notice(
-        kind="compiling",
-        step=step,
-        env_frames=steps_to_frames(step, frame_skip=spec.env.frame_skip),
-        message="acting and learning, up to a minute; a few seconds the next time",
-    )
-    for view in views:
-        view.handle(told)
+def _refuse_wrong_options(threads: int | None, device: str | None) -> None:
+    if threads is not None:
+        check_threads(threads, usable_cores(ControlGroups()))
+    if device is not None:
+        check_device_name(device)
 
 
-def _refuse_what_cannot_fit(spec: Spec, path: Path, device: torch.device) -> Hardware:
-    """Raise a `UserError` for a run that this machine cannot hold; return the machine.
+def _import_training() -> None:
+    """Import torch and what trains. An interruption waits: a package it breaks stays broken."""
+    with interrupts_blocked():
+        import atari_dqn.train.launch  # noqa: F401
+
+
+def _say_what_to_expect(spec: Spec, views: Sequence[Sink], *, step: int, busy: str | None) -> None:
+    """Say, before anything moves, that the machine is busy, and what a person waits for."""
+    compiling = "acting and learning, up to a minute; a few seconds the next time"
+    messages = {"busy machine": busy, "compiling": compiling if spec.learner.compile else None}
+    env_frames = steps_to_frames(step, frame_skip=spec.env.frame_skip)
+    for kind, message in messages.items():
+        for view in views:
+            if message is not None:
+                view.handle(Notice(kind=kind, step=step, env_frames=env_frames, message=message))
+
+
+def _busy(before: CoreTimes, device: torch.device, threads: int, remedy: str) -> str | None:
+    """Return the message that other programs use the cores that torch's threads need; None if they do not.
+
+    `before`: the cores' counters when the command began. `remedy` has a place for a better number of threads.
+    """
+    found = contention(before, read_core_times())
+    if device.type != "cpu" or threads == 1 or found is None or not found.leaves_too_few(threads):
+        return None
+    better = remedy.format(threads=found.suitable_threads)
+    return f"{found}, and the {threads} threads of torch would wait for one another: end them, or {better}"
+
+
+def _refuse_what_cannot_fit(spec: Spec, device: torch.device, hardware: Hardware) -> None:
+    """Raise a `UserError` for a run that this machine cannot hold.
 
     Before anything large is made, the emulator's screen included: hence no game's own number of actions.
     """
-    hardware = find_hardware(path)
     check_fits(make_plan(spec, num_actions=MOST_ACTIONS, device=str(device), hardware=hardware), hardware)
-    return hardware
-
-
-def print_plan(resolved: ResolvedSpec, path: Path, device: torch.device) -> None:
-    """Print what a run would need, its speed measured here for a moment; what cannot fit is refused."""
-    hardware = find_hardware(path)
-    plan = make_plan(resolved.spec, num_actions=MOST_ACTIONS, device=str(device), hardware=hardware)
-    try:
-        check_fits(plan, hardware)
-    except UserError:
-        typer.echo(plan_text(plan, hardware))
-        raise
-    measured = measure_frames_per_second(resolved.spec, device)
-    timed = replace(plan, frames_per_second=measured, rate_basis="measured here just now")
-    typer.echo(plan_text(timed, hardware))
 
 
 def result_text(path: Path, summary: dict[str, Any]) -> str:

@@ -61,7 +61,7 @@ def _figures(
         agent=group.method.agent,
         protocol=protocol,
         measure=measure,
-        cap_reached=measure == "training" or own.cap_reached,
+        cap_reached=measure == "training" or bool(own.frame_caps),
     )
     for reference in references(subject, env_frames):
         is_best = reference.study.weights == "best"

@@ -8,23 +8,52 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from atari_dqn.comparison.tables import EVALUATIONS, TIMES, TRAINING_RETURNS, Table, read_tables
 from atari_dqn.errors import DamagedError
+from atari_dqn.files import exists, is_file
+from atari_dqn.printable import printable
 from atari_dqn.protocol import Protocol
+from atari_dqn.reference.caps import stands_for_games
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.history import brought_up_to_date
 from atari_dqn.spec.keys import Scalar
 
 _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_log": TIMES}
-_NEEDED = (
-    "track", "game", "seed", "toggles.double", "toggles.dueling", "toggles.prioritized", "toggles.n_step",
-    "exploration.epsilon_end", "env.max_episode_frames", "training.total_frames",
-    "evaluation.light_period_frames",
-)  # fmt: skip
+_NEEDED: Mapping[str, type] = {
+    "track": str, "game": str, "seed": int, "toggles.double": bool, "toggles.dueling": bool,
+    "toggles.prioritized": bool, "toggles.n_step": int, "exploration.epsilon_end": float,
+    "env.max_episode_frames": int, "env.lanes": int, "env.frame_skip": int, "training.total_frames": int,
+    "evaluation.light_period_frames": int,
+}  # fmt: skip
+
+
+class _Track(msgspec.Struct):
+    label: str = "?"
+    deviations: tuple[str, ...] = ()
+
+
+class _Git(msgspec.Struct):
+    commit: str | None = None
+
+
+class _Provenance(msgspec.Struct):
+    """What a comparison reads of a run's provenance, with its types."""
+
+    name: str | None = None
+    track: _Track | None = None
+    versions: dict[str, str | None] | None = None
+    git: _Git | None = None
+    protocols: dict[str, Protocol] = {}
+
+
+_MOST_BYTES = 2**24
+_MOST_TABLE_BYTES = 2**28
+"""Far more than a run of 200 million frames writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +81,14 @@ class Evaluation:
     """NaN where the table has no number."""
     frame_caps: int
     """Episodes that the cap cut."""
+    max_episode_frames: int | None
+    """The cap; None where the run's provenance does not have the protocol."""
     protocol_digest: str
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the score stands for whole games, or for games that published ones were cut like."""
+        return stands_for_games(self.frame_caps, self.max_episode_frames)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +147,11 @@ class Run:
         return int(self.values["training.total_frames"])
 
     @property
+    def iteration_frames(self) -> int:
+        """Frames of a step in all environments: what is due comes fewer than so many frames later."""
+        return int(self.values["env.lanes"]) * int(self.values["env.frame_skip"])
+
+    @property
     def evaluation_period_frames(self) -> int:
         """Frames between evaluations."""
         return int(self.values["evaluation.light_period_frames"])
@@ -121,7 +162,7 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
 
     `UserError` for one that is none; `DamagedError` if a file is missing or not what a run writes.
     """
-    directories = [RunDirectory.open(path) for path in paths]
+    directories = [_opened(path) for path in paths]
     tables = {
         name: read_tables([run.tables / f"{name}.csv" for run in directories], columns)
         for name, columns in _TABLES.items()
@@ -132,18 +173,34 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
     ]
 
 
+def _opened(path: Path) -> RunDirectory:
+    """Open a run of regular files of a run's size alone: a pipe would be waited for without end."""
+    for name in ("spec.toml", "provenance.json"):
+        _refuse_other_file(path / name, most_bytes=_MOST_BYTES)
+    for name in _TABLES:
+        _refuse_other_file(path / f"{name}.csv", most_bytes=_MOST_TABLE_BYTES)
+    return RunDirectory.open(path)
+
+
+def _refuse_other_file(path: Path, *, most_bytes: int) -> None:
+    if exists(path) and not is_file(path):
+        raise DamagedError(f"{path}: is no regular file")
+    if exists(path) and path.stat().st_size > most_bytes:
+        raise DamagedError(f"{path}: is larger than {most_bytes:,} bytes")
+
+
 def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
-    provenance = directory.read_provenance()
-    track = provenance.get("track") or {}
+    provenance = _provenance(directory)
+    track = provenance.track or _Track()
     return Run(
         path=directory.path,
-        name=str(provenance.get("name", directory.path.name)),
+        name=printable(provenance.name or directory.path.name),
         values=_spec_values(directory.spec),
-        track_label=str(track.get("label", "?")),
-        deviations=tuple(track.get("deviations", ())),
+        track_label=printable(track.label),
+        deviations=tuple(map(printable, track.deviations)),
         versions=_versions(provenance),
-        protocols=_protocols(directory.provenance, provenance),
-        evaluations=_evaluations(tables["eval_log"].columns),
+        protocols={printable(digest): protocol for digest, protocol in provenance.protocols.items()},
+        evaluations=_evaluations(tables["eval_log"].columns, provenance.protocols),
         training_returns=_curve(tables["update_log"].columns),
         elapsed_seconds=_curve(tables["throughput_log"].columns),
         torn=tuple(f"{name}.csv" for name, table in tables.items() if table.torn),
@@ -159,32 +216,45 @@ def _spec_values(path: Path) -> dict[str, Scalar]:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DamagedError(f"{path}: is not TOML ({error})") from error
-    values: dict[str, Scalar] = {}
-    for name, value in tables.items():
-        entries = (
-            {f"{name}.{key}": item for key, item in value.items()}
-            if isinstance(value, dict)
-            else {name: value}
-        )
-        values.update(entries)
+    values = _by_dotted_key(tables)
     missing = [key for key in _NEEDED if key not in values]
     if missing:
         raise DamagedError(f"{path}: no {', '.join(missing)}; expected the complete spec of a run")
+    values = {printable(key): _scalar(path, key, value) for key, value in values.items()}
     return {**values, **brought_up_to_date(values)}
 
 
-def _evaluations(table: pl.DataFrame) -> tuple[Evaluation, ...]:
+def _scalar(path: Path, key: str, value: Any) -> Scalar:
+    try:
+        found: Scalar = msgspec.convert(value, _NEEDED.get(key, Scalar))
+    except msgspec.ValidationError as error:
+        raise DamagedError(f"{path}: {printable(key)}: {error}") from error
+    return printable(found) if isinstance(found, str) else found
+
+
+def _by_dotted_key(tables: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in tables.items():
+        if isinstance(value, dict):
+            values |= {f"{name}.{key}": item for key, item in value.items()}
+        else:
+            values[name] = value
+    return values
+
+
+def _evaluations(table: pl.DataFrame, protocols: Mapping[str, Protocol]) -> tuple[Evaluation, ...]:
     columns = (table[name].to_list() for name in EVALUATIONS)
     return tuple(
         Evaluation(
             env_frames=frames,
-            kind=kind,
+            kind=printable(kind),
             episodes=episodes,
             mean_return=mean_return,
             frame_caps=frame_caps,
-            protocol_digest=protocol,
+            max_episode_frames=protocols[digest].max_episode_frames if digest in protocols else None,
+            protocol_digest=printable(digest),
         )
-        for frames, kind, episodes, mean_return, frame_caps, protocol in zip(*columns, strict=True)
+        for frames, kind, episodes, mean_return, frame_caps, digest in zip(*columns, strict=True)
     )
 
 
@@ -193,16 +263,16 @@ def _curve(table: pl.DataFrame) -> Curve:
     return Curve(frames=table[frames].to_numpy(), values=table[values].to_numpy())
 
 
-def _protocols(path: Path, provenance: dict[str, Any]) -> dict[str, Protocol]:
+def _provenance(directory: RunDirectory) -> _Provenance:
     try:
-        return {digest: Protocol(**words) for digest, words in provenance.get("protocols", {}).items()}
-    except (TypeError, AttributeError) as error:
-        raise DamagedError(f"{path}: `protocols` is not what a run records: {error}") from error
+        return msgspec.convert(directory.read_provenance(), _Provenance)
+    except msgspec.ValidationError as error:
+        raise DamagedError(f"{directory.provenance}: is not what a run records: {error}") from error
 
 
-def _versions(provenance: dict[str, Any]) -> str:
-    versions = provenance.get("versions") or {}
-    commit = (provenance.get("git") or {}).get("commit") or ""
+def _versions(provenance: _Provenance) -> str:
+    versions = provenance.versions or {}
+    commit = (provenance.git.commit if provenance.git else None) or ""
     names = ("atari_dqn", "torch", "ale-py")
     told = [f"{name} {versions[name]}" for name in names if versions.get(name)]
-    return ", ".join([*told, f"commit {commit[:9]}"] if commit else told)
+    return printable(", ".join([*told, f"commit {commit[:9]}"] if commit else told))

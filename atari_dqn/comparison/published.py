@@ -26,9 +26,9 @@ class Published:
 
 
 def published(group: Group, last: GroupScore, human: HumanRandom | None) -> tuple[Published, ...]:
-    """Return the columns; none unless the scores are of 400,000 frames and of the columns' protocol."""
+    """Return the columns; none unless the scores are of 400,000 frames and may stand beside them."""
     protocol = protocol_of(group, last)
-    if protocol is None or last.env_frames != FRAMES:
+    if protocol is None or last.env_frames != FRAMES or not last.comparable:
         return ()
     subject = Subject(game=group.game, agent=group.method.agent, protocol=protocol)
     return tuple(

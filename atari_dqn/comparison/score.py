@@ -9,6 +9,7 @@ import numpy as np
 
 from atari_dqn.comparison.choose import Absent, Choice
 from atari_dqn.comparison.load import Evaluation
+from atari_dqn.reference.caps import MARK
 from atari_dqn.statistics import Estimate, estimates, iqm, mean, median_run
 
 _STATISTICS = {"mean": mean, "median": median_run, "iqm": iqm}
@@ -48,9 +49,19 @@ class GroupScore:
         return list(dict.fromkeys(each.protocol_digest for each in self.evaluations.values()))
 
     @property
-    def cap_reached(self) -> bool:
-        """Whether the cap cut an episode."""
-        return any(evaluation.frame_caps for evaluation in self.evaluations.values())
+    def frame_caps(self) -> int:
+        """Games that the cap cut."""
+        return sum(evaluation.frame_caps for evaluation in self.evaluations.values())
+
+    @property
+    def mark(self) -> str:
+        """What stands behind each figure of the score: `†` where the cap cut a game."""
+        return MARK if self.frame_caps else ""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the score may be normalised, aggregated and compared with published ones."""
+        return all(evaluation.comparable for evaluation in self.evaluations.values())
 
 
 def group_score(choices: Mapping[int, Choice]) -> GroupScore:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -12,6 +13,8 @@ from atari_dqn.report.palette import look
 Figure = dict[str, Any]
 Trace = dict[str, Any]
 
+_FLAT = 0.001
+"""Values that differ by less than this share of the largest are drawn as a flat line."""
 
 _LEGEND_BELOW = {"orientation": "h", "y": -0.2}
 _LEGEND_ABOVE = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1.0, "xanchor": "right"}
@@ -24,8 +27,8 @@ def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "", small: b
         "data": list(traces),
         "layout": {
             "title": {"text": escape(title), "font": {"size": 15}, "x": 0.01},
-            "xaxis": {"title": {"text": escape(x)}, **axis},
-            "yaxis": {"title": {"text": escape(y)}, **axis},
+            "xaxis": {"title": {"text": escape(x)}, "rangemode": "tozero", **axis},
+            "yaxis": {"title": {"text": escape(y)}, **axis, **_widened(traces)},
             "margin": {"l": 60, "r": 16, "t": 36 if title else 12, "b": 48},
             "legend": _LEGEND_ABOVE if small else _LEGEND_BELOW,
             "hovermode": "x unified",
@@ -35,6 +38,18 @@ def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "", small: b
         },
         "config": {"displaylogo": False, "responsive": True},
     }
+
+
+def _widened(traces: Sequence[Trace]) -> dict[str, Any]:
+    """Return a range for values that hardly differ, whose ticks would have too many digits; else nothing."""
+    values = [value for trace in traces for value in trace["y"] if math.isfinite(value)]
+    if not values or any(trace["type"] == "bar" for trace in traces):  # bars begin at 0
+        return {}
+    low, high = min(values), max(values)
+    magnitude = max(abs(low), abs(high)) or 1.0
+    if high - low > _FLAT * magnitude:
+        return {}
+    return {"range": [low - magnitude / 10, high + magnitude / 10]}
 
 
 def line(x: Values, y: Values, *, name: str, place: int = 0, dotted: bool = False) -> Trace:

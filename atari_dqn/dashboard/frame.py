@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from nicegui import ui
 
 from atari_dqn.dashboard.library import Library, RunEntry
+from atari_dqn.following.boundary import Unreadable, attempt
 
 PAGES = {
-    "/": "Curves",
+    "/": "Runs",
+    "/curves": "Curves",
     "/live": "Live",
     "/videos": "Videos",
     "/games": "Games",
@@ -18,6 +21,7 @@ PAGES = {
     "/diff": "Config diff",
     "/replay": "Replay",
 }
+_FAULT = "text-red-600 text-sm break-all unreadable"
 DEFAULT_RUNS = 8
 """Runs that a page shows until others are chosen."""
 
@@ -42,10 +46,19 @@ def frame(library: Library, address: str) -> Iterator[list[RunEntry]]:
             ui.label(f"No runs below {library.root}. `dqn train` makes them.").classes("text-lg")
             yield []
         for run in runs:
-            if run.unreadable:
-                ui.label(f"unreadable: {run.name}: {run.unreadable}").classes(
-                    "text-red-600 text-sm unreadable"
+            if run.fault:
+                kind = "unreadable: " if run.unreadable else ""
+                ui.label(f"{kind}{run.name}: {run.fault}").classes(
+                    "text-red-600 text-sm break-all unreadable"
                 )
+
+
+def draw_each(runs: Iterable[RunEntry], draw: Callable[[RunEntry], None]) -> None:
+    """Draw something of each run; where a run's files do not allow it, its name and the reason."""
+    for run in runs:
+        found = attempt(partial(draw, run))
+        if isinstance(found, Unreadable):
+            ui.label(f"{run.name}: {found.reason}").classes(_FAULT)
 
 
 def run_select(runs: list[RunEntry], *, chosen: int = DEFAULT_RUNS, label: str = "runs") -> ui.select:

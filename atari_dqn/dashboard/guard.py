@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 COOKIE = "dqn_token"
 _LOCAL_NAMES = {"localhost", "127.0.0.1", "::1"}
-_REFUSAL = b"Refused. Open the address that dqn dashboard printed, with its token.\n"
+_REFUSALS = {
+    400: b"The request's Host or Origin is malformed.\n",
+    403: b"Refused. Open the address that dqn dashboard printed, with its token.\n",
+}
 
 
 def is_loopback(host: str) -> bool:
@@ -39,14 +42,22 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
-        if scope["type"] == "lifespan" or self._allowed(scope):
+        refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
+        if refusal is None:
             await self._app(scope, receive, self._remembering(scope, send))
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
             headers = [(b"content-type", b"text/plain; charset=utf-8")]
-            await send({"type": "http.response.start", "status": 403, "headers": headers})
-            await send({"type": "http.response.body", "body": _REFUSAL})
+            await send({"type": "http.response.start", "status": refusal, "headers": headers})
+            await send({"type": "http.response.body", "body": _REFUSALS[refusal]})
+
+    def _refusal(self, scope: Scope) -> int | None:
+        """Return the status of a request that is refused; None for one that is allowed."""
+        try:
+            return None if self._allowed(scope) else 403
+        except ValueError:  # urlsplit's, for an address that is none
+            return 400
 
     def _allowed(self, scope: Scope) -> bool:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
+from atari_dqn.following.boundary import Unreadable
+from atari_dqn.following.status import FollowedRun, RunStatus
+from atari_dqn.printable import printable
+from atari_dqn.run import is_run
 from atari_dqn.spec.keys import Scalar
 
-_MARK = "spec.toml"
 _NEVER_ENTERED = {"checkpoints", "diagnostics", "evaluations", "videos", "tensorboard", "wandb", "parquet"}
 _MAX_DEPTH = 4
 
@@ -23,14 +22,21 @@ class RunEntry:
     """A run below the root."""
 
     name: str
-    """Its path from the root."""
+    """Its path from the root, safe to show."""
     path: Path
+    status: RunStatus | None = None
+    """How it stands; None where it cannot be read."""
     values: Mapping[str, Scalar] = field(default_factory=dict)
     """The complete spec, by dotted key."""
     track_label: str = "?"
     deviations: tuple[str, ...] = ()
     unreadable: str = ""
     """Why it cannot be read; empty where it can."""
+
+    @property
+    def fault(self) -> str:
+        """What of it cannot be read, in words: all of it, or some lines of its files."""
+        return self.unreadable or (self.status.fault if self.status else "")
 
     @property
     def game(self) -> str:
@@ -62,6 +68,8 @@ class Library:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
+        self._followed: dict[Path, FollowedRun] = {}
+        """By path: each run has one status for all who look, which reads only what is new."""
 
     def runs(self) -> list[RunEntry]:
         """Return every run, readable or not, those written last first."""
@@ -77,6 +85,7 @@ class Library:
         Links are followed before it is decided where something lies.
         """
         try:
+            relative.encode()  # no address leads to a name that is not UTF-8
             path = (self.root / relative).resolve()
             return path if path.is_relative_to(self.root) and path.is_file() else None
         except (OSError, ValueError, RuntimeError):  # unreadable, a NUL in it, links in a circle
@@ -90,7 +99,7 @@ class Library:
         for folder, depth in self._folders():
             if self._leads_out(folder):
                 yield self._unreadable(folder, "a link that leads out of the root; it is not followed")
-            elif (folder / _MARK).exists() and depth:
+            elif depth and is_run(folder):
                 yield self._entry(folder)
 
     def _folders(self) -> Iterator[tuple[Path, int]]:
@@ -102,59 +111,57 @@ class Library:
                 continue
             seen.add(place)
             yield folder, depth
-            if (
-                depth < _MAX_DEPTH
-                and not (depth and (folder / _MARK).exists())
-                and not self._leads_out(folder)
-            ):
+            if depth < _MAX_DEPTH and not (depth and is_run(folder)) and not self._leads_out(folder):
                 waiting += [(child, depth + 1) for child in _children(folder)]
 
     def _leads_out(self, folder: Path) -> bool:
-        return folder.is_symlink() and not folder.resolve().is_relative_to(self.root)
+        return folder.is_symlink() and not Path(os.path.realpath(folder)).is_relative_to(self.root)
 
     def _entry(self, folder: Path) -> RunEntry:
-        try:
-            values, track = _described(folder, (folder / _MARK).stat().st_mtime_ns)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            return self._unreadable(folder, " ".join(str(error).split()) or type(error).__name__)
+        status = self._followed.setdefault(folder, FollowedRun(folder)).look()
+        if isinstance(status, Unreadable):
+            return self._unreadable(folder, status.reason)
+        identity = status.identity
         return RunEntry(
-            name=self.relative(folder),
+            name=printable(self.relative(folder)),
             path=folder,
-            values=values,
-            track_label=str(track.get("label", values.get("track", "?"))),
-            deviations=tuple(str(key) for key in track.get("deviations", ())),
+            status=status,
+            values=identity.values,
+            track_label=identity.track_label,
+            deviations=identity.deviations,
         )
 
     def _unreadable(self, folder: Path, reason: str) -> RunEntry:
-        return RunEntry(name=self.relative(folder), path=folder, unreadable=reason)
+        return RunEntry(name=printable(self.relative(folder)), path=folder, unreadable=reason)
 
 
-@lru_cache(maxsize=4096)
-def _described(folder: Path, _changed: int) -> tuple[dict[str, Scalar], dict[str, Any]]:
-    """Return a run's spec by dotted key, and what its provenance says of its track."""
-    spec = tomllib.loads((folder / _MARK).read_text(encoding="utf-8"))
-    values: dict[str, Scalar] = {}
-    for name, value in spec.items():
-        values |= (
-            {f"{name}.{key}": item for key, item in value.items()}
-            if isinstance(value, dict)
-            else {name: value}
-        )
-    missing = {"game", "seed", "track"} - values.keys()
-    if missing:
-        raise ValueError(f"{_MARK} has no {', '.join(sorted(missing))}")
-    provenance = json.loads((folder / "provenance.json").read_bytes())
-    return values, dict(provenance.get("track") or {})
+def toggles_on(values: Mapping[str, Scalar]) -> list[str]:
+    """Return the toggles of a spec that are not at their plainest."""
+    named = {
+        key.removeprefix("toggles."): value for key, value in values.items() if key.startswith("toggles.")
+    }
+    return [
+        name if value is True else f"{name} = {value}"
+        for name, value in named.items()
+        if value is True or value not in (False, 1, "none", "off")
+    ]
 
 
 def _children(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as found:
-            inner = [entry for entry in found if entry.is_dir() and _may_hold_runs(entry.name)]
+            inner = [entry for entry in found if _is_folder(entry) and _may_hold_runs(entry.name)]
             # Links are looked at last, so that a run has the name of its own folder.
             return [Path(entry.path) for entry in sorted(inner, key=os.DirEntry.is_symlink, reverse=True)]
     except OSError:
         return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a circle
+        return False
 
 
 def _may_hold_runs(name: str) -> bool:

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
 from atari_dqn.dashboard.library import RunEntry
+from atari_dqn.files import read_regular
 
 Values = NDArray[np.float64]
 Axis = Literal["frames", "steps", "hours"]
 MAX_POINTS = 600
 """Of a line: more than a screen has pixels for it."""
 _SECONDS_PER_HOUR = 3600
+_MOST_BYTES = 2**28
 _EMPTY = np.empty(0)
 
 
@@ -32,11 +34,6 @@ def series(run: RunEntry, table: str, column: str, axis: Axis = "frames") -> tup
         x = place["env_frames" if axis == "frames" else "step"]
     kept = np.isfinite(x) & np.isfinite(place[column])
     return x[kept], place[column][kept]
-
-
-def words(run: RunEntry, table: str, column: str) -> list[str]:
-    """Return a column of text."""
-    return _table(run.path / f"{table}.csv", *_stamp(run.path / f"{table}.csv")).get_column(column).to_list()
 
 
 def columns(path: Path, names: tuple[str, ...]) -> dict[str, Values]:
@@ -102,7 +99,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 def _table(path: Path, _changed: int, _size: int) -> pl.DataFrame:
     """Return the whole lines of a table as text; nothing where there are none."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path, most_bytes=_MOST_BYTES)
         whole = data[: data.rindex(b"\n") + 1]
         return pl.read_csv(whole, infer_schema=False, truncate_ragged_lines=True)
     except (OSError, ValueError, PolarsError):

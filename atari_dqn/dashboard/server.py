@@ -8,11 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import uvicorn
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import FileResponse
 from nicegui import ui
 from starlette.middleware.gzip import GZipMiddleware
 
+from atari_dqn.dashboard.frame import PAGES
 from atari_dqn.dashboard.guard import Guard, is_loopback
 from atari_dqn.dashboard.library import Library
 from atari_dqn.dashboard.pages.ablations import ablations_page
@@ -20,6 +22,7 @@ from atari_dqn.dashboard.pages.curves import curves_page
 from atari_dqn.dashboard.pages.diff import diff_page
 from atari_dqn.dashboard.pages.games import games_page
 from atari_dqn.dashboard.pages.live import live_page
+from atari_dqn.dashboard.pages.overview import overview_page
 from atari_dqn.dashboard.pages.replay import replay_page
 from atari_dqn.dashboard.pages.videos import MEDIA, videos_page
 from atari_dqn.errors import UserError
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _PAGES: dict[str, Callable[[Library], None]] = {
-    "/": curves_page,
+    "/": overview_page,
+    "/curves": curves_page,
     "/live": live_page,
     "/videos": videos_page,
     "/games": games_page,
@@ -37,6 +41,8 @@ _PAGES: dict[str, Callable[[Library], None]] = {
     "/replay": replay_page,
 }
 _PLAYED = ".mp4"
+_PATIENCE_SECONDS = 30.0
+"""For a browser to connect to the page that it was given; on a busy machine seconds are not enough."""
 
 
 def application(root: Path, token: str | None) -> ASGIApp:
@@ -52,33 +58,51 @@ def application(root: Path, token: str | None) -> ASGIApp:
         return FileResponse(path, media_type="video/mp4")
 
     for address, page in _PAGES.items():
-        ui.page(address, title="dqn dashboard")(partial(page, library))
+        ui.page(address, title=f"{PAGES[address]} · dqn dashboard")(partial(page, library))
     # Within a machine, packing megabytes of scripts takes longer than handing them over.
     packing = None if token is None else GZipMiddleware
-    ui.run_with(app, show_welcome_message=False, gzip_middleware_factory=packing)
+    ui.run_with(
+        app,
+        show_welcome_message=False,
+        gzip_middleware_factory=packing,
+        reconnect_timeout=_PATIENCE_SECONDS,
+    )
     return Guard(app, token)
 
 
-def serve(root: Path, *, host: str, port: int, token: str | None) -> None:
-    """Serve until interrupted. `UserError` where the address is taken, or open to others without a token."""
-    import uvicorn
+def serve(root: Path, *, host: str, port: int, token: str | None, on_listening: Callable[[], None]) -> None:
+    """Serve until interrupted; `on_listening` is called once requests are answered.
 
+    `UserError` where the address is taken, or open to others without a token.
+    """
     if token is None and not is_loopback(host):
         raise UserError(f"--host {host} is open to other machines; expected a token")
-    _refuse_taken(host, port)
-    config = uvicorn.Config(
-        application(root, token), host=host, port=port, log_level="warning", timeout_graceful_shutdown=2
-    )
-    uvicorn.Server(config).run()
+    config = uvicorn.Config(application(root, token), log_level="warning", timeout_graceful_shutdown=2)
+    with _bound(host, port) as listening:
+        _Server(config, on_listening).run(sockets=[listening])
 
 
-def _refuse_taken(host: str, port: int) -> None:
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_listening: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_listening = on_listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and tell."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_listening()
+
+
+def _bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise UserError(
-                f"cannot serve on {host}:{port}: {error.strerror}; name another --port or --host"
-            ) from None
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise UserError(
+            f"cannot serve on {host}:{port}: {error.strerror}; name another --port or --host"
+        ) from None
+    return listening

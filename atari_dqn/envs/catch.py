@@ -101,7 +101,12 @@ class CatchEmulator:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state."""
+        """Take over a state; `ValueError` for one that no game reaches."""
+        limits = {"balls": BALLS, "lives": LIVES, "paddle": BOARD_CELLS - 1, "row": BOARD_CELLS - 2,
+                  "column": BOARD_CELLS - 1}  # fmt: skip
+        for name, most in limits.items():
+            if not 0 <= state[name] <= most:
+                raise ValueError(f"{name}: found {state[name]}, expected 0 to {most}")
         self._game_seed, self._balls, self._lives = state["game_seed"], state["balls"], state["lives"]
         self._paddle, self._row, self._column = state["paddle"], state["row"], state["column"]
 

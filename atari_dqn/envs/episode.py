@@ -18,6 +18,7 @@ class EpisodeRules:
     sticky_probability: float
     noop_max_frames: int
     max_episode_frames: int
+    life_loss_ends_skip: bool
 
     @classmethod
     def of(cls, env: Env) -> EpisodeRules:
@@ -27,6 +28,7 @@ class EpisodeRules:
             sticky_probability=env.sticky_probability,
             noop_max_frames=env.noop_max_frames,
             max_episode_frames=env.max_episode_frames,
+            life_loss_ends_skip=env.life_loss_ends_skip,
         )
 
 
@@ -35,13 +37,16 @@ class EpisodeStreams:
     """The random streams of one lane's episodes.
 
     Episode k of lane e of E has the number e + kE over all lanes, and streams of its own: what it draws
-    depends neither on the draws of others nor on how lanes are spread over processes.
+    depends neither on the draws of others nor on how lanes are spread over processes. With `episodes` that
+    number is a place in them.
     """
 
     seed: int
     stream: str
     lane: int
     num_lanes: int
+    episodes: tuple[int, ...] = ()
+    """Numbers of the episodes to play, in place of 0, 1, 2, …; empty for all of them."""
 
     def generator(self, episode: int, purpose: str) -> np.random.Generator:
         """Return a fresh generator for one purpose within the lane's episode of that index."""
@@ -52,4 +57,5 @@ class EpisodeStreams:
         return stream_seed(self.seed, self.stream, "episode", self._number(episode), "game") % 2**63
 
     def _number(self, episode: int) -> int:
-        return self.lane + episode * self.num_lanes
+        place = self.lane + episode * self.num_lanes
+        return self.episodes[place] if place < len(self.episodes) else place

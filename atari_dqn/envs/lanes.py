@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -56,6 +57,12 @@ class InlineLanes:
         assert self._sent, "recv without send"
         self._sent = False
         return self._batch
+
+    def check(self) -> None:
+        """Do nothing: there are no other processes."""
+
+    def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
+        """Do nothing: there is nobody to wait for."""
 
     def state_dict(self) -> StateDict:
         """Return every lane's state."""

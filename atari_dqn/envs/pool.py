@@ -10,13 +10,11 @@ import atexit
 import multiprocessing
 import os
 import select
-import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.context import SpawnContext
 from typing import Any
 
 import numpy as np
@@ -24,66 +22,23 @@ from jaxtyping import Int64
 
 from atari_dqn.envs.buffers import batch_bytes, batch_over
 from atari_dqn.envs.lanes import BuildShard
-from atari_dqn.envs.worker import Command, Outcome, SharedMemory, work
-from atari_dqn.errors import HaltedError, UserError
+from atari_dqn.envs.worker import Command, SharedMemory, work
+from atari_dqn.envs.worker_handle import GOODBYE_SECONDS, Worker, WorkerDiedError
+from atari_dqn.errors import UserError
 from atari_dqn.interrupts import interrupts_blocked
+from atari_dqn.processes import parent_to_end_with
 from atari_dqn.types import GameInfo, StateDict, StepBatch
+
+__all__ = ["WorkerDiedError", "WorkerPool", "split_lanes"]
 
 _SILENT_WAITS = 60
 """Waits in a row without an answer, to a step that takes milliseconds, before a worker counts as lost.
 
 Waits are counted, not time: a run that is suspended, or a laptop asleep, finds one wait over when it goes on.
 """
+_LAST_WAITS = 5
+"""The same once the run was asked to end: what does not answer by then is given up."""
 _WAIT_SECONDS = 1.0
-_GOODBYE_SECONDS = 2.0
-"""How long a worker has to leave once its pipe is closed."""
-
-
-class WorkerDiedError(HaltedError):
-    """A worker process ended: says which, the lanes it held, and why."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Worker:
-    index: int
-    lanes: range
-    process: SpawnProcess
-    pipe: Connection
-
-    def died(self, reason: str) -> WorkerDiedError:
-        return WorkerDiedError(
-            f"environment worker {self.index} (lanes {self.lanes.start} to {self.lanes.stop - 1}) {reason}"
-        )
-
-    def how_it_ended(self) -> str:
-        self.process.join(_GOODBYE_SECONDS)
-        code = self.process.exitcode
-        if code is None:
-            return "hung up without ending"
-        if code < 0:
-            return f"was killed by {signal.Signals(-code).name}"
-        return f"ended with exit code {code}"
-
-    def tell(self, command: Command, *contents: object) -> None:
-        try:
-            self.pipe.send_bytes(command)
-            for content in contents:
-                self.pipe.send(content)
-        except OSError:
-            raise self.died(self.how_it_ended()) from None
-
-    def answer(self) -> Any:
-        """Return what the worker says; a dead one may have said why before it went."""
-        try:
-            outcome = self.pipe.recv_bytes()
-            content = None if outcome == Outcome.DONE else self.pipe.recv()
-        except (EOFError, OSError):
-            raise self.died(self.how_it_ended()) from None
-        if outcome == Outcome.USER_ERROR:
-            raise UserError(content)
-        if outcome == Outcome.FAILED:
-            raise self.died(f"failed:\n{content}")
-        return content
 
 
 def split_lanes(num_lanes: int, workers: int) -> list[range]:
@@ -105,13 +60,41 @@ def _within_limits(workers: int) -> Iterator[None]:
         ) from error
 
 
-def _start(context: SpawnContext, index: int, lanes: range, arguments: tuple[Any, ...]) -> _Worker:
+def _start(context: SpawnContext, index: int, lanes: range, arguments: tuple[Any, ...]) -> Worker:
     ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(theirs, *arguments), name=f"lanes-{index}", daemon=True)
+    process = context.Process(
+        target=work, args=(theirs, parent_to_end_with(), *arguments), name=f"lanes-{index}", daemon=True
+    )
     with interrupts_blocked():  # a terminal tells the whole group; the parent decides
         process.start()
     theirs.close()
-    return _Worker(index=index, lanes=lanes, process=process, pipe=ours)
+    return Worker(index=index, lanes=lanes, process=process, pipe=ours)
+
+
+class _Patience:
+    """Counts waits in a row without an answer."""
+
+    def __init__(self, stop: Callable[[], bool], workers: Sequence[Worker]) -> None:
+        self._stop, self._workers = stop, workers
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from 0: something was answered."""
+        self._waits = self._last_waits = 0
+
+    def ended(self) -> str | None:
+        """Count a wait; return why it was one too many, or None to wait again."""
+        self._waits += 1
+        if self._stop():
+            if not self._last_waits:
+                for worker in self._workers:
+                    worker.go_on()
+            self._last_waits += 1
+        if self._last_waits > _LAST_WAITS:
+            return f"has not answered for {_LAST_WAITS * _WAIT_SECONDS:.0f} seconds after the run was to end"
+        if self._waits == _SILENT_WAITS:
+            return f"has not answered for {_SILENT_WAITS * _WAIT_SECONDS:.0f} seconds"
+        return None
 
 
 class WorkerPool:
@@ -132,10 +115,11 @@ class WorkerPool:
         self._actions = np.frombuffer(shared_actions, np.int64)
         self._busy_seconds = np.frombuffer(shared_seconds, np.float64)
         self._num_lanes = num_lanes
-        self._workers: list[_Worker] = []
+        self._workers: list[Worker] = []
         self._busy = False
-        self._by_handle: dict[int, _Worker] = {}
+        self._by_handle: dict[int, Worker] = {}
         self._poll = select.poll()
+        self._stop: Callable[[], bool] = lambda: False
         # at exit, the interpreter waits for children; these would wait for it
         atexit.register(self.close)
         memory = SharedMemory(shared_frames, shared_actions, shared_seconds)
@@ -150,7 +134,7 @@ class WorkerPool:
             self.close()
             raise
 
-    def _watch(self, worker: _Worker) -> None:
+    def _watch(self, worker: Worker) -> None:
         """Take a worker in; its pipe wakes `_gather` when it answers, its sentinel when it dies."""
         self._workers.append(worker)
         for handle in (worker.pipe.fileno(), worker.process.sentinel):
@@ -194,6 +178,21 @@ class WorkerPool:
         self._gather()
         return self._batch
 
+    def check(self) -> None:
+        """Raise `WorkerDiedError` if a worker is gone; between steps, where nobody waits for one."""
+        if self._busy or not self._workers:
+            return
+        for handle, _ in self._poll.poll(0):  # one that was asked nothing says nothing while it lives
+            worker = self._by_handle[handle]
+            raise worker.died(worker.how_it_ended())
+
+    def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
+        """Wait only a few seconds more for workers that do not answer, once `stop()` is true.
+
+        Those that were stopped (SIGSTOP) are continued then, so that their state can be saved.
+        """
+        self._stop = stop
+
     def state_dict(self) -> StateDict:
         """Return every lane's state."""
         self._tell(Command.GET_STATES)
@@ -223,13 +222,14 @@ class WorkerPool:
         assert self._workers, "the pool is closed"
         assert self._busy, "recv without send"
         answers: dict[int, Any] = {}
-        silent_waits = 0
+        patience = _Patience(self._stop, self._workers)
         while len(answers) < len(self._workers):
             ready = self._poll.poll(_WAIT_SECONDS * 1000)
-            silent_waits = 0 if ready else silent_waits + 1
-            if silent_waits == _SILENT_WAITS:
+            if ready:
+                patience.begin()
+            elif reason := patience.ended():
                 silent = next(worker for worker in self._workers if worker.index not in answers)
-                raise silent.died(f"has not answered for {_SILENT_WAITS * _WAIT_SECONDS:.0f} seconds")
+                raise silent.died(reason)
             for handle, _ in ready:
                 worker = self._by_handle[handle]
                 if worker.index in answers:  # it has no more to say: it is gone
@@ -244,8 +244,9 @@ class WorkerPool:
         workers, self._workers = self._workers, []
         for worker in workers:
             worker.pipe.close()
+        deadline = time.monotonic() + GOODBYE_SECONDS
         for worker in workers:
-            worker.process.join(_GOODBYE_SECONDS)
+            worker.process.join(max(0.0, deadline - time.monotonic()))
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()

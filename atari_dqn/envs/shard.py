@@ -42,6 +42,11 @@ class Shard:
         for lane in self._lanes:
             lane.film(camera)
 
+    def play_episodes(self, episodes: Sequence[int]) -> None:
+        """Play the episodes of these numbers, shared out over all lanes, from the next reset on."""
+        for lane in self._lanes:
+            lane.play_episodes(episodes)
+
     def reset(self, out: StepBatch) -> None:
         """Begin a new episode on every lane and write its first row."""
         for rows, preprocessor in self._groups:
@@ -72,7 +77,11 @@ class Shard:
         return [lane.state_dict() for lane in self._lanes]
 
     def load_state_dicts(self, states: Sequence[StateDict]) -> None:
-        """Take over one state a lane."""
+        """Take over one state a lane; `ValueError` for one of another game."""
+        most = self.info.num_actions - 1
+        for state in states:
+            if not 0 <= state["executed_action"] <= most:
+                raise ValueError(f"executed_action: found {state['executed_action']}, expected 0 to {most}")
         for lane, state in zip(self._lanes, states, strict=True):
             lane.load_state_dict(state)
 

@@ -15,6 +15,7 @@ import numpy as np
 from atari_dqn.envs.buffers import batch_over, rows_of
 from atari_dqn.envs.lanes import BuildShard
 from atari_dqn.errors import UserError
+from atari_dqn.processes import end_with_parent
 
 
 class SharedMemory(NamedTuple):
@@ -48,13 +49,15 @@ class Outcome(bytes, Enum):
 
 def work(
     pipe: Connection,
+    parent: int | None,
     build_shard: BuildShard,
     index: int,
     lanes: range,
     num_lanes: int,
     memory: SharedMemory,
 ) -> None:
-    """Serve the parent until it hangs up. Errors go to it as text, and end the worker."""
+    """Serve the parent until it hangs up or ends. Errors go to it as text, and end the worker."""
+    end_with_parent(parent)
     _leave_signals_to_the_parent()
     try:
         _serve(pipe, build_shard, index, lanes, num_lanes, memory)

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import math
 import time
-import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.errors import DamagedError
-from atari_dqn.files import reading
+from atari_dqn.files import open_regular
+from atari_dqn.following.boundary import Unreadable, attempt
 from atari_dqn.following.events import RunEvents
+from atari_dqn.following.identity import identity_of
 from atari_dqn.metrics.alarms import Alarms
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Row
+from atari_dqn.printable import printable
 
 SILENT_SECONDS = 600.0
-"""A run that has written nothing for so long is not called running. Evaluations take minutes."""
+"""A run without a lock that has written nothing for so long is not called running."""
 _ENDINGS = {"finished": "finished", "halted": "halted", "interrupted": "interrupted", "worker died": "halted"}
 _BEGINNINGS = ("started", "resumed")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Identity:
-    """What a run is, from its spec."""
-
-    game: str
-    seed: int
-    track: str
-    total_frames: int
 
 
 class RunStatus:
@@ -41,7 +32,7 @@ class RunStatus:
         self._begin()
 
     def look(self) -> None:
-        """Take what the run has written since the last look."""
+        """Take what the run has written since the last look. `DamagedError` where its files are damaged."""
         events = self._events.new()
         if events is None:
             self._begin()
@@ -51,17 +42,31 @@ class RunStatus:
 
     @property
     def state(self) -> str:
-        """`running`, `finished`, `halted`, `interrupted`, `silent`, or `new` before the first event."""
+        """`running`, `finished`, `halted`, `interrupted`, `stopped`, or `new` before the first event.
+
+        A run that ended without a word is `stopped`: no process holds its lock. Where it has no lock to tell
+        by, one that has written nothing for ten minutes is `silent`.
+        """
         if self._ending:
             return self._ending
         if not self._told:
             return "new"
-        return "silent" if self.silent_seconds > SILENT_SECONDS else "running"
+        held = _is_held(self.run / ".lock")
+        if held is None:
+            return "silent" if self.silent_seconds > SILENT_SECONDS else "running"
+        return "running" if held else "stopped"
 
     @property
     def silent_seconds(self) -> float:
         """How long ago the run wrote something."""
         return max(0.0, self._now() - _last_written(self.run))
+
+    @property
+    def fault(self) -> str:
+        """What was left out because no run writes such lines, in words; empty where nothing was."""
+        count = self._events.unreadable_lines
+        lines = f"{count} line{'s' * (count != 1)} left out"
+        return f"{lines}: {self._events.first_unreadable}" if count else ""
 
     @property
     def env_frames(self) -> int:
@@ -85,9 +90,10 @@ class RunStatus:
 
     @property
     def seconds_left(self) -> float:
-        """Time to the budget at the latest speed; NaN where that is not known."""
+        """Time to the budget at the latest speed; NaN where that is not known: the replay fills faster."""
         rate = self.frames_per_second
-        return (self.total_frames - self.env_frames) / rate if rate > 0 else math.nan
+        learning = self.latest.get("update_log", {}).get("updates", 0) > 0
+        return (self.total_frames - self.env_frames) / rate if rate > 0 and learning else math.nan
 
     @property
     def alarms(self) -> list[str]:
@@ -130,25 +136,43 @@ class RunStatus:
         if notice.kind in _BEGINNINGS:
             self._ending = ""
         self._ending = _ENDINGS.get(notice.kind, self._ending)
-        if notice.kind in ("extended", "resumed"):
-            self._raised_frames = int(notice.data.get("total_frames", self._raised_frames))
+        raised = notice.data.get("total_frames")
+        if notice.kind in ("extended", "resumed") and isinstance(raised, int):
+            self._raised_frames = raised
 
 
-def identity_of(run: Path) -> Identity:
-    """Return what a run is; `UserError` or `DamagedError` where its spec does not say."""
-    path = run / "spec.toml"
-    with reading(path):
-        text = path.read_text(encoding="utf-8", errors="replace")
+def _is_held(lock: Path) -> bool | None:
+    """Return whether a process runs a run; None without a lock to tell by."""
     try:
-        spec = tomllib.loads(text)
-        return Identity(
-            game=str(spec["game"]),
-            seed=int(spec["seed"]),
-            track=str(spec["track"]),
-            total_frames=int(spec["training"]["total_frames"]),
-        )
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-        raise DamagedError(f"{path}: is not the complete spec of a run ({error})") from error
+        with open_regular(lock) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False
+
+
+class FollowedRun:
+    """A run that is followed whatever state its files are in; one that is mended is read anew."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._status: RunStatus | None = None
+
+    def look(self) -> RunStatus | Unreadable:
+        """Return the run's status with what it has written since the last look, or why there is none."""
+        found = attempt(self._look)
+        if isinstance(found, Unreadable):
+            self._status = None
+            return Unreadable(found.reason.replace(printable(f"{self.path}/"), ""))
+        self._status = found
+        return found
+
+    def _look(self) -> RunStatus:
+        status = self._status or RunStatus(self.path)
+        status.look()
+        return status
 
 
 def _last_written(run: Path) -> float:
@@ -158,4 +182,4 @@ def _last_written(run: Path) -> float:
             times.append((run / name).stat().st_mtime)
         except OSError:
             continue
-    return max(times, default=0.0)
+    return max(times, default=-math.inf)

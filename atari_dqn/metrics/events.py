@@ -72,7 +72,28 @@ class Progress:
     total: int
 
 
-Event = Row | Notice | GateChanged | Progress
+class Counts(Protocol):
+    """A run's counters (`clock.Clock`), which move with every iteration."""
+
+    @property
+    def env_frames(self) -> int:
+        """Emulator frames played so far."""
+        ...
+
+    @property
+    def filling(self) -> bool:
+        """Whether the replay is filling, and nothing is learned yet."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting:
+    """A run's iterations begin. A view reads the counters whenever it draws, so that no event has to tell."""
+
+    counts: Counts
+
+
+Event = Row | Notice | GateChanged | Progress | Counting
 
 
 class Sink(Protocol):

@@ -1,4 +1,7 @@
-"""Render recordings out of a training's way: `python -m atari_dqn.record RECORDING.json`."""
+"""Render recordings out of a training's way: `python -m atari_dqn.record RECORDING.json [PARENT_PID]`.
+
+With the parent's process id, this process ends when the parent does. The encoder is a library in it.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ from pathlib import Path
 import cv2
 
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.processes import end_with_parent
 from atari_dqn.record.recording import load_recording
 from atari_dqn.record.render import render
 
 _LOWEST_PRIORITY = 19
 
 
-def main(path: Path) -> int:
+def main(path: Path, parent: int | None) -> int:
     """Make the video of a recording beside it, at the lowest priority, and return the exit code."""
+    end_with_parent(parent)
     os.nice(_LOWEST_PRIORITY)
     cv2.setNumThreads(1)
     try:
@@ -28,4 +33,4 @@ def main(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] and sys.argv[2] else None))

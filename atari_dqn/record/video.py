@@ -61,15 +61,25 @@ def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]
     assert height % 2 == 0, "chroma is shared by 2×2 pixels"
     refuse_existing_video(path)
     partial = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.partial")
-    with writing(path):
+    try:
+        with writing(path):
+            encoder = _Encoder(_container(partial, metadata), width=width, height=height)
+
+        def write(picture: UInt8[np.ndarray, "H W 3"]) -> None:
+            with writing(path):
+                encoder.write(picture)
+
         try:
-            with _container(partial, metadata) as container:
-                encoder = _Encoder(container, width=width, height=height)
-                yield encoder.write
+            yield write
+            with writing(path):
                 encoder.finish()
-            partial.rename(path)
         finally:
-            partial.unlink(missing_ok=True)
+            with writing(path):
+                encoder.close()
+        with writing(path):
+            partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def refuse_existing_video(path: Path) -> None:
@@ -116,3 +126,7 @@ class _Encoder:
     def finish(self) -> None:
         """Add what the encoder still holds."""
         self._container.mux(self._stream.encode(None))
+
+    def close(self) -> None:
+        """Close the file; one without `finish` is no video."""
+        self._container.close()

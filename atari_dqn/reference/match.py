@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
 from atari_dqn.protocol import Protocol
+from atari_dqn.reference.caps import stands_for_games
 from atari_dqn.reference.tables import Figure, Measure, Study, curves, studies
 
 _BESIDE = "dqn"
@@ -88,8 +89,11 @@ def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
     """Yield what each study has for a subject after `env_frames`: its own agent's, else plain DQN's.
 
     Between two published points of a curve a figure is interpolated; outside of them there is none. A single
-    figure is given whatever the frames, and they are among its differences.
+    figure is given whatever the frames, and they are among its differences. A score of games that were cut at
+    a length that no study has stands beside none.
     """
+    if not stands_for_games(subject.cap_reached, subject.protocol.max_episode_frames):
+        return
     for study, curve in _curves(subject):
         figure = (curve[0], None) if len(curve) == 1 else _at(curve, env_frames)
         if figure is None:

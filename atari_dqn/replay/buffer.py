@@ -129,7 +129,7 @@ class ReplayBuffer:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of a replay of the same shape.
+        """Take over a state of a replay of the same shape; `ValueError` where its parts do not fit.
 
         Of one whose rows were not saved only the newest frames are there: the replay begins anew with them.
         """
@@ -140,6 +140,19 @@ class ReplayBuffer:
         self.sampler.load_state_dict(state["sampler"])
         self._is_step[:] = self.ring.steps_of_rows().numpy()
         self._first_row = state["first_row"]
+        self._refuse_other_cells()
+
+    def _refuse_other_cells(self) -> None:
+        """Raise a `ValueError` where the sampler lists other cells than those that hold a transition."""
+        first, last = self._first_row, self.ring.newest - self.n_step
+        if not self.ring.oldest <= first <= max(0, self.ring.newest):
+            raise ValueError(f"replay.first_row: found {first}, the rows are from {self.ring.oldest} on")
+        places = torch.arange(first, max(first, last + 1)) % self.ring.rows
+        steps = torch.from_numpy(self._is_step)[places].nonzero()
+        expected = places[steps[:, 0]] * self.ring.lanes + steps[:, 1]
+        listed = self.sampler.listed().cpu()
+        if len(listed) != self.sampler.count or not torch.equal(listed.sort().values, expected.sort().values):
+            raise ValueError("replay.sampler: lists other cells than those that hold a transition")
 
     def _cells(self, row: int) -> Int64[Tensor, "n"]:
         """Return the cells of a row that hold a step."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
@@ -97,7 +99,9 @@ class PrioritizedSampler(Sampler):
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over priorities and stream."""
+        """Take over priorities and stream; `ValueError` for priorities that are none."""
+        if not (math.isfinite(state["highest"]) and state["highest"] > 0):
+            raise ValueError(f"replay.sampler.highest: found {state['highest']}, expected a positive number")
         self._waiting.clear()
         self.tree.load_state_dict(state["tree"])
         self.highest.copy_(torch.as_tensor(state["highest"]))

@@ -123,9 +123,18 @@ class PriorityTree:
         return {"sums": list(self.sums)}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over the sums to the last bit: made again, they might round differently."""
+        """Take over the sums to the last bit: made again, they might round differently.
+
+        `ValueError` for priorities that are none, and for sums that are not those of their children.
+        """
         for level, stored in zip(self.sums, state["sums"], strict=True):
             level.copy_(torch.as_tensor(stored))
+        if not (self.sums[0].isfinite() & (self.sums[0] >= 0)).all():
+            raise ValueError("replay.sampler.tree: expected priorities of 0 or more")
+        for level, above in zip(self.sums, self.sums[1:], strict=False):
+            sums = self._children(level).sum(dim=1)
+            if not torch.allclose(above[: len(sums)], sums) or above[len(sums) :].any():
+                raise ValueError("replay.sampler.tree: a sum is not that of its children")
         self.minima[0].copy_(torch.where(self.sums[0] > 0, self.sums[0], torch.inf))
         for level, above in zip(self.minima, self.minima[1:], strict=False):
             minima = self._children(level).amin(dim=1)

@@ -156,13 +156,16 @@ class FrameRing:
         What lies in memory is put in its place at once: a replay of 7 GB is never there twice.
         """
         rows: Rows = state["rows"]
-        expected = max(0, state["newest"] - self.rows + 1)
-        if rows.first != expected:
-            raise ValueError(f"replay: found rows from {rows.first} on, expected from {expected} on")
+        newest = state["newest"]
+        expected = max(0, newest - self.rows + 1), max(0, newest)
+        if (rows.first, rows.stop) != expected:
+            raise ValueError(
+                f"replay: found rows {rows.first} to {rows.stop}, expected {expected[0]} to {newest}"
+            )
         self.is_step.zero_()
         with ThreadPoolExecutor(_LOADING_THREADS) as pool:
             list(pool.map(lambda piece: self._put(piece[0], rows.read(*piece)), pieces_of(rows)))
-        self._go_to(state["newest"])
+        self._go_to(newest)
         cells = self._cells_of(self.newest)
         self.frame[cells] = torch.as_tensor(state["newest_frame"], device=self.device)
         self.start[cells] = torch.as_tensor(state["newest_start"], device=self.device)

@@ -117,6 +117,11 @@ class RingRows:
         """Cells in a row."""
         return next(iter(self._tables.values())).shape[1]
 
+    @property
+    def capacity(self) -> int:
+        """Rows that the ring holds at most."""
+        return len(next(iter(self._tables.values())))
+
     def borrow(self) -> Loan:
         """Return a loan of all rows. One at a time: the ring asserts that the one before has ended."""
         return self._lend()

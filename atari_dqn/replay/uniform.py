@@ -82,7 +82,10 @@ class UniformSampler(Sampler):
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over the list and the random stream."""
+        """Take over the list and the random stream; `ValueError` for places that the list does not have."""
+        capacity = len(self.cells)
+        if not (0 <= state["first"] < capacity and 0 <= state["count"] <= capacity):
+            raise ValueError(f"replay.sampler: first or count is none of a list of {capacity} cells")
         self.cells.copy_(torch.as_tensor(state["cells"]))
         self.first, self.count = state["first"], state["count"]
         restore_generator(self.generator, state["generator"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -49,14 +50,24 @@ class NotifySink:
             "ENV_FRAMES": str(env_frames),
         }
         environment = os.environ | {f"DQN_{name}": value for name, value in facts.items()}
-        subprocess.run(  # noqa: S602 - the user's own command, in their own shell
+        with subprocess.Popen(  # noqa: S602 - the user's own command, in their own shell
             self._command,
             shell=True,
             env=environment,
-            check=True,
-            timeout=COMMAND_SECONDS,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C asks the training to save, not this to end
-        )
+        ) as shell:
+            _wait(shell)
+
+
+def _wait(shell: subprocess.Popen[bytes]) -> None:
+    """Wait for a command; one that takes too long is killed with its whole process group."""
+    try:
+        exit_code = shell.wait(COMMAND_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(shell.pid, signal.SIGKILL)
+        raise
+    if exit_code:
+        raise subprocess.CalledProcessError(exit_code, shell.args)

@@ -9,6 +9,7 @@ from typing import Any
 
 from atari_dqn.spec.errors import Fault
 from atari_dqn.spec.keys import KEYS, SECTIONS, Key, Scalar
+from atari_dqn.spec.numbers import whole_number
 from atari_dqn.spec.parse import Entry
 from atari_dqn.spec.suggest import did_you_mean, did_you_mean_key
 
@@ -71,10 +72,30 @@ def _unknown(entry: Entry) -> str:
 def value_problem(key: Key, value: Any) -> str | None:
     """Return what was found and what was expected if `value` is none the key may have, else None."""
     if not _has_kind(key, value) or not _in_range(key, value):
-        return f"found {show(value)}, expected {expectation(key)}"
+        return f"found {show(value)}, expected {expectation(key)}{_meant(key, value)}"
     if key.choices and value not in key.choices:
         return f"found {show(value)}, expected {expectation(key)}" + did_you_mean(value, key.choices)
     return None
+
+
+def _meant(key: Key, value: Any) -> str:
+    """Return a hint where the value stands for one of the key's kind: `True`, `"32"`, `3.0`."""
+    if isinstance(value, bool) or not isinstance(value, str | float):
+        return ""
+    meant = _of_kind(key.kind, str(value))
+    usable = meant is not None and _has_kind(key, meant) and _in_range(key, meant)
+    return f"; did you mean {show(meant)}?" if usable else ""
+
+
+def _of_kind(kind: type[Scalar], text: str) -> Scalar | None:
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower())
+    if kind is int:
+        return whole_number(text)
+    try:
+        return float(text) if kind is float else None
+    except ValueError:
+        return None
 
 
 def _has_kind(key: Key, value: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from atari_dqn.spec.check import Checked, check_entries
+from atari_dqn.spec.check import Checked, check_entries, show
 from atari_dqn.spec.complete import key_faults
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.digest import is_free
@@ -18,6 +18,9 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.tracks import layered, load_parts, load_track
 
 _KEYS_OF_EVERY_RUN = frozenset({"track", "game", "seed"})
+AUTO = "auto"
+AUTO_KEYS = ("learner.precision",)
+"""Keys that may be `auto` in a spec file, and not in a run's own: `atari_dqn.automatic` replaces it."""
 _UNMARKED_KEYS = _KEYS_OF_EVERY_RUN | {"learner.compile"}
 """What marks no run: compiling rounds otherwise as another number of threads does, which no paper gives."""
 
@@ -51,15 +54,25 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
     override_entries, faults = _read_overrides(overrides)
     checked = check_entries([*file_entries, *override_entries])
     checked.faults.extend(faults)
-    return _resolve(path, checked, _over_track(checked))
+    return _resolve(path, checked, _over_track(checked), is_begun=False)
 
 
 def load_resolved(path: str | Path) -> ResolvedSpec:
     """Load a run's own spec, which has every key there was when it began: no track fills in the others."""
     path = Path(path)
     checked = check_entries(table_entries(read_toml(path), where=str(path)))
+    checked.faults.extend(_left_open(path, checked.values))
     values = brought_up_to_date(checked.values)
-    return _resolve(path, checked, {key: values[key] for key in values if key not in checked.spoiled})
+    usable = {key: values[key] for key in values if key not in checked.spoiled}
+    return _resolve(path, checked, usable, is_begun=True)
+
+
+def _left_open(path: Path, values: Values) -> Iterator[Fault]:
+    """Yield a fault for each key that a run's own spec leaves to the machine: the run began with a value."""
+    for key in AUTO_KEYS:
+        if values.get(key) == AUTO:
+            chosen = ", ".join(show(choice) for choice in KEYS[key].choices if choice != AUTO)
+            yield Fault(str(path), key, f"found {show(AUTO)} in a run's own spec, expected one of {chosen}")
 
 
 def _read_overrides(overrides: Iterable[str]) -> tuple[list[Entry], list[Fault]]:
@@ -81,18 +94,18 @@ def _over_track(checked: Checked) -> Values:
     return {key: value for key, value in values.items() if key not in checked.spoiled}
 
 
-def _resolve(path: Path, checked: Checked, values: Values) -> ResolvedSpec:
-    faults = [*checked.faults, *_faults_together(path, checked, values)]
+def _resolve(path: Path, checked: Checked, values: Values, *, is_begun: bool) -> ResolvedSpec:
+    faults = [*checked.faults, *_faults_together(path, checked, values, is_begun=is_begun)]
     if faults:
         raise SpecError(faults)
     return ResolvedSpec(spec=build(values), name=path.stem, deviations=deviating_keys(values))
 
 
-def _faults_together(path: Path, checked: Checked, values: Values) -> Iterator[Fault]:
+def _faults_together(path: Path, checked: Checked, values: Values, *, is_begun: bool) -> Iterator[Fault]:
     # Without a track nothing fills in the rest: to name every other key as missing would bury the one cause.
     absent = () if "track" in values else [key for key in KEYS if key not in _KEYS_OF_EVERY_RUN]
     yield from key_faults(checked, values, where=str(path), absent=absent)
-    for key, problem in contradictions(values):
+    for key, problem in contradictions(values, is_begun=is_begun):
         yield Fault(checked.where.get(key, str(path)), key, problem)
 
 

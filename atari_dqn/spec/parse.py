@@ -1,4 +1,4 @@
-"""From text to entries: spec files and `--set` options. What the entries mean is not looked at here."""
+"""From text to entries: spec files and `--set` options. Whether the entries make a spec is checked later."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from atari_dqn.spec.errors import Fault, SpecError
+from atari_dqn.spec.keys import KEYS
+from atari_dqn.spec.numbers import whole_number
 from atari_dqn.spec.suggest import did_you_mean
 
 SET_OPTION = "--set"
@@ -18,7 +20,8 @@ SET_OPTION = "--set"
 
 _MAX_BYTES = 1_000_000  # far above any spec; what is larger is another kind of file, not worth reading
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_BARE_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_./+-]*")
+_PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)$")
+_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -36,19 +39,41 @@ class Entry:
 def read_toml(path: Path) -> dict[str, Any]:
     """Return a TOML file's table; `SpecError` if there is no such file or it is no TOML text."""
     try:
-        return tomllib.loads(_decode(_read(path)))
-    except tomllib.TOMLDecodeError as error:
-        problem = f"is not TOML: {error}"
+        text = _decode(_read(path))
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            problem = _not_toml(text, error)
+        except ValueError:  # Python's own limit on the digits of an integer
+            problem = "holds a number of thousands of digits; expected a TOML spec"
     except (OSError, ValueError, RecursionError) as error:
         problem = _reason(error)
     raise SpecError([Fault(str(path), "", problem)])
+
+
+def _not_toml(text: str, error: tomllib.TOMLDecodeError) -> str:
+    """Return which line is not TOML, and what it may have been meant to be."""
+    lines = text.splitlines()
+    place = _PLACE.search(str(error))
+    number = int(place[1]) if place and place[1] else len(lines)
+    line = lines[number - 1].strip() if number <= len(lines) else ""
+    # A key or a section that is there twice, the only fault of meaning; all others are of form.
+    once = ", each key and section once" if "twice" in str(error) or "overwrite" in str(error) else ""
+    shown = line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
+    meant = _with_toml_booleans(line)
+    hint = f"; did you mean `{meant}`?" if meant != line else ""
+    return f"line {number} is not TOML: found `{shown}`, expected `KEY = VALUE` or `[SECTION]`{once}{hint}"
+
+
+def _with_toml_booleans(line: str) -> str:
+    return re.sub(r"=\s*(True|False)\b", lambda match: match[0].lower(), line)
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "is nested too deeply; a spec has sections and keys, one level"
     if isinstance(error, OSError) and error.strerror:
-        return f"cannot be read: {error.strerror}"
+        return f"cannot be read: {error.strerror.lower()}"
     return str(error)
 
 
@@ -96,26 +121,25 @@ def table_entries(table: Mapping[str, Any], *, where: str) -> Iterator[Entry]:
 def override_entry(text: str) -> Entry:
     """Return the entry of a `--set` option, `section.key=value`.
 
-    The value is TOML; a bare word is taken for a string. `SpecError` for anything else.
+    The value is TOML, or a string without its quotes; that of an integer key may also be written as `2.4M`
+    or `1e6`. `SpecError` where there is no key or no value.
     """
     name, equals, value = text.partition("=")
     name, value = name.strip(), value.strip()
     if not equals or not name or not value:
-        problem = f"expected KEY=VALUE, for example {SET_OPTION} learner.batch_size=64, found {text!r}"
+        problem = f"found {text!r}, expected KEY=VALUE, as learner.batch_size=64"
         raise SpecError([Fault(SET_OPTION, "", problem)])
     return Entry(name, _override_value(name, value), SET_OPTION)
 
 
 def _override_value(name: str, text: str) -> Any:
+    if name in KEYS and KEYS[name].kind is int and (number := whole_number(text)) is not None:
+        return number
     try:
         table = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
-        if _BARE_WORD.fullmatch(text):
-            return text
-    else:
-        if list(table) == ["value"]:
-            return table["value"]
-    raise SpecError([Fault(SET_OPTION, name, f"expected a TOML value or a bare word, found {text!r}")])
+        return text
+    return table["value"] if list(table) == ["value"] else text
 
 
 def _shown(name: str) -> str:

@@ -75,8 +75,9 @@ class Learner:
     """Over a minibatch. The Lua code sums; see docs/deviations.md."""
     max_grad_norm: Annotated[float, MoreThan(0.0)]
     """Gradients are scaled down to this global norm; `inf` leaves them alone."""
-    precision: Literal["fp32", "bf16"]
-    """Arithmetic of the torso; the head and the loss are always fp32."""
+    precision: Literal["auto", "fp32", "bf16"]
+    """Arithmetic of the torso; the head and the loss are always fp32. `auto` is bf16 where the processor or
+    the GPU multiplies it, else fp32: chosen when a run starts, and written into its spec."""
     deterministic: bool
     """On a GPU, kernels that round the same each time: without them no run repeats, or resumes exactly."""
     compile: bool
@@ -109,7 +110,8 @@ class Optimizer:
     epsilon: Annotated[float, MoreThan(0.0), AtMost(FLOAT32_MAX)]
     """Added under the root by `deepmind_rmsprop` (0.01), beside it by `adam` and `torch_rmsprop`."""
     gradient_decay: Annotated[float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")]
-    """Decay of the running mean of gradients; the paper's table calls it momentum."""
+    """Decay of the running mean of gradients; the paper's table calls it momentum. The same as
+    `squared_gradient_decay`, or 1 to leave the mean out: else the root could be of a negative number."""
     squared_gradient_decay: Annotated[
         float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")
     ]

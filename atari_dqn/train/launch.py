@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from atari_dqn.advice import why_slow
+from atari_dqn.automatic import Choice
 from atari_dqn.checkpoint.rewind import rewind
 from atari_dqn.checkpoint.seal import sealed
 from atari_dqn.checkpoint.store import CheckpointStore
@@ -19,7 +21,7 @@ from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.files import write_json_atomically
 from atari_dqn.hardware import Hardware, compiler_version, find_hardware
 from atari_dqn.kernels.library import kernels_here
-from atari_dqn.metrics.events import Sink
+from atari_dqn.metrics.events import Counting, Sink
 from atari_dqn.provenance import provenance
 from atari_dqn.run import RunDirectory
 from atari_dqn.sinks.choice import NO_OUTLETS, Outlets
@@ -27,8 +29,11 @@ from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.schema import Spec
+from atari_dqn.threads import KEY, threads_at
 from atari_dqn.train.assembly import assemble, build_gates
-from atari_dqn.train.promises import schedules_that_ended, why_inexact
+from atari_dqn.train.core_watch import CoreWatch, way_out
+from atari_dqn.train.evaluations import session_protocol
+from atari_dqn.train.promises import other_threads, schedules_that_ended, why_inexact
 from atari_dqn.train.resumption import (
     Point,
     point_of,
@@ -38,7 +43,7 @@ from atari_dqn.train.resumption import (
     resume_command,
 )
 from atari_dqn.train.run_sinks import RunSinks, open_outlets
-from atari_dqn.train.session import Session, session_protocol
+from atari_dqn.train.session import Session
 from atari_dqn.train.set_aside import forget_logs, set_aside
 from atari_dqn.train.training import Training
 from atari_dqn.train.watch import Watch
@@ -52,6 +57,8 @@ class Origin:
 
     command_line: Sequence[str]
     hardware: Hardware
+    choices: Sequence[Choice] = ()
+    """What the machine decided where the spec said `auto`."""
 
 
 def start(
@@ -75,8 +82,11 @@ def start(
         with run.locked(), closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
             session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
             session.notice("started", f"training {resolved.name} on {device}")
+            for choice in origin.choices:
+                session.notice("auto", str(choice))
             _tell_if_slow(session, device, origin.hardware)
-            return _run(session, resolved, run)
+            with session.videos:  # which may take longer than the run
+                return _run(session, resolved, run)
 
 
 def resume(
@@ -87,14 +97,16 @@ def resume(
     total_frames: int | None,
     checkpoint: str | None = None,
     discard_later: bool = False,
+    threads: int | None = None,
     set_aside_logs: bool = False,
     outlets: Outlets = NO_OUTLETS,
 ) -> dict[str, Any]:
     """Continue a run from a checkpoint, the latest by default, to its end and return its summary.
 
-    A run that ended before it saved anything begins again. `total_frames` raises the budget. Nothing is
-    changed before all files are known to be good; with `set_aside_logs` damaged logs are kept aside, and new
-    ones begun. `UserError` for a run that is complete and not extended, or that another process is running;
+    A run that ended before it saved anything begins again. `total_frames` raises the budget; `threads` is the
+    number of torch's threads from here on, which later resumes take from the run's events. Nothing is changed
+    before all files are known to be good; with `set_aside_logs` damaged logs are kept aside, and new ones
+    begun. `UserError` for a run that is complete and not extended, or that another process is running;
     `DamagedError` names the file, and a way on.
     """
     with run.locked():
@@ -104,7 +116,7 @@ def resume(
         store = _store(run, resolved.spec)
         if checkpoint is not None and not discard_later:
             refuse_to_discard(store, point)
-        with reopened(point, device) as training:
+        with reopened(point, device, threads=threads) as training:
             mended: tuple[str, ...] = ()
             if point.checkpoint is None:
                 store.tidy()
@@ -120,20 +132,22 @@ def resume(
                 _tell_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
-                return _run(session, resolved, run)
+                with session.videos:  # which may take longer than the run
+                    return _run(session, resolved, run)
 
 
 def take_over(session: Session, point: Point, device: torch.device) -> None:
     """Put a session where its checkpoint was, and tell how exactly it goes on from there."""
+    before, threads = threads_at(point.run, point.step), torch.get_num_threads()
     if point.checkpoint is None:
         session.tables.restart()
         message = f"the run ended before it saved anything, so it begins anew on {device}"
     else:
         session.load_state_dict(point.bookkeeping)
         message = f"continuing from {point.name} on {device}"
-    session.notice("resumed", message, total_frames=session.total_frames)
+    session.notice("resumed", message, **{KEY: threads, "total_frames": session.total_frames})
     session.watch.announce()
-    for reason in why_inexact(point.run, device):
+    for reason in (*why_inexact(point.run, device), *other_threads(before, threads)):
         session.notice("inexact", f"the run may differ from an unbroken one: {reason}")
 
 
@@ -178,7 +192,19 @@ def make_session(
             sinks=sinks,
             run=run,
             wait_for_checkpoint=checkpoints.wait,
+            cores=_core_watch(training, run, sinks),
         ),
+    )
+
+
+def _core_watch(training: Training, run: RunDirectory, sinks: RunSinks) -> CoreWatch:
+    threads = torch.get_num_threads()
+    command, device = resume_command(run), training.device.type
+    return CoreWatch(
+        sinks,
+        training.clock,
+        threads=threads,
+        remedy=partial(way_out, threads=threads, device=device, resume_command=command),
     )
 
 
@@ -192,6 +218,7 @@ def _store(run: RunDirectory, spec: Spec) -> CheckpointStore:
 
 
 def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:
+    session.sinks.handle(Counting(counts=session.training.clock))
     try:
         digest = session.run()
     except InterruptedRunError as error:
@@ -227,7 +254,8 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
     )
     place = training.replay.ring.device.type
     compiler = {"compiler": compiler_version()} if spec.learner.compile else {}
-    return {"name": resolved.name, "replay_device": place, **record, **compiler}
+    auto = {choice.key: choice.value for choice in origin.choices}
+    return {"name": resolved.name, "replay_device": place, "auto": auto, **record, **compiler}
 
 
 def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,10 +266,10 @@ def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
 def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:
     """Return what a finished run came to: the last score, and the best, which is a maximum and says so."""
     clock = session.training.clock
-    last_step, last = session.scores[-1]
+    last_step, last = session.evaluations.scores[-1]
     rom_md5 = session.training.lanes.info.rom_md5
     protocol, best_protocol = (session_protocol(resolved.spec, kind, rom_md5) for kind in ("final", "best"))
-    best_step, best = max(session.scores, key=lambda scored: scored[1].mean_return)
+    best_step, best = max(session.evaluations.scores, key=lambda scored: scored[1].mean_return)
     return {
         "name": resolved.name,
         "track": resolved.track_label,
@@ -255,7 +283,7 @@ def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str,
         "last": {"step": last_step, **last.row(), "protocol_digest": protocol.digest()},
         "best": {
             "step": best_step,
-            "of_evaluations": len(session.scores),
+            "of_evaluations": len(session.evaluations.scores),
             **best.row(),
             "protocol_digest": best_protocol.digest(),
         },

@@ -36,11 +36,6 @@ class Rate:
     """Of the time, that an emulating process played, on average."""
 
 
-def measure_frames_per_second(spec: Spec, device: torch.device, *, seconds: float = 2.0) -> float:
-    """Return the emulator frames/s of `measure_rate`."""
-    return measure_rate(spec, device, seconds=seconds).frames_per_second
-
-
 def measure_rate(spec: Spec, device: torch.device, *, seconds: float) -> Rate:
     """Return how fast learning goes on a small replay, after its prefill and a warm-up.
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 
+from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.checkpoint.reconcile import checkpoint_directories, is_whole, reconcile
 from atari_dqn.checkpoint.rewind import later_checkpoints, named_checkpoint, refuse_wrong_place
 from atari_dqn.checkpoint.store import MANIFEST, CheckpointStore, load_checkpoint, read_manifest, verify
@@ -19,6 +21,7 @@ from atari_dqn.files import is_file
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.schema import Spec
+from atari_dqn.threads import threads_at
 from atari_dqn.train.assembly import assemble
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
@@ -117,6 +120,7 @@ def _point(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False)
     if not is_file(checkpoint / MANIFEST):
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     manifest = read_manifest(checkpoint)
+    check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     refuse_wrong_place(checkpoint, manifest["step"])
     damaged = _damaged_logs(run, manifest["bookkeeping"].get("files", {}), set_aside_logs)
     return Point(
@@ -146,28 +150,35 @@ def _damaged_logs(
 
 
 @contextmanager
-def reopened(point: Point, device: torch.device) -> Iterator[Training]:
+def reopened(point: Point, device: torch.device, *, threads: int | None = None) -> Iterator[Training]:
     """Yield the training as it was at a point; nothing on disk is changed.
 
+    `threads`: the number of torch's threads to go on with; by default that with which the run did.
     `DamagedError` names the file that is not good, and a checkpoint that is whole.
     """
-    torch.set_num_threads(point.run.recorded("torch_threads"))
+    torch.set_num_threads(threads or threads_at(point.run, point.step))
     spec = _where_it_was(recorded_spec(point.run).spec, point.run, device)
-    with closing(assemble(spec, device)) as training:
+    with offering_a_whole_one(point.run), ExitStack() as stack:
+        training = stack.enter_context(closing(assemble(spec, device)))
         if point.checkpoint is None:
             training.begin()
         else:
-            with offering_a_whole_one(point.run):
-                _load(training, point.checkpoint)
+            _load(training, point.checkpoint, point.step)
+        loaded = stack.pop_all()
+    with loaded:
         yield training
 
 
-def _load(training: Training, checkpoint: Path) -> None:
-    state, _ = load_checkpoint(checkpoint)
+def _load(training: Training, checkpoint: Path, step: int) -> None:
+    state, bookkeeping = load_checkpoint(checkpoint, like=training.state_dict())
     try:
         training.load_state_dict(state)
-    except (KeyError, ValueError, TypeError, RuntimeError) as error:
-        raise DamagedError(f"{checkpoint}: is no state of this run's spec: {error}") from error
+        training.check_recent_state(bookkeeping.get("recent_batch"))
+        if training.clock.steps != step:
+            raise ValueError(f"clock.steps: found {training.clock.steps}, expected {step}")
+    except (LookupError, ArithmeticError, ValueError, TypeError, RuntimeError) as error:
+        cause = next(reversed(str(error).splitlines()), type(error).__name__)
+        raise DamagedError(f"{checkpoint}: is no state of this run's spec: {cause}") from error
 
 
 def refuse_to_discard(store: CheckpointStore, point: Point) -> None:
@@ -186,6 +197,8 @@ def offering_a_whole_one(run: RunDirectory) -> Iterator[None]:
     try:
         yield
     except DamagedError as error:
+        # what was loaded in part would lie in memory twice while others are tried
+        traceback.clear_frames(error.__traceback__)
         raise DamagedError(f"{error}\n{_way_on(run, error)}") from error
 
 
@@ -201,18 +214,28 @@ def _way_on(run: RunDirectory, error: DamagedError) -> str:
 def _older_checkpoint(run: RunDirectory) -> str:
     """Return the command that goes on from the newest checkpoint with whole files; empty if there is none."""
     for checkpoint in reversed(checkpoint_directories(run.checkpoints)):
-        if is_whole(checkpoint) and _fits(run, checkpoint):
+        if _is_loadable(run, checkpoint):
             command = f"{resume_command(run)} --checkpoint {checkpoint.name}"
             return f"the newest checkpoint that is whole: `{command}`"
     return ""
 
 
-def _fits(run: RunDirectory, checkpoint: Path) -> bool:
+def _is_loadable(run: RunDirectory, checkpoint: Path) -> bool:
+    """Return whether a run can go on from a checkpoint, by all that a resume checks."""
     try:
-        _point(run, checkpoint)
-    except DamagedError:
+        point = _point(run, checkpoint)
+        with closing(assemble(_quickly_assembled(recorded_spec(run).spec), torch.device("cpu"))) as training:
+            _load(training, checkpoint, point.step)
+    except (DamagedError, UserError):
         return False
     return True
+
+
+def _quickly_assembled(spec: Spec) -> Spec:
+    """Return a spec whose training has the same state, and takes the least to assemble on any machine."""
+    learner = replace(spec.learner, compile=False, precision="fp32")
+    replay = replace(spec.replay, device="cpu")
+    return replace(spec, learner=learner, replay=replay, system=replace(spec.system, workers=0))
 
 
 def resume_command(run: RunDirectory) -> str:

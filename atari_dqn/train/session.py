@@ -7,19 +7,19 @@ how often they happen changes nothing that is learned.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.clock import Every, frames_to_steps
 from atari_dqn.errors import InterruptedRunError
-from atari_dqn.evaluate import StoppedError, evaluate
-from atari_dqn.human import fingerprint
-from atari_dqn.metrics.events import Notice, Progress, Row, Value
+from atari_dqn.evaluate import StoppedError
+from atari_dqn.metrics.events import Notice, Row
 from atari_dqn.metrics.sinks import Sinks, TableSink
-from atari_dqn.protocol import CheckpointChoice, Protocol
 from atari_dqn.run import RunDirectory
-from atari_dqn.scores import EvaluationScore, score_protocol
+from atari_dqn.scores import EvaluationScore
 from atari_dqn.spec.schema import Spec
+from atari_dqn.train.evaluations import Evaluations
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.prediction_log import PredictionLog
@@ -30,20 +30,6 @@ from atari_dqn.train.training import Training
 from atari_dqn.train.videos import Videos
 from atari_dqn.train.watch import Watch
 from atari_dqn.types import StateDict
-
-_WEIGHTS: dict[str, CheckpointChoice] = {"final": "last", "best": "best"}
-"""Which weights are scored; of an evaluation on the way those of the moment."""
-
-
-def session_protocol(spec: Spec, kind: str, rom_md5: str) -> Protocol:
-    """Return the protocol of a run's own `light`, `full` or `final` evaluation, or of its `best`."""
-    evaluation = spec.evaluation
-    return score_protocol(
-        spec,
-        episodes=evaluation.light_episodes if kind == "light" else evaluation.full_episodes,
-        checkpoint=_WEIGHTS.get(kind, "current"),
-        rom_md5=rom_md5,
-    )
 
 
 class Session:
@@ -75,17 +61,16 @@ class Session:
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
         self._prediction_log = PredictionLog(training, seed=spec.seed)
-        self._videos = Videos(training, spec, run, self.notice)
+        self.videos = Videos(training, spec, run, self.notice)
+        self.evaluations = Evaluations(
+            training, spec, run, sinks=sinks, videos=self.videos, notify=self.notice
+        )
         self._throughput = Throughput(training.stopwatch, training.lanes)
         self._elapsed_before_seconds = 0.0
         self._began = time.monotonic()
         self.total_frames = spec.training.total_frames
         self.finished = False
         """The final evaluation is played and saved; only a larger budget goes on from there."""
-        self.scores: list[tuple[int, EvaluationScore]] = []
-        """Step and score of each full and final evaluation."""
-        self.score_protocol: str | None = None
-        """Fingerprint of the latest of these."""
 
     @property
     def elapsed_seconds(self) -> float:
@@ -108,13 +93,15 @@ class Session:
         `InterruptedRunError` after such a signal, once a checkpoint is saved; `HaltedError` where a
         failure gate trips.
         """
-        with SignalGuard() as guard, self._saving.finished(), self._videos:
+        with self._guarded() as guard, self._saving.finished():
             self._train(guard, self.training.total_steps)
-            return self._finish(guard)
+            digest = self._finish(guard)
+            self.evaluations.forget_progress()
+            return digest
 
     def run_until(self, steps: int) -> None:
         """Train to the first tick at which so many agent steps are played, and no further; ends nothing."""
-        with SignalGuard() as guard, self._saving.finished():
+        with self._guarded() as guard, self._saving.finished():
             self._train(guard, steps)
             self._leave_if_asked(guard)
 
@@ -138,8 +125,7 @@ class Session:
             "tables": self.tables.state_dict(),
             "files": self._directory.file_records(),
             "recent_batch": self.training.recent_state(),
-            "scores": [[step, asdict(score)] for step, score in self.scores],
-            "score_protocol": self.score_protocol,
+            **self.evaluations.state_dict(),
             "watch": self.watch.state_dict(),
             "inspected": self._saving.inspected,
         }
@@ -154,13 +140,19 @@ class Session:
         self.extend(state["total_frames"])
         self.finished = state["finished"]
         self.tables.load_state_dict(state["tables"])
-        self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
-        self.score_protocol = state["score_protocol"]
+        self.evaluations.load_state_dict(state)
         self.watch.load_state_dict(state["watch"])
         self._saving.resume(state.get("inspected", []))
         # its cells mean nothing in a replay that fills anew
         recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
         self.training.load_recent_state(recent)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[SignalGuard]:
+        """Hold signals back; once one has come, workers that do not answer are not waited for as long."""
+        with SignalGuard() as guard:
+            self.training.lanes.stop_waiting_when(lambda: guard.received is not None)
+            yield guard
 
     def _train(self, guard: SignalGuard, steps: int) -> None:
         clock = self.training.clock
@@ -184,11 +176,11 @@ class Session:
             self._saving.poll()
             if self._full.is_due(clock.env_frames):
                 self._saving.save_before_evaluation()
-                score = self._evaluate("full", self.spec.evaluation.full_episodes, guard)
+                score = self._evaluate("full", guard)
                 self._mark_evaluated()
-                self._saving.begin(score, self.score_protocol)
+                self._saving.begin(score, self.evaluations.score_protocol)
             elif self._light.is_due(clock.env_frames):
-                self._evaluate("light", self.spec.evaluation.light_episodes, guard)
+                self._evaluate("light", guard)
                 self._mark_evaluated()
             self._leave_if_asked(guard)
             self._saving.begin_if_due()
@@ -203,48 +195,18 @@ class Session:
         if self.finished:  # and stopped before its summary was written
             return self._saving.save()
         self._saving.save_before_evaluation()
-        score = self._evaluate("final", self.spec.evaluation.full_episodes, guard)
+        score = self._evaluate("final", guard)
         self.finished = True
-        return self._saving.save(score, self.score_protocol)
+        return self._saving.save(score, self.evaluations.score_protocol)
 
-    def _evaluate(self, kind: str, episodes: int, guard: SignalGuard) -> EvaluationScore:
-        """Play an evaluation and log it; one that is interrupted leaves no trace and is played again."""
+    def _evaluate(self, kind: str, guard: SignalGuard) -> EvaluationScore:
+        """Play an evaluation; of one that is interrupted the games that have finished are kept."""
         self.watch.check()
-        tracer = self._videos.tracer(kind)
         try:
-            played = evaluate(
-                self.training.learner.online,
-                self.spec,
-                episodes=episodes,
-                on_progress=lambda done, total: self.sinks.handle(
-                    Progress(activity=f"{kind} evaluation", done=done, total=total)
-                ),
-                stop=lambda: guard.received is not None,
-                tracer=tracer,
-            )
+            return self.evaluations.play(kind, stop=lambda: guard.received is not None)
         except StoppedError:
             self._leave_if_asked(guard)
             raise
-        score = EvaluationScore.of(played)
-        self._log(kind, score)
-        self._videos.take(kind, played, tracer)
-        return score
-
-    def _log(self, kind: str, score: EvaluationScore) -> None:
-        clock = self.training.clock
-        protocol = session_protocol(self.spec, kind, self.training.lanes.info.rom_md5).digest()
-        if kind != "light":
-            self.scores.append((clock.steps, score))
-            self.score_protocol = protocol
-        where: dict[str, Value] = {"step": clock.steps, "env_frames": clock.env_frames, "eval_type": kind}
-        self.sinks.handle(Row(table="eval_log", values=where | score.row() | {"protocol": protocol}))
-        self.notice(
-            "evaluation",
-            f"{kind} evaluation: {score} [{fingerprint(protocol)}]",
-            returns=score.returns,
-            lengths_frames=score.lengths_frames,
-            protocol=protocol,
-        )
 
     def _leave_if_asked(self, guard: SignalGuard) -> None:
         if guard.received is None:
@@ -260,7 +222,7 @@ class Session:
             throughput = self._throughput.row(row, elapsed_seconds=self.elapsed_seconds)
             self.sinks.handle(throughput)
             self.watch.period(throughput)
-            self._videos.poll()
+            self.videos.poll()
         elif row.table == "replay_log":
             self.watch.replay_report(row)
             self.sinks.handle(self._prediction_log.row(row))

@@ -82,13 +82,17 @@ class Training:
         return {name: part.state_dict() for name, part in self._stateful().items()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state, in place of `begin`. Where it lacks the replay's rows, the replay fills anew."""
+        """Take over a state, in place of `begin`. Where it lacks the replay's rows, the replay fills anew.
+
+        `ValueError` where the parts do not fit each other.
+        """
         for name, part in self._stateful().items():
             part.load_state_dict(state[name])
         self._acting.forget()
         self._updating.forget()
         if not has_replay(state):
             self.clock.refill()
+        self._refuse_other_counts(state)
 
     def update(self, count: int) -> None:
         """Take so many gradient steps, each on a minibatch of the replay."""
@@ -137,6 +141,12 @@ class Training:
             cell = torch.tensor(state["cell"], dtype=torch.int64)
             self._before_start = cell, torch.tensor(state["weight"])
 
+    def check_recent_state(self, state: StateDict | None) -> None:
+        """Raise a `ValueError` for a latest minibatch of cells that the replay does not have."""
+        cells = self.replay.ring.zero_cell
+        if state is not None and not all(0 <= cell < cells for cell in state["cell"]):
+            raise ValueError(f"recent_batch: expected cells from 0 to {cells - 1}")
+
     def dead_unit_share(self) -> float | None:
         """Return the share of hidden units that are 0 all over the latest minibatch; None without one."""
         batch = self.recent_batch()
@@ -160,6 +170,15 @@ class Training:
     def close(self) -> None:
         """End worker processes."""
         self.lanes.close()
+
+    def _refuse_other_counts(self, state: StateDict) -> None:
+        """Raise a `ValueError` where the clock counts what cannot have been played or learned."""
+        clock, ring = self.clock, self.replay.ring
+        if has_replay(state) and clock.steps > ring.newest * ring.lanes:
+            raise ValueError(f"clock.steps: found {clock.steps}, the replay has seen fewer")
+        owed = clock.updates_due(period_steps=self.update_period_steps)
+        if owed > 1 + self.lanes.num_lanes // self.update_period_steps:
+            raise ValueError(f"clock.updates: {owed} updates would be owed, more than a tick's")
 
     def _stateful(self) -> dict[str, Stateful]:
         return {

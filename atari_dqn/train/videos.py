@@ -7,16 +7,21 @@ game again and encodes it. The folder is the queue: a recording without a video 
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Protocol
 
 from atari_dqn.files import prepare_folder
+from atari_dqn.interrupts import interrupts_blocked
+from atari_dqn.processes import parent_to_end_with
 from atari_dqn.record.recording import Look, Recording, recording_bytes, save_recording
-from atari_dqn.recorder import best_first, recording_of, source_of
+from atari_dqn.recorder import median_game, recording_of, source_of
 from atari_dqn.run import RunDirectory
 from atari_dqn.scores import EvaluationEpisode, score_protocol
 from atari_dqn.spec.schema import Spec
@@ -24,6 +29,10 @@ from atari_dqn.traces import Tracer
 from atari_dqn.train.training import Training
 
 _NEEDED = ("av", "PIL")
+FINAL_WAIT_SECONDS = 60.0
+"""How long a run that has finished waits for its videos, all together."""
+_KILLED_SECONDS = 5.0
+"""How long a process that was killed may take to end: one that waits for a disk takes longer, and is left."""
 
 
 class Tell(Protocol):
@@ -34,6 +43,40 @@ class Tell(Protocol):
         ...
 
 
+class _Making:
+    """A process that makes one video; what it prints goes into a file, which never blocks it."""
+
+    def __init__(self, recording: Path) -> None:
+        self.recording = recording
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+        with interrupts_blocked():  # Ctrl-C in a terminal asks the run to end, which ends this too
+            self._process = subprocess.Popen(  # noqa: S603 - a command of ours
+                _command(recording), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors
+            )
+
+    def ended(self, within_seconds: float = 0.0) -> bool:
+        """Wait for the end; return whether it has come."""
+        try:
+            self._process.wait(within_seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def failure(self) -> str | None:
+        """Return the end of what a process that failed has printed; None of one that did not."""
+        self._errors.seek(0)
+        text = self._errors.read().decode(errors="replace").strip()
+        return text[-500:] if self._process.returncode else None
+
+    def close(self) -> None:
+        """End the process if it still runs, and remove what it has of its video."""
+        self._process.kill()
+        self.ended(_KILLED_SECONDS)
+        self._errors.close()
+        for partial in self.recording.parent.glob(f".{self.recording.stem}.*.partial"):
+            partial.unlink(missing_ok=True)
+
+
 class Videos:
     """Takes traced evaluations and has their videos made, one at a time, while it is entered."""
 
@@ -41,8 +84,7 @@ class Videos:
         self._training, self._spec, self._run, self._tell = training, spec, run, tell
         self._active = False
         self._can_make = all(importlib.util.find_spec(name) for name in _NEEDED)
-        self._process: subprocess.Popen[str] | None = None
-        self._making = Path()
+        self._making: _Making | None = None
         self._given_up: set[Path] = set()
 
     def __enter__(self) -> Videos:
@@ -56,18 +98,18 @@ class Videos:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the videos of a run that has ended well; of another they are made by its resume."""
-        if kind is not None and self._process is not None:
-            self._process.terminate()
-            self._process.wait()
-            self._process = None
-        while kind is None and self._process is not None:
-            self._process.wait()
-            self.poll()
-        self._active = False
+        """Wait a while for the videos of a run that has ended well; of another its resume makes them."""
+        try:
+            if kind is None and self._making is not None:
+                self._wait()
+        finally:
+            self._active = False
+            if self._making is not None:
+                self._making.close()
+                self._making = None
 
     def tracer(self, kind: str) -> Tracer | None:
-        """Return what an evaluation of this kind is to tell its decisions, if it is to be recorded."""
+        """Return what an evaluation of this kind is to give its decisions, if it is to be recorded."""
         return Tracer() if self._active and kind != "light" else None
 
     def take(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer | None) -> None:
@@ -88,20 +130,25 @@ class Videos:
         """See whether a video is done, and begin the next; returns at once."""
         if not self._active or not self._can_make:
             return
-        if self._process is not None:
-            if self._process.poll() is None:
+        if self._making is not None:
+            if not self._making.ended():
                 return
-            self._tell_made(self._process)
-            self._process = None
+            self._report(self._making)
+            self._making.close()
+            self._making = None
         waiting = self._waiting()
         if waiting:
-            self._making = waiting[0]
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter, a path of ours
-                [sys.executable, "-m", "atari_dqn.record", str(self._making)],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+            self._making = _Making(waiting[0])
+
+    def _wait(self) -> None:
+        """Wait for the videos that are left, and name those that are not made in time."""
+        names = ", ".join(_name(path) for path in self._waiting())
+        self._tell("video", f"waiting up to {FINAL_WAIT_SECONDS:.0f} seconds for {names}")
+        deadline = monotonic() + FINAL_WAIT_SECONDS
+        while self._making is not None and self._making.ended(max(0.0, deadline - monotonic())):
+            self.poll()
+        for path in self._waiting():
+            self._tell("video", f"not made in time: {_name(path)}; {_remedy(path)}")
 
     def _waiting(self) -> list[Path]:
         recordings = sorted(self._run.videos.glob("step_?????????.json"))
@@ -111,13 +158,13 @@ class Videos:
             if path not in self._given_up and not path.with_suffix(".mp4").exists()
         ]
 
-    def _tell_made(self, process: subprocess.Popen[str]) -> None:
-        _, errors = process.communicate()
-        if process.returncode == 0:
-            self._tell("video", f"made videos/{self._making.stem}.mp4")
+    def _report(self, making: _Making) -> None:
+        failure, recording = making.failure(), making.recording
+        if failure is None:
+            self._tell("video", f"made {_name(recording)}")
         else:
-            self._given_up.add(self._making)
-            self._tell("video", f"could not make videos/{self._making.stem}.mp4: {errors.strip()[-500:]}")
+            self._given_up.add(recording)
+            self._tell("video", f"could not make {_name(recording)}: {failure}; {_remedy(recording)}")
 
     def _recording(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer) -> Recording:
         clock, info = self._training.clock, self._training.lanes.info
@@ -139,7 +186,20 @@ class Videos:
             spec=self._spec,
             info=info,
             source=source,
-            episodes=[best_first(played)[len(played) // 2]],
+            episodes=[median_game(played)],
             choice=f"the median of {len(played)} games",
             look=Look(),
         )
+
+
+def _command(recording: Path) -> list[str]:
+    """Return the command that makes the video of a recording, and ends with this process."""
+    return [sys.executable, "-m", "atari_dqn.record", str(recording), str(parent_to_end_with() or "")]
+
+
+def _name(recording: Path) -> str:
+    return f"videos/{recording.stem}.mp4"
+
+
+def _remedy(recording: Path) -> str:
+    return f"`dqn record --replay {shlex.quote(str(recording))}` makes it"

@@ -6,6 +6,7 @@ before a checkpoint is saved, so that the latest one is good.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from atari_dqn.gates.periods import PeriodRecord
 from atari_dqn.gates.updates import UpdateRecord
 from atari_dqn.metrics.events import GateChanged, Notice, Row, Sink
 from atari_dqn.run import RunDirectory
+from atari_dqn.train.core_watch import CoreWatch
 from atari_dqn.train.diagnostics import README, write_bundle
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
@@ -41,17 +43,19 @@ class Watch:
         sinks: Sink,
         run: RunDirectory,
         wait_for_checkpoint: Callable[[], None],
+        cores: CoreWatch,
     ) -> None:
         self._training, self._gates, self._sinks, self._run = training, gates, sinks, run
         self._check_period_updates = check_period_updates
-        self._wait_for_checkpoint = wait_for_checkpoint
+        self._wait_for_checkpoint, self._cores = wait_for_checkpoint, cores
         self._updates = training.journal.reader()
         self._pending: list[list[float]] = []
         """What updates measured that were not looked at yet; oldest first."""
         self._history: deque[UpdateRecord] = deque(maxlen=HISTORY_UPDATES)
 
     def tick(self) -> None:
-        """Look at the updates whose numbers have arrived, if enough have come together."""
+        """Look at the updates whose numbers have arrived, if enough have come together, and at the cores."""
+        self._cores.poll()
         self._pending += self._updates.arrived().tolist()
         if len(self._pending) >= self._check_period_updates:
             self._look(behind=self._training.journal.count - self._training.journal.arrived)
@@ -140,7 +144,8 @@ class Watch:
         latest = self._run.checkpoints / "latest"
         if not latest.exists():
             return "No checkpoint had been saved. Mend the cause and start a new run."
+        command = f"dqn resume {shlex.quote(str(self._run.path))}"
         return (
-            f"The last checkpoint, {latest.resolve().name}, is of before. `dqn resume {self._run.path}` goes "
-            "on from it, and halts again unless the cause lay outside the run."
+            f"The last checkpoint, {latest.resolve().name}, is of before. `{command}` goes on from it, "
+            "and halts again unless the cause lay outside the run."
         )

@@ -17,6 +17,7 @@ from rich.text import Text
 from atari_dqn.human import count, measure, percentage, score
 from atari_dqn.metrics.alarms import Alarms
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Row
+from atari_dqn.printable import printable, printable_lines
 
 _HISTORY_PERIODS = 60
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -197,9 +198,11 @@ class NoticesPanel:
     def handle(self, event: Event) -> None:
         """Take a notice, or a failure gate's alarm."""
         if isinstance(event, Notice):
-            self._notices.appendleft((event.env_frames, event.kind, event.message))
+            self._notices.appendleft(
+                (event.env_frames, printable(event.kind), printable_lines(event.message))
+            )
         elif isinstance(event, GateChanged) and self._alarms.take(event):
-            text = f"{event.gate} {event.state}: {event.message}"
+            text = f"{event.gate} {event.state}: {printable_lines(event.message)}"
             self._notices.appendleft((event.env_frames, "gate", text))
 
     def period(self, record: Mapping[str, float]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
 from atari_dqn.human import count, duration, fingerprint, measure, percentage, score
 from atari_dqn.metrics.alarms import Alarms
 from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
+from atari_dqn.printable import printable_lines
 from atari_dqn.view.periods import Periods, RemainingTime
 
 COLUMNS = 100
@@ -20,14 +21,16 @@ _STEPS_A_LINE = 10
 class PlainView:
     """Writes lines of at most 100 columns to a text stream. A stream whose reader has left is let go of."""
 
-    def __init__(self, *, title: str, total_frames: int, stream: TextIO) -> None:
+    def __init__(
+        self, *, title: str, total_frames: int, stream: TextIO, standing: Callable[[], str] | None = None
+    ) -> None:
         self._stream: TextIO | None = stream
         self._total_frames = total_frames
         self._periods = Periods()
         self._remaining = RemainingTime(total_frames)
         self._alarms = Alarms()
         self._activity, self._told = "", 0
-        self._write(f"{title}: {total_frames:,} frames")
+        self._write(f"{title}: {total_frames:,} frames{f' ({standing()})' if standing else ''}")
 
     def handle(self, event: Event) -> None:
         """Write what an event has to say."""
@@ -40,7 +43,7 @@ class PlainView:
                 self._write(f"{count(event.env_frames):>6}  gate {event.gate} {event.state}: {event.message}")
         elif isinstance(event, Progress):
             self._tell(event)
-        else:
+        elif isinstance(event, Row):
             self._handle_row(event)
 
     def close(self) -> None:
@@ -74,6 +77,7 @@ class PlainView:
         if self._stream is None:
             return
         encoding = self._stream.encoding or "utf-8"
+        text = printable_lines(text)
         lines = textwrap.wrap(text, COLUMNS, subsequent_indent=" " * 8, drop_whitespace=True) or [""]
         if text.startswith(" "):
             lines[0] = text[: len(text) - len(text.lstrip())] + lines[0].lstrip()
@@ -106,12 +110,14 @@ def evaluation_line(row: Row) -> str:
     value = {name: cell for name, cell in row.values.items() if not isinstance(cell, str)}
     mean, median = (score(value[f"{name}_return"]) for name in ("mean", "median"))
     several = value["episodes"] > 1
+    episodes = f"{value['episodes']:.0f} episode{'s' * several}"
     spread = f" ± {score(value['std_return'])}" if several else ""
     low, high = score(value["min_return"]), score(value["max_return"])
+    cut = f", {value['frame_caps']:.0f} cut by the frame cap" if value["frame_caps"] else ""
     protocol = fingerprint(str(row.values["protocol"]))
     return (
         f"{count(value['env_frames']):>6}  {row.values['eval_type']} evaluation: {mean}{spread}, "
-        f"median {median}, range {low} to {high}, {value['episodes']:.0f} episode{'s' * several} [{protocol}]"
+        f"median {median}, range {low} to {high}, {episodes}{cut} [{protocol}]"
     )
 
 

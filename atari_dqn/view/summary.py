@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,38 +12,58 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from atari_dqn.following.boundary import Unreadable
 from atari_dqn.following.status import RunStatus
 from atari_dqn.human import count, duration, score
+from atari_dqn.printable import printable
+from atari_dqn.reference.caps import MARK
 
-_NAME_COLUMNS = 22
-_STYLES = {"running": "green", "halted": "bold red", "silent": "yellow", "interrupted": "yellow"}
+_OTHER_COLUMNS = 66
+"""Width of all columns but the name."""
+_NAME_COLUMNS = 14
+_STYLES = {
+    "running": "green",
+    "halted": "bold red",
+    "silent": "yellow",
+    "stopped": "yellow",
+    "interrupted": "yellow",
+}
 
 
-def summary_table(runs: Mapping[Path, RunStatus | str]) -> Group:
-    """Return a line for each run, and below why those that cannot be read cannot."""
+def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) -> Group:
+    """Return a line for each run, and below what cannot be read of them, and why."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("run", overflow="ellipsis", no_wrap=True, max_width=_NAME_COLUMNS)
-    for title in ("state", "done", "left", "f/s", "rolling", "last eval", "best"):
-        table.add_column(title, justify="left" if title == "state" else "right", no_wrap=True, min_width=4)
+    widest = max(_NAME_COLUMNS, columns - _OTHER_COLUMNS)
+    table.add_column("run", overflow="ellipsis", no_wrap=True, max_width=widest)
+    table.add_column("state", no_wrap=True)
+    for title in ("age", "done", "left", "f/s", "rolling", "last eval", "best"):
+        table.add_column(title, justify="right", no_wrap=True, min_width=3)
     for path, status in runs.items():
         table.add_row(*(_line(path, status) if isinstance(status, RunStatus) else _unreadable(path)))
-    reasons = [Text(status, "red") for status in runs.values() if isinstance(status, str)]
-    return Group(table, *reasons)
+    faults = {
+        path: status.fault if isinstance(status, RunStatus) else status.reason
+        for path, status in runs.items()
+    }
+    return Group(
+        table, *(Text(f"{name_of(path)}: {fault}", "red") for path, fault in faults.items() if fault)
+    )
 
 
 def _line(path: Path, status: RunStatus) -> list[Text | str]:
     alarm = " ▲" if status.alarms else ""
     left = status.seconds_left if status.state == "running" else math.nan
     rolling = status.latest.get("update_log", {}).get("rolling_return", math.nan)
-    evaluated = status.latest.get("eval_log", {}).get("mean_return", math.nan)
+    evaluation = status.latest.get("eval_log", {})
+    mark = MARK if evaluation.get("frame_caps") else ""
     return [
         Text(name_of(path)),
         Text(status.state + alarm, _STYLES.get(status.state, "")),
+        duration(status.silent_seconds).split()[0],
         f"{status.share:.0%}",
-        "-" if math.isnan(left) else duration(left),
+        duration(left),
         count(status.frames_per_second),
         score(float(rolling)),
-        score(float(evaluated)),
+        score(float(evaluation.get("mean_return", math.nan))) + mark,
         score(status.best_return),
     ]
 
@@ -52,5 +73,5 @@ def _unreadable(path: Path) -> list[Text | str]:
 
 
 def name_of(path: Path) -> str:
-    """Return a run's name: its folder's, also for `.`."""
-    return path.resolve().name
+    """Return a run's name, safe to show: its folder's, also for `.`."""
+    return printable(os.path.basename(os.path.realpath(path)))  # noqa: PTH119 - links in a circle are names too

@@ -8,6 +8,7 @@ from rich.segment import ControlType
 
 from atari_dqn.human import duration
 from atari_dqn.metrics.events import Event, Notice
+from atari_dqn.printable import printable
 from atari_dqn.view.periods import Periods, RemainingTime
 
 _ENDINGS = {"finished": "done", "halted": "halted", "interrupted": "interrupted", "worker died": "halted"}
@@ -42,5 +43,4 @@ class TitleView:
     def _show(self, title: str) -> None:
         if self._console.is_terminal and title != self._shown:
             self._shown = title
-            printable = "".join(letter for letter in title if letter.isprintable())
-            self._console.control(Control((ControlType.SET_WINDOW_TITLE, printable)))
+            self._console.control(Control((ControlType.SET_WINDOW_TITLE, printable(title))))

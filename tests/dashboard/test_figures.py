@@ -1,9 +1,25 @@
 import numpy as np
 
-from atari_dqn.dashboard.figures import line
+from atari_dqn.dashboard.figures import bars, figure, line
 
 
 def test_eighteen_lines_all_look_different() -> None:
     x = np.arange(3.0)
     looks = [line(x, x, name="", place=place)["line"] for place in range(18)]
     assert len({(each["color"], each["dash"]) for each in looks}) == 18
+
+
+def test_values_that_hardly_differ_have_a_range_with_short_ticks() -> None:
+    x = np.arange(2.0)
+    flat = figure([line(x, np.array([20_000.0, 20_000.5]), name="")], x="", y="")
+    assert flat["layout"]["yaxis"]["range"] == [20_000 - 2_000.05, 20_000.5 + 2_000.05]
+    assert flat["layout"]["xaxis"]["rangemode"] == "tozero"
+
+
+def test_values_that_differ_choose_their_range_themselves() -> None:
+    x = np.arange(2.0)
+    assert "range" not in figure([line(x, x, name="")], x="", y="")["layout"]["yaxis"]
+
+
+def test_bars_begin_at_0() -> None:
+    assert "range" not in figure([bars(["a"], [15.0], [14.0], [16.0])], x="", y="")["layout"]["yaxis"]

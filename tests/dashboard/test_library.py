@@ -5,6 +5,7 @@ import pytest
 from atari_dqn.dashboard.library import Library
 
 BROKEN = "<img src=x onerror=alert(1)>"
+BUDGET = "[training]\ntotal_frames = 4\n"
 
 
 def test_every_run_below_a_linked_root_is_found(root: Path) -> None:
@@ -19,7 +20,7 @@ def test_every_run_below_a_linked_root_is_found(root: Path) -> None:
 
 def test_what_cannot_be_read_is_named_with_the_reason(root: Path) -> None:
     unreadable = {run.name: run.unreadable for run in Library(root).runs() if run.unreadable}
-    assert "Invalid value" in unreadable.pop(BROKEN)
+    assert "invalid value" in unreadable.pop(BROKEN)
     assert unreadable == {"led out": "a link that leads out of the root; it is not followed"}
 
 
@@ -59,7 +60,7 @@ def test_500_runs_are_found(tmp_path: Path) -> None:
     for number in range(500):
         run = tmp_path / f"run {number}"
         run.mkdir()
-        (run / "spec.toml").write_text(f'track = "A"\ngame = "pong"\nseed = {number}\n')
+        (run / "spec.toml").write_text(f'track = "A"\ngame = "pong"\nseed = {number}\n{BUDGET}')
         (run / "provenance.json").write_text("{}")
     assert len(Library(tmp_path).readable()) == 500
 
@@ -67,6 +68,6 @@ def test_500_runs_are_found(tmp_path: Path) -> None:
 def test_runs_are_found_below_folders_that_group_them(tmp_path: Path) -> None:
     run = tmp_path / "sweeps" / "double" / "seed1"
     run.mkdir(parents=True)
-    (run / "spec.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
+    (run / "spec.toml").write_text(f'track = "A"\ngame = "pong"\nseed = 1\n{BUDGET}')
     (run / "provenance.json").write_text("{}")
     assert [entry.name for entry in Library(tmp_path).readable()] == ["sweeps/double/seed1"]

@@ -4,7 +4,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ FILMED = "pong_2_double [é] seed2"
 
 @contextmanager
 def served(root: Path, *options: str) -> Iterator[str]:
-    """Yield the address that the program prints, once it answers."""
+    """Yield the address that the program prints: it answers by then."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -29,11 +28,7 @@ def served(root: Path, *options: str) -> Iterator[str]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        address = process.stdout.readline().split()[0].replace("0.0.0.0", "127.0.0.1")
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and status(address) == 0:
-            time.sleep(0.1)
-        yield address
+        yield process.stdout.readline().split()[0].replace("0.0.0.0", "127.0.0.1")
     finally:
         process.terminate()
         process.communicate(timeout=30)
@@ -56,7 +51,7 @@ def address(root: Path) -> Iterator[str]:
         yield address
 
 
-PAGES = ("", "live", "videos", "games", "ablations", "diff", "replay")
+PAGES = ("", "curves", "live", "videos", "games", "ablations", "diff", "replay")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -90,6 +85,21 @@ def test_nothing_else_is_served(address: str, path: str) -> None:
 def test_a_page_of_elsewhere_whose_name_leads_here_is_refused(address: str) -> None:
     assert status(address, Host="evil.example") == 403
     assert status(address, Origin="http://evil.example") == 403
+
+
+@pytest.mark.parametrize("host", ["[", "[::1", "]:80[", "127.0.0.1:80["])
+def test_a_malformed_host_is_a_bad_request(address: str, host: str) -> None:
+    assert status(address, Host=host) == 400
+
+
+def test_a_malformed_origin_is_a_bad_request(address: str) -> None:
+    assert status(address, Origin="http://[") == 400
+
+
+@pytest.mark.parametrize(("page", "title"), [("", "Runs"), ("games", "Games"), ("diff", "Config diff")])
+def test_a_page_has_its_own_title(address: str, page: str, title: str) -> None:
+    with urllib.request.urlopen(address + page, timeout=30) as answer:
+        assert f"<title>{title} · dqn dashboard</title>" in answer.read().decode()
 
 
 def test_other_machines_need_the_token_that_is_printed(root: Path) -> None:
@@ -145,8 +155,24 @@ PLOTTED = "(document.querySelector('.js-plotly-plot')?.data ?? [])"
 """Nothing for the moment in which one plot has gone and the next is not there."""
 
 
-def test_curves_show_the_planted_numbers(address: str, page) -> None:
+def test_the_first_page_is_a_table_of_all_runs(address: str, page) -> None:
     page.goto(address)
+    row = page.locator(".overview tr", has_text=FILMED)
+    cells = row.locator("td").all_inner_texts()
+    assert cells[:1] + cells[2:7] == [
+        FILMED,
+        "pong",
+        "double",
+        "B",
+        "1,500,000 of 50,000,000",
+        "12.0 (final, 30 episodes)",
+    ]
+    assert cells[1] in ("running", "silent")
+    assert len(cells[7]) == 8
+
+
+def test_curves_show_the_planted_numbers(address: str, page) -> None:
+    page.goto(f"{address}curves")
     page.wait_for_selector(".main-svg")
     traces = page.evaluate(f"{PLOTTED}.map(t => [t.name, Math.max(...t.y)])")
     assert ["pong_2_double [é] seed2", 11.0] in traces
@@ -158,7 +184,7 @@ def test_markup_in_a_name_is_text(address: str, page) -> None:
     dialogs = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     page.goto(address)
-    assert page.get_by_text("<img src=x onerror=alert(1)>").count() == 1
+    assert page.get_by_text("<img src=x onerror=alert(1)>").count() == 2  # in the table, and with the reason
     assert page.locator("img[src=x]").count() == 0
     assert dialogs == []
 

@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import CATCH, PLAIN, play, random_actions
+from playing import CATCH, PLAIN, as_bytes, play, random_actions
 
 from atari_dqn.envs.pool import WorkerDiedError, WorkerPool, split_lanes
 from atari_dqn.errors import UserError
@@ -44,6 +45,17 @@ def pool(lanes_of) -> WorkerPool:
 
 def workers_of(pool: WorkerPool) -> list[multiprocessing.Process]:
     return sorted(multiprocessing.active_children(), key=lambda process: process.name)
+
+
+def test_workers_end_a_step_at_a_lost_life_as_one_process_does(lanes_of):
+    env = replace(CATCH, life_loss_ends_skip=True)
+    alone, spread = (lanes_of(game="catch", env=env, num_lanes=3, workers=workers) for workers in (0, 2))
+    actions = random_actions(alone, 60)
+    for lanes in (alone, spread):
+        lanes.reset()
+    rows = play(alone, actions)
+    assert any(row.life_lost.any() for row in rows)
+    assert as_bytes(play(spread, actions)) == as_bytes(rows)
 
 
 def test_more_workers_than_the_system_allows_is_an_error_that_names_the_key(lanes_of):
@@ -224,6 +236,54 @@ def test_workers_end_with_a_killed_parent():
         time.sleep(0.02)
     assert len(pids) == 2
     assert all(map(gone, pids))
+
+
+STOPPED = """
+for worker in multiprocessing.active_children():
+    os.kill(worker.pid, signal.SIGSTOP)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_stopped_workers_end_with_a_killed_parent():
+    with run_python(program(STOPPED)) as parent:
+        pids = [int(pid) for pid in parent.communicate(timeout=60)[0].split()]
+    deadline = time.monotonic() + 30
+    while not all(map(gone, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    left = [pid for pid in pids if not gone(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert len(pids) == 2
+    assert left == []
+
+
+def test_stopped_worker_is_continued_once_the_run_is_to_end(pool, monkeypatch):
+    monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
+    pool.stop_waiting_when(lambda: True)
+    os.kill(workers_of(pool)[1].pid, signal.SIGSTOP)
+    pool.send(np.zeros(5, np.int64))
+    assert len(pool.recv().reward) == 5
+
+
+def test_worker_that_hangs_is_given_up_soon_once_the_run_is_to_end(pool, monkeypatch):
+    monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.go_on", lambda worker: None)
+    pool.stop_waiting_when(lambda: True)
+    os.kill(workers_of(pool)[1].pid, signal.SIGSTOP)
+    pool.send(np.zeros(5, np.int64))
+    with pytest.raises(WorkerDiedError, match=r"worker 1 .* has not answered .* after the run was"):
+        pool.recv()
+
+
+def test_killed_worker_is_noticed_between_steps(pool):
+    pool.check()
+    first = workers_of(pool)[0]
+    kill(first)
+    first.join()
+    with pytest.raises(WorkerDiedError, match=r"worker 0 .* was killed by SIGKILL"):
+        pool.check()
 
 
 def test_program_that_forgets_to_close_its_pool_still_ends():

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -9,13 +10,15 @@ import polars as pl
 import pytest
 from tiny import CPU, run, tiny_spec
 
+from atari_dqn import frozen
 from atari_dqn.cli import main
 from atari_dqn.errors import DamagedError
 from atari_dqn.evaluate_checkpoint import CheckpointScore, evaluate_checkpoint
+from atari_dqn.evaluation_progress import EvaluationProgress
 from atari_dqn.frozen import load_frozen
 from atari_dqn.protocol import evaluation_protocol
 from atari_dqn.reference.tables import human_random
-from atari_dqn.scores import EvaluationScore
+from atari_dqn.scores import EvaluationEpisode, EvaluationScore
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.protocols import PROTOCOL_KEYS, under_protocol
 
@@ -159,3 +162,62 @@ def test_checkpoint_of_another_network_is_refused(mine: Path, tmp_path: Path) ->
     shutil.copytree(latest, mine / "checkpoints" / "step_000000001")
     with pytest.raises(DamagedError, match=r"is of another game or network"):
         load_frozen(mine / "checkpoints" / "step_000000001", CPU)
+
+
+def unfinished(path: Path) -> list[Path]:
+    return list((path / "evaluations").glob("*.partial.jsonl"))
+
+
+def interrupted_after(games: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have SIGTERM come once so many games of an evaluation have finished."""
+    add = EvaluationProgress.add
+
+    def add_and_end(progress: EvaluationProgress, episode: int, game: EvaluationEpisode) -> None:
+        add(progress, episode, game)
+        if len(progress.finished) == games:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(EvaluationProgress, "add", add_and_end)
+
+
+def test_interrupted_evaluation_goes_on_with_the_same_command(
+    mine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("eval", str(mine), "--episodes", "6", "--lanes", "1", "--json")
+    assert dqn(*command, "--no-save") == 0
+    unbroken = json.loads(capsys.readouterr().out)["scores"][0]
+    with monkeypatch.context() as patch:
+        interrupted_after(2, patch)
+        assert dqn(*command) == 143
+    assert "2 finished games are kept; the same command goes on" in capsys.readouterr().err
+    played: list[int] = []
+    add = EvaluationProgress.add
+    monkeypatch.setattr(
+        EvaluationProgress, "add", lambda kept, number, game: (played.append(number), add(kept, number, game))
+    )
+    assert dqn(*command) == 0
+    output = capsys.readouterr()
+    assert "2 finished games of an interrupted evaluation are kept" in output.err
+    found = json.loads(output.out)["scores"][0]
+    assert played == [2, 3, 4, 5]
+    assert (found["returns"], found["protocol_digest"]) == (unbroken["returns"], unbroken["protocol_digest"])
+    assert unfinished(mine) == []
+
+
+def test_checkpoint_that_is_replaced_while_it_is_read_gives_way_to_the_next(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = mine / "checkpoints"
+    newer = folder / "step_000000200"
+    read = frozen.verify
+
+    def replaced(checkpoint: Path) -> dict[str, object]:
+        if not newer.exists():
+            shutil.copytree(checkpoint, newer)
+            shutil.rmtree(checkpoint)
+            (folder / "latest").unlink()
+            (folder / "latest").symlink_to(newer.name)
+        return read(checkpoint)
+
+    monkeypatch.setattr(frozen, "verify", replaced)
+    assert load_frozen(mine, CPU).checkpoint == newer

@@ -76,6 +76,11 @@ def zero_network(training: Training) -> None:
     training.learner.sync_target()
 
 
+def nan_in_the_first_convolution(training: Training) -> None:
+    with torch.no_grad():
+        next(training.learner.online.parameters())[0, 0, 0, 0] = torch.nan
+
+
 @pytest.fixture(scope="module")
 def blown_up(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, HaltedError]:
     path = tmp_path_factory.mktemp("blown_up") / "run"
@@ -130,6 +135,16 @@ def test_D03_nan_reward_is_halted_by_the_gate_of_the_loss(tmp_path: Path, spoile
     assert [np.isfinite(row["loss"]) for row in rows[-2:]] == [True, False]
     halted_at = int(bundle_of(tmp_path / "run").name.removeprefix("step_"))
     assert 0 <= (halted_at - 64) / 4 - rows[-1]["update"] <= 10, "updates from the first NaN to the halt"
+
+
+@pytest.mark.parametrize("kind", ["nature", "data_efficient"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_H08_nan_in_a_convolution_is_halted_by_the_gate_of_the_loss(
+    tmp_path: Path, spoiled, kind: str, precision: str
+) -> None:
+    spoiled(nan_in_the_first_convolution)
+    with pytest.raises(HaltedError, match=r"gate loss: update \d+: loss or Q is nan"):
+        run(tmp_path / "run", f"network.kind={kind}", f"learner.precision={precision}")
 
 
 def test_D03_batch_of_the_bundle_is_that_of_the_first_update_that_is_not_finite(

@@ -3,8 +3,11 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 import atari_dqn
 from atari_dqn.hardware import Hardware
+from atari_dqn.openmp import WAITING
 from atari_dqn.provenance import git_state, provenance, versions
 
 
@@ -26,7 +29,10 @@ def checkout(root: Path) -> Path:
     return package
 
 
-def test_record_has_every_field_and_is_json(laptop: Hardware) -> None:
+def test_record_has_every_field_and_is_json(laptop: Hardware, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in WAITING:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
     record = provenance(
         command_line=["dqn", "train"], track="A*", deviations=["env.lanes"], game="pong", rom_md5="60e0ea3c",
         protocols={"abc": {"epsilon": 0.05}}, device="cpu", torch_threads=2,
@@ -42,6 +48,7 @@ def test_record_has_every_field_and_is_json(laptop: Hardware) -> None:
         "protocols": {"abc": {"epsilon": 0.05}},
         "device": "cpu",
         "torch_threads": 2,
+        "openmp": {"OMP_WAIT_POLICY": "passive"},
         "kernels": ["fp32 vectors"],
     }
     assert told["hardware"]["cpu_model"] == "Example"

@@ -1,9 +1,17 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from atari_dqn.errors import UserError
-from atari_dqn.files import plain, sha256_of_file, write_atomically, write_json_atomically
+from atari_dqn.files import (
+    open_regular,
+    plain,
+    read_regular,
+    sha256_of_file,
+    write_atomically,
+    write_json_atomically,
+)
 
 
 def test_atomic_write_replaces_what_was_there(tmp_path: Path) -> None:
@@ -43,3 +51,25 @@ def test_sha256_is_of_the_bytes(tmp_path: Path) -> None:
     assert (
         sha256_of_file(tmp_path / "f") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     )
+
+
+def test_a_regular_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"abc")
+    assert read_regular(tmp_path / "f", most_bytes=3) == b"abc"
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "f")
+    with pytest.raises(OSError, match="is not a regular file"):
+        open_regular(tmp_path / "f")
+
+
+def test_a_directory_is_refused_as_a_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="is a directory"):
+        open_regular(tmp_path)
+
+
+def test_a_file_larger_than_allowed_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"abcd")
+    with pytest.raises(OSError, match="is larger than 3 bytes"):
+        read_regular(tmp_path / "f", most_bytes=3)

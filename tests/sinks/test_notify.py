@@ -1,8 +1,12 @@
+import os
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from atari_dqn.metrics.events import Event, GateChanged, Notice
+from atari_dqn.sinks import notify
 from atari_dqn.sinks.notify import NotifySink
 
 
@@ -45,3 +49,29 @@ def test_a_gate_that_warns_is_told(target, tmp_path: Path) -> None:
 @pytest.mark.parametrize("event", [notice("checkpoint"), notice("sink"), warned("ok"), warned("watching")])
 def test_nothing_else_is_told(target, tmp_path: Path, event: Event) -> None:
     assert told(target, tmp_path, event) == ""
+
+
+def runs(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_command_that_takes_too_long_is_killed_with_what_it_started(
+    target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notify, "COMMAND_SECONDS", 2.0)
+    sink = NotifySink(f"sleep 600 & echo $! > {tmp_path}/pid; wait", target())
+    with pytest.raises(subprocess.TimeoutExpired):
+        sink.handle(notice("finished"))
+    pid = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 10
+    while runs(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if runs(pid):
+        os.kill(pid, 9)
+        pytest.fail("what the command started lives on")
+
+
+def test_command_that_fails_is_an_error(target) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        NotifySink("exit 3", target()).handle(notice("finished"))

@@ -14,10 +14,10 @@ FAULTS = {
     "true is not 1": ("[env]\nlanes = true", "env.lanes: found true, expected an integer at least 1"),
     "1 is not true": ("[toggles]\ndouble = 1", "toggles.double: found 1, expected true or false"),
     "3.7 is not 3": ("[env]\nframe_skip = 3.7", "env.frame_skip: found 3.7, expected an integer at least 1"),
-    "3.0 is not 3": ("[env]\nframe_skip = 3.0", "env.frame_skip: found 3.0, expected an integer at least 1"),
+    "3.0 is not 3": ("[env]\nframe_skip = 3.0", "found 3.0, expected an integer at least 1; did you mean 3?"),
     '"5" is not 5': (
         '[learner]\nbatch_size = "5"',
-        'learner.batch_size: found "5", expected an integer at least 1',
+        'learner.batch_size: found "5", expected an integer at least 1; did you mean 5?',
     ),
     '"0.5" is not 0.5': ('[learner]\ndiscount = "0.5"', 'found "0.5", expected a number from 0.0 to 1.0'),
     "true is not 1.0": ("[learner]\ndiscount = true", "found true, expected a number from 0.0 to 1.0"),
@@ -115,6 +115,15 @@ FAULTS = {
     "shifts out of sight": (
         "[toggles]\nrandom_shifts = true\n[learner]\nshift_pixels = 84",
         "learner.shift_pixels: found 84 with env.screen_size_pixels = 84; ",
+    ),
+    "root of a negative number": (
+        "[optimizer]\ngradient_decay = 0.5",
+        "optimizer.gradient_decay: found 0.5 with optimizer.squared_gradient_decay = 0.95; "
+        "RMSProp's root could be of a negative number: make them equal",
+    ),
+    "root of a negative number after some steps": (
+        "[optimizer]\nsquared_gradient_decay = 0.99",
+        "optimizer.gradient_decay: found 0.95 with optimizer.squared_gradient_decay = 0.99; ",
     ),
     "light over full": (
         "[evaluation]\nlight_episodes = 31",
@@ -272,3 +281,9 @@ def test_a_spec_is_frozen(write_spec):
     resolved = load_spec(write_spec())
     with pytest.raises(dataclasses.FrozenInstanceError):
         resolved.spec.seed = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("gradient", "squared"), [(0.5, 0.5), (0.0, 0.0), (1.0, 0.95), (1.0, 1.0)])
+def test_decays_whose_root_is_of_no_negative_number_are_taken(write_spec, gradient: float, squared: float):
+    path = write_spec(f"[optimizer]\ngradient_decay = {gradient}\nsquared_gradient_decay = {squared}")
+    assert load_spec(path).spec.optimizer.gradient_decay == gradient

@@ -1,4 +1,6 @@
 import json
+import multiprocessing
+import os
 import resource
 import signal
 from collections.abc import Callable
@@ -10,7 +12,7 @@ from full_disk import largest_file
 from tiny import CPU, run
 
 from atari_dqn.checkpoint.store import CheckpointStore
-from atari_dqn.errors import DamagedError, DiskFullError, InterruptedRunError, UserError
+from atari_dqn.errors import DamagedError, DiskFullError, HaltedError, InterruptedRunError, UserError
 from atari_dqn.hardware import Hardware
 from atari_dqn.metrics.columns import TABLES, column_names
 from atari_dqn.metrics.events import Event, Notice, Progress, Row
@@ -127,6 +129,47 @@ def test_interruption_is_told_and_saved(tmp_path: Path) -> None:
     with pytest.raises(InterruptedRunError):
         run(tmp_path / "run", SHORT, views=[SignalAt(in_training)])
     assert notices(tmp_path / "run")[-2:] == ["checkpoint", "interrupted"]
+
+
+WORKER = ("env.lanes=1", "system.workers=1")
+
+
+class StopsWorkers:
+    """A view that stops the workers (SIGSTOP) and sends SIGINT in training."""
+
+    def __init__(self) -> None:
+        self.stopped: list[int] = []
+
+    def handle(self, event: Event) -> None:
+        if not self.stopped and in_training(event):
+            self.stopped = [child.pid or 0 for child in multiprocessing.active_children()]
+            for pid in self.stopped:
+                os.kill(pid, signal.SIGSTOP)
+            signal.raise_signal(signal.SIGINT)
+
+    def close(self) -> None:
+        pass
+
+
+def test_interruption_saves_a_run_whose_worker_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
+) -> None:
+    monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
+    with pytest.raises(InterruptedRunError, match="SIGINT"):
+        run(tmp_path / "run", SHORT, *WORKER, views=[StopsWorkers()])
+    resume(tmp_path / "run")
+    assert digest_of(tmp_path / "run") == digest_of(whole)
+
+
+def test_interruption_says_what_is_saved_where_a_worker_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.go_on", lambda worker: None)
+    path = tmp_path / "run"
+    with pytest.raises(HaltedError, match=r"worker 0 .* after the run was to end; nothing is saved"):
+        run(path, SHORT, *WORKER, views=[StopsWorkers()])
+    assert multiprocessing.active_children() == []
 
 
 def test_guard_notes_that_the_terminal_hung_up() -> None:

@@ -1,6 +1,10 @@
 """Full evaluations leave a video each, and what is learned does not change."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import av
@@ -30,7 +34,8 @@ def test_each_full_evaluation_leaves_a_video_of_its_median_game(tmp_path: Path) 
         assert recording.choice == "the median of 3 games"
         with av.open(str(tmp_path / f"run/videos/step_{step:09d}.mp4")) as container:
             assert container.streams.video[0].frames > recording.games[0].result.length_frames
-    assert len(notices(tmp_path / "run", "video")) == 2
+    made = [message for message in notices(tmp_path / "run", "video") if message.startswith("made")]
+    assert len(made) == 2
 
 
 def test_videos_change_nothing_that_is_learned_or_logged(tmp_path: Path) -> None:
@@ -49,3 +54,60 @@ def test_without_the_extra_recordings_are_kept_and_the_remedy_is_said(
     run(tmp_path / "run", *TWO_EVALUATIONS, ON)
     assert [path.suffix for path in (tmp_path / "run/videos").iterdir()] == [".json"] * 2
     assert "pip install 'atari-dqn[record]'" in notices(tmp_path / "run", "video")[0]
+
+
+def kinds(path: Path) -> list[str]:
+    return [json.loads(line)["kind"] for line in (path / "events.jsonl").read_text().splitlines()]
+
+
+def child_does(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setattr(videos, "_command", lambda recording: [sys.executable, "-c", program])
+
+
+def test_run_is_finished_without_a_video_that_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child_does(monkeypatch, "import time; time.sleep(600)")
+    monkeypatch.setattr(videos, "FINAL_WAIT_SECONDS", 0.1)
+    path = tmp_path / "run"
+    run(path, *TWO_EVALUATIONS, ON)
+    assert (path / "summary.json").exists()
+    assert kinds(path)[-4:] == ["finished", "video", "video", "video"]
+    assert notices(path, "video")[-1] == (
+        f"not made in time: videos/step_000000160.mp4; "
+        f"`dqn record --replay {path}/videos/step_000000160.json` makes it"
+    )
+
+
+def test_process_that_prints_much_is_not_blocked_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child_does(monkeypatch, "import sys; sys.exit('x' * 1_000_000)")
+    run(tmp_path / "run", *TWO_EVALUATIONS, ON)
+    failed = [message for message in notices(tmp_path / "run", "video") if "could not make" in message]
+    assert len(failed) == 2
+    assert "xxx; `dqn record --replay" in failed[0]
+
+
+KILLED = """
+import os, signal, subprocess, sys
+from atari_dqn.processes import parent_to_end_with
+child = "from atari_dqn.processes import end_with_parent; import sys, time\\n" \
+        "end_with_parent(int(sys.argv[1])); print('ready', flush=True); time.sleep(600)"
+process = subprocess.Popen([sys.executable, "-c", child, str(parent_to_end_with())], stdout=subprocess.PIPE)
+process.stdout.readline()
+os.kill(process.pid, signal.SIGSTOP)
+print(process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_process_ends_with_its_killed_parent_even_if_it_is_stopped() -> None:
+    found = subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, check=False)
+    assert found.returncode == -signal.SIGKILL
+    stat = Path(f"/proc/{found.stdout.strip()}/stat")
+    deadline = time.monotonic() + 30
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline, "the child lives on"
+        time.sleep(0.02)

@@ -11,7 +11,7 @@ from nicegui import ui
 from atari_dqn.comparison.compare import GroupResult
 from atari_dqn.dashboard.figures import Figure, bars, figure
 from atari_dqn.dashboard.frame import frame
-from atari_dqn.dashboard.library import Library, RunEntry
+from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.dashboard.pages.compared import compared, told
 from atari_dqn.dashboard.pages.games import table
 from atari_dqn.statistics import Scores, difference
@@ -50,7 +50,7 @@ def _show(place: ui.column, runs: list[RunEntry], game: str, track_label: str) -
         else:
             ui.label("No such run has a final evaluation yet.")
         for fault in faults:
-            ui.label(f"left out: {fault}").classes("text-sm text-red-600")
+            ui.label(f"left out: {fault}").classes("text-sm text-red-600 break-all")
 
 
 def _figure(ladder: list[GroupResult]) -> Figure:
@@ -66,7 +66,9 @@ def _figure(ladder: list[GroupResult]) -> Figure:
 
 def rungs(results: tuple[GroupResult, ...]) -> list[GroupResult]:
     """Return the groups that have a score, those with fewer toggles first."""
-    return sorted((each for each in results if each.last.n), key=lambda each: len(toggles_on(each)))
+    return sorted(
+        (each for each in results if each.last.n), key=lambda each: len(toggles_on(each.group.runs[0].values))
+    )
 
 
 def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
@@ -77,26 +79,17 @@ def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
     return [
         [
             f"{rung.group.method.label} {rung.group.method.track_label}",
-            ", ".join(toggles_on(rung)) or "none",
+            ", ".join(_toggles(rung)) or "none",
             str(rung.last.n),
-            told(rung.last.estimates["mean"]),
+            told(rung.last.estimates["mean"], rung.last.mark),
             increment,
         ]
         for rung, increment in zip(ladder, increments, strict=True)
     ]
 
 
-def toggles_on(result: GroupResult) -> list[str]:
-    """Return the toggles of a group that are not at their plainest."""
-    values = result.group.runs[0].values
-    named = {
-        key.removeprefix("toggles."): value for key, value in values.items() if key.startswith("toggles.")
-    }
-    return [
-        name if value is True else f"{name} = {value}"
-        for name, value in named.items()
-        if value not in (False, 1, "none", "off") or value is True
-    ]
+def _toggles(result: GroupResult) -> list[str]:
+    return toggles_on(result.group.runs[0].values)
 
 
 def _scores(result: GroupResult) -> Scores:

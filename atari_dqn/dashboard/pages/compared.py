@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from atari_dqn.comparison.compare import Comparison, GroupResult, compare
-from atari_dqn.comparison.load import load_runs
 from atari_dqn.dashboard.figures import Figure, figure, line, shaded
 from atari_dqn.dashboard.library import RunEntry
-from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.following.boundary import Unreadable, attempt
 from atari_dqn.human import score
+from atari_dqn.printable import printable
 from atari_dqn.reference.tables import DEFAULT_HUMAN_TABLE
 from atari_dqn.report.curves import group_curves, published_curves
 from atari_dqn.statistics import Estimate
@@ -27,17 +27,24 @@ def compared(runs: Sequence[RunEntry]) -> tuple[Comparison | None, list[str]]:
 @lru_cache(maxsize=16)
 def _compared(runs: tuple[tuple[str, Path, float], ...]) -> tuple[Comparison | None, list[str]]:
     """Compare runs by name, path and when they were last written, which makes the result hold."""
-    try:
-        return compare([path for _, path, _ in runs], human_table=DEFAULT_HUMAN_TABLE), []
-    except (UserError, DamagedError):
-        paths, faults = [], []
-    for name, path, _ in runs:
-        try:
-            load_runs([path])
-            paths.append(path)
-        except (UserError, DamagedError) as error:
-            faults.append(f"{name}: {error}")
-    return (compare(paths, human_table=DEFAULT_HUMAN_TABLE) if paths else None), faults
+    together = attempt(lambda: _comparison([path for _, path, _ in runs]))
+    if isinstance(together, Comparison):
+        return together, []
+    alone = {path: attempt(partial(_comparison, [path])) for _, path, _ in runs}
+    faults = [
+        f"{name}: {found.reason.replace(printable(f'{path}/'), '')}"
+        for name, path, _ in runs
+        if isinstance(found := alone[path], Unreadable)
+    ]
+    paths = [path for path, found in alone.items() if isinstance(found, Comparison)]
+    rest = attempt(lambda: _comparison(paths)) if paths else None
+    if isinstance(rest, Unreadable):
+        return None, [*faults, rest.reason]
+    return rest, faults
+
+
+def _comparison(paths: Sequence[Path]) -> Comparison:
+    return compare(paths, human_table=DEFAULT_HUMAN_TABLE)
 
 
 def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:
@@ -55,9 +62,9 @@ def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:
     return figure(traces, x="emulator frames", y="return of an evaluation", title=title)
 
 
-def told(estimate: Estimate | None) -> str:
-    """Return an estimate with its interval in one cell."""
+def told(estimate: Estimate | None, mark: str = "") -> str:
+    """Return an estimate with its mark and its interval in one cell."""
     if estimate is None:
         return "–"
-    interval = estimate.interval
-    return score(estimate.value) + (f" [{score(interval.low)}, {score(interval.high)}]" if interval else "")
+    value, interval = score(estimate.value) + mark, estimate.interval
+    return value + (f" [{score(interval.low)}, {score(interval.high)}]" if interval else "")

@@ -26,7 +26,7 @@ _FIRST = "update · rolling_return"
 
 def curves_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/") as runs:
+    with frame(library, "/curves") as runs:
         if not runs:
             return
         with ui.row().classes("w-full items-center gap-4"):

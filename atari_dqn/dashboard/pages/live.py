@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from functools import lru_cache
-from pathlib import Path
 
 from nicegui import ui
 
-from atari_dqn.dashboard.frame import frame
+from atari_dqn.dashboard.frame import draw_each, frame
 from atari_dqn.dashboard.library import Library, RunEntry
-from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.following.status import SILENT_SECONDS, RunStatus
 from atari_dqn.human import count, duration, measure, score
 from atari_dqn.metrics.events import GATES, GateChanged
@@ -34,8 +31,7 @@ def live_page(library: Library) -> None:
             live = in_progress(runs)
             if not live:
                 ui.label("No run has written anything in the last ten minutes; the latest ones:")
-            for run in (live or runs)[:_SHOWN_RUNS]:
-                _card(run)
+            draw_each((live or runs)[:_SHOWN_RUNS], _card)
 
         cards()
         ui.timer(_REFRESH_SECONDS, cards.refresh)
@@ -46,24 +42,18 @@ def in_progress(runs: list[RunEntry]) -> list[RunEntry]:
     return [run for run in runs if time.time() - run.written < SILENT_SECONDS]
 
 
-@lru_cache(maxsize=64)
-def _followed(path: Path) -> RunStatus:
-    """Return the one status of a run, for all who look: it reads only what is new."""
-    return RunStatus(path)
-
-
 def _card(run: RunEntry) -> None:
-    try:
-        status = _followed(run.path)
-        status.look()
-    except (UserError, DamagedError) as error:
-        ui.label(f"{run.name}: {error}").classes("text-red-600")
-        return
+    """Draw a run as it is now. `DamagedError` where its files do not allow it."""
+    assert run.status is not None, "only readable runs are drawn"
+    status = run.status
+    status.look()
     with ui.card().classes("w-full live-run gap-2"):
         with ui.row().classes("w-full items-baseline"):
             ui.label(run.name).classes("text-lg font-bold")
             ui.label(f"track {run.track_label} · seed {run.seed} · {run.game}").classes("opacity-70")
             ui.space()
+            age = duration(status.silent_seconds)
+            ui.label(f"written {age} ago").classes("opacity-70 text-sm")
             ui.badge(status.state).props(f"color={'green' if status.state == 'running' else 'grey'}")
         ui.linear_progress(status.share, show_value=False)
         ui.label(_progress(status)).classes("progress-line")

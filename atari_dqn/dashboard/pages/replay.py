@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from nicegui import ui
 
 from atari_dqn.dashboard.figures import Figure, figure, line
-from atari_dqn.dashboard.frame import by_name, frame, one_run
+from atari_dqn.dashboard.frame import by_name, draw_each, frame, one_run
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import series, thinned
 
@@ -37,8 +38,9 @@ def replay_page(library: Library) -> None:
             return
         chosen = one_run(runs)
         place = ui.column().classes("w-full")
-        chosen.on_value_change(lambda: _show(place, by_name(runs, chosen.value)[0]))
-        _show(place, runs[0])
+        show = partial(_show, place)
+        chosen.on_value_change(lambda: draw_each(by_name(runs, chosen.value), show))
+        draw_each(runs[:1], show)
 
 
 def _show(place: ui.column, run: RunEntry) -> None:

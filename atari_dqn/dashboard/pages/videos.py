@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 from nicegui import ui
 
 from atari_dqn.clock import steps_to_frames
-from atari_dqn.dashboard.frame import by_name, frame, one_run
+from atari_dqn.dashboard.frame import by_name, draw_each, frame, one_run
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import columns
+from atari_dqn.following.boundary import attempt
 from atari_dqn.human import score
 from atari_dqn.sinks.videos import video_step, videos_of
 
@@ -20,14 +22,16 @@ MEDIA = "/media"
 def videos_page(library: Library) -> None:
     """Draw the page."""
     with frame(library, "/videos") as runs:
-        with_videos = [run for run in runs if playable(library, run)]
+        found = {run.name: attempt(partial(playable, library, run)) for run in runs}
+        with_videos = [run for run in runs if isinstance(found[run.name], list) and found[run.name]]
         if not with_videos:
             ui.label("No run has kept a video. `dqn record RUN_DIR` makes one.").classes("text-lg")
             return
         chosen = one_run(with_videos)
         player = ui.column().classes("w-full")
-        chosen.on_value_change(lambda: _show(library, player, by_name(with_videos, chosen.value)[0]))
-        _show(library, player, with_videos[0])
+        show = partial(_show, library, player)
+        chosen.on_value_change(lambda: draw_each(by_name(with_videos, chosen.value), show))
+        draw_each(with_videos[:1], show)
 
 
 def playable(library: Library, run: RunEntry) -> list[Path]:

@@ -1,0 +1,80 @@
+"""All runs in one table: the first page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from atari_dqn.dashboard.frame import frame
+from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
+from atari_dqn.following.status import RunStatus
+from atari_dqn.human import duration, fingerprint, score
+
+_REFRESH_SECONDS = 10.0
+_NOTHING = "–"
+_TITLES = ("run", "state", "game", "method", "track", "frames", "last score", "protocol", "written")
+_NUMBERS = {"frames": "frames_number", "last score": "score_number", "written": "age_number"}
+"""Column → the field that it is sorted by."""
+
+
+def overview_page(library: Library) -> None:
+    """Draw the page."""
+    with frame(library, "/"):
+        runs = library.runs()
+        if not runs:
+            return
+        rows = [row_of(run) for run in runs]
+        table = ui.table(columns=[_column(title) for title in _TITLES], rows=rows, row_key="run")
+        table.props("dense flat wrap-cells").classes("w-full overview")
+
+        def refresh() -> None:
+            table.rows = [row_of(run) for run in library.runs()]
+
+        ui.timer(_REFRESH_SECONDS, refresh)
+
+
+def row_of(run: RunEntry) -> dict[str, Any]:
+    """Return a run's cells by title, with the numbers that they are sorted by."""
+    row: dict[str, Any] = dict.fromkeys(_TITLES, _NOTHING) | dict.fromkeys(_NUMBERS.values(), -1.0)
+    row["run"] = run.name
+    if run.status is None:
+        return row | {"state": "unreadable"}
+    row |= {
+        "game": run.game,
+        "method": ", ".join(toggles_on(run.values)) or "plain DQN",
+        "track": run.track_label,
+    }
+    return row | _standing(run.status) | _scored(run.status)
+
+
+def _standing(status: RunStatus) -> dict[str, Any]:
+    alarm = " ▲" if status.alarms else ""
+    return {
+        "state": status.state + alarm,
+        "frames": f"{status.env_frames:,} of {status.total_frames:,}",
+        "frames_number": status.env_frames,
+        "written": f"{duration(status.silent_seconds)} ago",
+        "age_number": min(status.silent_seconds, 1e12),
+    }
+
+
+def _scored(status: RunStatus) -> dict[str, Any]:
+    evaluation = status.latest.get("eval_log")
+    if evaluation is None:
+        return {}
+    mean, episodes = float(evaluation["mean_return"]), evaluation["episodes"]
+    return {
+        "last score": f"{score(mean)} ({evaluation['eval_type']}, {episodes} episodes)",
+        "score_number": mean if abs(mean) < 1e300 else -1.0,
+        "protocol": fingerprint(str(evaluation["protocol"])),
+    }
+
+
+def _column(title: str) -> dict[str, Any]:
+    column: dict[str, Any] = {
+        "name": title, "label": title, "field": title, "align": "left", "sortable": True,
+    }  # fmt: skip
+    if title in _NUMBERS:
+        column[":sort"] = f"(a, b, rowA, rowB) => rowA.{_NUMBERS[title]} - rowB.{_NUMBERS[title]}"
+    return column

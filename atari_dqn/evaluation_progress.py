@@ -1,0 +1,136 @@
+"""The finished games of an evaluation that is under way, on disk: one that is interrupted goes on from them.
+
+A file of JSON lines: first what is evaluated, then the games as they finish. Each line carries a digest of
+itself and of what is evaluated. What follows a line that is torn or damaged is cut off and played again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal
+
+import msgspec
+
+from atari_dqn.errors import UserError
+from atari_dqn.files import AppendFile, is_file
+from atari_dqn.scores import EvaluationEpisode
+
+SCHEMA_VERSION = 1
+_SYNC_SECONDS = 5.0
+"""A killed process loses no game; a machine that loses its power loses those of so many seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationKey:
+    """What decides how the games of an evaluation come out."""
+
+    weights_sha256: str
+    """Digest of the network's weights."""
+    step: int
+    """Agent steps they were trained for."""
+    protocol: str
+    """Fingerprint of the protocol."""
+    seed: int
+    """Seed of the games' random streams."""
+    device: str
+    """Type of the device that the network runs on: its rounding is its own."""
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the key and of this format's version."""
+        return _sha256(_json({"schema_version": SCHEMA_VERSION, **asdict(self)}))
+
+
+class _Game(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    episode: int
+    episode_return: float
+    length_frames: int
+    end_reason: Literal["game_over", "frame_cap"]
+
+
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    game: _Game
+    sha256: str
+
+
+class EvaluationProgress:
+    """Keeps the games of one evaluation; of another that the file holds, nothing is left.
+
+    `UserError` if the file cannot be written, or another process plays this evaluation. Use `closing`.
+    """
+
+    def __init__(self, path: Path, key: EvaluationKey) -> None:
+        self.path, self._digest = path, key.digest()
+        if path.exists() and not is_file(path):
+            raise UserError(f"{path}: is no file; remove it, or name it otherwise")
+        self._file = AppendFile(path)
+        if not self._file.lock():
+            self._file.close()
+            raise UserError(f"{path}: another process plays this evaluation; wait for it, or end it")
+        self.finished: dict[int, EvaluationEpisode] = {}
+        """Games by their numbers."""
+        self._first = _json({"evaluates": asdict(key), "sha256": self._digest}) + b"\n"
+        self._synced = monotonic()
+        self._take_over()
+
+    def add(self, episode: int, game: EvaluationEpisode) -> None:
+        """Keep a game that has finished."""
+        self.finished[episode] = game
+        if self._file.length() == 0:
+            self._file.append(self._first)
+        contents = _Game(episode=episode, **asdict(game))
+        line = _Line(game=contents, sha256=self._seal(contents))
+        self._file.append(msgspec.json.encode(line) + b"\n")
+        if monotonic() - self._synced > _SYNC_SECONDS:
+            self._file.sync()
+            self._synced = monotonic()
+
+    def forget(self) -> None:
+        """Remove the file: the score is kept elsewhere now."""
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file; what it holds stays."""
+        self._file.close()
+        if not self.finished:
+            self.forget()
+
+    def _take_over(self) -> None:
+        data = self._file.read(0, self._file.length())
+        length = 0
+        if data.startswith(self._first):
+            length = len(self._first)
+            for game, line in self._games(data[length:]):
+                self.finished[game.episode] = EvaluationEpisode(
+                    episode_return=game.episode_return,
+                    length_frames=game.length_frames,
+                    end_reason=game.end_reason,
+                )
+                length += len(line)
+        if length < len(data):
+            self._file.truncate(length)
+
+    def _games(self, data: bytes) -> Iterator[tuple[_Game, bytes]]:
+        """Yield games and their lines up to the first that is not what was written."""
+        for text in data.splitlines(keepends=True):
+            try:
+                line = msgspec.json.decode(text, type=_Line)
+            except (msgspec.DecodeError, RecursionError):
+                return
+            if line.sha256 != self._seal(line.game) or not text.endswith(b"\n"):
+                return
+            yield line.game, text
+
+    def _seal(self, game: _Game) -> str:
+        return _sha256(self._digest.encode() + msgspec.json.encode(game))
+
+
+def _json(values: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(values, order="sorted")
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

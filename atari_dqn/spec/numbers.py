@@ -1,0 +1,22 @@
+"""Whole numbers as people write them: `50_000_000`, `50,000,000`, `50M`, `820k`, `2.4M`, `1e6`."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+_LONGEST = 40
+_DIGITS = r"\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*"
+_NUMBER = re.compile(
+    rf"(?P<number>[+-]?(?:{_DIGITS})(?:\.\d+)?(?:e\+?\d{{1,2}})?)(?P<unit>[km]?)", re.IGNORECASE | re.ASCII
+)
+
+
+def whole_number(text: str) -> int | None:
+    """Return the integer that `text` stands for; None for anything else, such as `1.5` or `1.2345k`."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None or len(text) > _LONGEST:
+        return None
+    value = Fraction(re.sub("[_,]", "", match["number"])) * _UNITS[match["unit"].lower()]
+    return value.numerator if value.denominator == 1 else None

@@ -1,0 +1,61 @@
+"""With how many of torch's threads a run computes: what it began with, and where a resume changed it.
+
+Their number changes rounding. `dqn resume --threads` may change it, and the run's events say at which step.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+
+from atari_dqn.errors import UserError
+from atari_dqn.files import is_file
+from atari_dqn.run import RunDirectory
+
+KEY = "torch_threads"
+"""Its name in the provenance, and in the data of an event of kind `resumed`."""
+
+
+def threads_at(run: RunDirectory, step: int) -> int:
+    """Return the number of threads with which a run goes on from a step."""
+    return [threads for since, threads in _history(run) if since <= step][-1]
+
+
+def steps_with_the_same_threads(run: RunDirectory, step: int) -> float:
+    """Return the step until which the run kept its number of threads; infinity if it never changed."""
+    history, threads = _history(run), threads_at(run, step)
+    return min((since for since, other in history if since > step and other != threads), default=math.inf)
+
+
+def check_threads(threads: int, cores: int) -> None:
+    """Refuse, with a `UserError`, more threads than there are cores for them."""
+    if threads > cores:
+        raise UserError(f"--threads {threads}: this process may use {cores} cores; expected no more threads")
+
+
+def _history(run: RunDirectory) -> list[tuple[int, int]]:
+    """Return steps and the number of threads from there on, in order.
+
+    A resume from an earlier step takes the place of what came after that step.
+    """
+    history: list[tuple[int, int]] = [(0, int(run.recorded(KEY)))]
+    for step, threads in _resumes(run):
+        history = [*(entry for entry in history if entry[0] < step), (step, threads)]
+    return history
+
+
+def _resumes(run: RunDirectory) -> Iterator[tuple[int, int]]:
+    """Yield step and threads of each resume that the events tell of; torn or damaged lines tell of none."""
+    if not is_file(run.events):
+        return
+    for line in run.events.read_bytes().splitlines():
+        if b'"resumed"' not in line:
+            continue
+        try:
+            event = json.loads(line)
+            step, threads = int(event["step"]), int(event["data"][KEY])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if event["kind"] == "resumed" and step >= 0 and threads > 0:
+            yield step, threads

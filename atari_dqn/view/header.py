@@ -1,0 +1,102 @@
+"""The heading of the live view: what runs, what it does now, how far it is. It moves with every drawing."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from atari_dqn.human import count, duration
+from atari_dqn.metrics.events import Counting, Counts, Event, Notice, Progress
+from atari_dqn.printable import printable
+from atari_dqn.view.periods import RemainingTime, Speed
+
+
+class Header:
+    """What runs, what it is doing, how far it is and how long it will take.
+
+    Between events, frames and speed come from the run's counters, which are read at every drawing. A run
+    that is followed from its files has none: `standing` says how old the newest of its files is instead.
+    """
+
+    def __init__(
+        self,
+        *,
+        title: str,
+        total_frames: int,
+        standing: Callable[[], str] | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._title, self._total_frames, self._standing = printable(title), total_frames, standing
+        self._remaining = RemainingTime(total_frames)
+        self._now, self._began = now, now()
+        self._speed = Speed(now)
+        self._phase, self._activity = "starting", ""
+        self._counts: Counts | None = None
+        self._record: Mapping[str, float] = {}
+
+    def handle(self, event: Event) -> None:
+        """Take what begins, and how far an activity is; it is over with its last part."""
+        if isinstance(event, Progress):
+            over = event.done >= event.total
+            self._activity = "" if over else f"{event.activity} {event.done}/{event.total}"
+        elif isinstance(event, Counting):
+            self._counts = event.counts
+        elif isinstance(event, Notice) and event.kind == "compiling":
+            self._phase = "compiling"
+
+    def period(self, record: Mapping[str, float]) -> None:
+        """Take how far the run is."""
+        self._record = record
+        self._remaining.add(record)
+
+    def draw(self) -> RenderableType:
+        """Return the title with the activity, and below it the progress."""
+        frames = self._read_counters()
+        head = Table.grid(expand=True)
+        head.add_column(no_wrap=True, ratio=1)
+        head.add_column(no_wrap=True, justify="right")
+        head.add_row(Text(self._title, style="bold"), Text(self._state(), style="cyan"))
+        line = Table.grid(expand=True, padding=(0, 2, 0, 0))
+        line.add_column(ratio=1)
+        line.add_column(no_wrap=True, justify="right")
+        line.add_row(ProgressBar(total=self._total_frames, completed=frames), self._figures(frames))
+        return Group(head, line)
+
+    def _read_counters(self) -> float:
+        """Return how far the run is now, and measure its speed up to now."""
+        if self._counts is None:
+            return self._record.get("env_frames", 0.0)
+        phase = "filling the replay" if self._counts.filling else "training"
+        if phase != self._phase:
+            self._phase = phase
+            self._speed.restart()
+        self._speed.add(self._counts.env_frames)
+        return self._counts.env_frames
+
+    def _state(self) -> str:
+        if self._standing is not None:
+            return self._standing()
+        if self._counts is None and self._record:
+            self._phase = "training" if self._record["updates"] else "filling the replay"
+        return f"{self._activity or self._phase}  {duration(self._now() - self._began)}"
+
+    def _rate(self) -> float:
+        """Return the speed of the latest seconds; of the latest period where no counters are read."""
+        if self._counts is None:
+            return self._record.get("frames_per_second", 0.0)
+        rate = self._speed.frames_per_second()
+        return 0.0 if math.isnan(rate) else rate
+
+    def _figures(self, frames: float) -> str:
+        rate, seconds = self._rate(), self._remaining.seconds(frames)
+        if seconds is None and self._phase == "training" and self._counts is not None and rate > 0:
+            seconds = (self._total_frames - frames) / rate
+        left = "-" if seconds is None else duration(seconds)
+        done = f"{count(frames):>6}/{count(self._total_frames)} {frames / self._total_frames:>6.1%}"
+        return f"{done}  {rate:>7,.0f} frames/s  {left:>7} left"

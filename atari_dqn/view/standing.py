@@ -1,0 +1,68 @@
+"""How a run is at present, from its files: in a few words for a heading, or in a few lines."""
+
+from __future__ import annotations
+
+import math
+
+from rich.text import Text
+
+from atari_dqn.following.status import RunStatus
+from atari_dqn.human import duration, fingerprint, score
+from atari_dqn.metrics.events import GateChanged, Notice
+
+_NOTICES = 3
+
+
+def standing(status: RunStatus) -> str:
+    """Return a run's state and how old the newest of its files is."""
+    if not math.isfinite(status.silent_seconds):
+        return f"{status.state}, nothing written yet"
+    return f"{status.state}, written {duration(status.silent_seconds)} ago"
+
+
+def standing_text(name: str, status: RunStatus) -> Text:
+    """Return a line for each thing worth knowing of a run at present."""
+    identity = status.identity
+    best = "" if math.isnan(status.best_return) else f"{score(status.best_return)} (a maximum)"
+    lines = {
+        name: f"track {identity.track_label}, {identity.game}, seed {identity.seed}",
+        "state": standing(status),
+        "frames": _frames(status),
+        "rolling return": score(float(status.latest.get("update_log", {}).get("rolling_return", math.nan))),
+        "last evaluation": _evaluation(status),
+        "best evaluation": best,
+        "gates": ", ".join(status.alarms) or "ok",
+        "left out": status.fault,
+    }
+    widest = max(len(label) for label in lines)
+    told = [f"{label:{widest}}  {text}" for label, text in lines.items() if text]
+    return Text("\n".join([*told, *_notices(status)]))
+
+
+def _frames(status: RunStatus) -> str:
+    rate, left = status.frames_per_second, status.seconds_left
+    told = f"{status.env_frames:,} of {status.total_frames:,} ({status.share:.1%})"
+    if status.state == "running" and not math.isnan(rate):
+        told += f", {rate:,.0f} frames/s, {duration(left)} left"
+    return told
+
+
+def _evaluation(status: RunStatus) -> str:
+    row = status.latest.get("eval_log")
+    if row is None:
+        return "none yet"
+    mean, std = (score(float(row[f"{name}_return"])) for name in ("mean", "std"))
+    protocol = fingerprint(str(row["protocol"]))
+    return (
+        f"{mean} ± {std}, {row['eval_type']}, {row['episodes']} episodes, at {row['env_frames']:,} frames "
+        f"[{protocol}]"
+    )
+
+
+def _notices(status: RunStatus) -> list[str]:
+    return ["", *(f"{notice.env_frames:>13,}  {_said(notice)}" for notice in status.notices[-_NOTICES:])]
+
+
+def _said(notice: Notice | GateChanged) -> str:
+    kind = f"gate {notice.gate} {notice.state}" if isinstance(notice, GateChanged) else notice.kind
+    return f"{kind}: {notice.message}"

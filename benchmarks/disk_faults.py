@@ -1,0 +1,80 @@
+"""Fail system calls of real commands one at a time, and lose what was not flushed at every call of a run.
+
+First, each of some hundred calls of `dqn train` and `dqn resume` fails with an error that Linux documents
+for it, or a write takes half of its bytes: the command must go on, or name the file, without a traceback,
+and the next resume must be exact. Then every state that a power failure can leave of a run, on a strict
+disk and on an ordered one: what was reported as saved must be whole, and a resume exact. Prints a line for
+each that fails and writes JSON to --out. Needs a C compiler, on Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hardware import circumstances
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from disk_faults import Commands, Laboratory, some_faults
+from power_failures import Recorded
+
+PHASES = ("train", "resume")
+
+
+def failed_calls(commands: Commands, folder: Path, most: int) -> dict[str, Any]:
+    laboratory = Laboratory(commands, folder)
+    counts = {phase: laboratory.counts(phase) for phase in PHASES}
+    faults = some_faults(counts, most, random.Random(1))
+    results = {str(fault): shown(str(fault), laboratory.complaints(fault)) for fault in faults}
+    return {
+        "faults": len(faults),
+        "by_call": Counter(f"{fault.phase} {fault.kind}" for fault in faults),
+        "calls_of_a_command": counts,
+        "wrong": {name: complaints for name, complaints in results.items() if complaints},
+    }
+
+
+def lost_writes(commands: Commands, folder: Path) -> dict[str, Any]:
+    recorded = Recorded(commands, folder)
+    failures = recorded.failures()
+    names = [f"{failure.disk.value} disk after call {failure.calls}" for failure in failures]
+    found = [shown(name, recorded.complaints(failure)) for name, failure in zip(names, failures, strict=True)]
+    wrong = {name: complaints for name, complaints in zip(names, found, strict=True) if complaints}
+    return {"calls": len(recorded.calls), "states": len(failures), "wrong": wrong}
+
+
+def shown(name: str, complaints: list[str]) -> list[str]:
+    for complaint in complaints:
+        print(f"{name}: {complaint}", flush=True)
+    return complaints
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--faults", type=int, default=240)
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as name, Commands(Path(name)) as commands:
+        folders = [Path(name) / part for part in ("calls", "power")]
+        for folder in folders:
+            folder.mkdir()
+        found = {
+            "failed_calls": failed_calls(commands, folders[0], arguments.faults),
+            "lost_writes": lost_writes(commands, folders[1]),
+        }
+    totals = {part: {"wrong": len(each["wrong"])} for part, each in found.items()}
+    print(json.dumps({**totals, "seconds": round(time.monotonic() - began)}, indent=2))
+    seconds = round(time.monotonic() - began)
+    arguments.out.write_text(json.dumps({**found, "seconds": seconds, **circumstances()}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""A spec that leaves precision to the machine, in every command that takes a spec or the run made of it."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.cli import main
+from atari_dqn.spec.loader import load_resolved
+
+SPEC = Path(__file__).parents[1] / "tiny_catch.toml"
+AUTO = ["--set", "learner.precision=auto"]
+SAID = r'learner\.precision = "auto" is "(fp32|bf16)" here: '
+
+
+def dqn(*arguments: str) -> int:
+    """Run the program in this process and return its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["dqn", *arguments])
+        try:
+            main()
+        except SystemExit as ended:
+            return int(str(ended.code))
+    return 0
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("auto") / "run"
+    assert dqn("train", str(SPEC), *AUTO, "--plain", "--run-dir", str(path)) == 0
+    return path
+
+
+def test_train_writes_the_value_chosen(made: Path) -> None:
+    assert load_resolved(made / "spec.toml").spec.learner.precision in ("fp32", "bf16")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["spec", "show"],
+        pytest.param(["bench", "--seconds", "1"], marks=pytest.mark.slow),
+        pytest.param(["train", "--plan"], marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
+def test_command_says_what_was_chosen(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert dqn(*command, str(SPEC), *AUTO) == 0
+    assert re.search(SAID, capsys.readouterr().out)
+
+
+def test_shown_spec_has_the_value_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dqn("spec", "show", str(SPEC), *AUTO) == 0
+    assert re.search(r'^precision = "(fp32|bf16)"$', capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        lambda run: ["eval", run, "--episodes", "1"],
+        lambda run: ["resume", run, "--frames", "1400", "--plain"],
+        lambda run: ["record", run, "-o", f"{run}.mp4"],
+        lambda run: ["spec", "show", run],
+        pytest.param(lambda run: ["verify", run, "--frames", "40"], marks=pytest.mark.slow),
+    ],
+    ids=["eval", "resume", "record", "spec show", "verify"],
+)
+def test_command_takes_the_run_of_such_a_spec(options: Callable[[str], list[str]], made: Path) -> None:
+    assert dqn(*options(str(made))) == 0

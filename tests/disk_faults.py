@@ -1,0 +1,234 @@
+"""Runs of the toy game in which a system call fails: how the command ends, and how the next resume does."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from killing import ONE_THREAD, differences, outcome
+
+HERE = Path(__file__).parent
+SPEC = HERE / "tiny_catch.toml"
+SHORT_WRITE = -1
+"""In place of an error: the write takes half of its bytes."""
+
+ERRORS: dict[str, tuple[int, ...]] = {
+    "open": (errno.EIO, errno.EMFILE, errno.ENOSPC, errno.EINTR),
+    "read": (errno.EIO, errno.EINTR),
+    "write": (errno.EIO, errno.ENOSPC, errno.EINTR, SHORT_WRITE),
+    "fsync": (errno.EIO, errno.ENOSPC, errno.EINTR),
+    "truncate": (errno.EIO, errno.EINTR),
+    "rename": (errno.EIO, errno.ENOSPC),
+    "unlink": (errno.EIO,),
+    "rmdir": (errno.EIO,),
+    "mkdir": (errno.EIO, errno.ENOSPC),
+    "symlink": (errno.EIO, errno.ENOSPC),
+    "link": (errno.EIO, errno.EMLINK),
+    "flock": (errno.EIO, errno.EINTR),
+    "scan": (errno.EIO, errno.EMFILE),
+    "stat": (errno.EIO,),
+}
+"""Each kind of call that `disk_faults.c` can fail, and the errors that Linux documents for it."""
+
+
+def build_library(folder: Path) -> Path:
+    """Compile the library that fails system calls. `CalledProcessError` without a C compiler."""
+    library = folder / "libdisk_faults.so"
+    source = HERE / "disk_faults.c"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl", "-lpthread"], check=True)
+    return library
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """The nth call of a kind in a phase of a run's life fails with an error."""
+
+    phase: str
+    kind: str
+    nth: int
+    error: int
+
+    def __str__(self) -> str:
+        name = "short" if self.error == SHORT_WRITE else errno.errorcode[self.error]
+        return f"{self.phase}: {self.kind} {self.nth} {name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """How a command ended."""
+
+    code: int
+    output: str
+
+
+class Commands:
+    """Runs `dqn` commands in forked processes, their system calls watched; use `with`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __enter__(self) -> Commands:
+        library = build_library(self.folder)
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "command_server.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **ONE_THREAD, "LD_PRELOAD": str(library), "DISK_FAULTS": "1"},
+        )
+        assert self._answer() == "ready"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._process:
+            pass
+
+    def run(self, *words: str, **order: Any) -> Finished:
+        """Run a command; what `order` may hold is in command_server.py."""
+        output = self.folder / "output.txt"
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"words": words, "output": str(output), **order}) + "\n")
+        self._process.stdin.flush()
+        return Finished(code=int(self._answer()), output=output.read_text(errors="replace"))
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the command server is dead"
+        return line.strip()
+
+
+class Laboratory:
+    """A whole run, one that was interrupted halfway, and what a fault makes of copies of them."""
+
+    def __init__(self, commands: Commands, folder: Path) -> None:
+        self.commands, self.folder = commands, folder
+        self.expected = self._whole()
+        self.halfway = folder / "halfway"
+        self.words = {
+            "train": ("train", str(SPEC), "--plain", "--run-dir"),
+            "resume": ("resume", "--plain"),
+        }
+        self._make_halfway()
+
+    def _whole(self) -> dict[str, Any]:
+        path = self.folder / "whole"
+        finished = self.commands.run("train", str(SPEC), "--plain", "--run-dir", str(path))
+        assert finished.code == 0, finished.output
+        return outcome(path)
+
+    def _make_halfway(self) -> None:
+        """A run that a full disk stopped in its second checkpoint: a resume of it reads, cuts and removes."""
+        fault = Fault(phase="train", kind="rename", nth=self._renames() * 2 // 3, error=errno.ENOSPC)
+        finished = self._command("train", self.halfway, fault)
+        assert finished.code == 2, finished.output
+        assert any((self.halfway / "checkpoints").glob("step_*"))
+
+    def _renames(self) -> int:
+        return self.counts("train")["rename"]
+
+    def counts(self, phase: str) -> dict[str, int]:
+        """Return how many calls of each kind a phase makes under its run directory."""
+        counts = self.folder / "counts.json"
+        with self._start(phase) as path:
+            order = {"watch": str(path), "counts": str(counts), "kinds": list(ERRORS)}
+            finished = self.commands.run(*self.words_for(phase, path), **order)
+        assert finished.code == 0, finished.output
+        loaded: dict[str, int] = json.loads(counts.read_text())
+        return loaded
+
+    def words_for(self, phase: str, path: Path) -> tuple[str, ...]:
+        return (*self.words[phase], str(path))
+
+    @contextmanager
+    def _start(self, phase: str) -> Iterator[Path]:
+        """Yield the path of a run as it is before the phase."""
+        path = self.folder / "run"
+        if phase == "resume":
+            subprocess.run(["cp", "-a", str(self.halfway), str(path)], check=True)
+        try:
+            yield path
+        finally:
+            subprocess.run(["rm", "-rf", str(path)], check=True)
+
+    def _command(self, phase: str, path: Path, fault: Fault) -> Finished:
+        report = self.folder / "report.txt"
+        armed = (fault.kind, fault.nth, fault.error, str(report))
+        return self.commands.run(*self.words_for(phase, path), watch=str(path), fault=armed)
+
+    def complaints(self, fault: Fault) -> list[str]:
+        """Put a fault into a phase; return what is wrong with the command's end and with the next resume."""
+        with self._start(fault.phase) as path:
+            finished = self._command(fault.phase, path, fault)
+            report = self.folder / "report.txt"
+            hit = report.read_text().strip() if report.exists() else ""
+            found = list(_wrong_ending(finished, hit, path))
+            found += self._wrong_afterwards(path, went_on=finished.code == 0)
+        return found
+
+    def _wrong_afterwards(self, path: Path, *, went_on: bool) -> Iterator[str]:
+        if not went_on:
+            begun = (path / "spec.toml").exists()
+            finished = self.commands.run(*self.words_for("resume" if begun else "train", path))
+            if finished.code and "is complete at" not in finished.output:
+                yield f"afterwards: exit {finished.code}: {finished.output[-600:]}"
+                return
+        if different := differences(outcome(path), self.expected):
+            yield f"afterwards: {', '.join(different)} differ"
+
+
+def _wrong_ending(finished: Finished, hit: str, path: Path) -> Iterator[str]:
+    """Yield what is wrong with a command's end; `hit` is the path whose call failed, empty if none did."""
+    if "Traceback" in finished.output:
+        yield f"a traceback: {finished.output[-1500:]}"
+    if finished.code not in (0, 2, 4):
+        yield f"exit {finished.code}: {finished.output[-600:]}"
+    if finished.code and hit and not _names(finished.output, hit, path):
+        yield f"{hit} failed, and is not named: {finished.output[-600:]}"
+
+
+def _names(output: str, hit: str, run: Path) -> bool:
+    """Return whether a message names the file that failed: itself, or the checkpoint it was to be part of."""
+    below = Path(hit).relative_to(run)
+    final = [_final_name(part) for part in below.parts]
+    if final[:1] == ["checkpoints"] and len(final) > 2:
+        final = final[:2]
+    wanted = str(run.joinpath(*final)) if final else str(run)
+    return wanted in re.sub(r"\s*\n\s*", "", output) or wanted in output
+
+
+def _final_name(part: str) -> str:
+    """Return the name that a file being written is renamed to."""
+    found = re.fullmatch(r"\.(.+?)(\.[0-9a-f]{8})?\.partial", part)
+    return found[1] if found else part
+
+
+def some_faults(counts: dict[str, dict[str, int]], most: int, chance: random.Random) -> list[Fault]:
+    """Return faults over all phases, kinds and errors: every rare call, and of frequent ones a sample."""
+    by_kind = [
+        [
+            Fault(phase=phase, kind=kind, nth=nth, error=error)
+            for nth in range(1, number + 1)
+            for error in ERRORS[kind]
+        ]
+        for phase, numbers in counts.items()
+        for kind, number in numbers.items()
+    ]
+    for faults in by_kind:
+        chance.shuffle(faults)
+    return list(_in_turn(by_kind))[:most]
+
+
+def _in_turn(groups: Sequence[list[Fault]]) -> Iterator[Fault]:
+    while any(groups):
+        yield from (group.pop() for group in groups if group)

@@ -1,0 +1,104 @@
+"""Games that an interrupted evaluation has finished are not played again; the others are the same games."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tiny import CPU, tiny_spec
+
+from atari_dqn.assembly import build_network
+from atari_dqn.errors import UserError
+from atari_dqn.evaluate import evaluate
+from atari_dqn.evaluation_progress import EvaluationKey, EvaluationProgress
+from atari_dqn.frozen import game_info
+from atari_dqn.scores import EvaluationEpisode
+from atari_dqn.traces import Tracer
+
+LONG = ("evaluation.max_episode_frames=2_000", "evaluation.epsilon=0.3")
+KEY = EvaluationKey(weights_sha256="a", step=10, protocol="p", seed=1, device="cpu")
+GAME = EvaluationEpisode(episode_return=3.0, length_frames=40, end_reason="game_over")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kept", [(0, 1, 2), (1, 4, 6), (5,)])
+def test_missing_games_come_out_as_in_an_unbroken_evaluation(kept: tuple[int, ...], workers: int) -> None:
+    spec = tiny_spec(*LONG, "system.evaluation_lanes=3", f"system.evaluation_workers={workers}")
+    network = build_network(spec, game_info(spec), CPU)
+    unbroken = evaluate(network, spec, episodes=7)
+    played: dict[int, EvaluationEpisode] = {}
+    found = evaluate(
+        network,
+        spec,
+        episodes=7,
+        finished={episode: unbroken[episode] for episode in kept},
+        on_finished=played.__setitem__,
+    )
+    assert found == unbroken
+    assert sorted(played) == [episode for episode in range(7) if episode not in kept]
+
+
+def test_trace_of_a_game_that_is_played_alone_is_that_of_the_whole_evaluation() -> None:
+    spec = tiny_spec(*LONG)
+    network = build_network(spec, game_info(spec), CPU)
+    whole, alone = Tracer(), Tracer()
+    games = evaluate(network, spec, episodes=5, tracer=whole)
+    others = {episode: game for episode, game in enumerate(games) if episode != 3}
+    evaluate(network, spec, episodes=5, finished=others, tracer=alone)
+    assert alone.trace(3).actions.tolist() == whole.trace(3).actions.tolist()
+    assert alone.trace(3).values.tolist() == whole.trace(3).values.tolist()
+
+
+def opened(path: Path, **changes: object) -> EvaluationProgress:
+    return EvaluationProgress(path, EvaluationKey(**{**KEY.__dict__, **changes}))
+
+
+def kept_in(path: Path, **changes: object) -> dict[int, EvaluationEpisode]:
+    with closing(opened(path, **changes)) as progress:
+        return progress.finished
+
+
+def test_kept_games_are_read_again(tmp_path: Path) -> None:
+    with closing(opened(tmp_path / "games")) as progress:
+        progress.add(4, GAME)
+    assert kept_in(tmp_path / "games") == {4: GAME}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"weights_sha256": "b"}, {"step": 11}, {"protocol": "q"}, {"seed": 2}, {"device": "cuda"}]
+)
+def test_games_of_another_evaluation_are_not_taken_over(tmp_path: Path, changes: dict[str, object]) -> None:
+    with closing(opened(tmp_path / "games")) as progress:
+        progress.add(4, GAME)
+    assert kept_in(tmp_path / "games", **changes) == {}
+
+
+@pytest.mark.parametrize("cut", [1, 40])
+def test_line_that_is_torn_costs_its_game_alone(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "games"
+    with closing(opened(path)) as progress:
+        progress.add(4, GAME)
+        progress.add(2, GAME)
+    path.write_bytes(path.read_bytes()[:-cut])
+    with closing(opened(path)) as again:
+        assert again.finished == {4: GAME}
+        again.add(2, GAME)
+    assert kept_in(path) == {4: GAME, 2: GAME}
+
+
+def test_edited_return_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "games"
+    with closing(opened(path)) as progress:
+        progress.add(4, GAME)
+    path.write_bytes(path.read_bytes().replace(b"3.0", b"9.0"))
+    assert kept_in(path) == {}
+
+
+def test_evaluation_that_another_process_plays_is_refused(tmp_path: Path) -> None:
+    first = opened(tmp_path / "games")
+    with closing(first), pytest.raises(UserError, match="another process plays this evaluation"):
+        opened(tmp_path / "games")
+
+
+def test_evaluation_without_a_finished_game_leaves_no_file(tmp_path: Path) -> None:
+    opened(tmp_path / "games").close()
+    assert list(tmp_path.iterdir()) == []

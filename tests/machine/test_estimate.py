@@ -1,0 +1,92 @@
+"""`--plan` answers in a bounded time, whatever the spec."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from tiny import tiny_spec
+
+from atari_dqn.errors import UserError
+from atari_dqn.train import estimate
+from atari_dqn.train.estimate import Estimate, cheaper, estimate_rate
+
+MANY = (
+    "env.lanes=3000",
+    "replay.prefill_steps=15000",
+    "replay.capacity_steps=60000",
+    "training.total_frames=100000",
+)
+
+
+def test_thousands_of_environments_are_measured_as_64_and_that_is_said() -> None:
+    spec, changes = cheaper(tiny_spec(*MANY))
+    assert spec.env.lanes == 64
+    assert changes == ("with 64 environments in place of 3,000",)
+
+
+def test_no_more_workers_than_environments_are_measured() -> None:
+    spec = tiny_spec(*MANY)
+    measured, _ = cheaper(replace(spec, system=replace(spec.system, workers=3000)))
+    assert measured.system.workers == 64
+
+
+def test_compiling_is_left_out_and_that_is_said() -> None:
+    spec, changes = cheaper(tiny_spec("learner.compile=true"))
+    assert (spec.learner.compile, changes) == (False, ("not compiled",))
+
+
+def test_other_specs_are_measured_as_they_are() -> None:
+    spec = tiny_spec()
+    assert cheaper(spec) == (spec, ())
+
+
+@pytest.fixture
+def measuring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Have a script take the place of the process that measures."""
+
+    def replace_with(script: str) -> None:
+        monkeypatch.setattr(estimate.sys, "executable", "/bin/sh")
+        monkeypatch.setattr(estimate, "_MEASURE", ("-c", script))
+
+    return replace_with
+
+
+def test_process_that_takes_too_long_is_ended_with_what_it_started(measuring, tmp_path: Path) -> None:
+    mark = tmp_path / "pids"
+    measuring(f"sleep 600 & echo $! $$ > {mark}; wait")
+    found = estimate_rate(tiny_spec(), "cpu", within_seconds=1.0)
+    assert found == Estimate(
+        frames_per_second=None, basis="no rate could be measured within 1 s; `dqn bench` takes longer"
+    )
+    deadline = time.monotonic() + 30  # a process that was killed is seen for an instant longer
+    while any(is_running(int(pid)) for pid in mark.read_text().split()):
+        assert time.monotonic() < deadline
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_what_is_wrong_with_the_run_is_an_error_of_the_users(measuring) -> None:
+    measuring("""echo '{"error": "no ROM"}'""")
+    with pytest.raises(UserError, match="no ROM"):
+        estimate_rate(tiny_spec(), "cpu", within_seconds=60.0)
+
+
+def test_failure_to_measure_is_shown_whole(measuring) -> None:
+    measuring("echo Traceback >&2; exit 1")
+    with pytest.raises(RuntimeError, match="Traceback"):
+        estimate_rate(tiny_spec(), "cpu", within_seconds=60.0)
+
+
+@pytest.mark.slow
+def test_rate_of_a_spec_is_measured_by_a_process_of_its_own() -> None:
+    found = estimate_rate(tiny_spec(), "cpu", within_seconds=300.0)
+    assert found.frames_per_second is not None
+    assert found.frames_per_second > 0
+    assert found.basis == "measured here just now"

@@ -1,0 +1,72 @@
+"""What goes wrong while a run is locked is blamed on what it happened to."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.errors import UserError
+from atari_dqn.run import RunDirectory
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path / "run", 'track = "A"\n', "d1g3st", {})
+
+
+def lock_held_still(run: RunDirectory) -> None:
+    (run.path / ".lock").touch()
+
+
+@pytest.mark.parametrize("hold", ["locked", "held_still"])
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES])
+def test_error_of_another_file_keeps_its_name_and_kind(run: RunDirectory, hold: str, number: int) -> None:
+    lock_held_still(run)
+    error = OSError(number, os.strerror(number), "segment_3.rows")
+    with pytest.raises(OSError, match=r"segment_3\.rows") as raised, getattr(run, hold)():
+        raise error
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("hold", ["locked", "held_still"])
+def test_error_without_a_file_is_no_error_of_the_lock(run: RunDirectory, hold: str) -> None:
+    lock_held_still(run)
+    with pytest.raises(OSError, match="Bad file descriptor"), getattr(run, hold)():
+        os.write(-1, b"")
+
+
+@pytest.mark.parametrize("hold", ["locked", "held_still"])
+def test_lock_that_cannot_be_opened_is_named(run: RunDirectory, hold: str) -> None:
+    (run.path / ".lock").mkdir()
+    with pytest.raises(UserError, match=r"run/\.lock: is a directory"), getattr(run, hold)():
+        pass
+
+
+@pytest.mark.parametrize("hold", ["locked", "held_still"])
+def test_lock_that_cannot_be_taken_is_named(
+    run: RunDirectory, hold: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    lock_held_still(run)
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(UserError, match=r"run/\.lock: no locks available"), getattr(run, hold)():
+        pass
+
+
+@pytest.mark.parametrize("name", ["spec.toml", "provenance.json"])
+def test_file_that_cannot_be_read_is_named_when_a_run_is_opened(
+    run: RunDirectory, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def refuse(path: object, *args: object, **options: object) -> object:
+        if str(path).endswith(name):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(UserError, match=rf"cannot read \S+/run/{name}: permission denied"):
+        RunDirectory.open(run.path)
