@@ -173,7 +173,8 @@ def _recording(table: Mapping[str, Any]) -> Recording:
 def _env(table: Mapping[str, Any]) -> Env:
     """Return what was played on; an older recording lacks the keys that came later."""
     later = {key.removeprefix("env."): value for key, value in ADDED.items() if key.startswith("env.")}
-    return Env(**{**later, **table})
+    complete: dict[str, Any] = {**later, **table}
+    return Env(**complete)
 
 
 def _game(table: Mapping[str, Any]) -> RecordedGame:
