@@ -53,7 +53,9 @@ def described_rows(path: Path, key: str, plain: Any, layout: RowsLayout | None) 
     rows = from_plain(path.parent, plain)
     if layout is not None and rows.columns != layout.columns:
         raise DamagedError(f"{path}: {key}.columns: are not those of this run's replay")
-    problem = _problem_of_columns(rows.columns) or _problem_of_rows(rows, layout.most_rows if layout else None)
+    problem = _problem_of_columns(rows.columns) or _problem_of_rows(
+        rows, layout.most_rows if layout else None
+    )
     if problem:
         raise DamagedError(f"{path}: {key}: {problem}")
     return rows

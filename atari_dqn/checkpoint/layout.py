@@ -63,7 +63,7 @@ class ArrayLayout:
 def layout_of_rest(state: StateDict) -> Layout:
     """Return the layout of a new training's state, without its networks and optimizer."""
 
-    def leaf_layout(path: str, leaf: Any) -> Any:
+    def leaf_layout(_: str, leaf: Any) -> Any:
         if isinstance(leaf, RingRows):
             return RowsLayout(columns_of(leaf.read(leaf.first, leaf.first)), leaf.capacity)
         if is_array(leaf):
@@ -81,7 +81,9 @@ def without_rows(layout: Layout) -> Layout:
 def most_json_bytes(layout: Layout) -> int:
     """Return a size that the JSON of a state of this layout is below, its rows' segments included."""
     parts = [leaf for _, leaf in leaves(layout)]
-    pieces = sum(leaf.most_rows // piece_rows(leaf.lanes) + 2 for leaf in parts if isinstance(leaf, RowsLayout))
+    pieces = sum(
+        leaf.most_rows // piece_rows(leaf.lanes) + 2 for leaf in parts if isinstance(leaf, RowsLayout)
+    )
     return _MOST_LISTS_BYTES + _MOST_LEAF_BYTES * len(parts) + _MOST_SEGMENT_BYTES * pieces
 
 
@@ -104,7 +106,9 @@ def _check_list(path: Path, key: str, values: Any, example: list[Any]) -> None:
     for number, value in enumerate(values):
         fits = isinstance(value, list) and len(value) == len(example)
         if not fits or not all(map(is_like, value, example)):
-            raise DamagedError(f"{path}: {key}.{number}: found {shown(value)}, expected values like {example}")
+            raise DamagedError(
+                f"{path}: {key}.{number}: found {shown(value)}, expected values like {example}"
+            )
 
 
 def is_like(value: Any, example: Any) -> bool:

@@ -77,6 +77,7 @@ def resume(
     *,
     checkpoint: str | None,
     discard_later: bool,
+    set_aside_logs: bool,
     frames: int | None,
     threads: int | None,
     device: str | None,
@@ -95,7 +96,7 @@ def resume(
     from atari_dqn.train.resumption import point_of, recorded_spec
 
     with run.locked():
-        point = point_of(run, checkpoint)
+        point = point_of(run, checkpoint, set_aside_logs=set_aside_logs)
         budget = point.budget(frames)
     resolved = recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))
@@ -112,6 +113,7 @@ def resume(
             checkpoint=checkpoint,
             discard_later=discard_later,
             threads=threads,
+            set_aside_logs=set_aside_logs,
             outlets=outlets,
         )
     typer.echo(result_text(run_dir, summary))

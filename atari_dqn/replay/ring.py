@@ -159,7 +159,9 @@ class FrameRing:
         newest = state["newest"]
         expected = max(0, newest - self.rows + 1), max(0, newest)
         if (rows.first, rows.stop) != expected:
-            raise ValueError(f"replay: found rows {rows.first} to {rows.stop}, expected {expected[0]} to {newest}")
+            raise ValueError(
+                f"replay: found rows {rows.first} to {rows.stop}, expected {expected[0]} to {newest}"
+            )
         self.is_step.zero_()
         with ThreadPoolExecutor(_LOADING_THREADS) as pool:
             list(pool.map(lambda piece: self._put(piece[0], rows.read(*piece)), pieces_of(rows)))
