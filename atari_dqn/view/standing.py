@@ -53,9 +53,10 @@ def _evaluation(status: RunStatus) -> str:
         return "none yet"
     mean, std = (score(float(row[f"{name}_return"])) for name in ("mean", "std"))
     protocol = fingerprint(str(row["protocol"]))
+    cut = f", {row['frame_caps']:.0f} cut by the frame cap" if row["frame_caps"] else ""
     return (
-        f"{mean} ± {std}, {row['eval_type']}, {row['episodes']} episodes, at {row['env_frames']:,} frames "
-        f"[{protocol}]"
+        f"{mean} ± {std}, {row['eval_type']}, {row['episodes']} episodes{cut}, "
+        f"at {row['env_frames']:,} frames [{protocol}]"
     )
 
 
