@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from atari_dqn.errors import DamagedError
-from atari_dqn.files import read_regular
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files import read_regular, reading
 
 MOST_BYTES = 2**24
 """Of a document that no specification bounds: some thousand evaluations' scores."""
 _DEEPEST = 64
-_MOST_INT = 2**63 - 1
+MOST_INT = 2**63 - 1
+"""Of a count."""
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST_INT)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_INT)]
 Number = float | Literal["nan", "inf", "-inf"]
 """As `files.plain` writes it: JSON has no word for these."""
 
@@ -32,12 +35,26 @@ def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> Any:
 
 def read_run_file(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     """Return the bytes of a file of a run; `DamagedError` where it is missing, large or no regular file."""
-    try:
+    with reading_of_run(path):
         return read_regular(path, most_bytes=most_bytes)
-    except FileNotFoundError as error:
-        raise DamagedError(f"{path}: missing") from error
-    except OSError as error:
-        raise DamagedError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+@contextmanager
+def reading_of_run(path: Path) -> Iterator[None]:
+    """Turn an `OSError` of the block, which reads a file of a run, into the error that names it.
+
+    A `DamagedError` where the file is missing or no regular one, a `UserError` where the system refuses.
+    """
+    try:
+        with reading(path):
+            yield
+    except UserError as error:
+        cause = error.__cause__
+        if isinstance(cause, FileNotFoundError | NotADirectoryError):
+            raise DamagedError(f"{path}: missing") from error
+        if isinstance(cause, OSError) and cause.errno is None:
+            raise DamagedError(f"{path}: cannot be read: {cause}") from error
+        raise
 
 
 def parse_json(data: bytes) -> Any:
@@ -45,6 +62,8 @@ def parse_json(data: bytes) -> Any:
     try:
         value = json.loads(data)
         nested = is_nested_deeper(value, _DEEPEST)
+        if b"\\u" in data and not nested:
+            json.dumps(value, ensure_ascii=False).encode()  # half of a character cannot be written again
     except RecursionError:
         nested = True
     if nested:

@@ -157,7 +157,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 def fsync_file(path: Path) -> None:
     """Wait until the disk holds every byte of a file, whoever wrote it."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         os.fsync(file.fileno())
 
 
@@ -171,15 +171,15 @@ def fsync_directory(path: Path) -> None:
 
 
 def sha256_of_file(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return the SHA-256 of a regular file's bytes, in hexadecimal."""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it has `readinto`
 
 
 def sha256_of_beginning(path: Path, length: int) -> str:
     """Return the SHA-256 of a file's first `length` bytes; of all of it where it is shorter."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while length and (block := file.read(min(length, _BLOCK_BYTES))):
             digest.update(block)
             length -= len(block)

@@ -11,9 +11,10 @@ import torch
 
 from atari_dqn.agents.networks import QNetwork
 from atari_dqn.assembly import build_network
+from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.checkpoint.files import read_agent
 from atari_dqn.checkpoint.locate import locate
-from atari_dqn.checkpoint.store import verify
+from atari_dqn.checkpoint.store import MANIFEST, verify
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.devices import set_kernels
 from atari_dqn.envs.registry import make_lanes
@@ -24,7 +25,7 @@ from atari_dqn.run import RunDirectory
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.spec.schema import Spec
 from atari_dqn.threads import threads_at
-from atari_dqn.types import GameInfo, StateDict
+from atari_dqn.types import GameInfo
 
 _TRIES = 10
 """Checkpoints that may be replaced, one after another, while they are read."""
@@ -69,12 +70,14 @@ def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
 def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device) -> FrozenAgent:
     spec = load_resolved(run.spec).spec
     manifest = verify(checkpoint)
+    check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     _refuse_other_game(manifest, checkpoint, spec)
-    torch.set_num_threads(threads_at(run, manifest["step"]))
+    # those that came to this step, which an evaluation of the run's own had; it may have gone on with others
+    torch.set_num_threads(threads_at(run, max(0, manifest["step"] - 1)))
     set_kernels(device, deterministic=True)
     info = game_info(spec)
     network = build_network(spec, info, device)
-    _load_weights(network, read_agent(checkpoint)["online"], checkpoint, spec)
+    network.load_state_dict(read_agent(checkpoint, {"online": network.state_dict()})["online"])
     return FrozenAgent(
         run=run,
         checkpoint=checkpoint,
@@ -101,20 +104,6 @@ def _refuse_other_game(manifest: dict[str, Any], checkpoint: Path, spec: Spec) -
             f"{checkpoint}: is a checkpoint of {game}, its run's spec says {spec.game}; "
             f"put it back under the run it came from"
         )
-
-
-def _load_weights(network: QNetwork, weights: StateDict, checkpoint: Path, spec: Spec) -> None:
-    expected = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
-    found = {name: tuple(weight.shape) for name, weight in weights.items()}
-    wrong = [name for name in expected | found if expected.get(name) != found.get(name)]
-    if wrong:
-        name = wrong[0]
-        raise DamagedError(
-            f"{checkpoint}: is of another game or network than its run's {spec.game}: {name} is "
-            f"{found.get(name, 'missing')}, expected {expected.get(name, 'none')}; "
-            f"put it back under the run it came from"
-        )
-    network.load_state_dict(weights)
 
 
 def _choice(path: Path, manifest: dict[str, Any]) -> CheckpointChoice:

@@ -11,7 +11,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 import atari_dqn
 from atari_dqn.hardware import Hardware
@@ -19,6 +21,50 @@ from atari_dqn.openmp import waiting
 
 PACKAGES = ("torch", "numpy", "ale-py", "gymnasium", "opencv-python-headless")
 """Distributions whose version can change a run's numbers."""
+
+
+class _Digests(Struct):
+    digest: str
+    toml_sha256: str
+
+
+class _Track(Struct):
+    label: str
+    deviations: list[str] = []
+
+
+class _Gpu(Struct):
+    name: str
+
+
+class _Hardware(Struct):
+    cpu_model: str
+    cpu_flags: list[str] | None
+    gpus: list[_Gpu]
+
+
+class _Commit(Struct):
+    commit: str
+    dirty: bool
+
+
+class Provenance(Struct):
+    """Types of a record of provenance, of whatever version: of the keys that something reads."""
+
+    spec: _Digests
+    name: str = ""
+    started: str = ""
+    command_line: list[str] = []
+    track: _Track | None = None
+    protocols: dict[str, dict[str, Any]] = {}
+    versions: dict[str, str | None] = {}
+    git: _Commit | None = None
+    device: str = ""
+    replay_device: str = ""
+    torch_threads: Annotated[int, Meta(ge=1, le=2**16)] = 1
+    kernels: list[str] = []
+    compiler: str | None = None
+    hardware: _Hardware | None = None
 
 
 def provenance(

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
-import secrets
 import shlex
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from atari_dqn.documents import check_types, read_json, reading_of_run
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import (
     exists,
-    fsync_directory,
     fsync_file,
     is_file,
     json_document,
@@ -27,10 +24,11 @@ from atari_dqn.files import (
     sha256_of_beginning,
     sha256_of_file,
     write_durably,
-    write_failure,
     writing,
 )
 from atari_dqn.metrics.columns import TABLES
+from atari_dqn.provenance import Provenance
+from atari_dqn.whole_directory import whole_directory
 
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
@@ -62,16 +60,10 @@ class RunDirectory:
         """
         refuse_existing(path)
         files = _new_files(spec_toml.encode(), spec_digest, provenance)
-        made_parents = [parent for parent in path.parents if not exists(parent)]
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-        try:
-            partial.mkdir(parents=True)
-            _fill(partial, files)
-            partial.rename(path)
-            fsync_directory(path.parent)
-        except OSError as error:
-            _remove(partial, made_parents)
-            raise write_failure(path, error) from error
+        with writing(path), whole_directory(path, holds=(*files, _CHECKPOINTS)) as partial:
+            for name, data in files.items():
+                write_durably(partial / name, data)
+            (partial / _CHECKPOINTS).mkdir()
         return cls(path)
 
     @classmethod
@@ -83,7 +75,7 @@ class RunDirectory:
         run = cls(path)
         _refuse_other_folder(path)
         recorded = run.read_provenance().get("spec", {}).get("toml_sha256")
-        with reading(run.spec):
+        with reading_of_run(run.spec):
             found = sha256_of_file(run.spec)
         if found != recorded:
             raise DamagedError(
@@ -116,6 +108,11 @@ class RunDirectory:
     def summary(self) -> Path:
         """The result of a finished run."""
         return self.path / "summary.json"
+
+    @property
+    def set_aside(self) -> Path:
+        """The folder of damaged logs that new ones have taken the place of."""
+        return self.path / "set_aside"
 
     @property
     def diagnostics(self) -> Path:
@@ -155,21 +152,35 @@ class RunDirectory:
 
     def check_files(self, records: Mapping[str, Mapping[str, Any]]) -> None:
         """Raise a `DamagedError` that names the first file that does not begin with what was recorded."""
+        for name, problem in self.problems(records):
+            raise DamagedError(f"{self.path / name}: {problem}")
+
+    def problems(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+        """Yield each file that does not begin with what was recorded, and what is wrong with it."""
         for name, record in records.items():
             path = self.path / name
             if not is_file(path):
-                raise DamagedError(f"{path}: missing")
-            with reading(path):
-                self._check_file(path, record)
+                yield name, "missing"
+                continue
+            with reading_of_run(path):
+                problem = self._problem(path, record)
+            if problem:
+                yield name, problem
 
-    def _check_file(self, path: Path, record: Mapping[str, Any]) -> None:
+    def is_log(self, name: str) -> bool:
+        """Return whether a file beside the checkpoints is one that grows."""
+        return self.path / name in self._growing
+
+    def _problem(self, path: Path, record: Mapping[str, Any]) -> str:
+        """Return in what a file does not begin with what was recorded; empty where it does."""
         length, recorded = path.stat().st_size, record["bytes"]
         if path in self._growing and length < recorded:
-            raise DamagedError(f"{path}: has {length:,} bytes of {recorded:,} recorded; rows are lost")
+            return f"has {length:,} bytes of {recorded:,} recorded; rows are lost"
         if path in self._constant and length != recorded:
-            raise DamagedError(f"{path}: was changed after the run began; restore the file")
+            return "was changed after the run began; restore the file"
         if sha256_of_beginning(path, recorded) != record["sha256"]:
-            raise DamagedError(f"{path}: is not what a checkpoint recorded; the file is damaged")
+            return "is not what a checkpoint recorded; the file is damaged"
+        return ""
 
     @property
     def _constant(self) -> tuple[Path, ...]:
@@ -189,7 +200,7 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run for this process; `UserError` while another holds it. A dead one holds nothing."""
-        path = self.path / _LOCK
+        path = self._lock_file()
         with writing(path):
             file = path.open("a")
         with file:
@@ -200,7 +211,7 @@ class RunDirectory:
     @contextmanager
     def held_still(self) -> Iterator[None]:
         """Keep others from running the run, without writing anything; `UserError` while one does."""
-        path = self.path / _LOCK
+        path = self._lock_file()
         if not exists(path):
             yield
             return
@@ -210,6 +221,12 @@ class RunDirectory:
             with reading(path):
                 self._lock(file, fcntl.LOCK_SH)
             yield
+
+    def _lock_file(self) -> Path:
+        path = self.path / _LOCK
+        if path.is_fifo():  # to open it would wait for ever
+            raise DamagedError(f"{path}: is a pipe; remove it")
+        return path
 
     def _lock(self, file: IO[Any], kind: int) -> None:
         # A killed process may leave a child for an instant, which holds the lock until it is gone too.
@@ -221,15 +238,9 @@ class RunDirectory:
         raise UserError(f"{self.path} is being run by another process; wait for it, or end it")
 
     def read_provenance(self) -> dict[str, Any]:
-        """Return what the run came from; `DamagedError` if the file holds no such thing."""
-        with reading(self.provenance):
-            contents = self.provenance.read_bytes()
-        try:
-            data = json.loads(contents)
-        except (ValueError, RecursionError) as error:
-            raise DamagedError(f"{self.provenance}: is not JSON ({error})") from error
-        if not isinstance(data, dict) or not isinstance(data.get("spec", {}), dict):
-            raise DamagedError(f"{self.provenance}: is not a record of provenance")
+        """Return what the run came from; `DamagedError` names the key that holds no such thing."""
+        data: dict[str, Any] = read_json(self.provenance)
+        check_types(self.provenance, data, Provenance)
         return data
 
 
@@ -258,23 +269,6 @@ def _new_files(spec: bytes, spec_digest: str, provenance: Mapping[str, Any]) -> 
     digests = {"digest": spec_digest, "toml_sha256": hashlib.sha256(spec).hexdigest()}
     record = {**provenance, "spec": digests}
     return {_SPEC: spec, _PROVENANCE: json_document(record)}
-
-
-def _fill(directory: Path, files: Mapping[str, bytes]) -> None:
-    for name, data in files.items():
-        write_durably(directory / name, data)
-    (directory / _CHECKPOINTS).mkdir()
-    fsync_directory(directory)
-
-
-def _remove(partial: Path, made_parents: list[Path]) -> None:
-    """Remove what a failed start has made, and no folder that someone else has put something into."""
-    shutil.rmtree(partial, ignore_errors=True)
-    for parent in made_parents:
-        try:
-            parent.rmdir()
-        except OSError:
-            return
 
 
 def is_run(path: Path) -> bool:

@@ -12,6 +12,7 @@ import atari_dqn
 
 PACKAGE = Path(atari_dqn.__file__).parent
 LAYERS = (
+    {"__main__"},
     {"cli"},
     {"verify", "bench", "dashboard"},
     {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},
@@ -26,7 +27,7 @@ LAYERS = (
     {"agents", "envs", "replay", "metrics"},
     {"protocol", "provenance", "automatic", "contention"},
     {"kernels"},
-    {"spec", "hardware", "devices", "allocator", "denormals"},
+    {"documents", "whole_directory", "spec", "hardware", "devices", "allocator", "denormals"},
     {
         "learning", "interrupts", "processes", "minibatch", "statistics", "clock", "rng", "generator",
         "schedule", "registry", "files", "human", "sizes", "cgroup", "transfer",

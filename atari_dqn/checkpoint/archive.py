@@ -80,7 +80,8 @@ def _check_members(members: Iterable[zipfile.ZipInfo], weights: Mapping[str, Ten
     sizes = {weight.nbytes for weight in weights.values()}
     for member in large:
         if member.file_size not in sizes:
-            raise ValueError(f"{member.filename} has {member.file_size:,} bytes, as no weight of its network")
+            size = f"{member.filename} has {member.file_size:,} bytes, as none of its weights"
+            raise ValueError(f"is of another game or network than its run's: {size}")
     most = _MOST_COPIES * sum(weight.nbytes for weight in weights.values())
     if sum(member.file_size for member in large) > most:
         raise ValueError(f"it holds more than {most:,} bytes, which networks and optimizer need at most")
@@ -100,7 +101,7 @@ def _globals_of(data: bytes) -> Iterator[str]:
 
 
 def _check_tensors(state: Any) -> None:
-    """Raise a `ValueError` for a tensor that is not as large as it says: one that repeats itself, or sparse."""
+    """Raise a `ValueError` for a tensor that is larger than what is stored of it, or sparse."""
     if not isinstance(state, dict):
         raise TypeError(f"found {type(state).__name__}, expected a table")
     for path, leaf in leaves(state):

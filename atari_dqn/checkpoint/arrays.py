@@ -1,4 +1,4 @@
-"""Arrays as `.npy` files. A header is compared with the layout and the file's length before memory is taken."""
+"""Arrays as `.npy` files: a header is compared with layout and length of the file before memory is taken."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_array(path: Path, array: np.ndarray) -> None:
 
 
 def read_array(path: Path, layout: ArrayLayout | None) -> np.ndarray:
-    """Return an array of that layout, or of any where it is None; `DamagedError` if the file holds another."""
+    """Return an array of a layout, or of any where that is None; `DamagedError` if it is another."""
     try:
         with open_regular(path) as file:
             dtype, shape, by_columns = _read_header(file)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from atari_dqn.documents import Count, Number, check_types
+from atari_dqn.documents import MOST_INT, Count, Number, check_types
 from atari_dqn.errors import DamagedError
 from atari_dqn.metrics.events import GateState
 
@@ -77,7 +77,7 @@ class _Bookkeeping(Struct):
     full: _Period
     replay_log: _Period
     elapsed_seconds: Annotated[float, Meta(ge=0)]
-    total_frames: Annotated[Count, Meta(ge=1)]
+    total_frames: Annotated[int, Meta(ge=1, le=MOST_INT)]
     finished: bool
     tables: dict[str, Count]
     scores: list[tuple[Count, _Score]]

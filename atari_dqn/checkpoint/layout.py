@@ -63,7 +63,7 @@ class ArrayLayout:
 def layout_of_rest(state: StateDict) -> Layout:
     """Return the layout of a new training's state, without its networks and optimizer."""
 
-    def leaf_layout(path: str, leaf: Any) -> Any:
+    def leaf_layout(_: str, leaf: Any) -> Any:
         if isinstance(leaf, RingRows):
             return RowsLayout(columns_of(leaf.read(leaf.first, leaf.first)), leaf.capacity)
         if is_array(leaf):

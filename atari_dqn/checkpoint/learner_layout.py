@@ -1,6 +1,6 @@
 """Whether the state of a learner that was read is like that of a new one, name by name.
 
-Kernels take addresses of weights and averages: an average of another shape than its weight must not reach them.
+Kernels take addresses of weights and averages: one of another shape must not reach them.
 """
 
 from __future__ import annotations
@@ -36,27 +36,31 @@ def check_learner(path: Path, state: StateDict, learner: StateDict) -> None:
 def _problems(state: StateDict, learner: StateDict) -> Iterator[str]:
     for key, expected in learner.items():
         found = state.get(key)
-        if isinstance(expected, dict) and not isinstance(found, dict):
+        if not isinstance(expected, dict):
+            if not _is_alike(found, expected):
+                yield f"{key}: found {_words(found)}, expected {_words(expected)}"
+        elif not isinstance(found, dict):
             yield f"{key}: found {_words(found)}, expected a table"
         elif key == "optimizer":
             yield from _of_optimizer(found, expected, list(learner["online"].values()))
-        elif isinstance(expected, dict):
+        else:
             yield from _of_weights(key, found, expected)
-        elif not _is_alike(found, expected):
-            yield f"{key}: found {_words(found)}, expected {_words(expected)}"
 
 
 def _of_weights(key: str, found: StateDict, expected: StateDict) -> Iterator[str]:
     for name in dict.fromkeys(chain(expected, found)):
         one, other = found.get(name), expected.get(name)
         if not isinstance(other, Tensor) or not _is_alike(one, other):
-            yield f"is of another game or network than its run's: {key}.{name} is {_words(one)}, expected {_words(other)}"
+            yield (
+                f"is of another game or network than its run's: {key}.{name} is {_words(one)}, "
+                f"expected {_words(other)}; put it back under the run it came from"
+            )
 
 
 def _of_optimizer(found: StateDict, expected: StateDict, weights: list[Tensor]) -> Iterator[str]:
     groups, averages = found.get("param_groups"), found.get("state")
     if not isinstance(groups, list) or len(groups) != len(expected["param_groups"]):
-        yield f"optimizer.param_groups: found {_words(groups)}, expected {len(expected['param_groups'])} groups"
+        yield f"optimizer.param_groups: expected {len(expected['param_groups'])} groups"
         return
     for number, (group, new) in enumerate(zip(groups, expected["param_groups"], strict=True)):
         for name, value in new.items():

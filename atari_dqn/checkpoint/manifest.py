@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from atari_dqn.checkpoint.bookkeeping import FileRecord
 from atari_dqn.checkpoint.segments import Segment
 from atari_dqn.checkpoint.tree import leaf_digest
-from atari_dqn.documents import Count, check_types, parse_json, read_run_file
+from atari_dqn.documents import Count, check_types, parse_json, read_run_file, reading_of_run
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import exists, open_regular, plain, sha256_of_file, write_json_atomically
 from atari_dqn.types import StateDict
@@ -119,12 +119,7 @@ def _file_entry(path: Path) -> dict[str, Any]:
 
 
 def _verify_file(path: Path, expected: dict[str, Any]) -> None:
-    try:
-        with open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-    except FileNotFoundError as error:
-        raise DamagedError(f"{path}: missing") from error
-    except OSError as error:
-        raise DamagedError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if size != expected["bytes"] or sha256_of_file(path) != expected["sha256"]:
-        raise DamagedError(f"{path}: is not what {MANIFEST} says; the file is damaged")
+    with reading_of_run(path), open_regular(path) as file:
+        is_as_recorded = os.fstat(file.fileno()).st_size == expected["bytes"]
+        if not is_as_recorded or sha256_of_file(path) != expected["sha256"]:
+            raise DamagedError(f"{path}: is not what {MANIFEST} says; the file is damaged")

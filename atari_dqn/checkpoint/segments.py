@@ -179,7 +179,7 @@ def _compressed(arrays: Sequence[np.ndarray]) -> bytes:
 
 
 def _decompress(file: BinaryIO, columns: Columns, *, count: int) -> Tables:
-    """Return the columns of so many rows. `EOFError` if the file holds less or more, before it takes memory."""
+    """Return the columns of so many rows; `EOFError`, before memory is taken, if the file has others."""
     row_bytes = sum(np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape in columns.values())
     declared = zstandard.get_frame_parameters(file.read(_MOST_FRAME_HEADER_BYTES)).content_size
     if declared != count * row_bytes:
@@ -196,7 +196,7 @@ def _decompress(file: BinaryIO, columns: Columns, *, count: int) -> Tables:
     return tables
 
 
-def _fill(table: np.ndarray, reader: BinaryIO) -> None:
+def _fill(table: np.ndarray, reader: zstandard.ZstdDecompressionReader) -> None:
     place = _bytes_of(table)
     filled = 0
     while filled < len(place):

@@ -137,7 +137,7 @@ def _event(line: str) -> Event:
     """Return what a line of the log tells; `ValueError` for one that a run does not write."""
     record = msgspec.json.decode(line, type=_Record)
     data, message = record.data or {}, printable(record.message)
-    if record.kind == "gate" and data.get("gate") in GATES:
+    if record.kind == "gate" and str(data.get("gate")) in GATES:
         change = msgspec.convert(data, _GateData)
         return GateChanged(
             gate=data["gate"],

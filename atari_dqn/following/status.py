@@ -137,7 +137,7 @@ class RunStatus:
             self._ending = ""
         self._ending = _ENDINGS.get(notice.kind, self._ending)
         raised = notice.data.get("total_frames")
-        if notice.kind == "extended" and isinstance(raised, int):
+        if notice.kind in ("extended", "resumed") and isinstance(raised, int):
             self._raised_frames = raised
 
 

@@ -129,7 +129,7 @@ class ReplayBuffer:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of a replay of the same shape; `ValueError` where its parts do not fit each other.
+        """Take over a state of a replay of the same shape; `ValueError` where its parts do not fit.
 
         Of one whose rows were not saved only the newest frames are there: the replay begins anew with them.
         """

@@ -126,19 +126,17 @@ def _band(values: Values) -> tuple[Values, Values]:
 def _published(result: GroupResult, each: Beside, last_frames: int) -> PublishedCurve | None:
     reference = each.reference
     points = curves(result.group.game)[reference.study.name, reference.agent]
-    if len(points) < 2:
+    if len(points) < 2 or points[0].env_frames > last_frames:
         return None
-    beyond = next(
-        (place for place, point in enumerate(points) if point.env_frames >= last_frames), len(points)
-    )
-    within = points[: beyond + 1]
+    every = np.array([point.env_frames for point in points], np.int64)
+    frames = np.append(every[every < last_frames], min(last_frames, every[-1]))
     differs = f"; {', '.join(reference.differences)}" if reference.differences else ""
     measure = ", training games" if each.measure == "training" else ""
     return PublishedCurve(
         label=f"{reference.study.title}: {reference.agent}, n = {reference.n}{measure}{differs}",
         same_protocol=not reference.differences,
-        frames=np.array([point.env_frames for point in within], np.int64),
-        mean=np.array([point.mean for point in within]),
-        low=np.array([point.mean if point.lowest is None else point.lowest for point in within]),
-        high=np.array([point.mean if point.highest is None else point.highest for point in within]),
+        frames=frames,
+        mean=np.interp(frames, every, [point.mean for point in points]),
+        low=np.interp(frames, every, [p.mean if p.lowest is None else p.lowest for p in points]),
+        high=np.interp(frames, every, [p.mean if p.highest is None else p.highest for p in points]),
     )

@@ -133,7 +133,7 @@ def _published(result: GroupResult, each: Published) -> list[str]:
 def _contrast(result: GroupResult) -> str:
     """Return what tells a group from the first of its game, as a line below its name."""
     found = result.contrast
-    return "" if found is None else f"<br><small>to {escape(found.to.label)}: {escape(found.finding)}</small>"
+    return "" if found is None else f'<div class="contrast">{escape(str(found))}</div>'
 
 
 def _digests(result: GroupResult) -> str:

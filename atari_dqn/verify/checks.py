@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.checkpoint.rewind import checkpoint_directories, refuse_lost_catalog, refuse_wrong_place
+from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
+from atari_dqn.checkpoint.reconcile import checkpoint_directories
+from atari_dqn.checkpoint.rewind import refuse_lost_catalog, refuse_wrong_place
 from atari_dqn.checkpoint.store import CATALOG, MANIFEST, CheckpointStore, verify
+from atari_dqn.documents import read_json
 from atari_dqn.errors import DamagedError
 from atari_dqn.run import RunDirectory
 from atari_dqn.scores import EvaluationScore
@@ -29,7 +31,7 @@ def check_run(run: RunDirectory) -> Checked:
     """Check every file of a run; `DamagedError` names the first that is not what was written."""
     store = CheckpointStore(run.checkpoints)
     refuse_lost_catalog(store)
-    manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store)}
+    manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store.folder)}
     _check_catalog(store, manifests)
     _check_links(store, manifests)
     _check_summary(run, manifests)
@@ -40,6 +42,7 @@ def check_run(run: RunDirectory) -> Checked:
 
 def _checked(run: RunDirectory, checkpoint: Path) -> dict[str, Any]:
     manifest = verify(checkpoint)
+    check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     refuse_wrong_place(checkpoint, manifest["step"])
     run.check_files(manifest["bookkeeping"].get("files", {}))
     return manifest
@@ -82,9 +85,6 @@ def _check_summary(run: RunDirectory, manifests: dict[str, dict[str, Any]]) -> N
         if records[-1]["finished"]:
             raise DamagedError(f"{run.summary}: missing; `{resume_command(run)}` writes it again")
         return
-    try:
-        summary = json.loads(run.summary.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise DamagedError(f"{run.summary}: is not JSON ({error})") from error
+    summary = read_json(run.summary)
     if not isinstance(summary, dict) or sealed_summary(summary) != summary:
         raise DamagedError(f"{run.summary}: is not what was written; the file is damaged")

@@ -49,7 +49,7 @@ def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
         yield _name(result.group.method, *_circumstances(result))
         yield from _scores(result)
         if result.contrast is not None:
-            yield _indented(Text(f"to {result.contrast.to.label}: {result.contrast.finding}"))
+            yield _indented(Text(str(result.contrast)))
         if result.pace is not None:
             yield _pace(result.pace, result.group.game, asked=comparison.to_score is not None)
         yield from (_beside(each) for each in result.beside)

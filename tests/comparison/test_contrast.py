@@ -28,8 +28,8 @@ def findings(comparison: Comparison) -> list[str | None]:
     [
         ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "identical in every evaluation"),
         ([1.0], [1.0], "identical in every evaluation"),
-        ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], "the intervals overlap: no difference is shown"),
-        ([1.0, 2.0, 3.0], [2.0, 1.0, 3.0], "the intervals overlap: no difference is shown"),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], "the intervals overlap"),
+        ([1.0, 2.0, 3.0], [2.0, 1.0, 3.0], "the intervals overlap"),
         ([1.0, 2.0, 3.0], [11.0, 12.0, 13.0], "the intervals do not overlap"),
         ([1.0], [2.0], None),
     ],
@@ -50,6 +50,21 @@ def test_a_group_that_is_identical_to_another_than_the_first_says_to_which(tmp_p
     assert (contrast.to.label, contrast.finding) == (
         "trackA double=false, loss=mse", "identical in every evaluation",
     )  # fmt: skip
+
+
+def test_a_finding_is_said_in_a_sentence(tmp_path: Path):
+    overlapping = compared(tmp_path, [1.0, 2.0, 3.0], [1.0, 2.0, 4.0]).results[1].contrast
+    assert str(overlapping) == "the intervals overlap those of the first group: no difference is shown"
+
+
+def test_a_score_of_cut_games_is_not_set_against_whole_games(tmp_path: Path):
+    cap = "evaluation.max_episode_frames=1_000"
+    runs = [make_run(tmp_path / f"whole{seed}", [20.0], overrides=[f"seed={seed}"]) for seed in (1, 2)]
+    runs += [
+        make_run(tmp_path / f"cut{seed}", [-1.0], overrides=[f"seed={seed}", cap], frame_caps=9)
+        for seed in (1, 2)
+    ]
+    assert findings(compare(runs, human_table="atari57")) == [None, None]
 
 
 def test_groups_of_other_games_are_not_told_apart(tmp_path: Path):

@@ -149,7 +149,7 @@ def test_output_that_exists_is_never_overwritten(dqn: Dqn, runs: list[Path]):
         (("--html", "/nowhere/page.html"), "the folder /nowhere is not there"),
         (("--at", "soon"), "expected a number of frames"),
         (("--human-table", "atari75"), "expected atari57 or nature2015"),
-        (("--to-score", "nan"), "expected a finite score"),
+        (("--to-score", "nan"), "expected a finite number"),
     ],
 )
 def test_wrong_options_are_one_message(dqn: Dqn, runs: list[Path], arguments: tuple[str, ...], message: str):

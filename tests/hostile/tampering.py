@@ -83,3 +83,8 @@ def tamper_manifest(checkpoint: Path, place: Place, value: Any) -> None:
     manifest = json.loads((checkpoint / MANIFEST).read_text())
     put(manifest, place, value)
     write_json_atomically(checkpoint / MANIFEST, sealed(manifest))
+
+
+def places_once(tree: Any) -> list[Place]:
+    """Return every place, of lists of like values that of the first alone."""
+    return [place for place in places(tree) if not any(isinstance(key, int) and key > 0 for key in place)]

@@ -60,13 +60,13 @@ def test_lock_that_cannot_be_taken_is_named(
 def test_file_that_cannot_be_read_is_named_when_a_run_is_opened(
     run: RunDirectory, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = Path.open
+    opened = os.open
 
-    def refuse(path: Path, *args: object, **options: object) -> object:
-        if path.name == name:
+    def refuse(path: object, *args: object, **options: object) -> object:
+        if str(path).endswith(name):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return opened(path, *args, **options)  # type: ignore[call-overload]
+        return opened(path, *args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(UserError, match=rf"cannot read \S+/run/{name}: permission denied"):
         RunDirectory.open(run.path)
