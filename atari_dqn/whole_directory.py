@@ -25,7 +25,8 @@ def whole_directory(path: Path, *, holds: Collection[str]) -> Iterator[Path]:
     _remove_left_overs(path, holds)
     partial, lock = None, None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if made_parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
         partial, lock = _make_locked(path)
         yield partial
         fsync_directory(partial)
