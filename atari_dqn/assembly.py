@@ -11,7 +11,14 @@ import torch
 from atari_dqn.agents.augmentation import Augment, RandomShifts, unchanged
 from atari_dqn.agents.heads import DuelingHead, Head, LinearHead, SharedDuelingHead
 from atari_dqn.agents.learner import Learner
-from atari_dqn.agents.losses import VALUE_RULES, Loss, ValueLoss, categorical_loss, quantile_loss
+from atari_dqn.agents.losses import (
+    CATEGORICAL_PRIORITIES,
+    VALUE_RULES,
+    CategoricalLoss,
+    Loss,
+    ValueLoss,
+    quantile_loss,
+)
 from atari_dqn.agents.networks import FractionCounts, ImplicitQuantileNetwork, QNetwork, initialize
 from atari_dqn.agents.noisy import NoisyLinear
 from atari_dqn.agents.predictions import CategoricalOutput, Output, QuantileOutput, ValueOutput
@@ -165,7 +172,10 @@ def _augment(spec: Spec) -> Augment:
 def _loss(spec: Spec) -> Loss[Any]:
     if spec.learner.loss is not None:
         return ValueLoss(VALUE_RULES[spec.learner.loss])
-    return categorical_loss if spec.toggles.distribution == "c51" else quantile_loss
+    if spec.toggles.distribution == "c51":
+        priority = spec.replay.priority or "kl"  # a uniform replay has no priorities, and no such key
+        return CategoricalLoss(CATEGORICAL_PRIORITIES[priority])
+    return quantile_loss
 
 
 def _build_sampler(spec: Spec, *, capacity: int, device: torch.device) -> Sampler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -190,11 +191,9 @@ def _load_check(before: CoreTimes) -> Check:
 
 
 def _torch_threads() -> int | None:
-    """Return how many threads torch computes with; None where it cannot be imported."""
-    try:
-        return int(importlib.import_module("torch").get_num_threads())
-    except (ImportError, OSError):
-        return None
+    """Return how many threads torch computes with; None where its own check could not import it."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else int(torch.get_num_threads())
 
 
 def _shared_memory_check(hardware: Hardware) -> Check:

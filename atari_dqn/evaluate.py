@@ -42,8 +42,8 @@ class StoppedError(Exception):
 
 
 def evaluation_env(spec: Spec) -> Env:
-    """Return the environment an evaluation plays on: the training's, with the evaluation's cap."""
-    return replace(spec.env, max_episode_frames=spec.evaluation.max_episode_frames)
+    """Return the environment an evaluation plays on: the training's, with its own cap; lives do not count."""
+    return replace(spec.env, max_episode_frames=spec.evaluation.max_episode_frames, life_loss_ends_skip=False)
 
 
 def evaluate(

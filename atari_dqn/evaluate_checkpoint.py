@@ -14,6 +14,7 @@ from atari_dqn.evaluation_progress import EvaluationKey, EvaluationProgress
 from atari_dqn.files import unused, write_json_atomically
 from atari_dqn.frozen import FrozenAgent
 from atari_dqn.protocol import Protocol
+from atari_dqn.reference.caps import stands_for_games
 from atari_dqn.reference.tables import HumanRandom, human_random
 from atari_dqn.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.protocols import ProtocolName, under_protocol
@@ -32,8 +33,15 @@ class CheckpointScore:
 
     @property
     def human_normalised(self) -> float | None:
-        """The mean return, 0 for chance and 1 for a person."""
-        return self.reference.normalised(self.score.mean_return) if self.reference else None
+        """The mean return, 0 for chance and 1 for a person; None for a score that does not compare."""
+        if self.reference is None or not self.comparable:
+            return None
+        return self.reference.normalised(self.score.mean_return)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the score may be normalised and compared with published ones."""
+        return stands_for_games(self.score.frame_caps, self.protocol.max_episode_frames)
 
 
 def open_progress(
@@ -109,6 +117,7 @@ def score_document(agent: FrozenAgent, result: CheckpointScore) -> dict[str, Any
         "returns": result.score.returns,
         "lengths_frames": result.score.lengths_frames,
         "end_reasons": result.score.end_reasons,
+        "comparable": result.comparable,
         "human_normalised": result.human_normalised,
         "human_normalised_by": asdict(result.reference) if result.reference else None,
         "protocol_name": result.name,

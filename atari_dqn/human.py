@@ -64,6 +64,13 @@ def score(value: float) -> str:
     return f"{value:,.1f}" if abs(value) < 1_000 else f"{value:,.0f}"
 
 
+def setting(value: bool | int | float | str) -> str:
+    """Return a setting's value as a spec has it: `true`, `10,000`, `0.25`, `huber`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def shortened(keys: Sequence[str], most: int) -> str:
     """Return so many of some keys, and how many more there are: `a, b, and 3 keys more`."""
     left = len(keys) - most

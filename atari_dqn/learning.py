@@ -62,9 +62,17 @@ def projected(
 def kl_divergence(target: Float[Tensor, "B Z"], logits: Float[Tensor, "B Z"]) -> Float[Tensor, "B"]:
     """Return Σ m (ln m − ln p), p the softmax of the logits; finite where they are, and where m is 0.
 
-    Its gradient is that of Bellemare et al. (2017)'s cross-entropy; it is Hessel et al. (2018)'s priority.
+    Its gradient is that of `cross_entropy`; it is Hessel et al. (2018)'s priority.
     """
     return (torch.xlogy(target, target) - target * logits.log_softmax(dim=1)).sum(dim=1)
+
+
+def cross_entropy(target: Float[Tensor, "B Z"], logits: Float[Tensor, "B Z"]) -> Float[Tensor, "B"]:
+    """Return −Σ m ln p, p the softmax of the logits. Bellemare et al. (2017), Algorithm 1.
+
+    It is larger than the KL divergence by the target's entropy, which no weight changes.
+    """
+    return -(logits.log_softmax(dim=1) * target).sum(dim=1)
 
 
 def quantile_huber(

@@ -42,4 +42,4 @@ class Registry(Generic[T]):
     def _unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._targets, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"unknown {self.kind} {name!r}{hint} (known: {', '.join(sorted(self._targets))})"
+        return f"unknown {self.kind} {name!r}; expected one of {', '.join(sorted(self._targets))}{hint}"

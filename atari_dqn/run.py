@@ -110,6 +110,11 @@ class RunDirectory:
         return self.path / "summary.json"
 
     @property
+    def set_aside(self) -> Path:
+        """The folder of damaged logs that new ones have taken the place of."""
+        return self.path / "set_aside"
+
+    @property
     def diagnostics(self) -> Path:
         """The folder of the bundles that gates leave when they halt the run."""
         return self.path / "diagnostics"
@@ -147,21 +152,35 @@ class RunDirectory:
 
     def check_files(self, records: Mapping[str, Mapping[str, Any]]) -> None:
         """Raise a `DamagedError` that names the first file that does not begin with what was recorded."""
+        for name, problem in self.problems(records):
+            raise DamagedError(f"{self.path / name}: {problem}")
+
+    def problems(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+        """Yield each file that does not begin with what was recorded, and what is wrong with it."""
         for name, record in records.items():
             path = self.path / name
             if not is_file(path):
-                raise DamagedError(f"{path}: missing")
+                yield name, "missing"
+                continue
             with reading_of_run(path):
-                self._check_file(path, record)
+                problem = self._problem(path, record)
+            if problem:
+                yield name, problem
 
-    def _check_file(self, path: Path, record: Mapping[str, Any]) -> None:
+    def is_log(self, name: str) -> bool:
+        """Return whether a file beside the checkpoints is one that grows."""
+        return self.path / name in self._growing
+
+    def _problem(self, path: Path, record: Mapping[str, Any]) -> str:
+        """Return in what a file does not begin with what was recorded; empty where it does."""
         length, recorded = path.stat().st_size, record["bytes"]
         if path in self._growing and length < recorded:
-            raise DamagedError(f"{path}: has {length:,} bytes of {recorded:,} recorded; rows are lost")
+            return f"has {length:,} bytes of {recorded:,} recorded; rows are lost"
         if path in self._constant and length != recorded:
-            raise DamagedError(f"{path}: was changed after the run began; restore the file")
+            return "was changed after the run began; restore the file"
         if sha256_of_beginning(path, recorded) != record["sha256"]:
-            raise DamagedError(f"{path}: is not what a checkpoint recorded; the file is damaged")
+            return "is not what a checkpoint recorded; the file is damaged"
+        return ""
 
     @property
     def _constant(self) -> tuple[Path, ...]:

@@ -60,9 +60,15 @@ class EvaluationScore:
         """Standard deviation over episodes, with n − 1; NaN for a single one."""
         return float(np.std(self.returns, ddof=1)) if self.episodes > 1 else float("nan")
 
+    @property
+    def frame_caps(self) -> int:
+        """How many the frame cap cut."""
+        return self.end_reasons.count("frame_cap")
+
     def __str__(self) -> str:
         spread = f" ± {self.std_return:.2f}" if self.episodes > 1 else ""
-        return f"{self.mean_return:.2f}{spread} over {self.episodes} episode{'s' * (self.episodes > 1)}"
+        cut = f", {self.frame_caps} cut by the frame cap" if self.frame_caps else ""
+        return f"{self.mean_return:.2f}{spread} over {self.episodes} episode{'s' * (self.episodes > 1)}{cut}"
 
     def row(self) -> dict[str, float | int | str]:
         """Return the columns of eval_log that the episodes decide."""
@@ -77,7 +83,7 @@ class EvaluationScore:
             "min_length_frames": min(self.lengths_frames),
             "max_length_frames": max(self.lengths_frames),
             "game_overs": self.end_reasons.count("game_over"),
-            "frame_caps": self.end_reasons.count("frame_cap"),
+            "frame_caps": self.frame_caps,
         }
 
 

@@ -39,8 +39,9 @@ def type_of(key: Key) -> str:
     return f"{name} {bounds}".strip()
 
 
-def belongs(when: When | None) -> str:
-    return "" if when is None else f" Only with `{when.key} = {shown(when.value).strip('`')}`."
+def belongs(choices: tuple[When, ...]) -> str:
+    named = " and ".join(f"`{when.key} = {shown(when.value).strip('`')}`" for when in choices)
+    return f" Only with {named}." if named else ""
 
 
 def row(key: Key) -> str:

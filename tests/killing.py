@@ -1,4 +1,7 @@
-"""Killing runs at random moments and inside a checkpoint's write, and comparing what comes out in the end."""
+"""Killing runs at random moments and inside a checkpoint's write, and comparing what comes out in the end.
+
+A run may be taken further in stages: its budget is raised once it is spent, and the kills go on.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from typing import Any
 
 from atari_dqn.checkpoint.store import CheckpointStore, read_manifest
 from atari_dqn.run import RunDirectory
+from atari_dqn.train.resumption import point_of
 from atari_dqn.verify.checks import check_run
 from atari_dqn.verify.replay import REPEATED
 
@@ -35,8 +39,16 @@ POINTS = (
     "atari_dqn.checkpoint.stages:enter",
     "atari_dqn.checkpoint.stages:point",
     "atari_dqn.checkpoint.stages:prune",
+    "atari_dqn.checkpoint.stages:remove",
+    "atari_dqn.checkpoint.store:replace_bookkeeping",
 )
 """Where a checkpoint's write is cut: each begins one of its stages."""
+RAISING_POINTS = (
+    "atari_dqn.train.launch:_extend",
+    "atari_dqn.train.session:Session.save",
+    "atari_dqn.train.launch:schedules_that_ended",
+)
+"""Where the raising of a budget is cut: before it, before it is saved, and before anybody is told of it."""
 MOST_EVENTS = 15
 """Between two checkpoints there are about so many events: rows, evaluations, notices."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
@@ -47,12 +59,13 @@ EVENT = b"."
 
 @dataclass(frozen=True)
 class Case:
-    """What is run."""
+    """What is run, and to which budgets its own is raised, one after another."""
 
     game: str
     track: str
     lanes: int
     workers: int
+    raised_frames: tuple[int, ...] = ()
 
     @property
     def overrides(self) -> list[str]:
@@ -84,6 +97,13 @@ def random_kill(chance: random.Random) -> Kill:
     return Kill(point=chance.choice(POINTS), call=chance.randint(1, 2))
 
 
+def random_kill_of_a_raise(chance: random.Random) -> Kill:
+    """Return a kill while a budget is being raised, or soon after."""
+    if chance.random() < 0.5:
+        return Kill(events=chance.randrange(4), seconds_later=chance.uniform(0.0, 0.05))
+    return Kill(point=chance.choice(RAISING_POINTS), call=1)
+
+
 class Zygote:
     """Forks a training process for each run; use `with`."""
 
@@ -102,10 +122,13 @@ class Zygote:
         with self._process:
             pass  # closes its pipes, which ends it, and waits
 
-    def run(self, case: Case, run_dir: Path, kill: Kill | None = None) -> bool:
-        """Begin or go on with a run; return whether it was killed. `RuntimeError` if it failed by itself."""
+    def run(self, case: Case, run_dir: Path, kill: Kill | None = None, frames: int | None = None) -> bool:
+        """Begin or go on with a run, to more frames if they are given; return whether it was killed.
+
+        `RuntimeError` if it failed by itself.
+        """
         kill = kill or Kill()
-        order = {"spec": str(SPEC), "overrides": case.overrides, "run_dir": str(run_dir)}
+        order = {"spec": str(SPEC), "overrides": case.overrides, "run_dir": str(run_dir), "frames": frames}
         assert self._process.stdin is not None
         line = json.dumps({**order, "point": kill.point, "call": kill.call})
         self._process.stdin.write(line.encode() + b"\n")
@@ -170,6 +193,36 @@ class Story:
 
     kills: list[Kill] = field(default_factory=list)
     finished: bool = False
+
+
+def killed_while_raised(zygote: Zygote, case: Case, run_dir: Path, kills: Sequence[Sequence[Kill]]) -> Story:
+    """Run a case to its budget and to each that it is raised to, each stage killed by kills of its own."""
+    story = Story()
+    for frames, of_stage in zip((None, *case.raised_frames), kills, strict=True):
+        for kill in of_stage:
+            if not zygote.run(case, run_dir, kill, frames if _to_be_raised(run_dir, frames) else None):
+                break
+            story.kills.append(kill)
+        else:
+            zygote.run(case, run_dir, None, frames if _to_be_raised(run_dir, frames) else None)
+    return story
+
+
+def _to_be_raised(run_dir: Path, frames: int | None) -> bool:
+    """Return whether a budget is to be raised still; what the log tells of must be on disk."""
+    if frames is None:
+        return False
+    run = RunDirectory.open(run_dir)
+    raised = point_of(run).total_frames == frames
+    told = f'"total_frames": {frames}' in run.events.read_text()
+    assert raised or not told, f"{run_dir}: a budget that was told of is forgotten"
+    return not raised
+
+
+def unbroken(zygote: Zygote, case: Case, run_dir: Path) -> None:
+    """Run a case to its budget and to each that it is raised to, and kill nothing."""
+    for frames in (None, *case.raised_frames):
+        assert not zygote.run(case, run_dir, None, frames)
 
 
 def killed_over_and_over(zygote: Zygote, case: Case, run_dir: Path, kills: Sequence[Kill]) -> Story:

@@ -12,6 +12,7 @@ import atari_dqn
 
 PACKAGE = Path(atari_dqn.__file__).parent
 LAYERS = (
+    {"__main__"},
     {"cli"},
     {"verify", "bench", "dashboard"},
     {"train", "evaluate_checkpoint", "record_checkpoint", "view", "report", "doctor", "plan_text"},

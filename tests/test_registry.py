@@ -41,11 +41,13 @@ def test_an_unknown_name_says_what_is_known_and_what_was_probably_meant():
     registry: Registry[type] = Registry("schedule", ENTRIES)
     with pytest.raises(UserError) as caught:
         registry.load("liner")
-    assert str(caught.value) == "unknown schedule 'liner'; did you mean 'linear'? (known: every, linear)"
+    assert (
+        str(caught.value) == "unknown schedule 'liner'; expected one of every, linear; did you mean 'linear'?"
+    )
 
 
 def test_a_name_like_no_other_gets_no_suggestion():
     registry: Registry[type] = Registry("schedule", ENTRIES)
     with pytest.raises(UserError) as caught:
         registry.load("zzz")
-    assert str(caught.value) == "unknown schedule 'zzz' (known: every, linear)"
+    assert str(caught.value) == "unknown schedule 'zzz'; expected one of every, linear"

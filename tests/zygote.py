@@ -73,7 +73,8 @@ def train(order: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     path, device = Path(order["run_dir"]), resolve_device("cpu")
     if (path / "spec.toml").exists():
-        launch.resume(RunDirectory.open(path), device=device, views=[Dots()], total_frames=None)
+        run = RunDirectory.open(path)
+        launch.resume(run, device=device, views=[Dots()], total_frames=order["frames"])
     else:
         resolved = load_spec(order["spec"], order["overrides"])
         origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(path))

@@ -73,8 +73,9 @@ class Rounded:
 
     A weight is used several times between two changes: by the target's network thousands of times, by the
     one that learns to act and to be corrected. Whether it changed is PyTorch's own count of changes in place,
-    which optimizers and copies raise; a graph recorded on a GPU does not, so a weight there is refused. The
-    weight that was rounded is held until the next one is, so that no other can take its place unnoticed.
+    which optimizers and copies raise. Changes through `.data` it does not count: change a weight under
+    `torch.no_grad()`. A graph recorded on a GPU does not raise it, so a weight there is refused. The weight
+    that was rounded is held until the next one is, so that no other can take its place unnoticed.
     """
 
     def __init__(self, scale: float = 1.0) -> None:

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from atari_dqn.agents.anatomy import Anatomy, watched
 from atari_dqn.agents.convolution import Convolution
-from atari_dqn.kernels.arguments import ChainArguments
+from atari_dqn.kernels.arguments import ChainArguments, row
 from atari_dqn.kernels.products import fits_convolution, takes_bytes
 from atari_dqn.minibatch import Frames
 
@@ -43,7 +43,7 @@ class Chain:
     def arguments(self, frames: Frames, dtype: torch.dtype) -> tuple[ChainArguments, list[Tensor]]:
         """Return what the kernels are told of the layers and of frames that they take, and the biases."""
         weights = self.rounded([layer.weight for layer in self._layers], dtype)
-        biases = [layer.bias_ for layer in self._layers]
+        biases = [row(layer.bias_) for layer in self._layers]
         return ChainArguments(frames, weights, self.strides, self.zeros), biases
 
     def rounded(self, weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:

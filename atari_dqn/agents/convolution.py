@@ -136,9 +136,8 @@ def _convolve(x: Tensor, weight: Tensor, bias: Tensor, stride: Pair, padding: Pa
     if takes_convolution(x, weight):
         y: Tensor = torch.ops.atari_dqn.convolve(x, weight, bias, stride, padding, relu)
         return y
-    y = torch.ops.mkldnn._convolution_pointwise(
-        x, weight, bias.to(x.dtype), padding, stride, [1, 1], 1, "none", [], ""
-    )
+    row = bias.to(x.dtype).contiguous()  # oneDNN reads no other
+    y = torch.ops.mkldnn._convolution_pointwise(x, weight, row, padding, stride, [1, 1], 1, "none", [], "")
     return y.relu_() if relu else y  # oneDNN's fused ReLU turns NaN into 0, and the gates look for NaN
 
 

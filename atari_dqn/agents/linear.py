@@ -104,7 +104,7 @@ def _forward(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     if takes_product(x, weight):
         y: Tensor = torch.ops.atari_dqn.multiply(x, weight, bias, relu)
         return y
-    y = _times_transposed(x, weight, bias.to(x.dtype))
+    y = _times_transposed(x, weight, bias.to(x.dtype).contiguous())  # oneDNN reads a bias as one row
     return y.relu_() if relu else y
 
 

@@ -50,15 +50,25 @@ class ValueLoss:
         return Judged(loss=self._rule(td_error), error=td_error.abs(), td_error=td_error)
 
 
-def categorical_loss(predicted: Categorical, a_tm1: Int64[Tensor, "B"], backup: Backup) -> Judged:
-    """Compare masses on atoms: the KL divergence is the loss, and the priority. Hessel et al. (2018)."""
-    atoms = predicted.atoms
-    points = learning.backed_up(backup.r_t, backup.discount_t, atoms[None])
-    target = learning.projected(points, backup.z_t.softmax(dim=1), atoms)
-    logits = learning.taken(predicted.outputs, a_tm1)
-    loss = learning.kl_divergence(target, logits)
-    td_error = (target - logits.detach().softmax(dim=1)) @ atoms
-    return Judged(loss=loss, error=loss.clamp(min=0.0), td_error=td_error)
+class CategoricalLoss:
+    """The KL divergence of masses on atoms from their target. Bellemare et al. (2017), Algorithm 1.
+
+    The error is a rule of `CATEGORICAL_PRIORITIES`.
+    """
+
+    def __init__(self, priority: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self._priority = priority
+
+    def __call__(self, predicted: Categorical, a_tm1: Int64[Tensor, "B"], backup: Backup) -> Judged:
+        """Compare masses on atoms."""
+        atoms = predicted.atoms
+        points = learning.backed_up(backup.r_t, backup.discount_t, atoms[None])
+        target = learning.projected(points, backup.z_t.softmax(dim=1), atoms)
+        logits = learning.taken(predicted.outputs, a_tm1)
+        error = self._priority(target, logits.detach())
+        td_error = (target - logits.detach().softmax(dim=1)) @ atoms
+        loss = learning.kl_divergence(target, logits)
+        return Judged(loss=loss, error=error.clamp(min=0.0), td_error=td_error)
 
 
 def quantile_loss(predicted: Quantiles, a_tm1: Int64[Tensor, "B"], backup: Backup) -> Judged:
@@ -69,4 +79,8 @@ def quantile_loss(predicted: Quantiles, a_tm1: Int64[Tensor, "B"], backup: Backu
     return Judged(loss=loss, error=loss, td_error=target.mean(dim=1) - quantiles.mean(dim=1))
 
 
+CATEGORICAL_PRIORITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "kl": learning.kl_divergence,
+    "cross_entropy": learning.cross_entropy,
+}
 VALUE_RULES: dict[str, Callable[[Tensor], Tensor]] = {"huber": learning.huber, "mse": learning.mse}

@@ -99,7 +99,6 @@ class OneCall:
         self._hidden, *state, self._actions = layers
         self._dense = [self._hidden, self._actions, *state]
         self._of_dense = [parameter for layer in self._dense for parameter in layer.parameters]
-        self._leaves = [*torso.chain.parameters(), *self._of_dense]
         self._num_actions = len(self._actions.bias) // head.size
         of_chain = set(torso.convolutions)  # the chain looks at these itself
         self._modules = [part for part in (*torso.modules(), *head.modules()) if part not in of_chain]
@@ -135,10 +134,14 @@ class OneCall:
         gradient of the hidden layer's weights in `factored`, and none to autograd.
         """
         if torch.is_grad_enabled():
-            leaves = self._leaves
+            leaves = self.parameters()
             outputs: Tensor = _Outputs.apply(self, frames, draws, factored, *leaves)  # type: ignore[no-untyped-call]
             return outputs
         return self.forward(self.layers(frames, draws), draws, None)
+
+    def parameters(self) -> list[Tensor]:
+        """Return what gets a gradient; the chain's as they are now, for it looks at its layers by itself."""
+        return [*self._torso.chain.parameters(), *self._of_dense]
 
     def advantages(self, frames: Pixels) -> Float[Tensor, "B A Z"]:
         """Return what a dueling head with two streams makes of its actions' units alone.

@@ -20,9 +20,13 @@ Row = tuple[Tensor, ...]
 def move(rule: Rule, rows: Sequence[Row], *numbers: float) -> bool:
     """Move weights and averages by a kernel's rule; return False, and move nothing, where it cannot.
 
+    Without rows there is nothing to move.
+
     Each row has to be fp32 in one piece of a CPU's memory, all of it in the same order.
     """
     kernels = library("portable")
+    if not rows:
+        return True
     if kernels is None or not all(map(_is_plain, rows)):
         return False
     columns: list[tuple[Tensor, ...]] = list(zip(*rows, strict=True))
@@ -33,14 +37,27 @@ def move(rule: Rule, rows: Sequence[Row], *numbers: float) -> bool:
     return True
 
 
+def lay_alike(weight: Tensor, state: dict[str, Tensor]) -> None:
+    """Have a weight's gradient and averages lie in memory as it does: PyTorch's fused Adam relies on it."""
+    gradient = weight.grad
+    if gradient is not None and gradient.stride() != weight.stride():
+        weight.grad = torch.empty_like(weight).copy_(gradient)
+    for name, value in state.items():
+        if value.shape == weight.shape and value.stride() != weight.stride():
+            state[name] = torch.empty_like(weight).copy_(value)
+
+
 def gradient_norm(gradients: list[Tensor], factored: Sequence[FactoredGradient] = ()) -> Float[Tensor, ""]:
     """Return the root of the sum of all squares, by a kernel where that can read them."""
     kernels = library("portable")
-    if kernels is None or not all(map(is_readable, gradients)):
-        assert not factored
+    is_read = kernels is not None and all(map(is_readable, gradients))
+    if not is_read and not factored:  # perhaps on a GPU, which is not waited for
         return nn.utils.get_total_norm(gradients, foreach=True)
-    counts = integers([gradient.numel() for gradient in gradients])
-    norm = kernels.norm(pointers(gradients), counts, len(gradients))
+    if kernels is not None and is_read:
+        counts = integers([gradient.numel() for gradient in gradients])
+        norm = kernels.norm(pointers(gradients), counts, len(gradients))
+    else:
+        norm = nn.utils.get_total_norm(gradients, foreach=True).item()
     return torch.tensor(math.hypot(norm, *(math.sqrt(gradient.squares()) for gradient in factored)))
 
 

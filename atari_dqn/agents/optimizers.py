@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 from torch.optim import Adam, Optimizer, RMSprop
 
-from atari_dqn.agents.one_pass import Row, move
+from atari_dqn.agents.one_pass import Row, lay_alike, move
 from atari_dqn.kernels.factored import FactoredGradient
 from atari_dqn.types import StateDict
 
@@ -207,9 +207,9 @@ class OnePassAdam(Adam):
         written = [weight for weight in group["params"] if weight.grad is not None]
         if self.found_inf is None and written and written[0].is_cpu and self._move(group, written):
             return
-        assert not self.factored
+        written += self._write_factored()
         for weight in written:
-            _lay_gradient_as(weight)
+            lay_alike(weight, self.state[weight])
         super().step()
         increment_version(written)  # PyTorch's fused kernel changes weights without counting it
 
@@ -234,6 +234,13 @@ class OnePassAdam(Adam):
         torch._foreach_add_([state["step"] for state in every], 1.0)
         return True
 
+    def _write_factored(self) -> list[Tensor]:
+        """Write out the gradients that are not written; return their weights."""
+        pairs = [pair for each in self.factored for pair in zip(each.weights, each.written(), strict=True)]
+        for weight, gradient in pairs:
+            weight.grad = gradient
+        return [weight for weight, _ in pairs]
+
     def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
         """Return a weight's state, begun as PyTorch begins it."""
         state: dict[str, Tensor] = self.state[weight]
@@ -254,13 +261,6 @@ def factored_of(optimizer: Optimizer, weights: Iterable[Tensor]) -> list[Factore
     moved = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
     moves_all = all(id(weight) in moved for weight in weights if weight.requires_grad)
     return optimizer.factored if moves_all else None
-
-
-def _lay_gradient_as(weight: Tensor) -> None:
-    """Have a weight's gradient lie in memory as the weight does: PyTorch's fused Adam relies on it."""
-    gradient = weight.grad
-    if gradient is not None and gradient.stride() != weight.stride():
-        weight.grad = torch.empty_like(weight).copy_(gradient)
 
 
 def _adam_numbers(group: dict[str, Any], step: float) -> tuple[float, ...]:

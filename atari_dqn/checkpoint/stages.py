@@ -3,8 +3,8 @@
     write_rows → write_rest → write_manifest → flush → put_in_place  in `.step_….partial`
     enter → point → prune                                        in the catalog, the links, the folder
 
-Killed before `put_in_place` has ended, a checkpoint is absent; before `enter` has, it is not listed; either
-way the next resume removes what there is of it. Killed later, it is the newest.
+Killed before `put_in_place` has ended, a checkpoint is absent, and the next resume removes what there is of
+it. Killed later, it is the newest: the next resume lists it if `enter` has not.
 """
 
 from __future__ import annotations
@@ -112,7 +112,15 @@ def prune(folder: Path, kept: Sequence[CatalogEntry]) -> None:
     write_catalog(folder, kept)
     for entry in entries:
         if entry not in kept:
-            shutil.rmtree(folder / entry.path)
+            remove(folder / entry.path)
+
+
+def remove(path: Path) -> None:
+    """Remove a folder, out of its place first: killed on the way, none that is half there has its name."""
+    gone = path if path.name.startswith(".") else path.with_name(f".{path.name}.removed.partial")
+    if gone != path:
+        path.rename(gone)
+    shutil.rmtree(gone)
 
 
 def _link(folder: Path, link: str, name: str) -> None:

@@ -28,6 +28,7 @@ from atari_dqn.checkpoint.manifest import (
     sealed,
     verify,
 )
+from atari_dqn.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.checkpoint.row_saver import RowSaver
 from atari_dqn.checkpoint.segments import SavedRows
 from atari_dqn.checkpoint.stages import Snapshot
@@ -158,28 +159,28 @@ class CheckpointStore:
             stages.point(self.folder, f"step_{step:09d}")
 
     def tidy(self) -> None:
-        """Remove what a process that died left behind. Call it while no other process saves."""
+        """Remove what the catalog does not list. Call it while no other process saves, after `reconcile`."""
         listed = {entry.path for entry in self.catalog()}
         for path in [*self.folder.glob(".*.partial"), *self.folder.glob("step_*")]:
             if path.is_symlink() or not path.is_dir():
                 path.unlink()
             elif path.name not in listed:
-                shutil.rmtree(path)
+                stages.remove(path)
 
     def catalog(self) -> list[CatalogEntry]:
         """Return what is kept, oldest first."""
         return read_catalog(self.folder)
 
     def latest(self) -> Path:
-        """Return the newest checkpoint, from the catalog where the link is lost.
+        """Return the newest checkpoint, whether or not its link is there.
 
         `UserError` if none was saved, `DamagedError` if the one there should be is not.
         """
         link = self.folder / "latest"
         if link.exists():
             path = link.resolve()
-        elif entries := self.catalog():
-            path = self.folder / entries[-1].path
+        elif there := checkpoint_directories(self.folder):
+            path = there[-1]
         else:
             raise UserError(f"{self.folder}: nothing was saved before the run ended; begin another")
         if not (path / MANIFEST).is_file():

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from atari_dqn.comparison.compare import Comparison, compare
+from atari_dqn.comparison.compare import Comparison, compare, compare_readable
 from atari_dqn.comparison.document import comparison_csv, comparison_document
 from atari_dqn.errors import UserError
 from atari_dqn.files import json_document, write_atomically
 from atari_dqn.reference.tables import HUMAN_TABLES
+from atari_dqn.run_folders import expand_run_paths
 from atari_dqn.spec.numbers import whole_number
 from atari_dqn.view.comparison import comparison_view
 from atari_dqn.view.safe import Safe
@@ -22,6 +23,7 @@ from atari_dqn.view.safe import Safe
 def compare_runs(
     paths: Sequence[Path],
     *,
+    strict: bool,
     at: str | None,
     to_score: float | None,
     human_table: str,
@@ -30,7 +32,10 @@ def compare_runs(
     plot: Path | None,
     html: Path | None,
 ) -> None:
-    """Compare runs; print the tables and write the files that are asked for."""
+    """Compare runs; print the tables and write the files that are asked for.
+
+    Paths that cannot be compared are named and left out; `strict` refuses them.
+    """
     wanted = ((json, _write_json), (csv, _write_csv), (plot, _write_plot), (html, _write_html))
     outputs = [(path, write) for path, write in wanted if path is not None]
     _refuse_outputs([path for path, _ in outputs])
@@ -39,7 +44,9 @@ def compare_runs(
         from atari_dqn.report.plot import require_plotting
 
         require_plotting(plot)
-    comparison = compare(paths, at_frames=parse_frames(at), to_score=to_score, human_table=human_table)
+    chosen = compare if strict else compare_readable
+    runs = expand_run_paths(paths)
+    comparison = chosen(runs, at_frames=parse_frames(at), to_score=to_score, human_table=human_table)
     Console().print(Safe(comparison_view(comparison)))
     for path, write in outputs:
         write(comparison, path)

@@ -25,6 +25,7 @@ from atari_dqn.evaluation_progress import EvaluationProgress
 from atari_dqn.files import json_document, prepare_folder
 from atari_dqn.frozen import FrozenAgent, load_frozen
 from atari_dqn.human import count, percentage
+from atari_dqn.reference.caps import cut_in_words
 from atari_dqn.spec.protocols import ProtocolName
 from atari_dqn.train.interrupt import SignalGuard
 
@@ -140,8 +141,11 @@ def _text(agent: FrozenAgent, result: CheckpointScore, saved: Path | None) -> st
 
 def _human_normalised(result: CheckpointScore) -> str:
     reference = result.reference
-    if reference is None or result.human_normalised is None:
+    if reference is None:
         return "not normalised: no table has the game"
+    if result.human_normalised is None:
+        score, cap = result.score, result.protocol.max_episode_frames
+        return f"not normalised: {cut_in_words(score.frame_caps, score.episodes, cap)}"
     return (
         f"{percentage(result.human_normalised)} of the way from chance ({reference.random:g}) to a person"
         f" ({reference.human:g}), by table {reference.table}"

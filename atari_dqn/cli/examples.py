@@ -15,7 +15,7 @@ dqn resume outputs/pong_quick_seed1
 dqn resume outputs/pong_quick_seed1 --frames 5M""",
     "eval": """\
 dqn eval outputs/pong_quick_seed1
-dqn eval outputs/pong_quick_seed1/checkpoints/best --episodes 30 --protocol both""",
+dqn eval outputs/pong_quick_seed1/checkpoints/best --protocol both""",
     "record": """\
 dqn record outputs/pong_quick_seed1
 dqn record outputs/pong_quick_seed1 -o pong.mp4 --best-of 5 --saliency
@@ -28,7 +28,7 @@ dqn verify outputs/pong_quick_seed1
 dqn verify outputs/pong_quick_seed1 --checkpoint beginning --frames 20k""",
     "bench": """\
 dqn bench runs/pong_quick.toml
-dqn bench runs/pong_quick.toml --set learner.precision=fp32 --seconds 30 --json""",
+dqn bench runs/pong_quick.toml --set learner.precision=fp32 --json""",
     "watch": """\
 dqn watch outputs/pong_quick_seed1
 dqn watch outputs/* --once""",

@@ -36,7 +36,9 @@ def _devices() -> list[str]:
 
 
 def _sinks() -> list[str]:
-    return ["tensorboard", "wandb", "parquet"]
+    from atari_dqn.sinks.choice import NONE, SINKS
+
+    return [*SINKS, NONE]
 
 
 def _keys(incomplete: str) -> list[str]:

@@ -62,6 +62,10 @@ def resume(
     discard_later: Annotated[
         bool, typer.Option("--discard-later", help="Let go of checkpoints after the one named.")
     ] = False,
+    set_aside_damaged_logs: Annotated[
+        bool,
+        typer.Option("--set-aside-damaged-logs", help="Keep damaged logs in set_aside/ and begin new ones."),
+    ] = False,
     frames: Annotated[
         str | None, typer.Option(metavar="FRAMES", help="Raise the budget to this many frames.")
     ] = None,
@@ -85,6 +89,7 @@ def resume(
         run_dir,
         checkpoint=checkpoint,
         discard_later=discard_later,
+        set_aside_logs=set_aside_damaged_logs,
         frames=total_frames,
         threads=threads,
         device=device,
@@ -100,10 +105,16 @@ def verify(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Play on from latest, best, step_… or beginning. Default: one with another soon after it.",
+            help="Play on from latest, best, step_… or beginning. Default: one that can be compared.",
         ),
     ] = None,
-    frames: Annotated[str, typer.Option(metavar="FRAMES", help="Emulator frames to play on for.")] = "10_000",
+    frames: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FRAMES",
+            help="Emulator frames to play on for, within the run. Default: 10,000 with learning.",
+        ),
+    ] = None,
     device: OwnDeviceOption = None,
     json: JsonOption = False,
 ) -> None:

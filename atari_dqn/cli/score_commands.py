@@ -36,20 +36,42 @@ def _human_tables() -> list[str]:
     return ["atari57", "nature2015"]
 
 
+OptionalCheckpointPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
+]
+EvaluationProtocolOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="run: the run's own; classic: Track A's; modern: Track B's; or both of these.",
+        autocompletion=_evaluation_protocols,
+    ),
+]
+RecordingProtocolOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="run: the run's own; classic: Track A's; modern: Track B's.",
+        autocompletion=_recording_protocols,
+    ),
+]
+ScaleOption = Annotated[
+    str | None,
+    typer.Option(metavar="N", help=f"Video pixels to a screen's pixel, 1 to {_LARGEST_SCALE}. Default: 3."),
+]
+ReplayOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Make a video again from the recording beside it.")
+]
+
+
 def evaluate(
     path: CheckpointPath,
     episodes: Annotated[
         str | None,
         typer.Option(metavar="N", help="Games to play. Default: as the run's full evaluations."),
     ] = None,
-    protocol: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="run: the run's own; classic: Track A's; modern: Track B's; or both of these.",
-            autocompletion=_evaluation_protocols,
-        ),
-    ] = "run",
+    protocol: EvaluationProtocolOption = "run",
     lanes: Annotated[
         str | None, typer.Option(metavar="N", help="Games played side by side; changes no result.")
     ] = None,
@@ -79,12 +101,7 @@ def evaluate(
 
 
 def record(
-    path: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."
-        ),
-    ] = None,
+    path: OptionalCheckpointPath = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="OUT.mp4", help="Default: in videos/ of the run."),
@@ -93,27 +110,15 @@ def record(
     best_of: Annotated[
         str | None, typer.Option(metavar="N", help="Play this many and show the best of them.")
     ] = None,
-    protocol: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="run: the run's own; classic: Track A's; modern: Track B's.",
-            autocompletion=_recording_protocols,
-        ),
-    ] = "run",
+    protocol: RecordingProtocolOption = "run",
     overlay: Annotated[
         bool, typer.Option("--overlay/--no-overlay", help="A panel that explains the game.")
     ] = True,
     saliency: Annotated[
         bool, typer.Option("--saliency", help="Show where the network looks; takes a while.")
     ] = False,
-    scale: Annotated[
-        str | None, typer.Option(metavar="N", help="Video pixels to a screen's pixel, 1 to 12. Default: 3.")
-    ] = None,
-    replay: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Make a video again from the recording beside it."),
-    ] = None,
+    scale: ScaleOption = None,
+    replay: ReplayOption = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Record games of a checkpoint as a video that browsers play."""
@@ -139,8 +144,14 @@ def record(
 def compare(
     run_dirs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN_DIR...", help="Runs; those that differ in their seed are one group."),
+        typer.Argument(
+            metavar="RUN_DIR...",
+            help="Runs, or folders of runs; those that differ in their seed alone are one group.",
+        ),
     ],
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse what cannot be compared, in place of leaving it out.")
+    ] = False,
     at: Annotated[
         str | None,
         typer.Option(metavar="FRAMES", help="Compare at 50M frames, say. Default: final evaluations."),
@@ -172,6 +183,7 @@ def compare(
 
     run(
         run_dirs,
+        strict=strict,
         at=at,
         to_score=score,
         human_table=human_table,

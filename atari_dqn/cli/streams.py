@@ -18,25 +18,27 @@ _OUTPUT = "the output"
 
 
 class _Output(io.FileIO):
-    """The file of the standard output. Its errors name it, so that no other file's are taken for them."""
+    """The file of the standard output. Its errors name it, so that no other file's are taken for them.
+
+    Where the reader of a pipe leaves a command that saves its work on SIGHUP, the command gets that signal,
+    as if its terminal had been closed; what it writes from then on goes nowhere.
+    """
+
+    _reader_left = False
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write as a file does.
-
-        Where the reader of a pipe has left, a command that can save its work is sent SIGHUP, as if the
-        terminal had been closed, and goes on writing to nobody until it has.
-        """
+        """Write as a file does."""
+        if self._reader_left:
+            return memoryview(data).nbytes
         try:
             return super().write(data)
-        except BrokenPipeError as error:
-            if not _heeds_hangups():
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError) or not _heeds_hangups():
                 error.filename = _OUTPUT
                 raise
-            signal.raise_signal(signal.SIGHUP)
-            return memoryview(data).nbytes
-        except OSError as error:
-            error.filename = _OUTPUT
-            raise
+        self._reader_left = True
+        signal.raise_signal(signal.SIGHUP)
+        return memoryview(data).nbytes
 
 
 def _heeds_hangups() -> bool:

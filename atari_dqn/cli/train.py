@@ -77,6 +77,7 @@ def resume(
     *,
     checkpoint: str | None,
     discard_later: bool,
+    set_aside_logs: bool,
     frames: int | None,
     threads: int | None,
     device: str | None,
@@ -86,10 +87,7 @@ def resume(
 ) -> None:
     """Continue a run, on its device, with its threads and sinks unless others are named."""
     before = read_core_times()
-    if threads is not None:
-        check_threads(threads, usable_cores(ControlGroups()))
-    if device is not None:
-        check_device_name(device)
+    _refuse_wrong_options(threads, device)
     run = RunDirectory.open(run_dir)
     names = remembered_sinks(run_dir) if sinks is None else sinks
     outlets = Outlets(sinks=chosen_sinks(names), notify=notify)
@@ -98,7 +96,7 @@ def resume(
     from atari_dqn.train.resumption import point_of, recorded_spec
 
     with run.locked():
-        point = point_of(run, checkpoint)
+        point = point_of(run, checkpoint, set_aside_logs=set_aside_logs)
         budget = point.budget(frames)
     resolved = recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))
@@ -115,9 +113,17 @@ def resume(
             checkpoint=checkpoint,
             discard_later=discard_later,
             threads=threads,
+            set_aside_logs=set_aside_logs,
             outlets=outlets,
         )
     typer.echo(result_text(run_dir, summary))
+
+
+def _refuse_wrong_options(threads: int | None, device: str | None) -> None:
+    if threads is not None:
+        check_threads(threads, usable_cores(ControlGroups()))
+    if device is not None:
+        check_device_name(device)
 
 
 def _import_training() -> None:

@@ -14,10 +14,11 @@ from atari_dqn.cli.show import shown
 from atari_dqn.errors import UserError
 from atari_dqn.following.boundary import Unreadable
 from atari_dqn.following.events import RunEvents
+from atari_dqn.following.identity import identity_of
 from atari_dqn.following.status import FollowedRun, RunStatus
 from atari_dqn.metrics.events import Event
 from atari_dqn.metrics.sinks import Sinks
-from atari_dqn.run import RunDirectory
+from atari_dqn.run import RunDirectory, is_run
 from atari_dqn.run_folders import expand_run_paths
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.view.standing import standing, standing_text
@@ -47,14 +48,21 @@ def watch(paths: Sequence[Path], *, every_seconds: float, once: bool, plain: boo
 
 def _show_standing(path: Path) -> None:
     """Print how a run is at present."""
-    run = RunDirectory.open(path)
+    run = _opened(path)
     status = RunStatus(run.path)
     status.look()
     Console(soft_wrap=True).print(standing_text(name_of(path), status), highlight=False)
 
 
+def _opened(path: Path) -> RunDirectory:
+    """Open a run once its files are known to be files, and to hold what a run's do."""
+    if is_run(path):
+        identity_of(path)
+    return RunDirectory.open(path)
+
+
 def _watch_one(path: Path, *, every_seconds: float, plain: bool) -> None:
-    run = RunDirectory.open(path)
+    run = _opened(path)
     resolved = load_resolved(run.spec)
     again = True
     while again:

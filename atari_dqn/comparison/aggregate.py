@@ -1,8 +1,7 @@
-"""Scores over games: human-normalised, and which method improves on which."""
+"""Scores over games: human-normalised, and which method improves on which. Only over games that all share."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,17 @@ from atari_dqn.statistics import Estimate, Scores, estimates, improvement, iqm, 
 _STATISTICS = {"mean": mean, "median": median, "iqm": iqm, "optimality_gap": optimality_gap}
 ScoresByGame = Mapping[str, Mapping[int, float]]
 """A method's score of each game and seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """The games that methods are compared over."""
+
+    games: tuple[str, ...]
+    methods: tuple[Method, ...]
+    """Those that play all of the games."""
+    left_out: Mapping[Method, str]
+    """Why the others are not among them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,37 +50,70 @@ class Improvement:
     probability: Estimate
 
 
-def aggregates(scores: Mapping[Method, ScoresByGame], humans: Mapping[str, HumanRandom]) -> list[Aggregate]:
-    """Return each method's aggregate over the games that all of them have; over its own if there is none."""
-    shared = _shared(scores, humans)
-    found = []
-    for method, by_game in scores.items():
-        games = shared or [game for game in by_game if game in humans]
-        if games:
-            found.append(_aggregate(method, by_game, games, humans, all_share=bool(shared)))
-    return found
+def shared_games(scores: Mapping[Method, ScoresByGame]) -> Shared:
+    """Return the games that as many methods as possible have, and which methods lack them.
+
+    Of choices with equally many methods the one with more games counts, then the earlier game. Methods that
+    share no game with any other are not compared; a method that is alone has all of its games.
+    """
+    able = {method: by_game for method, by_game in scores.items() if by_game}
+    games = dict.fromkeys(game for by_game in able.values() for game in by_game)
+    players = [[method for method, by_game in able.items() if game in by_game] for game in games]
+    choices = [_common(able, methods) for methods in players]
+    methods, common = max(choices, key=lambda choice: tuple(map(len, choice)), default=((), ()))
+    if len(methods) == 1 < len(able):
+        methods, common = (), ()
+    left_out = {method: _reason(scores[method]) for method in scores if able and method not in methods}
+    return Shared(games=common, methods=methods, left_out=left_out)
 
 
-def improvements(scores: Mapping[Method, ScoresByGame]) -> list[Improvement]:
-    """Return each method beside the first: on the games they share, raw scores, more is better."""
-    first, *others = scores
+def human_scores(
+    scores: Mapping[Method, ScoresByGame], humans: Mapping[str, HumanRandom]
+) -> dict[Method, ScoresByGame]:
+    """Return the scores of games that the table of human scores has."""
+    return {
+        method: {game: seeds for game, seeds in by_game.items() if game in humans}
+        for method, by_game in scores.items()
+    }
+
+
+def aggregates(
+    scores: Mapping[Method, ScoresByGame], shared: Shared, humans: Mapping[str, HumanRandom]
+) -> list[Aggregate]:
+    """Return the aggregate of each method that has the shared games, over these."""
+    return [_aggregate(method, scores[method], shared.games, humans) for method in shared.methods]
+
+
+def improvements(scores: Mapping[Method, ScoresByGame], shared: Shared) -> list[Improvement]:
+    """Return each method against the first, over the shared games: raw scores, more is better."""
+    if not shared.methods:
+        return []
+    first, *others = shared.methods
     found = []
     for method in others:
-        games = [game for game in scores[method] if game in scores[first]]
-        if games:
-            left, right = (_matrix(scores[each], games)[0] for each in (method, first))
-            probability = improvement(left, right)
-            found.append(Improvement(method=method, over=first, games=tuple(games), probability=probability))
+        left, right = (_matrix(scores[each], shared.games)[0] for each in (method, first))
+        probability = improvement(left, right)
+        found.append(Improvement(method=method, over=first, games=shared.games, probability=probability))
     return found
+
+
+def _reason(by_game: ScoresByGame) -> str:
+    if not by_game:
+        return "it has no score that can be normalised"
+    return f"it shares no game with these: it plays {', '.join(by_game)}"
+
+
+def _common(
+    scores: Mapping[Method, ScoresByGame], methods: Sequence[Method]
+) -> tuple[tuple[Method, ...], tuple[str, ...]]:
+    """Return methods and the games that all of them have."""
+    first, *others = methods
+    games = [game for game in scores[first] if all(game in scores[other] for other in others)]
+    return tuple(methods), tuple(games)
 
 
 def _aggregate(
-    method: Method,
-    by_game: ScoresByGame,
-    games: Sequence[str],
-    humans: Mapping[str, HumanRandom],
-    *,
-    all_share: bool,
+    method: Method, by_game: ScoresByGame, games: Sequence[str], humans: Mapping[str, HumanRandom]
 ) -> Aggregate:
     matrix, notes = _matrix(by_game, games)
     columns = [
@@ -78,9 +121,7 @@ def _aggregate(
     ]
     left_out = [game for game in by_game if game not in games]
     if left_out:
-        notes.append(f"without {', '.join(left_out)}")
-    if not all_share:
-        notes.append("methods share no game: these rows do not compare")
+        notes.append(f"without {', '.join(left_out)}, which not all methods play")
     return Aggregate(
         method=method,
         games=tuple(games),
@@ -88,14 +129,6 @@ def _aggregate(
         estimates=estimates(np.array(columns).T, _STATISTICS),
         notes=tuple(notes),
     )
-
-
-def _shared(scores: Mapping[Method, ScoresByGame], humans: Mapping[str, HumanRandom]) -> list[str]:
-    count: dict[str, int] = defaultdict(int)
-    for by_game in scores.values():
-        for game in by_game:
-            count[game] += game in humans
-    return [game for game, methods in count.items() if methods == len(scores)]
 
 
 def _matrix(by_game: ScoresByGame, games: Sequence[str]) -> tuple[Scores, list[str]]:

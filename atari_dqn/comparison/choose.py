@@ -22,7 +22,8 @@ Choice = Evaluation | Absent
 def last_choices(runs: Sequence[Run], at_frames: int | None) -> dict[int, Choice]:
     """Return each seed's score at a frame, or of its final evaluation, all at the same frame.
 
-    Where finished runs are of unequal length the shortest decides.
+    Where finished runs are of unequal length the shortest decides. Runs of several environments end a few
+    frames after their budget, some sooner than others: that is no other length.
     """
     if at_frames is not None:
         return {run.seed: last_at(run, at_frames) for run in runs}
@@ -31,13 +32,13 @@ def last_choices(runs: Sequence[Run], at_frames: int | None) -> dict[int, Choice
 
 
 def last_at(run: Run, at_frames: int) -> Choice:
-    """Return the latest evaluation at or before a frame that the run has reached.
+    """Return the latest evaluation that was due at or before a frame that the run has reached.
 
     One older than the run's period of evaluations is of another time, and not taken.
     """
     if run.reached_frames < at_frames:
         return _short(run, at_frames)
-    before = [evaluation for evaluation in run.evaluations if evaluation.env_frames <= at_frames]
+    before = [each for each in run.evaluations if each.env_frames < at_frames + run.iteration_frames]
     if not before:
         return Absent(f"was not evaluated by frame {at_frames:,}")
     if at_frames - before[-1].env_frames > run.evaluation_period_frames:
@@ -75,7 +76,8 @@ def _best(run: Run, at_frames: int | None) -> Choice:
 def _final_at(run: Run, env_frames: int) -> Choice:
     if not run.finished:
         return _unfinished(run)
-    full = [each for each in run.evaluations if each.kind != "light" and each.env_frames == env_frames]
+    due = range(env_frames, env_frames + run.iteration_frames)
+    full = [each for each in run.evaluations if each.kind != "light" and each.env_frames in due]
     return _if_a_number(full[-1]) if full else Absent(f"has no full evaluation at {env_frames:,} frames")
 
 

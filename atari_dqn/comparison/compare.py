@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from atari_dqn.comparison.aggregate import Aggregate, Improvement, aggregates, improvements
+from polars.exceptions import PanicException
+
+from atari_dqn.comparison.aggregate import (
+    Aggregate,
+    Improvement,
+    Shared,
+    aggregates,
+    human_scores,
+    improvements,
+    shared_games,
+)
 from atari_dqn.comparison.beside import Beside, beside
 from atari_dqn.comparison.choose import best_choices, last_choices
+from atari_dqn.comparison.contrast import Contrast, contrast
 from atari_dqn.comparison.group import Group, Method, group_runs
 from atari_dqn.comparison.load import load_runs
 from atari_dqn.comparison.pace import Pace, pace
 from atari_dqn.comparison.published import Published, published
 from atari_dqn.comparison.score import GroupScore, group_score
-from atari_dqn.comparison.warn import warnings_of
+from atari_dqn.comparison.warn import warnings_of, warnings_over_games
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.printable import printable
 from atari_dqn.protocol import Protocol
 from atari_dqn.reference.tables import HumanRandom, human_random
+
+_ANY_FAULT = (Exception, PanicException)
+"""What a damaged run may raise; a panic within polars is no `Exception`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A path that cannot be compared."""
+
+    path: Path
+    error: UserError | DamagedError
+    """Why, for the user."""
+
+    def __str__(self) -> str:
+        return printable(f"left out: {self.error}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +57,8 @@ class GroupResult:
     """At the frame asked for, or of the final evaluations."""
     best: GroupScore
     """Of the best full evaluations so far."""
+    contrast: Contrast | None
+    """To the first group of the game; None for that group, and where there is nothing to say."""
     pace: Pace | None
     """To the score asked for, or a person's; None where there is none."""
     beside: tuple[Beside, ...]
@@ -47,11 +78,22 @@ class Comparison:
     humans: Mapping[str, HumanRandom]
     """By game; games that the table does not have are absent."""
     results: tuple[GroupResult, ...]
+    normalised_over: Shared
+    """The games of the aggregates."""
     aggregates: tuple[Aggregate, ...]
+    improved_over: Shared
+    """The games of the improvements."""
     improvements: tuple[Improvement, ...]
     protocols: Mapping[str, Protocol]
     """Those of the scores, by fingerprint."""
     warnings: tuple[str, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    """The paths that are left out because they cannot be compared."""
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What a reader must know: the paths that are left out, and the warnings."""
+        return (*map(str, self.left_out), *self.warnings)
 
     @property
     def games(self) -> list[str]:
@@ -74,30 +116,71 @@ def compare(
     groups = group_runs(load_runs(list(dict.fromkeys(paths))))
     games = dict.fromkeys(group.game for group in groups)
     humans = {game: found for game in games if (found := human_random(game, human_table)) is not None}
-    results = tuple(
-        _result(group, at_frames, _threshold(group, to_score, humans), humans.get(group.game))
-        for group in groups
-    )
+    results: list[GroupResult] = []
+    for group in groups:
+        earlier = [(each.group, each.last) for each in results if each.group.game == group.game]
+        results.append(_result(group, earlier, at_frames, to_score, humans.get(group.game)))
     scores = _scores_by_method(results)
+    normalisable = human_scores(scores, humans)
+    normalised_over, improved_over = shared_games(normalisable), shared_games(scores)
+    over_games = aggregates(normalisable, normalised_over, humans)
     protocols = dict(_protocols(results))
-    over_games = aggregates(scores, humans)
+    scored = [(each.group, each.last, each.best) for each in results]
     return Comparison(
         at_frames=at_frames,
         to_score=to_score,
         human_table=human_table,
         humans=humans,
-        results=results,
+        results=tuple(results),
+        normalised_over=normalised_over,
         aggregates=tuple(over_games),
-        improvements=tuple(improvements(scores)) if scores else (),
+        improved_over=improved_over,
+        improvements=tuple(improvements(scores, improved_over)),
         protocols=protocols,
-        warnings=tuple(
-            warnings_of([(each.group, each.last, each.best) for each in results], over_games, protocols)
-        ),
+        warnings=(*warnings_of(scored, protocols), *warnings_over_games(over_games, normalised_over)),
     )
 
 
+def compare_readable(
+    paths: Sequence[Path], *, at_frames: int | None = None, to_score: float | None = None, human_table: str
+) -> Comparison:
+    """Compare those of several paths that are runs and can be read; the others are named in the result.
+
+    `UserError` where none can be; of a single path its own error.
+    """
+    options: dict[str, Any] = {"at_frames": at_frames, "to_score": to_score, "human_table": human_table}
+    try:
+        return compare(paths, **options)
+    except _ANY_FAULT:  # found below, run by run
+        unreadable = [found for path in dict.fromkeys(paths) if (found := _fault(path, options)) is not None]
+    faulty = {each.path for each in unreadable}
+    readable = [path for path in paths if path not in faulty]
+    if readable:
+        return replace(compare(readable, **options), left_out=tuple(unreadable))
+    if len(unreadable) == 1:
+        raise unreadable[0].error
+    reasons = "; ".join(str(each.error) for each in unreadable)
+    raise UserError(f"none of {len(unreadable)} paths is a run that can be compared: {reasons}")
+
+
+def _fault(path: Path, options: Mapping[str, Any]) -> LeftOut | None:
+    """Return why a run cannot be compared, not even alone; None for one that can."""
+    try:
+        compare([path], **options)
+    except (UserError, DamagedError) as error:
+        return LeftOut(path=path, error=error)
+    except _ANY_FAULT as error:
+        words = " ".join(str(error).split())
+        return LeftOut(path=path, error=DamagedError(f"{path}: {type(error).__name__}: {words}"))
+    return None
+
+
 def _result(
-    group: Group, at_frames: int | None, threshold: float | None, human: HumanRandom | None
+    group: Group,
+    earlier: Sequence[tuple[Group, GroupScore]],
+    at_frames: int | None,
+    to_score: float | None,
+    human: HumanRandom | None,
 ) -> GroupResult:
     last = group_score(last_choices(group.runs, at_frames))
     best = group_score(best_choices(group.runs, at_frames))
@@ -105,24 +188,28 @@ def _result(
         group=group,
         last=last,
         best=best,
-        pace=None if threshold is None else pace(group.runs, threshold),
+        contrast=contrast(group, last, earlier),
+        pace=_pace(group, to_score, human),
         beside=beside(group, last, best),
         published=published(group, last, human),
     )
 
 
-def _threshold(group: Group, to_score: float | None, humans: Mapping[str, HumanRandom]) -> float | None:
+def _pace(group: Group, to_score: float | None, human: HumanRandom | None) -> Pace | None:
+    """Return how soon runs reach the score asked for, or in games that compare with a person's, that."""
     if to_score is not None:
-        return to_score
-    return humans[group.game].human if group.game in humans else None
+        return pace(group.runs, to_score)
+    return None if human is None else pace(group.runs, human.human, comparable_only=True)
 
 
 def _scores_by_method(results: Sequence[GroupResult]) -> dict[Method, dict[str, dict[int, float]]]:
+    """Return the scores that may be aggregated; a method may have none."""
     scores: dict[Method, dict[str, dict[int, float]]] = {}
     for result in results:
-        if result.last.n:
+        by_game = scores.setdefault(result.group.method, {})
+        if result.last.n and result.last.comparable:
             values = {seed: each.mean_return for seed, each in result.last.evaluations.items()}
-            scores.setdefault(result.group.method, {})[result.group.game] = values
+            by_game[result.group.game] = values
     return scores
 
 

@@ -7,12 +7,15 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from atari_dqn.comparison.aggregate import Aggregate, Improvement
+from atari_dqn.comparison.aggregate import Aggregate, Improvement, Shared
 from atari_dqn.comparison.beside import Beside
 from atari_dqn.comparison.compare import Comparison, GroupResult
+from atari_dqn.comparison.contrast import Contrast
 from atari_dqn.comparison.group import Method
 from atari_dqn.comparison.published import Published
 from atari_dqn.comparison.score import GroupScore
+from atari_dqn.human import setting
+from atari_dqn.printable import printable
 from atari_dqn.reference.atari100k import COLUMNS, Column
 from atari_dqn.statistics import CONFIDENCE, RESAMPLES, SEED, Estimate
 
@@ -27,13 +30,19 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "human_table": comparison.human_table,
         "humans": {game: asdict(human) for game, human in comparison.humans.items()},
         "groups": [_group(result) for result in comparison.results],
+        "normalised_over": _shared(comparison.normalised_over),
         "aggregates": [_aggregate(each) for each in comparison.aggregates],
+        "improved_over": _shared(comparison.improved_over),
         "improvements": [_improvement(each) for each in comparison.improvements],
         "protocols": {
             digest: {**asdict(words), "short": words.short()}
             for digest, words in comparison.protocols.items()
         },
         "warnings": comparison.warnings,
+        "left_out": [
+            {"path": printable(str(each.path)), "reason": printable(str(each.error))}
+            for each in comparison.left_out
+        ],
     }
 
 
@@ -54,9 +63,10 @@ def _group(result: GroupResult) -> dict[str, Any]:
         **_method(group.method),
         "deviations": group.runs[0].deviations,
         "runs": [
-            {"seed": run.seed, "path": str(run.path), "reached_frames": run.reached_frames}
+            {"seed": run.seed, "path": printable(str(run.path)), "reached_frames": run.reached_frames}
             for run in group.runs
         ],
+        "contrast": _contrast(result.contrast),
         "last": _score(result.last),
         "best": _score(result.best),
         "to_score": None if result.pace is None else asdict(result.pace),
@@ -76,8 +86,19 @@ def _score(scored: GroupScore) -> dict[str, Any]:
         "absent": scored.absent,
         **{name: _estimate(scored.estimates.get(name)) for name in _ESTIMATES},
         "quartiles": scored.quartiles,
+        "frame_caps": scored.frame_caps,
+        "comparable": scored.comparable,
         "protocols": scored.protocol_digests,
     }
+
+
+def _contrast(contrast: Contrast | None) -> dict[str, str] | None:
+    return None if contrast is None else {"to": contrast.to.label, "finding": contrast.finding}
+
+
+def _shared(shared: Shared) -> dict[str, Any]:
+    left_out = {method.label: reason for method, reason in shared.left_out.items()}
+    return {"games": shared.games, "left_out": left_out}
 
 
 def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
@@ -137,6 +158,8 @@ def _row(result: GroupResult) -> dict[str, Any]:
         row |= _flat(name, last.estimates.get(name))
     row["quartile_1"], row["quartile_3"] = last.quartiles or ("", "")
     row |= _flat("best_mean", best.estimates.get("mean"))
+    row["frame_caps"], row["comparable"] = last.frame_caps, setting(last.comparable)
+    row["contrast"] = "" if result.contrast is None else result.contrast.finding
     row["to_score"] = "" if pace is None else pace.score
     row["reached"] = "" if pace is None else pace.reached
     row["median_frames_to_score"] = "" if pace is None else pace.median_frames

@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from atari_dqn.comparison.load import Run
-from atari_dqn.human import shortened
+from atari_dqn.human import setting, shortened
+from atari_dqn.printable import printable
 from atari_dqn.reference.agents import agent_name
 from atari_dqn.spec.digest import is_free
 from atari_dqn.spec.keys import Scalar
@@ -83,7 +84,8 @@ def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
     for run in sorted(members, key=lambda run: (run.seed, -run.reached_frames)):
         if run.seed in kept:
             notes.append(
-                f"seed {run.seed} was run twice: {kept[run.seed].path} counts, {run.path} is left out"
+                f"seed {run.seed} was run twice: {printable(str(kept[run.seed].path))} counts, "
+                f"{printable(str(run.path))} is left out"
             )
         else:
             kept[run.seed] = run
@@ -161,7 +163,7 @@ def _told(
     own: Mapping[str, Scalar], names: Mapping[str, str], first: Sequence[str], others: Sequence[str]
 ) -> str:
     """Return the values of the first keys, and how many others there are."""
-    words = [f"{names[key]}={_shown(own[key])}" if key in own else f"without {names[key]}" for key in first]
+    words = [f"{names[key]}={setting(own[key])}" if key in own else f"without {names[key]}" for key in first]
     return shortened([*words, *others], len(words))
 
 
@@ -178,13 +180,3 @@ def _by_importance(keys: Iterable[str]) -> list[str]:
 
 def _leaf(key: str) -> str:
     return key.rpartition(".")[2]
-
-
-def _shown(value: Scalar) -> str:
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else str(value)
-    )

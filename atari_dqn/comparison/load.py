@@ -27,7 +27,8 @@ _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_
 _NEEDED: Mapping[str, type] = {
     "track": str, "game": str, "seed": int, "toggles.double": bool, "toggles.dueling": bool,
     "toggles.prioritized": bool, "toggles.n_step": int, "exploration.epsilon_end": float,
-    "env.max_episode_frames": int, "training.total_frames": int, "evaluation.light_period_frames": int,
+    "env.max_episode_frames": int, "env.lanes": int, "env.frame_skip": int, "training.total_frames": int,
+    "evaluation.light_period_frames": int,
 }  # fmt: skip
 
 
@@ -48,6 +49,11 @@ class _Provenance(msgspec.Struct):
     versions: dict[str, str | None] | None = None
     git: _Git | None = None
     protocols: dict[str, Protocol] = {}
+
+
+_MOST_BYTES = 2**24
+_MOST_TABLE_BYTES = 2**28
+"""Far more than a run of 200 million frames writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +147,11 @@ class Run:
         return int(self.values["training.total_frames"])
 
     @property
+    def iteration_frames(self) -> int:
+        """Frames of a step in all environments: what is due comes fewer than so many frames later."""
+        return int(self.values["env.lanes"]) * int(self.values["env.frame_skip"])
+
+    @property
     def evaluation_period_frames(self) -> int:
         """Frames between evaluations."""
         return int(self.values["evaluation.light_period_frames"])
@@ -163,11 +174,19 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def _opened(path: Path) -> RunDirectory:
-    """Open a run, regular files alone: a pipe in the place of one would be waited for without end."""
+    """Open a run of regular files of a run's size alone: a pipe would be waited for without end."""
     for name in ("spec.toml", "provenance.json"):
-        if exists(path / name) and not is_file(path / name):
-            raise DamagedError(f"{path / name}: is no regular file")
+        _refuse_other_file(path / name, most_bytes=_MOST_BYTES)
+    for name in _TABLES:
+        _refuse_other_file(path / f"{name}.csv", most_bytes=_MOST_TABLE_BYTES)
     return RunDirectory.open(path)
+
+
+def _refuse_other_file(path: Path, *, most_bytes: int) -> None:
+    if exists(path) and not is_file(path):
+        raise DamagedError(f"{path}: is no regular file")
+    if exists(path) and path.stat().st_size > most_bytes:
+        raise DamagedError(f"{path}: is larger than {most_bytes:,} bytes")
 
 
 def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
@@ -201,13 +220,16 @@ def _spec_values(path: Path) -> dict[str, Scalar]:
     missing = [key for key in _NEEDED if key not in values]
     if missing:
         raise DamagedError(f"{path}: no {', '.join(missing)}; expected the complete spec of a run")
-    for key, value in values.items():
-        expected = _NEEDED.get(key, Scalar)
-        try:
-            values[key] = msgspec.convert(value, expected)
-        except msgspec.ValidationError as error:
-            raise DamagedError(f"{path}: {printable(key)}: {printable(str(error))}") from error
+    values = {printable(key): _scalar(path, key, value) for key, value in values.items()}
     return {**values, **brought_up_to_date(values)}
+
+
+def _scalar(path: Path, key: str, value: Any) -> Scalar:
+    try:
+        found: Scalar = msgspec.convert(value, _NEEDED.get(key, Scalar))
+    except msgspec.ValidationError as error:
+        raise DamagedError(f"{path}: {printable(key)}: {error}") from error
+    return printable(found) if isinstance(found, str) else found
 
 
 def _by_dotted_key(tables: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,9 +25,12 @@ class Pace:
     """Of training, evaluation and saving; NaN where the run's table of times does not say."""
 
 
-def pace(runs: Sequence[Run], score: float) -> Pace:
-    """Return how soon runs reach `score` in an evaluation of any kind."""
-    frames = [_first_frames(run, score) for run in runs]
+def pace(runs: Sequence[Run], score: float, *, comparable_only: bool = False) -> Pace:
+    """Return how soon runs reach `score` in an evaluation of any kind.
+
+    `comparable_only`: evaluations count whose games may be compared with a person's.
+    """
+    frames = [_first_frames(run, score, comparable_only=comparable_only) for run in runs]
     hours = [_hours(run, first) for run, first in zip(runs, frames, strict=True)]
     return Pace(
         score=score,
@@ -38,8 +41,9 @@ def pace(runs: Sequence[Run], score: float) -> Pace:
     )
 
 
-def _first_frames(run: Run, score: float) -> float:
-    reached = (each.env_frames for each in run.evaluations if each.mean_return >= score)
+def _first_frames(run: Run, score: float, *, comparable_only: bool) -> float:
+    counting = (each for each in run.evaluations if each.comparable or not comparable_only)
+    reached = (each.env_frames for each in counting if each.mean_return >= score)
     return float(next(reached, math.inf))
 
 

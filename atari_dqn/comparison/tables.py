@@ -15,7 +15,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from atari_dqn.errors import DamagedError
-from atari_dqn.files import reading
+from atari_dqn.files import open_regular, reading
 
 Columns = Mapping[str, type[pl.DataType]]
 
@@ -41,6 +41,11 @@ class _File:
     header: bytes
     torn: bool
 
+    @property
+    def alone(self) -> bool:
+        """Whether it is read by itself: it was cut off, or its path is not UTF-8, which polars refuses."""
+        return self.torn or not _is_utf8(self.path)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -58,10 +63,10 @@ def read_tables(paths: Sequence[Path], columns: Columns) -> list[Table]:
     and for rows that are not in the order of frames.
     """
     files = [_inspected(path, columns) for path in paths]
-    tables = {file.path: _read(file, columns) for file in files if file.torn}
+    tables = {file.path: _read(file, columns) for file in files if file.alone}
     by_header: dict[bytes, list[_File]] = defaultdict(list)
     for file in files:
-        if not file.torn:
+        if not file.alone:
             by_header[file.header].append(file)
     for alike in by_header.values():
         tables |= _read_together(alike, columns)
@@ -72,7 +77,9 @@ def read_tables(paths: Sequence[Path], columns: Columns) -> list[Table]:
 
 def _inspected(path: Path, columns: Columns) -> _File:
     if not path.is_file():
-        raise DamagedError(f"{path}: is missing; expected the table that `dqn train` writes")
+        raise DamagedError(
+            f"{path}: is missing, or no regular file; expected the table that `dqn train` writes"
+        )
     with reading(path), path.open("rb") as file:
         header = file.readline()
         torn = header.endswith(b"\n") and not _ends_with_a_line(file)
@@ -81,6 +88,14 @@ def _inspected(path: Path, columns: Columns) -> _File:
     if missing:
         raise DamagedError(f"{path}: no column {', '.join(missing)}; the header is {found!r}")
     return _File(path, header, torn)
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _ends_with_a_line(file: io.BufferedReader) -> bool:
@@ -107,12 +122,13 @@ def _read_together(files: Sequence[_File], columns: Columns) -> dict[Path, pl.Da
 
 def _read(file: _File, columns: Columns) -> pl.DataFrame:
     """Return one table, without the row that was cut off."""
-    source: Path | io.BytesIO = file.path
-    if file.torn:
-        data = file.path.read_bytes()
-        source = io.BytesIO(data[: data.rindex(b"\n") + 1])
+    with reading(file.path), open_regular(file.path) as stream:
+        data = stream.read()
+    whole = data[: data.rindex(b"\n") + 1] if file.torn else data
     try:
-        return pl.scan_csv(source, infer_schema=False, glob=False).select(*_typed(columns)).collect()
+        return (
+            pl.scan_csv(io.BytesIO(whole), infer_schema=False, glob=False).select(*_typed(columns)).collect()
+        )
     except PolarsError as error:
         raise DamagedError(f"{file.path}: cannot be read as a table: {_first_line(error)}") from error
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from atari_dqn.comparison.aggregate import Aggregate
+from atari_dqn.comparison.aggregate import Aggregate, Shared
 from atari_dqn.comparison.group import Group
+from atari_dqn.comparison.load import Evaluation
 from atari_dqn.comparison.score import GroupScore
-from atari_dqn.human import shortened
+from atari_dqn.human import setting, shortened
 from atari_dqn.protocol import Protocol
+from atari_dqn.reference.caps import MARK, cut_in_words, stands_for_games
 
 Scored = tuple[Group, GroupScore, GroupScore]
 """A group with its last and its best score."""
@@ -20,10 +22,8 @@ _ILL_CONDITIONED = {"video_pinball", "double_dunk"}
 """Games on which people score so near to chance that a normalised score says little."""
 
 
-def warnings_of(
-    scored: Sequence[Scored], aggregates: Sequence[Aggregate], protocols: Mapping[str, Protocol]
-) -> Iterator[str]:
-    """Yield warnings, those of single groups first."""
+def warnings_of(scored: Sequence[Scored], protocols: Mapping[str, Protocol]) -> Iterator[str]:
+    """Yield warnings of groups and games, those of single groups first."""
     for group, last, best in scored:
         yield from _group_warnings(group, last, best)
     for game in dict.fromkeys(group.game for group, _, _ in scored):
@@ -31,6 +31,13 @@ def warnings_of(
         yield from _missing_seeds(game, [group for group, _, _ in members])
         yield from _mixed_protocols(game, [last for _, last, _ in members], protocols)
         yield from _mixed_tracks(game, [group for group, _, _ in members])
+
+
+def warnings_over_games(aggregates: Sequence[Aggregate], shared: Shared) -> Iterator[str]:
+    """Yield what a reader must know of the human-normalised scores."""
+    yield from (
+        f"{method.label} is not human-normalised: {reason}" for method, reason in shared.left_out.items()
+    )
     for aggregate in aggregates:
         yield from (f"{aggregate.method.label}, human-normalised: {note}" for note in aggregate.notes)
     for game in sorted(_ILL_CONDITIONED & {game for each in aggregates for game in each.games}):
@@ -53,15 +60,30 @@ def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterato
         yield f"{name}: no run has a score here{remedy}"
     elif last.n < _FEW_SEEDS:
         yield f"{name}: n = {last.n}: fewer than {_FEW_SEEDS} seeds tell little of the spread"
+    yield from _cut(name, last, best)
     yield from _lengths(name, group)
     if group.method.track_label.endswith("*"):
         deviations = shortened(group.runs[0].deviations, _SHOWN_KEYS)
         yield f"{name}: marked {group.method.track_label}: deviates in {deviations}"
 
 
+def _cut(name: str, last: GroupScore, best: GroupScore) -> Iterator[str]:
+    """Yield how many games of the scores the cap cut; of the best where the last have none."""
+    scored, which = (last, "") if last.frame_caps else (best, "of the best evaluations, ")
+    by_cap: dict[int | None, list[Evaluation]] = {}
+    for evaluation in scored.evaluations.values():
+        by_cap.setdefault(evaluation.max_episode_frames, []).append(evaluation)
+    for cap, evaluations in by_cap.items():
+        cut = sum(each.frame_caps for each in evaluations)
+        if cut:
+            played = sum(each.episodes for each in evaluations)
+            apart = "" if stands_for_games(cut, cap) else ": not normalised, aggregated or compared"
+            yield f"{name}: {MARK} {which}{cut_in_words(cut, played, cap)}{apart}"
+
+
 def _lengths(name: str, group: Group) -> Iterator[str]:
     ends = {run.final_frames for run in group.runs if run.finished}
-    if len(ends) > 1:
+    if ends and max(ends) - min(ends) >= group.runs[0].iteration_frames:
         told = ", ".join(f"{frames:,}" for frames in sorted(ends))
         yield f"{name}: finished runs are of unequal length ({told} frames): all are compared at the shortest"
 
@@ -90,7 +112,7 @@ def _mixed_protocols(
     fields = [field for field in (known[0] if known else ()) if len({each[field] for each in known}) > 1]
     if fields:
         told = "; ".join(
-            f"{field} {' | '.join(str(v) for v in dict.fromkeys(e[field] for e in known))}"
+            f"{field} {' | '.join(setting(v) for v in dict.fromkeys(e[field] for e in known))}"
             for field in fields
         )
         yield f"{game}: scores of different protocols stand in one table ({told})"

@@ -21,6 +21,7 @@ PAGES = {
     "/diff": "Config diff",
     "/replay": "Replay",
 }
+_FAULT = "text-red-600 text-sm break-all unreadable"
 DEFAULT_RUNS = 8
 """Runs that a page shows until others are chosen."""
 
@@ -47,7 +48,9 @@ def frame(library: Library, address: str) -> Iterator[list[RunEntry]]:
         for run in runs:
             if run.fault:
                 kind = "unreadable: " if run.unreadable else ""
-                ui.label(f"{kind}{run.name}: {run.fault}").classes("text-red-600 text-sm unreadable")
+                ui.label(f"{kind}{run.name}: {run.fault}").classes(
+                    "text-red-600 text-sm break-all unreadable"
+                )
 
 
 def draw_each(runs: Iterable[RunEntry], draw: Callable[[RunEntry], None]) -> None:
@@ -55,7 +58,7 @@ def draw_each(runs: Iterable[RunEntry], draw: Callable[[RunEntry], None]) -> Non
     for run in runs:
         found = attempt(partial(draw, run))
         if isinstance(found, Unreadable):
-            ui.label(f"{run.name}: {found.reason}").classes("text-red-600 text-sm unreadable")
+            ui.label(f"{run.name}: {found.reason}").classes(_FAULT)
 
 
 def run_select(runs: list[RunEntry], *, chosen: int = DEFAULT_RUNS, label: str = "runs") -> ui.select:

@@ -41,6 +41,8 @@ _PAGES: dict[str, Callable[[Library], None]] = {
     "/replay": replay_page,
 }
 _PLAYED = ".mp4"
+_PATIENCE_SECONDS = 30.0
+"""For a browser to connect to the page that it was given; on a busy machine seconds are not enough."""
 
 
 def application(root: Path, token: str | None) -> ASGIApp:
@@ -59,7 +61,12 @@ def application(root: Path, token: str | None) -> ASGIApp:
         ui.page(address, title=f"{PAGES[address]} · dqn dashboard")(partial(page, library))
     # Within a machine, packing megabytes of scripts takes longer than handing them over.
     packing = None if token is None else GZipMiddleware
-    ui.run_with(app, show_welcome_message=False, gzip_middleware_factory=packing)
+    ui.run_with(
+        app,
+        show_welcome_message=False,
+        gzip_middleware_factory=packing,
+        reconnect_timeout=_PATIENCE_SECONDS,
+    )
     return Guard(app, token)
 
 

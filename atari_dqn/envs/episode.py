@@ -18,6 +18,7 @@ class EpisodeRules:
     sticky_probability: float
     noop_max_frames: int
     max_episode_frames: int
+    life_loss_ends_skip: bool
 
     @classmethod
     def of(cls, env: Env) -> EpisodeRules:
@@ -27,6 +28,7 @@ class EpisodeRules:
             sticky_probability=env.sticky_probability,
             noop_max_frames=env.noop_max_frames,
             max_episode_frames=env.max_episode_frames,
+            life_loss_ends_skip=env.life_loss_ends_skip,
         )
 
 

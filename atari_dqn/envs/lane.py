@@ -5,6 +5,11 @@
 
 r is the reset, n are no-ops, † the game's end; S is one screen: the one that an episode begins with, or at
 which a game ends within a skip. That end is not known a frame ahead, and no value is ever estimated from it.
+
+A life that is lost, ♥, on the second frame of a step, by `life_loss_ends_skip`:
+
+    false    a ♥ a a | b b b b        true    a ♥ | b b b b
+                 max |     max                  S |     max
 """
 
 from __future__ import annotations
@@ -27,8 +32,8 @@ class Lane:
 
     Its frame is that of the `screens` it was given to write.
     An episode's frames are counted from the emulator's reset, no-op frames included, as the Arcade
-    Learning Environment counts them. A step stops in the middle of its skip at the game's end and exactly
-    at the cap.
+    Learning Environment counts them. A step stops in the middle of its skip at the game's end, exactly at
+    the cap and, if the rules say so, at a lost life.
     """
 
     def __init__(self, emulator: Emulator, rules: EpisodeRules, streams: EpisodeStreams) -> None:
@@ -80,16 +85,17 @@ class Lane:
     def _play(self, action: int, screens: Screens) -> None:
         emulator, rules = self._emulator, self._rules
         sticky_probability = rules.sticky_probability
-        reward, over, frame, seen = 0.0, False, 0, 0
+        reward, over, ends, frame, seen = 0.0, False, False, 0, 0
         frames = min(rules.frame_skip, rules.max_episode_frames - self._episode_frames)
-        while frame < frames and not over:
+        while frame < frames and not ends:
             # the same draw as the emulator's own: the action held before stays with this probability
             if not sticky_probability or self._sticky.random() >= sticky_probability:
                 self._executed = action
             reward += emulator.act(self._executed)
             over = emulator.game_over()
+            ends = over or (rules.life_loss_ends_skip and emulator.lives() < self._lives)
             frame += 1
-            if over or frame >= frames - 1:
+            if ends or frame >= frames - 1:
                 emulator.colours(screens[seen])
                 seen += 1
         self._episode_frames += frame

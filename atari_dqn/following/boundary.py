@@ -35,7 +35,7 @@ def attempt(action: Callable[[], T]) -> T | Unreadable:
 def worded(error: ValueError) -> str:
     """Return what a decoder found wrong, without its own notation: `expected int, got str at seed`."""
     text = re.sub(r" - at `\$\.?(.*?)`", r" at \1", str(error)).replace("`", "").removesuffix(" at ")
-    return text[:1].lower() + text[1:]
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _reason(error: Exception) -> str:

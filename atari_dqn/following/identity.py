@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from atari_dqn.errors import DamagedError
-from atari_dqn.files import read_regular, reading
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files import read_regular
 from atari_dqn.following.boundary import worded
 from atari_dqn.printable import printable
 from atari_dqn.spec.keys import Scalar
@@ -87,17 +87,23 @@ def identity_of(run: Path) -> Identity:
 
 
 def _spec(path: Path) -> dict[str, Any]:
-    with reading(path):
-        data = read_regular(path)
+    data = _bytes(path)
     with _checked(path, "is not the complete spec of a run"):
         return tomllib.loads(data.decode())
 
 
 def _provenance(path: Path) -> _Provenance:
-    with reading(path):
-        data = read_regular(path)
+    data = _bytes(path)
     with _checked(path, "is not a record of provenance"):
         return msgspec.json.decode(data, type=_Provenance)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return read_regular(path)
+    except OSError as error:
+        kind = UserError if isinstance(error, FileNotFoundError | PermissionError) else DamagedError
+        raise kind(f"{path}: {(error.strerror or str(error)).lower()}") from error
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from atari_dqn.files import open_regular
 from atari_dqn.following.boundary import Unreadable, attempt
 from atari_dqn.following.events import RunEvents
 from atari_dqn.following.identity import identity_of
@@ -16,7 +18,7 @@ from atari_dqn.metrics.events import Event, GateChanged, Notice, Row
 from atari_dqn.printable import printable
 
 SILENT_SECONDS = 600.0
-"""A run that has written nothing for so long is not called running. Evaluations take minutes."""
+"""A run without a lock that has written nothing for so long is not called running."""
 _ENDINGS = {"finished": "finished", "halted": "halted", "interrupted": "interrupted", "worker died": "halted"}
 _BEGINNINGS = ("started", "resumed")
 
@@ -40,12 +42,19 @@ class RunStatus:
 
     @property
     def state(self) -> str:
-        """`running`, `finished`, `halted`, `interrupted`, `silent`, or `new` before the first event."""
+        """`running`, `finished`, `halted`, `interrupted`, `stopped`, or `new` before the first event.
+
+        A run that ended without a word is `stopped`: no process holds its lock. Where it has no lock to tell
+        by, one that has written nothing for ten minutes is `silent`.
+        """
         if self._ending:
             return self._ending
         if not self._told:
             return "new"
-        return "silent" if self.silent_seconds > SILENT_SECONDS else "running"
+        held = _is_held(self.run / ".lock")
+        if held is None:
+            return "silent" if self.silent_seconds > SILENT_SECONDS else "running"
+        return "running" if held else "stopped"
 
     @property
     def silent_seconds(self) -> float:
@@ -81,9 +90,10 @@ class RunStatus:
 
     @property
     def seconds_left(self) -> float:
-        """Time to the budget at the latest speed; NaN where that is not known."""
+        """Time to the budget at the latest speed; NaN where that is not known: the replay fills faster."""
         rate = self.frames_per_second
-        return (self.total_frames - self.env_frames) / rate if rate > 0 else math.nan
+        learning = self.latest.get("update_log", {}).get("updates", 0) > 0
+        return (self.total_frames - self.env_frames) / rate if rate > 0 and learning else math.nan
 
     @property
     def alarms(self) -> list[str]:
@@ -127,8 +137,20 @@ class RunStatus:
             self._ending = ""
         self._ending = _ENDINGS.get(notice.kind, self._ending)
         raised = notice.data.get("total_frames")
-        if notice.kind == "extended" and isinstance(raised, int):
+        if notice.kind in ("extended", "resumed") and isinstance(raised, int):
             self._raised_frames = raised
+
+
+def _is_held(lock: Path) -> bool | None:
+    """Return whether a process runs a run; None without a lock to tell by."""
+    try:
+        with open_regular(lock) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False
 
 
 class FollowedRun:

@@ -40,6 +40,11 @@ def address(tensor: Tensor, count: int) -> int:
     return tensor.data_ptr()
 
 
+def row(values: Tensor) -> Tensor:
+    """Return values as the kernels read a bias: fp32, one after the other."""
+    return values.float().contiguous()
+
+
 def channels_last(x: Tensor) -> Tensor:
     """Return images or weights with the channels of a pixel side by side."""
     return x.contiguous(memory_format=torch.channels_last)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.graph import increment_version
@@ -50,6 +51,14 @@ class FactoredGradient:
             numbers(values),
         )  # fmt: skip
         increment_version(moved)
+
+    def written(self) -> list[Tensor]:
+        """Return the gradient of each of the weights, written out in fp32."""
+        gradient = self.upstream.float().T @ self.x.float() * self.scale
+        if self.noise is None:
+            return [gradient]
+        noise_in, noise_out = self.noise
+        return [gradient, gradient * torch.outer(noise_out, noise_in)]
 
     def _sides(self) -> tuple[int | None, ...]:
         batch, inputs, outputs = sizes_of(self.x, self.weights[0])

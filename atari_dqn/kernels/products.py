@@ -20,6 +20,7 @@ from atari_dqn.kernels.arguments import (
     empty_images,
     kernels,
     noisy_addresses,
+    row,
     sizes_of,
     unit_of,
 )  # fmt: skip
@@ -66,7 +67,7 @@ def _convolve(
     x: Tensor, weight: Tensor, bias: Tensor, stride: list[int], padding: list[int], relu: bool
 ) -> Tensor:
     """Return the convolution plus bias, channels-last, behind a ReLU if `relu`."""
-    x, weight, bias = channels_last(x), channels_last(weight), bias.float()
+    x, weight, bias = channels_last(x), channels_last(weight), row(bias)
     numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
     y = empty_images(size, x)
     kernels().convolve(
@@ -114,9 +115,9 @@ def _see(
     chain = ChainArguments(pixels, weights, strides, zeros)
     outputs = [empty_images(size, weights[0]) for size in chain.sizes[:-1]] if keeps else []
     seen = weights[0].new_empty(pixels.shape[0], math.prod(chain.sizes[-1][1:]))
-    wide_biases = [bias.float() for bias in biases]
+    rows = [row(bias) for bias in biases]
     kernels().see(
-        unit_of(seen), *chain.arguments, pointers(wide_biases), pointers(outputs) if keeps else None,
+        unit_of(seen), *chain.arguments, pointers(rows), pointers(outputs) if keeps else None,
         seen.data_ptr(),
     )  # fmt: skip
     return [seen, *outputs]
@@ -147,7 +148,7 @@ def _see_backward(
 
 def _multiply(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     """Return x wᵀ + b, behind a ReLU if `relu`."""
-    x, weight, bias = x.contiguous(), weight.contiguous(), bias.float()
+    x, weight, bias = x.contiguous(), weight.contiguous(), row(bias)
     rows, inputs, outputs = sizes_of(x, weight)
     y = x.new_empty(rows, outputs)
     kernels().multiply(
@@ -185,6 +186,7 @@ def _multiply_noisy(
 ) -> Tensor:
     """Return x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b + σ ⊙ εᵒ, behind a ReLU if `relu`; all but x is fp32."""
     x, (rows, inputs, outputs) = x.contiguous(), sizes_of(x, mean)
+    bias, bias_deviation = row(bias), row(bias_deviation)
     y = x.new_empty(rows, outputs)
     kernels().multiply_noisy(
         unit_of(x), x.data_ptr(), *noisy_addresses(mean, deviation, noise_in, noise_out),

@@ -28,9 +28,8 @@ def stands_for_games(frame_caps: int, max_episode_frames: int | None) -> bool:
 
 
 def cut_in_words(frame_caps: int, episodes: int, max_episode_frames: int | None) -> str:
-    """Return how many games were cut where, and what follows: `2 of 2 games were cut at 1,000 frames, …`."""
+    """Return how many games were cut where: `2 of 2 games were cut at 1,000 frames, …`."""
     cap = "a cap that is not known" if max_episode_frames is None else f"{max_episode_frames:,} frames"
     words = f"{frame_caps:,} of {episodes:,} games were cut at {cap}"
-    if stands_for_games(frame_caps, max_episode_frames):
-        return f"{words}, as published scores were"
-    return f"{words}, as no published score was: the score is not normalised, aggregated or compared"
+    same = stands_for_games(frame_caps, max_episode_frames)
+    return f"{words}, as games of published scores were" if same else f"{words}, as in no published score"

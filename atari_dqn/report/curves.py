@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from atari_dqn.comparison.beside import Beside
 from atari_dqn.comparison.compare import GroupResult
+from atari_dqn.comparison.group import Group
 from atari_dqn.comparison.load import Run
+from atari_dqn.reference.caps import MARK
 from atari_dqn.reference.tables import curves
 from atari_dqn.statistics import CONFIDENCE, RESAMPLES, SEED
 
@@ -64,14 +66,12 @@ def published_curves(results: Sequence[GroupResult]) -> list[PublishedCurve]:
 def _group_curve(result: GroupResult) -> GroupCurve:
     group = result.group
     by_seed = {run.seed: points for run in group.runs if (points := dict(_points(run)))}
-    shared = sorted(set.intersection(*map(set, by_seed.values()))) if by_seed else []
-    values = np.array(
-        [[points[frames] for frames in shared] for points in by_seed.values()] or [[]], np.float64
-    )
+    shared = _shared(list(by_seed.values()), group.runs[0].iteration_frames)
+    values = np.array(list(shared.values()) or np.empty((0, 1)), np.float64).T
     low, high = _band(values)
     return GroupCurve(
-        label=f"{group.method.label} {group.method.track_label}, n = {len(by_seed)}",
-        frames=np.array(shared, np.int64),
+        label=f"{group.method.label} {group.method.track_label}, n = {len(by_seed)}{_cut(group)}",
+        frames=np.array(list(shared), np.int64),
         mean=values.mean(axis=0),
         low=low,
         high=high,
@@ -82,11 +82,34 @@ def _group_curve(result: GroupResult) -> GroupCurve:
     )
 
 
+def _cut(group: Group) -> str:
+    """Return the mark of a curve with evaluations whose games the cap cut, and where it did."""
+    evaluations = [each for run in group.runs for each in run.evaluations if each.frame_caps]
+    caps = sorted({each.max_episode_frames for each in evaluations if each.max_episode_frames})
+    return f" {MARK} games cut at {', '.join(f'{cap:,}' for cap in caps)} frames" if evaluations else ""
+
+
 def _points(run: Run) -> Iterator[tuple[int, float]]:
     """Yield frames and mean return of evaluations that have a number; of two at a frame the later counts."""
     for evaluation in run.evaluations:
         if np.isfinite(evaluation.mean_return):
             yield evaluation.env_frames, evaluation.mean_return
+
+
+def _shared(by_seed: Sequence[Mapping[int, float]], iteration_frames: int) -> dict[int, list[float]]:
+    """Return the values of evaluations that every seed has, by the first seed's frames.
+
+    Seeds come to an evaluation that is due within fewer frames of one another than an iteration has.
+    """
+    shared = {}
+    for frames in by_seed[0] if by_seed else ():
+        near = [
+            [value for at, value in points.items() if abs(at - frames) < iteration_frames]
+            for points in by_seed
+        ]
+        if all(near):
+            shared[frames] = [values[-1] for values in near]
+    return shared
 
 
 def _band(values: Values) -> tuple[Values, Values]:
@@ -103,19 +126,17 @@ def _band(values: Values) -> tuple[Values, Values]:
 def _published(result: GroupResult, each: Beside, last_frames: int) -> PublishedCurve | None:
     reference = each.reference
     points = curves(result.group.game)[reference.study.name, reference.agent]
-    if len(points) < 2:
+    if len(points) < 2 or points[0].env_frames > last_frames:
         return None
-    beyond = next(
-        (place for place, point in enumerate(points) if point.env_frames >= last_frames), len(points)
-    )
-    within = points[: beyond + 1]
+    every = np.array([point.env_frames for point in points], np.int64)
+    frames = np.append(every[every < last_frames], min(last_frames, every[-1]))
     differs = f"; {', '.join(reference.differences)}" if reference.differences else ""
     measure = ", training games" if each.measure == "training" else ""
     return PublishedCurve(
         label=f"{reference.study.title}: {reference.agent}, n = {reference.n}{measure}{differs}",
         same_protocol=not reference.differences,
-        frames=np.array([point.env_frames for point in within], np.int64),
-        mean=np.array([point.mean for point in within]),
-        low=np.array([point.mean if point.lowest is None else point.lowest for point in within]),
-        high=np.array([point.mean if point.highest is None else point.highest for point in within]),
+        frames=frames,
+        mean=np.interp(frames, every, [point.mean for point in points]),
+        low=np.interp(frames, every, [p.mean if p.lowest is None else p.lowest for p in points]),
+        high=np.interp(frames, every, [p.mean if p.highest is None else p.highest for p in points]),
     )

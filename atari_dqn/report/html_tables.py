@@ -23,10 +23,11 @@ def scores(results: Sequence[GroupResult]) -> str:
         last = result.last
         n = f"{last.n}" if not last.absent else f"{last.n} of {last.n + len(last.absent)}"
         quartiles = " to ".join(map(score, last.quartiles)) if last.quartiles else "–"
-        estimates = [_estimate(last.estimates.get(name)) for name in _ESTIMATES]
+        estimates = [_estimate(last.estimates.get(name), mark=last.mark) for name in _ESTIMATES]
         frames = count(last.env_frames) if last.n else "–"
-        best = _estimate(result.best.estimates.get("mean"))
-        rows.append([_name(result.group.method), n, frames, *estimates, quartiles, best, _digests(result)])
+        best = _estimate(result.best.estimates.get("mean"), mark=result.best.mark)
+        name = _name(result.group.method) + _contrast(result)
+        rows.append([name, n, frames, *estimates, quartiles, best, _digests(result)])
     titles = ("group", "n", "frames", "mean", "median", "IQM", "quartiles", "best (a maximum)", "protocol")
     return _table(titles, rows)
 
@@ -120,13 +121,19 @@ def _reference(method: Method, each: Beside) -> list[str]:
 def _published(result: GroupResult, each: Published) -> list[str]:
     return [
         _name(result.group.method),
-        _estimate(result.last.estimates.get("mean")),
+        _estimate(result.last.estimates.get("mean"), mark=result.last.mark),
         escape(each.column.title),
         score(each.figure.mean),
         "–" if each.normalised is None else f"{each.normalised:.3f}",
         each.column.sourced,
         "–" if each.inside is None else "yes" if each.inside else "no",
     ]
+
+
+def _contrast(result: GroupResult) -> str:
+    """Return what tells a group from the first of its game, as a line below its name."""
+    found = result.contrast
+    return "" if found is None else f'<div class="contrast">{escape(str(found))}</div>'
 
 
 def _digests(result: GroupResult) -> str:
@@ -137,7 +144,7 @@ def _name(method: Method) -> str:
     return f"{escape(method.label)} <small>{escape(method.track_label)}</small>"
 
 
-def _estimate(estimate: Estimate | None, decimals: int | None = None) -> str:
+def _estimate(estimate: Estimate | None, decimals: int | None = None, *, mark: str = "") -> str:
     if estimate is None:
         return "–"
     interval = estimate.interval
@@ -146,7 +153,7 @@ def _estimate(estimate: Estimate | None, decimals: int | None = None) -> str:
         if interval
         else ""
     )
-    return _number(estimate.value, decimals) + told
+    return _number(estimate.value, decimals) + mark + told
 
 
 def _number(value: float, decimals: int | None) -> str:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from atari_dqn import __version__
 from atari_dqn.comparison.compare import Comparison
 from atari_dqn.files import plain
+from atari_dqn.printable import printable
 from atari_dqn.reference.tables import studies as known_studies
 from atari_dqn.report.curves import LearningCurve, group_curves, published_curves
 from atari_dqn.report.html_tables import over_games, published, references, scores, times
@@ -33,7 +34,7 @@ def page(comparison: Comparison, *, folder: Path) -> str:
         data=_script_safe(_curves(comparison)),
         games="\n".join(_game(comparison, game) for game in comparison.games),
         over_games="".join(over_games(comparison)),
-        warnings=_list(comparison.warnings),
+        warnings=_list(comparison.caveats),
         protocols=_list(f"{digest} — {words.short()}" for digest, words in comparison.protocols.items()),
         sources=_list(_sources(comparison)),
         videos="\n".join(_videos(comparison, folder)) or "<p>The runs have kept no video.</p>",
@@ -80,10 +81,9 @@ def _videos(comparison: Comparison, folder: Path) -> Iterator[str]:
     for result in comparison.results:
         for run in result.group.runs:
             for video in sorted([*run.path.glob("checkpoints/step_*/*.mp4"), *run.path.glob("videos/*.mp4")]):
-                link = quote(Path(os.path.relpath(video, folder)).as_posix())
-                name = escape(
-                    f"{result.group.game}, {result.group.method.label}, seed {run.seed}: {video.stem}"
-                )
+                link = quote(os.fsencode(os.path.relpath(video, folder)))
+                whose = f"{result.group.game}, {result.group.method.label}, seed {run.seed}"
+                name = escape(f"{whose}: {printable(video.stem)}")
                 yield (
                     f'<figure><video controls preload="none" src="{link}"></video>'
                     f'<figcaption><a href="{link}">{name}</a></figcaption></figure>'

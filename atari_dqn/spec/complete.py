@@ -18,7 +18,7 @@ def key_faults(
     Keys in `absent` need not be there.
     """
     for name, key in KEYS.items():
-        if name in checked.spoiled or (key.when is not None and key.when.key in checked.spoiled):
+        if name in checked.spoiled or any(when.key in checked.spoiled for when in key.when):
             continue
         applies = key.applies(values)
         if name in checked.values and not applies:
@@ -28,12 +28,14 @@ def key_faults(
 
 
 def _out_of_place(key: Key, values: Values) -> str:
-    assert key.when is not None, "only a key with a condition can be out of place"
-    needed = f"{key.when.key} = {show(key.when.value)}"
-    found = f"{key.when.key} is {show(values[key.when.key])}" if key.when.key in values else "that is not set"
+    when = key.unmet(values)
+    assert when is not None, "only a key with a condition can be out of place"
+    needed = f"{when.key} = {show(when.value)}"
+    found = f"{when.key} is {show(values[when.key])}" if when.key in values else "that is not set"
     return f"belongs to {needed}, but {found}; remove it, or set {needed}"
 
 
 def _missing(key: Key) -> str:
-    reason = f" (needed by {key.when.key} = {show(key.when.value)})" if key.when else ""
+    choices = " and ".join(f"{when.key} = {show(when.value)}" for when in key.when)
+    reason = f" (needed by {choices})" if choices else ""
     return f"missing{reason}; expected {expectation(key)}"

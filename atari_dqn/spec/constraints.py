@@ -87,7 +87,10 @@ class Within:
 
 @dataclass(frozen=True)
 class When:
-    """Required where the key at the dotted path `key` has `value`; elsewhere None, and an error to write."""
+    """Required where the key at the dotted path `key` has `value`; elsewhere None, and an error to write.
+
+    Of several, all must hold.
+    """
 
     key: str
     value: object

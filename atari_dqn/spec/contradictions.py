@@ -23,6 +23,8 @@ class Rule:
     holds: Callable[..., bool]
     """Takes the keys' values in their order."""
     remedy: str
+    binds_begun_runs: bool = True
+    """Whether a run that began before there was the rule is refused as well."""
 
     def problem(self, values: Values) -> str | None:
         """Return what is wrong with the first key, or None; None too if one of the keys has no value."""
@@ -56,6 +58,20 @@ def _support_suits(v_max: float, v_min: float, max_abs_reward: float, discount: 
     bound = max_abs_reward / (1 - discount) if discount < 1 else math.inf
     narrowest = 0.0 if math.isinf(max_abs_reward) else max_abs_reward
     return narrowest <= max(v_max, -v_min) <= bound
+
+
+def _root_is_real(gradient_decay: float, squared_gradient_decay: float) -> bool:
+    """Return whether n − g² under the root of `deepmind_rmsprop` is at least 0 whatever the gradients are.
+
+    After t steps g = Σ aₖ dₖ and n = Σ bₖ dₖ², where the gradient of k steps ago has the weights
+    aₖ = (1 − ρ₁) ρ₁ᵏ and bₖ = (1 − ρ₂) ρ₂ᵏ. By Cauchy and Schwarz g² ≤ (Σ aₖ² / bₖ) n, with equality for
+    dₖ ∝ aₖ / bₖ. So n − g² can be negative exactly where Σ aₖ² / bₖ exceeds 1 for some t.
+    - ρ₁ = ρ₂ = ρ: the sum is 1 − ρᵗ, never above 1.
+    - ρ₁ = 1: it is 0, and so is g.
+    - Else, where ρ₁² < ρ₂ < 1, it tends to (1 − ρ₁)² ρ₂ / ((1 − ρ₂)(ρ₂ − ρ₁²)), which is above 1 exactly
+      where (ρ₁ − ρ₂)² > 0: always. Where ρ₁² ≥ ρ₂ it grows without bound; where ρ₂ = 1, n stays 0.
+    """
+    return gradient_decay in (squared_gradient_decay, 1.0)
 
 
 RULES = (
@@ -135,6 +151,13 @@ RULES = (
         "an episode must hold a step: lower the first or raise the second",
     ),
     Rule(
+        ("optimizer.gradient_decay", "optimizer.squared_gradient_decay"),
+        _root_is_real,
+        "RMSProp's root could be of a negative number: make them equal, or set the first to 1 to leave the "
+        "mean gradient out",
+        binds_begun_runs=False,
+    ),
+    Rule(
         ("distribution.v_min", "distribution.v_max"),
         lambda low, high: low < high,
         "atoms lie from the first up to the second: lower the first or raise the second",
@@ -171,14 +194,17 @@ RULES = (
 )
 
 
-def contradictions(values: Values) -> Iterator[tuple[str, str]]:
-    """Yield each contradiction's first key and what is wrong; rules on keys without a value are left out."""
+def contradictions(values: Values, *, is_begun: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield each contradiction's first key and what is wrong; rules on keys without a value are left out.
+
+    Of a run that `is_begun` some combinations are allowed that a new one is refused.
+    """
     if "game" in values:
         kind = values.get("env.kind")
         problem = game_problem(str(values["game"]), kind=None if kind is None else str(kind))
         if problem is not None:
             yield "game", problem
     for rule in RULES:
-        problem = rule.problem(values)
+        problem = rule.problem(values) if rule.binds_begun_runs or not is_begun else None
         if problem is not None:
             yield rule.keys[0], problem

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from atari_dqn.spec.suggest import did_you_mean
 
@@ -35,21 +37,31 @@ _AROUND_A_GAME = re.compile(r"^ale/|(no_?frameskip|deterministic)?-?v\d+$")
 
 def game_problem(game: str, *, kind: str | None) -> str | None:
     """Return why `env.kind = kind` cannot play `game`, or None; a `kind` of None is one that is not known."""
-    if game == TOY_GAME or kind == TOY_GAME:
-        return _toy_problem(game, kind)
+    if kind is None:
+        return None if game == TOY_GAME else _atari_problem(game)
+    return GAME_CHECKS[kind](game)
+
+
+def _atari_problem(game: str) -> str | None:
     if game in SINGLE_PLAYER_GAMES:
         return None
     if game in MULTI_PLAYER_GAMES:
         return f'found "{game}", which needs more than one player; expected a single-player game'
+    if game == TOY_GAME:
+        return f'found "{game}", the toy game, but env.kind is "atari"; set env.kind = "{TOY_GAME}"'
     return f'found "{game}", expected a ROM id of ale-py, as "pong" or "ms_pacman"' + _nearest(game)
 
 
-def _toy_problem(game: str, kind: str | None) -> str | None:
-    if kind is None or game == kind:
-        return None
+def _toy_problem(game: str) -> str | None:
     if game == TOY_GAME:
-        return f'found "{game}", the toy game, but env.kind is "{kind}"; set env.kind = "{TOY_GAME}"'
+        return None
     return f'found "{game}", but env.kind is "{TOY_GAME}"; set game = "{TOY_GAME}", or env.kind = "atari"'
+
+
+GAME_CHECKS: Mapping[str, Callable[[str], str | None]] = MappingProxyType(
+    {"atari": _atari_problem, "catch": _toy_problem}
+)
+"""By `env.kind`: a function that returns why the environment cannot play a game, or None."""
 
 
 def _nearest(game: str) -> str:

@@ -29,8 +29,8 @@ class Key:
     """The only strings allowed; empty if any is."""
     bounds: tuple[Bound, ...]
     """Ranges that all must hold."""
-    when: When | None
-    """The choice of part this key belongs to; None if it always applies."""
+    when: tuple[When, ...]
+    """The choices of parts this key belongs to; empty if it always applies."""
 
     @property
     def section(self) -> str:
@@ -44,7 +44,11 @@ class Key:
 
     def applies(self, values: Values) -> bool:
         """Return whether the key belongs in a spec with these values."""
-        return self.when is None or values.get(self.when.key) == self.when.value
+        return self.unmet(values) is None
+
+    def unmet(self, values: Values) -> When | None:
+        """Return the first choice that `values` do not make, or None if the key applies."""
+        return next((when for when in self.when if values.get(when.key) != when.value), None)
 
 
 def _section_types() -> dict[str, type[Any]]:
@@ -60,13 +64,12 @@ def _key(name: str, hint: Any) -> Key:
     assert len(kinds) == 1, f"{name}: one type, or one type and None, got {kinds}"
     bounds = tuple(constraint for constraint in constraints if not isinstance(constraint, When))
     assert kinds != [float] or bounds, f"{name}: a number needs a range, which keeps NaN out"
-    whens = [constraint for constraint in constraints if isinstance(constraint, When)]
     return Key(
         name=name,
         kind=kinds[0],
         choices=choices,
         bounds=bounds,
-        when=whens[0] if whens else None,
+        when=tuple(constraint for constraint in constraints if isinstance(constraint, When)),
     )
 
 

@@ -54,7 +54,7 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
     override_entries, faults = _read_overrides(overrides)
     checked = check_entries([*file_entries, *override_entries])
     checked.faults.extend(faults)
-    return _resolve(path, checked, _over_track(checked))
+    return _resolve(path, checked, _over_track(checked), is_begun=False)
 
 
 def load_resolved(path: str | Path) -> ResolvedSpec:
@@ -63,7 +63,8 @@ def load_resolved(path: str | Path) -> ResolvedSpec:
     checked = check_entries(table_entries(read_toml(path), where=str(path)))
     checked.faults.extend(_left_open(path, checked.values))
     values = brought_up_to_date(checked.values)
-    return _resolve(path, checked, {key: values[key] for key in values if key not in checked.spoiled})
+    usable = {key: values[key] for key in values if key not in checked.spoiled}
+    return _resolve(path, checked, usable, is_begun=True)
 
 
 def _left_open(path: Path, values: Values) -> Iterator[Fault]:
@@ -93,18 +94,18 @@ def _over_track(checked: Checked) -> Values:
     return {key: value for key, value in values.items() if key not in checked.spoiled}
 
 
-def _resolve(path: Path, checked: Checked, values: Values) -> ResolvedSpec:
-    faults = [*checked.faults, *_faults_together(path, checked, values)]
+def _resolve(path: Path, checked: Checked, values: Values, *, is_begun: bool) -> ResolvedSpec:
+    faults = [*checked.faults, *_faults_together(path, checked, values, is_begun=is_begun)]
     if faults:
         raise SpecError(faults)
     return ResolvedSpec(spec=build(values), name=path.stem, deviations=deviating_keys(values))
 
 
-def _faults_together(path: Path, checked: Checked, values: Values) -> Iterator[Fault]:
+def _faults_together(path: Path, checked: Checked, values: Values, *, is_begun: bool) -> Iterator[Fault]:
     # Without a track nothing fills in the rest: to name every other key as missing would bury the one cause.
     absent = () if "track" in values else [key for key in KEYS if key not in _KEYS_OF_EVERY_RUN]
     yield from key_faults(checked, values, where=str(path), absent=absent)
-    for key, problem in contradictions(values):
+    for key, problem in contradictions(values, is_begun=is_begun):
         yield Fault(checked.where.get(key, str(path)), key, problem)
 
 

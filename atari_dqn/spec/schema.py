@@ -60,6 +60,9 @@ class Env:
     """A training episode is truncated here. 18,000 is five minutes."""
     terminal_on_life_loss: bool
     """While training, do not bootstrap over a lost life; the game goes on."""
+    life_loss_ends_skip: bool
+    """While training, end a step at the frame that loses a life, as DeepMind's Lua code and Dopamine do; else
+    hold the action for all of its frames, as dqn_zoo does. A game's end ends a step either way."""
     full_action_set: bool
     """All 18 actions instead of those the game uses."""
 
@@ -95,6 +98,13 @@ class Replay:
     """Exponent of importance weights at `training.total_frames`. 1 in Schaul et al. (2016)."""
     priority_offset: Annotated[float | None, MoreThan(0.0), Below(1.0), When("toggles.prioritized", True)]
     """Added to |TD error|, so that no transition is forgotten; ε in Schaul et al. (2016)."""
+    priority: Annotated[
+        Literal["kl", "cross_entropy"] | None,
+        When("toggles.prioritized", True),
+        When("toggles.distribution", "c51"),
+    ]
+    """What C51's priorities are made of: the KL divergence from the target, Hessel et al. (2018), or the
+    cross-entropy, which is larger by the target's entropy, as Dopamine and Kaixhin/Rainbow have it."""
 
 
 @dataclass(frozen=True, kw_only=True)

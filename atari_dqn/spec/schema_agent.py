@@ -110,7 +110,8 @@ class Optimizer:
     epsilon: Annotated[float, MoreThan(0.0), AtMost(FLOAT32_MAX)]
     """Added under the root by `deepmind_rmsprop` (0.01), beside it by `adam` and `torch_rmsprop`."""
     gradient_decay: Annotated[float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")]
-    """Decay of the running mean of gradients; the paper's table calls it momentum."""
+    """Decay of the running mean of gradients; the paper's table calls it momentum. The same as
+    `squared_gradient_decay`, or 1 to leave the mean out: else the root could be of a negative number."""
     squared_gradient_decay: Annotated[
         float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")
     ]

@@ -40,7 +40,8 @@ def estimate_rate(spec: Spec, device: str, *, within_seconds: float) -> Estimate
     answer = _ask(measured, device, within_seconds)
     if answer is None:
         return Estimate(
-            frames_per_second=None, basis=f"no rate could be measured within {within_seconds:.0f} s"
+            frames_per_second=None,
+            basis=f"no rate could be measured within {within_seconds:.0f} s; `dqn bench` takes longer",
         )
     if "error" in answer:
         raise UserError(answer["error"])

@@ -14,11 +14,11 @@ import torch
 from atari_dqn.advice import why_slow
 from atari_dqn.automatic import Choice
 from atari_dqn.checkpoint.rewind import rewind
+from atari_dqn.checkpoint.seal import sealed
 from atari_dqn.checkpoint.store import CheckpointStore
-from atari_dqn.checkpoint.tree import leaf_digest
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.errors import HaltedError, InterruptedRunError
-from atari_dqn.files import plain, write_json_atomically
+from atari_dqn.files import write_json_atomically
 from atari_dqn.hardware import Hardware, compiler_version, find_hardware
 from atari_dqn.kernels.library import kernels_here
 from atari_dqn.metrics.events import Counting, Sink
@@ -44,6 +44,7 @@ from atari_dqn.train.resumption import (
 )
 from atari_dqn.train.run_sinks import RunSinks, open_outlets
 from atari_dqn.train.session import Session
+from atari_dqn.train.set_aside import forget_logs, set_aside
 from atari_dqn.train.training import Training
 from atari_dqn.train.watch import Watch
 
@@ -97,31 +98,37 @@ def resume(
     checkpoint: str | None = None,
     discard_later: bool = False,
     threads: int | None = None,
+    set_aside_logs: bool = False,
     outlets: Outlets = NO_OUTLETS,
 ) -> dict[str, Any]:
     """Continue a run from a checkpoint, the latest by default, to its end and return its summary.
 
     A run that ended before it saved anything begins again. `total_frames` raises the budget; `threads` is the
     number of torch's threads from here on, which later resumes take from the run's events. Nothing is changed
-    before all files are known to be good. `UserError` for a run that is complete and not extended,
-    or that another process is running; `DamagedError` names the file, and a checkpoint that is whole.
+    before all files are known to be good; with `set_aside_logs` damaged logs are kept aside, and new ones
+    begun. `UserError` for a run that is complete and not extended, or that another process is running;
+    `DamagedError` names the file, and a way on.
     """
     with run.locked():
-        point = point_of(run, checkpoint)
+        point = point_of(run, checkpoint, set_aside_logs=set_aside_logs)
         point.budget(total_frames)
         resolved = recorded_spec(run)
         store = _store(run, resolved.spec)
         if checkpoint is not None and not discard_later:
             refuse_to_discard(store, point)
         with reopened(point, device, threads=threads) as training:
+            mended: tuple[str, ...] = ()
             if point.checkpoint is None:
                 store.tidy()
             else:
-                rewind(store, point.step)
+                mended = rewind(store, point.step)
                 store.go_on_from(point.checkpoint)
+            point, kept = set_aside(point)
             with closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
                 take_over(session, point, device)
+                _report_damage(session, mended, kept)
+                forget_logs(run, point, tuple(kept))
                 _tell_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
@@ -138,10 +145,18 @@ def take_over(session: Session, point: Point, device: torch.device) -> None:
     else:
         session.load_state_dict(point.bookkeeping)
         message = f"continuing from {point.name} on {device}"
-    session.notice("resumed", message, **{KEY: threads})
+    session.notice("resumed", message, **{KEY: threads, "total_frames": session.total_frames})
     session.watch.announce()
     for reason in (*why_inexact(point.run, device), *other_threads(before, threads)):
         session.notice("inexact", f"the run may differ from an unbroken one: {reason}")
+
+
+def _report_damage(session: Session, mended: Sequence[str], kept: Mapping[str, str]) -> None:
+    """Report what was mended in the catalog, and which logs were set aside."""
+    for sentence in mended:
+        session.notice("catalog", sentence)
+    for log, place in kept.items():
+        session.notice("set aside", f"{log} was damaged; {place}, and a new one begins", log=log)
 
 
 def _tell_if_slow(session: Session, device: torch.device, hardware: Hardware) -> None:
@@ -151,8 +166,9 @@ def _tell_if_slow(session: Session, device: torch.device, hardware: Hardware) ->
 
 
 def _extend(session: Session, total_frames: int) -> None:
-    """Raise the budget, tell what that means for schedules, and have the checkpoint know it."""
+    """Raise the budget, on disk before training goes on, and report what that means for schedules."""
     session.extend(total_frames)
+    session.save()
     schedules = schedules_that_ended(session.spec)
     message = f"the budget is {total_frames:,} frames now; {schedules}"
     session.notice("extended", message, total_frames=total_frames, schedules=schedules)
@@ -244,8 +260,7 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
 
 def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Return a summary as it is written: with a digest of itself, so that damage to it shows."""
-    contents = {key: value for key, value in plain(summary).items() if key != _SEAL}
-    return {**contents, _SEAL: leaf_digest(contents)}
+    return sealed(summary, _SEAL)
 
 
 def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:

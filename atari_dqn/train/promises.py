@@ -17,14 +17,27 @@ from atari_dqn.train.resumption import recorded_spec
 
 def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
     """Yield each reason for which the run, continued here on `device`, may differ from an unbroken one."""
+    yield from why_not_repeatable(run, device)
+    yield from why_not_restored(run)
+
+
+def why_not_restored(run: RunDirectory) -> Iterator[str]:
+    """Yield each reason for which a checkpoint of the run does not restore its whole state."""
+    spec = recorded_spec(run).spec
+    if not spec.checkpoint.replay:
+        yield "its replay is not saved (checkpoint.replay = false), and fills anew before learning goes on"
+    if spec.env.kind == "atari" and (problem := why_inexact_game(spec.game)):
+        yield problem
+
+
+def why_not_repeatable(run: RunDirectory, device: torch.device) -> Iterator[str]:
+    """Yield each reason for which the run, played here on `device`, may differ from what it was."""
     yield from _other_machine(run, device)
     recorded = run.recorded("versions")
     for name, version in versions().items():
         if version != recorded.get(name) and name != "platform":
             yield f"{name} {version}, it began with {recorded.get(name)}"
     spec = recorded_spec(run).spec
-    if not spec.checkpoint.replay:
-        yield "its replay is not saved (checkpoint.replay = false), and fills anew before learning goes on"
     if device.type == "cuda" and not spec.learner.deterministic:
         yield "its kernels are chosen for speed, and round as they please (learner.deterministic = false)"
     if device.type == "cpu":
@@ -33,8 +46,6 @@ def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
         yield from _other_compiler(run)
     if device.type == "cuda" and spec.learner.compile:
         yield "its kernels are compiled anew, and may be chosen by their speed (learner.compile = true)"
-    if spec.env.kind == "atari" and (problem := why_inexact_game(spec.game)):
-        yield problem
 
 
 def other_threads(before: int, now: int) -> Iterator[str]:

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import shlex
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NoReturn
 
 import torch
 
 from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.checkpoint.rewind import (
-    checkpoint_directories,
-    is_whole,
-    later_checkpoints,
-    named_checkpoint,
-    refuse_lost_catalog,
-    refuse_wrong_place,
-)
-from atari_dqn.checkpoint.store import MANIFEST, CheckpointStore, load_checkpoint, read_manifest
+from atari_dqn.checkpoint.reconcile import checkpoint_directories, is_whole, reconcile
+from atari_dqn.checkpoint.rewind import later_checkpoints, named_checkpoint, refuse_wrong_place
+from atari_dqn.checkpoint.store import MANIFEST, CheckpointStore, load_checkpoint, read_manifest, verify
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import is_file
 from atari_dqn.run import RunDirectory
@@ -40,6 +35,8 @@ class Point:
     checkpoint: Path | None
     step: int
     bookkeeping: StateDict
+    damaged_logs: tuple[str, ...] = ()
+    """Names of the logs that are not what the checkpoint recorded, where they are to be set aside."""
 
     @property
     def name(self) -> str:
@@ -72,20 +69,30 @@ class Point:
         return total_frames or self.total_frames
 
 
-def point_of(run: RunDirectory, checkpoint: str | None = None) -> Point:
+def point_of(run: RunDirectory, checkpoint: str | None = None, *, set_aside_logs: bool = False) -> Point:
     """Return where a run goes on, every file beside the checkpoint checked.
 
-    `checkpoint` is a name; None is the latest, or the run's beginning. `UserError` for an unknown name;
-    `DamagedError` names the file, and a checkpoint that is whole.
+    `checkpoint` is a name; None is the latest, or the run's beginning. Logs that are damaged are refused, or
+    with `set_aside_logs` named by the point. `UserError` for an unknown name, and where no log is to be set
+    aside; `DamagedError` names the file, and a way on.
     """
+    point = _point_of(run, checkpoint, set_aside_logs)
+    if set_aside_logs and not point.damaged_logs:
+        raise UserError(f"{run.path}: no log is damaged; resume without --set-aside-damaged-logs")
+    return point
+
+
+def _point_of(run: RunDirectory, checkpoint: str | None, set_aside_logs: bool) -> Point:
     store = CheckpointStore(run.checkpoints)
     with offering_a_whole_one(run):
         if checkpoint is not None:
-            return _point(run, named_checkpoint(store, checkpoint))
-        refuse_lost_catalog(store)
-        if entries := store.catalog():
-            # not the link, which a crash can leave behind the catalog by one
-            return _point(run, store.folder / entries[-1].path)
+            return _point(run, named_checkpoint(store, checkpoint), set_aside_logs=set_aside_logs)
+        found = reconcile(store.folder)
+        if found.lost is not None:
+            _refuse_lost_checkpoint(found.lost)
+        if found.entries:
+            # not the link, which a crash can leave behind the newest by one
+            return _point(run, store.folder / found.entries[-1].path, set_aside_logs=set_aside_logs)
         _refuse_lost_checkpoints(run)
         return beginning_of(run)
 
@@ -95,20 +102,51 @@ def beginning_of(run: RunDirectory) -> Point:
     return Point(run=run, checkpoint=None, step=0, bookkeeping={})
 
 
+def _refuse_lost_checkpoint(checkpoint: Path) -> NoReturn:
+    """Raise a `DamagedError` that says what is wrong with a checkpoint."""
+    if not is_file(checkpoint / MANIFEST):
+        raise DamagedError(f"{checkpoint / MANIFEST}: missing")
+    refuse_wrong_place(checkpoint, verify(checkpoint)["step"])
+    raise DamagedError(f"{checkpoint}: is no checkpoint of this run")
+
+
 def _refuse_lost_checkpoints(run: RunDirectory) -> None:
     """Raise a `DamagedError` where the log tells of checkpoints: to begin again would cut the logs."""
     if is_file(run.events) and b'"kind": "checkpoint"' in run.events.read_bytes():
         raise DamagedError(f"{run.checkpoints}: empty, though {run.events.name} tells of checkpoints")
 
 
-def _point(run: RunDirectory, checkpoint: Path) -> Point:
+def _point(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False) -> Point:
     if not is_file(checkpoint / MANIFEST):
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     manifest = read_manifest(checkpoint)
     check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     refuse_wrong_place(checkpoint, manifest["step"])
-    run.check_files(manifest["bookkeeping"].get("files", {}))
-    return Point(run=run, checkpoint=checkpoint, step=manifest["step"], bookkeeping=manifest["bookkeeping"])
+    damaged = _damaged_logs(run, manifest["bookkeeping"].get("files", {}), set_aside_logs)
+    return Point(
+        run=run,
+        checkpoint=checkpoint,
+        step=manifest["step"],
+        bookkeeping=manifest["bookkeeping"],
+        damaged_logs=tuple(damaged),
+    )
+
+
+class DamagedLogError(DamagedError):
+    """A log of a run is not what a checkpoint recorded; the checkpoint itself may be whole."""
+
+
+def _damaged_logs(
+    run: RunDirectory, records: Mapping[str, Mapping[str, Any]], set_aside_logs: bool
+) -> Iterator[str]:
+    """Yield the logs to be set aside; `DamagedError` for any other file that is not what was recorded."""
+    for name, problem in run.problems(records):
+        message = f"{run.path / name}: {problem}"
+        if not run.is_log(name):
+            raise DamagedError(message)
+        if not set_aside_logs:
+            raise DamagedLogError(message)
+        yield name
 
 
 @contextmanager
@@ -161,15 +199,25 @@ def offering_a_whole_one(run: RunDirectory) -> Iterator[None]:
     except DamagedError as error:
         # what was loaded in part would lie in memory twice while others are tried
         traceback.clear_frames(error.__traceback__)
-        raise DamagedError(f"{error}\n{_way_on(run)}") from error
+        raise DamagedError(f"{error}\n{_way_on(run, error)}") from error
 
 
-def _way_on(run: RunDirectory) -> str:
-    for checkpoint in reversed(checkpoint_directories(CheckpointStore(run.checkpoints))):
+def _way_on(run: RunDirectory, error: DamagedError) -> str:
+    older = _older_checkpoint(run)
+    if isinstance(error, DamagedLogError):
+        option = f"{resume_command(run)} --set-aside-damaged-logs"
+        way = f"`{option}` keeps it in {run.set_aside.name}/ and goes on with a new one"
+        return f"{way}\n{older}" if older else way
+    return older or "no checkpoint of this run is whole; restore the file, or begin another run"
+
+
+def _older_checkpoint(run: RunDirectory) -> str:
+    """Return the command that goes on from the newest checkpoint with whole files; empty if there is none."""
+    for checkpoint in reversed(checkpoint_directories(run.checkpoints)):
         if _is_loadable(run, checkpoint):
             command = f"{resume_command(run)} --checkpoint {checkpoint.name}"
             return f"the newest checkpoint that is whole: `{command}`"
-    return "no checkpoint of this run is whole; restore the file, or begin another run"
+    return ""
 
 
 def _is_loadable(run: RunDirectory, checkpoint: Path) -> bool:

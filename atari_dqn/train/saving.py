@@ -69,8 +69,12 @@ class Saving:
         self._clock, self._training, self._bookkeeping = clock, training, bookkeeping
         self._cadence = Cadence(period_frames=spec.period_frames, period_seconds=spec.period_seconds)
 
-    def resume(self) -> None:
-        """Begin the periods anew: the clock stands where a checkpoint was."""
+        self.inspected: list[int] = []
+        """Steps of the checkpoints that a failure gate asked for a look at."""
+
+    def resume(self, inspected: list[int]) -> None:
+        """Take over what a checkpoint recorded, and begin the periods anew: the clock stands where it was."""
+        self.inspected = [*inspected]
         self._cadence.mark(self._clock.env_frames)
 
     def begin_if_due(self) -> None:
@@ -90,6 +94,8 @@ class Saving:
         """Begin to save a checkpoint; `score` is of the full evaluation at this step, under `protocol`."""
         self._watch.check()
         inspect = score is not None and self._watch.evaluated(score.mean_return)
+        if inspect:
+            self.inspected.append(self._clock.steps)
         self.wait()
         self._cadence.mark(self._clock.env_frames)
         self._checkpoints.begin(

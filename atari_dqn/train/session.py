@@ -83,6 +83,10 @@ class Session:
         self.total_frames = total_frames
         self.training.total_steps = frames_to_steps(total_frames, frame_skip=self.spec.env.frame_skip)
 
+    def save(self) -> str:
+        """Save the state as it is, wait until the disk holds it, and return its digest."""
+        return self._saving.save()
+
     def run(self) -> str:
         """Train to the end and return the final state's digest.
 
@@ -123,6 +127,7 @@ class Session:
             "recent_batch": self.training.recent_state(),
             **self.evaluations.state_dict(),
             "watch": self.watch.state_dict(),
+            "inspected": self._saving.inspected,
         }
 
     def load_state_dict(self, state: StateDict) -> None:
@@ -137,7 +142,7 @@ class Session:
         self.tables.load_state_dict(state["tables"])
         self.evaluations.load_state_dict(state)
         self.watch.load_state_dict(state["watch"])
-        self._saving.resume()
+        self._saving.resume(state.get("inspected", []))
         # its cells mean nothing in a replay that fills anew
         recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
         self.training.load_recent_state(recent)

@@ -6,6 +6,7 @@ before a checkpoint is saved, so that the latest one is good.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections import deque
 from collections.abc import Callable
@@ -143,7 +144,8 @@ class Watch:
         latest = self._run.checkpoints / "latest"
         if not latest.exists():
             return "No checkpoint had been saved. Mend the cause and start a new run."
+        command = f"dqn resume {shlex.quote(str(self._run.path))}"
         return (
-            f"The last checkpoint, {latest.resolve().name}, is of before. `dqn resume {self._run.path}` goes "
-            "on from it, and halts again unless the cause lay outside the run."
+            f"The last checkpoint, {latest.resolve().name}, is of before. `{command}` goes on from it, "
+            "and halts again unless the cause lay outside the run."
         )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.checkpoint.rewind import checkpoint_directories, refuse_lost_catalog, refuse_wrong_place
+from atari_dqn.checkpoint.reconcile import checkpoint_directories
+from atari_dqn.checkpoint.rewind import refuse_lost_catalog, refuse_wrong_place
 from atari_dqn.checkpoint.store import CATALOG, MANIFEST, CheckpointStore, verify
 from atari_dqn.documents import read_json
 from atari_dqn.errors import DamagedError
@@ -30,7 +31,7 @@ def check_run(run: RunDirectory) -> Checked:
     """Check every file of a run; `DamagedError` names the first that is not what was written."""
     store = CheckpointStore(run.checkpoints)
     refuse_lost_catalog(store)
-    manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store)}
+    manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store.folder)}
     _check_catalog(store, manifests)
     _check_links(store, manifests)
     _check_summary(run, manifests)

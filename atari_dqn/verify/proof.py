@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest
+from atari_dqn.checkpoint.store import load_checkpoint
 from atari_dqn.checkpoint.tree import digest_of_digests
 from atari_dqn.clock import frames_to_steps, steps_to_frames
 from atari_dqn.run import RunDirectory
 from atari_dqn.threads import steps_with_the_same_threads
-from atari_dqn.train.promises import why_inexact
+from atari_dqn.train.promises import why_not_repeatable, why_not_restored
 from atari_dqn.train.resumption import (
     Point,
     beginning_of,
     offering_a_whole_one,
     point_of,
     recorded_spec,
+    resume_command,
 )
 from atari_dqn.verify.checks import Checked, check_run
-from atari_dqn.verify.replay import REPEATED, Trace, digests_of, in_fresh_process, play_on
+from atari_dqn.verify.records import (
+    RecordedState,
+    Records,
+    playable_rows,
+    records_of,
+    start_to_compare,
+)
+from atari_dqn.verify.replay import REPEATED, Trace, digests_of, play_on_in_fresh_process
 
 Verdict = Literal["exact", "repeats", "differs"]
 """`exact`: the same as the run itself recorded. `repeats`: the same twice, which is less."""
 BEGINNING = "beginning"
+OnProgress = Callable[[str, int, int], None]
+"""Takes what is being done, how much of it is, and of how much."""
+_FRAMES = 10_000
+"""Emulator frames that are played unless others are asked for, beside those before learning begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +55,12 @@ class Verification:
     to_frames: int
     seconds: float
     """Of playing on once."""
+    updates: int
+    """Gradient steps within these frames."""
     state_parts: int
     state_digest: str
     recorded: tuple[str, ...]
-    """Later checkpoints of the run whose state was met."""
+    """Later checkpoints of the run, removed ones too, whose state was met."""
     rows: dict[str, int]
     """By table: log rows that were written twice."""
     own_rows: dict[str, int]
@@ -70,66 +85,105 @@ def check_only(path: Path) -> Checked:
         return check_run(run)
 
 
-def verify_run(path: Path, *, checkpoint: str | None, frames: int, device: torch.device) -> Verification:
-    """Check every file of a run, then play on from a checkpoint for `frames`, and compare.
+def verify_run(
+    path: Path,
+    *,
+    checkpoint: str | None,
+    frames: int | None,
+    device: torch.device,
+    on_progress: OnProgress,
+) -> Verification:
+    """Check every file of a run, then play on from a point of it for `frames`, twice, and compare.
 
-    The checkpoint is by default the newest that has another within `frames` after it, or the latest. Nothing
-    is written into the run directory. `UserError`, or `DamagedError` that names the file.
+    By default the point is one after which the run recorded something, and the frames are 10,000 with
+    learning; no more are played than the run has. Nothing is written into the run directory. `UserError`, or
+    `DamagedError` that names the file.
     """
     run = RunDirectory.open(path)
     with run.held_still():
+        on_progress("checking files", 0, 1)
         with offering_a_whole_one(run):
             checked = check_run(run)
-        skip = recorded_spec(run).spec.env.frame_skip
-        steps = frames_to_steps(frames, frame_skip=skip)
-        point = _point_to_play_from(run, checkpoint, steps)
-        until = int(min(point.step + steps, steps_with_the_same_threads(run, point.step)))
-        met = _checkpoints_within(run, point.step, until)
-        stops = sorted({*met, until})
-        name = point.checkpoint.name if point.checkpoint else None
-        traces = [in_fresh_process(play_on, path, name, str(device), stops) for _ in range(2)]
-        first, last = traces[0], traces[0].states[max(traces[0].states)]
-        own_rows = {table: _own_rows(run, point, table) for table in REPEATED}
-        compared = {table: min(len(first.rows[table]), len(rows)) for table, rows in own_rows.items()}
-        return Verification(
-            run=str(path),
-            checked=checked,
-            checkpoint=name or BEGINNING,
-            from_frames=steps_to_frames(point.step, frame_skip=skip),
-            to_frames=steps_to_frames(max(first.states), frame_skip=skip),
-            seconds=first.seconds,
-            state_parts=len(last),
-            state_digest=digest_of_digests(last),
-            recorded=tuple(directory.name for directory in met.values()),
-            rows={table: len(rows) for table, rows in first.rows.items()},
-            own_rows=compared,
-            returns=first.returns,
-            differences=(
-                *_between(first, traces[1]),
-                *_from_recorded(first, met),
-                *_from_own_rows(first, own_rows),
-            ),
-            caveats=(
-                *why_inexact(run, device),
-                *_nothing_recorded(point, met, compared),
-            ),
-        )
+        records, spec = records_of(run), recorded_spec(run).spec
+        steps = frames_to_steps(frames or _FRAMES, frame_skip=spec.env.frame_skip)
+        point = _point_to_play_from(run, records, checkpoint, steps)
+        if frames is None:
+            steps += max(0, spec.replay.prefill_steps - point.step)
+        same_threads = steps_with_the_same_threads(run, point.step)
+        end = int(min(records.end(point.step, steps), same_threads))
+        traces = _play_twice(run, point, records, end, device, on_progress)
+        return _compare(run, checked, point, records, end, traces, device)
 
 
-def _point_to_play_from(run: RunDirectory, checkpoint: str | None, steps: int) -> Point:
+def _point_to_play_from(run: RunDirectory, records: Records, checkpoint: str | None, steps: int) -> Point:
+    if checkpoint == BEGINNING:
+        return beginning_of(run)
     if checkpoint is not None:
-        return beginning_of(run) if checkpoint == BEGINNING else point_of(run, checkpoint)
-    store = CheckpointStore(run.checkpoints)
-    for entry in reversed(store.catalog()):
-        if _checkpoints_within(run, entry.step, entry.step + steps):
-            return point_of(run, entry.path)
-    return point_of(run)
+        return point_of(run, checkpoint)
+    return start_to_compare(run, records, steps=steps, restores=not any(why_not_restored(run)))
 
 
-def _checkpoints_within(run: RunDirectory, after: int, until: int) -> dict[int, Path]:
-    """Return the checkpoints of steps in (after, until], by step."""
-    store = CheckpointStore(run.checkpoints)
-    return {entry.step: store.folder / entry.path for entry in store.catalog() if after < entry.step <= until}
+def _play_twice(
+    run: RunDirectory,
+    point: Point,
+    records: Records,
+    end: int,
+    device: torch.device,
+    on_progress: OnProgress,
+) -> list[Trace]:
+    stops = sorted({*(state.step for state in records.states_within(point.step, end)), end})
+    name = point.checkpoint.name if point.checkpoint else None
+
+    def play(what: str) -> Trace:
+        def on_step(step: int) -> None:
+            on_progress(what, step - point.step, end - point.step)
+
+        on_step(point.step)
+        return play_on_in_fresh_process(run.path, name, str(device), stops, on_step)
+
+    return [play("playing on"), play("playing on again")]
+
+
+def _compare(
+    run: RunDirectory,
+    checked: Checked,
+    point: Point,
+    records: Records,
+    end: int,
+    traces: list[Trace],
+    device: torch.device,
+) -> Verification:
+    first, last = traces[0], traces[0].states[max(traces[0].states)]
+    skip = recorded_spec(run).spec.env.frame_skip
+    met = records.states_within(point.step, end)
+    own_rows = {table: _own_rows(run, point, table, end) for table in REPEATED}
+    compared = {table: len(rows) for table, rows in own_rows.items()}
+    return Verification(
+        run=str(run.path),
+        checked=checked,
+        checkpoint=_name(point),
+        from_frames=steps_to_frames(point.step, frame_skip=skip),
+        to_frames=steps_to_frames(max(first.states), frame_skip=skip),
+        seconds=first.seconds,
+        updates=first.updates,
+        state_parts=len(last),
+        state_digest=digest_of_digests(last),
+        recorded=tuple(state.name for state in met),
+        rows={table: len(rows) for table, rows in first.rows.items()},
+        own_rows=compared,
+        returns=first.returns,
+        differences=(
+            *_between(first, traces[1]),
+            *_from_recorded(first, met),
+            *_from_own_rows(first, own_rows),
+        ),
+        caveats=(
+            *why_not_repeatable(run, device),
+            *(why_not_restored(run) if point.checkpoint else ()),
+            *_nothing_recorded(run, point, records, met, compared),
+            *_nothing_learned(run, point, records, first, end),
+        ),
+    )
 
 
 def _between(first: Trace, second: Trace) -> Iterator[str]:
@@ -144,23 +198,28 @@ def _between(first: Trace, second: Trace) -> Iterator[str]:
         yield f"played twice, an evaluation returns {first.returns} and {second.returns}"
 
 
-def _from_recorded(trace: Trace, met: dict[int, Path]) -> Iterator[str]:
-    for step, directory in met.items():
-        state = trace.states.get(step)
+def _from_recorded(trace: Trace, met: list[RecordedState]) -> Iterator[str]:
+    for recorded in met:
+        state = trace.states.get(recorded.step)
         if state is None:
-            yield f"the run saved step {step:,}, which was not met again"
-        elif digest_of_digests(state) != read_manifest(directory)["state_digest"]:
-            recorded, _ = load_checkpoint(directory)
-            part = first_difference(digests_of(recorded), state)
-            yield f"{part} is not what {directory.name} recorded"
+            yield f"the run saved step {recorded.step:,}, which was not met again"
+        elif digest_of_digests(state) != recorded.digest:
+            yield f"{_part_that_differs(recorded, state)} is not what {recorded.name} recorded"
             return
+
+
+def _part_that_differs(recorded: RecordedState, state: dict[str, str]) -> str:
+    if recorded.checkpoint is None:  # its digest is all that is left of it
+        return "the state"
+    expected, _ = load_checkpoint(recorded.checkpoint)
+    return str(first_difference(digests_of(expected), state))
 
 
 def _from_own_rows(trace: Trace, own_rows: dict[str, list[str]]) -> Iterator[str]:
     for table, rows in own_rows.items():
-        for number, (played, own) in enumerate(zip(trace.rows[table], rows, strict=False), start=1):
+        for number, (own, played) in enumerate(zip_longest(rows, trace.rows[table][: len(rows)]), start=1):
             if played != own:
-                yield f"{table}.csv, row {number} from there on: {own} in the run, {played} now"
+                yield f"{table}.csv, row {number} from there on: {own} in the run, {played or 'none'} now"
                 break
 
 
@@ -172,20 +231,51 @@ def first_difference(expected: dict[str, str], found: dict[str, str]) -> str | N
     return next((path for path in found if path not in expected), None)
 
 
-def _own_rows(run: RunDirectory, point: Point, table: str) -> list[str]:
-    """Return the lines that the run wrote after a point; a final evaluation is no part of playing on."""
+def _own_rows(run: RunDirectory, point: Point, table: str, end: int) -> list[str]:
+    """Return the lines that the run wrote from a point up to a step, as `playable_rows` has them."""
     path = run.tables / f"{table}.csv"
     with path.open("rb") as file:
         header = file.readline()
         file.seek(point.bookkeeping["tables"][table] if point.checkpoint else len(header))
-        lines = file.read().decode().splitlines()
-    if table != "eval_log":
-        return lines
-    kind = header.decode().strip().split(",").index("eval_type")
-    return [line for line, row in zip(lines, csv.reader(lines), strict=True) if row[kind] != "final"]
+        text = (header + file.read()).decode()
+    return [line for step, line in playable_rows(text) if step <= end]
 
 
-def _nothing_recorded(point: Point, met: dict[int, Path], own_rows: dict[str, int]) -> Iterator[str]:
-    if not met and not any(own_rows.values()):
-        where = point.checkpoint.name if point.checkpoint else BEGINNING
-        yield f"the run recorded nothing within these frames after {where} to compare with"
+def _name(point: Point) -> str:
+    return point.checkpoint.name if point.checkpoint else BEGINNING
+
+
+def _nothing_recorded(
+    run: RunDirectory,
+    point: Point,
+    records: Records,
+    met: list[RecordedState],
+    own_rows: dict[str, int],
+) -> Iterator[str]:
+    """Yield why nothing that the run recorded was compared, and the command that compares."""
+    if met or any(own_rows.values()):
+        return
+    if records.last_step:
+        remedy = f"`{_command(run)} --checkpoint {BEGINNING}` compares with what it recorded before"
+    else:
+        remedy = f"`{resume_command(run)}` goes on with the run, which has recorded nothing at all"
+    yield f"the run recorded nothing within these frames after {_name(point)} to compare with; {remedy}"
+
+
+def _nothing_learned(
+    run: RunDirectory, point: Point, records: Records, trace: Trace, end: int
+) -> Iterator[str]:
+    """Yield that no update was compared though the run has some, and the command that compares some."""
+    if trace.updates or end >= records.last_step:
+        return
+    spec = recorded_spec(run).spec
+    steps = max(0, spec.replay.prefill_steps - point.step)
+    frames = steps_to_frames(steps, frame_skip=spec.env.frame_skip) + _FRAMES
+    yield (
+        "no update was made within these frames; "
+        f"`{_command(run)} --checkpoint {_name(point)} --frames {frames}` compares some"
+    )
+
+
+def _command(run: RunDirectory) -> str:
+    return f"dqn verify {shlex.quote(str(run.path))}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from atari_dqn.checkpoint.store import CheckpointStore, Saved
 from atari_dqn.checkpoint.tree import leaf_digest, leaves
@@ -22,13 +23,19 @@ from atari_dqn.run import RunDirectory
 from atari_dqn.train.launch import make_session, take_over
 from atari_dqn.train.resumption import beginning_of, point_of, recorded_spec, reopened
 from atari_dqn.train.run_sinks import RunSinks
+from atari_dqn.train.session import Session
 from atari_dqn.types import StateDict
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
+OnProgress = Callable[[int], None]
+"""Takes the agent steps that have been reached."""
 REPEATED = tuple(sorted(TABLES.keys() - {"throughput_log"}))
 """Tables that hold nothing of how fast a machine is."""
+_REPORTS = 50
+_LOOK_SECONDS = 0.2
+
+
+_LISTENING: list[SimpleQueue[int]] = []
+"""Where this process sends the steps it has reached, if another waits for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +46,8 @@ class Trace:
     """By step: the digest of every part of the state, by its dotted path."""
     rows: dict[str, list[str]]
     """By table: the lines that were written."""
+    updates: int
+    """Gradient steps that were taken."""
     returns: tuple[float, ...]
     """Of an evaluation at the end."""
     seconds: float
@@ -55,10 +64,23 @@ class _Unsaved(CheckpointStore):
         return Saved(step=0, state_digest="")
 
 
-def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Return what `function` returns in a new interpreter; its errors are raised here."""
-    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as process:
-        return process.submit(function, *args, **kwargs).result()
+def play_on_in_fresh_process(
+    path: Path, checkpoint: str | None, device_name: str, stops: Sequence[int], on_progress: OnProgress
+) -> Trace:
+    """Return what `play_on` returns in a new interpreter; its errors are raised here."""
+    context = get_context("spawn")
+    steps = context.SimpleQueue()
+    with ProcessPoolExecutor(1, mp_context=context, initializer=_send_to, initargs=(steps,)) as process:
+        playing = process.submit(play_on, path, checkpoint, device_name, stops)
+        while wait([playing], timeout=_LOOK_SECONDS).not_done:
+            while not steps.empty():
+                on_progress(steps.get())
+        return playing.result()
+
+
+def _send_to(steps: SimpleQueue[int]) -> None:
+    """Have `play_on` in this process send the steps it has reached to another."""
+    _LISTENING.append(steps)
 
 
 def play_on(path: Path, checkpoint: str | None, device_name: str, stops: Sequence[int]) -> Trace:
@@ -77,19 +99,30 @@ def play_on(path: Path, checkpoint: str | None, device_name: str, stops: Sequenc
             session = make_session(training, spec, copy, sinks, _Unsaved(copy.checkpoints))
             take_over(session, point, device)
             before = {name: len(_lines(copy, name)) for name in REPEATED}
+            updates_before = training.clock.updates
             # beyond the budget too: no schedule knows of it
             training.total_steps = max(training.total_steps, stops[-1] + 1)
             for stop in stops:
-                session.run_until(stop)
+                _play_to(session, stop, report_steps=max(1, (stops[-1] - point.step) // _REPORTS))
                 states[training.clock.steps] = digests_of(training.state_dict())
         played = evaluate(training.learner.online, spec, episodes=1)
         rows = {name: _lines(copy, name)[before[name] :] for name in REPEATED}
     return Trace(
         states=states,
         rows=rows,
+        updates=training.clock.updates - updates_before,
         returns=tuple(episode.episode_return for episode in played),
         seconds=time.monotonic() - began,
     )
+
+
+def _play_to(session: Session, stop: int, *, report_steps: int) -> None:
+    """Play to a step, and send the step reached now and then."""
+    clock = session.training.clock
+    while clock.steps < stop:
+        session.run_until(min(stop, clock.steps + report_steps))
+        for steps in _LISTENING:
+            steps.put(clock.steps)
 
 
 def digests_of(state: StateDict) -> dict[str, str]:

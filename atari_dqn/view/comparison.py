@@ -14,19 +14,21 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.comparison.aggregate import Aggregate, Improvement
+from atari_dqn.comparison.aggregate import Aggregate, Improvement, Shared
 from atari_dqn.comparison.beside import Beside
 from atari_dqn.comparison.compare import Comparison, GroupResult
 from atari_dqn.comparison.group import Method
 from atari_dqn.comparison.pace import Pace
 from atari_dqn.comparison.published import Published
 from atari_dqn.human import count, score
+from atari_dqn.reference.caps import MARK
 from atari_dqn.statistics import RESAMPLES, Estimate
 
 _VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
 _CELL_WIDTH = 16
 """Five columns make 80; the widest cell is an interval as `[-12.3k, -10.1k]`."""
 _INDENT = 2
+_SHOWN_GAMES = 5
 
 
 def comparison_view(comparison: Comparison) -> RenderableType:
@@ -46,6 +48,8 @@ def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
     for result in results:
         yield _name(result.group.method, *_circumstances(result))
         yield from _scores(result)
+        if result.contrast is not None:
+            yield _indented(Text(str(result.contrast)))
         if result.pace is not None:
             yield _pace(result.pace, result.group.game, asked=comparison.to_score is not None)
         yield from (_beside(each) for each in result.beside)
@@ -68,7 +72,8 @@ def _scores(result: GroupResult) -> Iterator[RenderableType]:
         *(last.estimates.get(name) for name in ("mean", "median", "iqm")),
         best.estimates.get("mean"),
     ]
-    values = [_value(estimate) for estimate in estimates]
+    marks = [last.mark] * 3 + [best.mark]
+    values = [_value(estimate, mark) for estimate, mark in zip(estimates, marks, strict=True)]
     intervals = [_interval(estimate) for estimate in estimates]
     low, high = map(score, last.quartiles) if last.quartiles else ("-", "")
     yield _cells(*values[:3], low, values[3])
@@ -130,16 +135,22 @@ def _by(each: Beside) -> str:
 
 def _over_games(comparison: Comparison) -> Iterator[RenderableType]:
     if comparison.aggregates:
-        games = len(comparison.aggregates[0].games)
-        about = f"over {games} game{'s' * (games > 1)}; 0 is random, 1 a person ({comparison.human_table})"
+        about = f"0 is random, 1 a person ({comparison.human_table}); {_games(comparison.normalised_over)}"
         yield from _title("human-normalised", about)
         yield _cells("IQM", "mean", "median", "optimality gap", style="dim")
         for aggregate in comparison.aggregates:
             yield from _aggregate(aggregate)
     if comparison.improvements:
-        yield from _title("probability of improvement", f"over {comparison.improvements[0].over.label}")
+        first = comparison.improvements[0].over.label
+        yield from _title("probability of improvement", f"over {first}; {_games(comparison.improved_over)}")
         for improvement in comparison.improvements:
             yield _improvement(improvement)
+
+
+def _games(shared: Shared) -> str:
+    """Return the games that all of the methods share, the first of many."""
+    first = ", ".join(shared.games[:_SHOWN_GAMES])
+    return f"{first} and {more} more" if (more := len(shared.games) - _SHOWN_GAMES) > 0 else first
 
 
 def _aggregate(aggregate: Aggregate) -> Iterator[RenderableType]:
@@ -157,20 +168,20 @@ def _improvement(improvement: Improvement) -> RenderableType:
     probability = improvement.probability
     interval = probability.interval
     told = f"{probability.value:.2f}" + (f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else "")
-    return _name(improvement.method, told, "on " + ", ".join(improvement.games))
+    return _name(improvement.method, told)
 
 
 def _legend(comparison: Comparison) -> Iterator[RenderableType]:
-    if comparison.warnings:
+    if comparison.caveats:
         yield from _title("beware", "")
-        yield from (_item(warning, "▲", "yellow") for warning in comparison.warnings)
+        yield from (_item(caveat, "▲", "yellow") for caveat in comparison.caveats)
     if comparison.protocols:
         yield from _title("protocols", "")
     yield from (_item(words.short(), digest, "dim") for digest, words in comparison.protocols.items())
     yield Text(
         f"\nn: seeds. Intervals: stratified bootstrap over seeds, percentiles, {RESAMPLES:,} resamples. IQM: "
         "mean of the middle half. Best: mean over seeds of the best full evaluation, a maximum and so biased "
-        "upwards.",
+        f"upwards. {MARK}: the frame cap cut games.",
         style="dim",
     )
 
@@ -201,8 +212,8 @@ def _indented(text: Text) -> RenderableType:
     return Padding(text, (0, 0, 0, _INDENT))
 
 
-def _value(estimate: Estimate | None) -> str:
-    return "-" if estimate is None else score(estimate.value)
+def _value(estimate: Estimate | None, mark: str) -> str:
+    return "-" if estimate is None else score(estimate.value) + mark
 
 
 def _interval(estimate: Estimate | None) -> str:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from atari_dqn.human import count, fingerprint, score
 from atari_dqn.metrics.events import Event, Row
+from atari_dqn.reference.caps import MARK
 from atari_dqn.reference.match import Reference, Subject, nearest
 
 _ROWS = 3
@@ -41,7 +42,8 @@ class EvaluationsPanel:
         self._reference = nearest(
             self._subject, int(values["env_frames"]), cap_reached=bool(values["frame_caps"])
         )
-        scores = [score(float(values[f"{name}_return"])) for name in ("mean", "std")]
+        mark = MARK if values["frame_caps"] else ""
+        scores = [score(self._mean) + mark, score(float(values["std_return"]))]
         protocol = fingerprint(str(values["protocol"]))
         frames = count(float(values["env_frames"]))
         self._rows.appendleft((frames, str(values["eval_type"]), *scores, protocol))

@@ -110,12 +110,14 @@ def evaluation_line(row: Row) -> str:
     value = {name: cell for name, cell in row.values.items() if not isinstance(cell, str)}
     mean, median = (score(value[f"{name}_return"]) for name in ("mean", "median"))
     several = value["episodes"] > 1
+    episodes = f"{value['episodes']:.0f} episode{'s' * several}"
     spread = f" ± {score(value['std_return'])}" if several else ""
     low, high = score(value["min_return"]), score(value["max_return"])
+    cut = f", {value['frame_caps']:.0f} cut by the frame cap" if value["frame_caps"] else ""
     protocol = fingerprint(str(row.values["protocol"]))
     return (
         f"{count(value['env_frames']):>6}  {row.values['eval_type']} evaluation: {mean}{spread}, "
-        f"median {median}, range {low} to {high}, {value['episodes']:.0f} episode{'s' * several} [{protocol}]"
+        f"median {median}, range {low} to {high}, {episodes}{cut} [{protocol}]"
     )
 
 

@@ -14,7 +14,7 @@ _NOTICES = 3
 
 
 def standing(status: RunStatus) -> str:
-    """Return a run's state and how old its newest row or notice is."""
+    """Return a run's state and how old the newest of its files is."""
     if not math.isfinite(status.silent_seconds):
         return f"{status.state}, nothing written yet"
     return f"{status.state}, written {duration(status.silent_seconds)} ago"
@@ -23,13 +23,14 @@ def standing(status: RunStatus) -> str:
 def standing_text(name: str, status: RunStatus) -> Text:
     """Return a line for each thing worth knowing of a run at present."""
     identity = status.identity
+    best = "" if math.isnan(status.best_return) else f"{score(status.best_return)} (a maximum)"
     lines = {
         name: f"track {identity.track_label}, {identity.game}, seed {identity.seed}",
         "state": standing(status),
         "frames": _frames(status),
         "rolling return": score(float(status.latest.get("update_log", {}).get("rolling_return", math.nan))),
         "last evaluation": _evaluation(status),
-        "best evaluation": f"{score(status.best_return)} (a maximum)",
+        "best evaluation": best,
         "gates": ", ".join(status.alarms) or "ok",
         "left out": status.fault,
     }

@@ -16,11 +16,18 @@ from atari_dqn.following.boundary import Unreadable
 from atari_dqn.following.status import RunStatus
 from atari_dqn.human import count, duration, score
 from atari_dqn.printable import printable
+from atari_dqn.reference.caps import MARK
 
-_OTHER_COLUMNS = 64
+_OTHER_COLUMNS = 66
 """Width of all columns but the name."""
-_NAME_COLUMNS = 16
-_STYLES = {"running": "green", "halted": "bold red", "silent": "yellow", "interrupted": "yellow"}
+_NAME_COLUMNS = 14
+_STYLES = {
+    "running": "green",
+    "halted": "bold red",
+    "silent": "yellow",
+    "stopped": "yellow",
+    "interrupted": "yellow",
+}
 
 
 def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) -> Group:
@@ -46,7 +53,8 @@ def _line(path: Path, status: RunStatus) -> list[Text | str]:
     alarm = " ▲" if status.alarms else ""
     left = status.seconds_left if status.state == "running" else math.nan
     rolling = status.latest.get("update_log", {}).get("rolling_return", math.nan)
-    evaluated = status.latest.get("eval_log", {}).get("mean_return", math.nan)
+    evaluation = status.latest.get("eval_log", {})
+    mark = MARK if evaluation.get("frame_caps") else ""
     return [
         Text(name_of(path)),
         Text(status.state + alarm, _STYLES.get(status.state, "")),
@@ -55,7 +63,7 @@ def _line(path: Path, status: RunStatus) -> list[Text | str]:
         duration(left),
         count(status.frames_per_second),
         score(float(rolling)),
-        score(float(evaluated)),
+        score(float(evaluation.get("mean_return", math.nan))) + mark,
         score(status.best_return),
     ]
 

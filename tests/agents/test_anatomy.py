@@ -181,3 +181,34 @@ def test_anatomy_of_a_copy_is_that_of_the_copy() -> None:
     assert copied["anatomy"].holds()
     copied["network"].head = DuelingHead(2 * UNITS, ACTIONS)
     assert (copied["anatomy"].holds(), parts["anatomy"].holds()) == (False, True)
+
+
+@pytest.mark.parametrize("ask", [QNetwork.forward, QNetwork.preferences])
+def test_network_whose_biases_have_gaps_computes_what_one_without_gaps_does(ask) -> None:
+    network = dueling()
+    with torch.no_grad():
+        expected = ask(network, frames(5))
+        for layer in network.modules():
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                layer.bias.data = torch.stack([layer.bias.data, torch.ones_like(layer.bias)], dim=1)[:, 0]
+        torch.testing.assert_close(ask(network, frames(5)), expected, rtol=1e-5, atol=1e-5)
+
+
+def with_another_convolution() -> QNetwork:
+    """Return a network one of whose convolutions took another's place after a first pass."""
+    network = dueling().requires_grad_(True)
+    network(frames(5))
+    network.torso.convolutions[1] = Convolution(32, 64, 4, 2, relu=True)
+    return network
+
+
+def test_convolution_that_took_anothers_place_learns() -> None:
+    network = with_another_convolution()
+    network(frames(5)).sum().backward()
+    assert network.torso.convolutions[1].weight.grad is not None
+
+
+def test_whole_pass_gives_gradients_to_a_convolution_that_took_anothers_place() -> None:
+    network = with_another_convolution()
+    network(frames(5))
+    assert {*map(id, network._in_one_call.parameters())} == {*map(id, network.parameters())}

@@ -116,3 +116,11 @@ def test_relu_of_compiled_work_is_pytorchs_and_so_is_its_gradient(monkeypatch: p
     y = rectified(x)
     assert y.tolist() == [0.0, 0.0, 2.0]
     assert torch.autograd.grad(y, x, torch.tensor([3.0, 4.0, 5.0]))[0].tolist() == [0.0, 0.0, 5.0]
+
+
+@pytest.mark.xfail(strict=True, reason="PyTorch does not count changes through `.data`")
+def test_rounded_weight_follows_a_change_through_data() -> None:
+    weight, rounded = torch.nn.Parameter(torch.ones(2, 2)), Rounded()
+    rounded.of(weight, torch.bfloat16)
+    weight.data.fill_(3.0)
+    assert rounded.of(weight, torch.bfloat16).tolist() == [[3.0, 3.0], [3.0, 3.0]]

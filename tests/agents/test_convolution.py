@@ -140,3 +140,12 @@ def test_patches_meet_a_weight_that_has_changed(dtype: torch.dtype) -> None:
     before = layer(x)
     layer.weight.mul_(2)
     assert torch.equal(layer(x), 2 * before)
+
+
+@pytest.mark.parametrize("has_gradients", [True, False])
+def test_bias_with_gaps_between_its_numbers_is_read_as_it_is(has_gradients: bool) -> None:
+    layer, x = make(relu=False), torch.randn(2, 4, 9, 9)
+    layer.bias.data = torch.randn(16)[::2]
+    with torch.set_grad_enabled(has_gradients):
+        y = layer(x)
+    torch.testing.assert_close(y, plain(layer, x), rtol=1e-4, atol=1e-5)

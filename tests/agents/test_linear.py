@@ -93,3 +93,22 @@ def test_backward_pass_of_half_of_a_wider_input_has_a_copy_that_onednns_product_
     function = layer(torch.randn(32, 140)[:, :70]).grad_fn
     assert function is not None
     assert function.saved_tensors[0].is_contiguous()
+
+
+@pytest.mark.usefixtures("either_library")
+@pytest.mark.parametrize("has_gradients", [True, False])
+def test_bias_with_gaps_between_its_numbers_is_read_as_it_is(layer: QuickLinear, has_gradients: bool) -> None:
+    layer.bias.data = torch.randn(60)[::2]
+    x = torch.randn(3, 70)
+    with torch.set_grad_enabled(has_gradients):
+        y = layer(x)
+    torch.testing.assert_close(y, F.linear(x, layer.weight, layer.bias), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("either_library")
+def test_some_outputs_have_their_biases_where_these_have_gaps(layer: QuickLinear) -> None:
+    layer.bias.data = torch.randn(60)[::2]
+    x = torch.randn(3, 70)
+    with torch.no_grad():
+        expected = F.linear(x, layer.weight, layer.bias)[:, 10:20]
+        torch.testing.assert_close(layer.some(x, slice(10, 20)), expected, rtol=1e-5, atol=1e-5)

@@ -9,12 +9,13 @@ from test_predictions import make
 
 from atari_dqn import learning
 from atari_dqn.agents.learner import Learner
-from atari_dqn.agents.losses import ValueLoss, categorical_loss, quantile_loss
-from atari_dqn.agents.targets import MunchausenTarget, double_dqn_target, dqn_target
+from atari_dqn.agents.losses import CATEGORICAL_PRIORITIES, CategoricalLoss, ValueLoss, quantile_loss
+from atari_dqn.agents.predictions import Categorical
+from atari_dqn.agents.targets import Backup, MunchausenTarget, double_dqn_target, dqn_target
 
 LOSSES = {
     "value": ValueLoss(learning.huber),
-    "c51": categorical_loss,
+    "c51": CategoricalLoss(learning.kl_divergence),
     "qr_dqn": quantile_loss,
     "iqn": quantile_loss,
 }
@@ -74,12 +75,39 @@ def test_td_error_of_atoms_is_the_difference_of_means() -> None:
     learner, batch = learner_of("c51"), make_batch(r_t=torch.zeros(4))  # nothing falls off the support
     with torch.no_grad():
         predicted = learner.online.predict(batch.s_tm1)
-        judged = categorical_loss(
+        judged = LOSSES["c51"](
             predicted, batch.a_tm1, dqn_target(batch, learner.online, learner.target, stream())
         )
         q_t = learner.target(batch.s_t).amax(dim=1)
         expected = batch.r_t + batch.discount_t * q_t - learning.taken(predicted.q_values(), batch.a_tm1)
     torch.testing.assert_close(judged.td_error, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("priority", "error"),
+    [
+        # target (1/4, 3/4); predicted (1/2, 1/2) and (1/4, 3/4). Cross-entropies ln 2 and the entropy of the
+        # target, 1/4 ln 4 + 3/4 ln 4/3 = 0.562335; divergences are these less that entropy
+        ("kl", [0.130812, 0.0]),
+        ("cross_entropy", [0.693147, 0.562335]),
+    ],
+)
+def test_priority_of_atoms_is_the_divergence_or_the_cross_entropy(priority: str, error: list[float]) -> None:
+    predicted = Categorical(torch.tensor([[[1.0, 3.0]], [[1.0, 3.0]]]).log(), torch.tensor([0.0, 1.0]))
+    predicted.outputs[0] = 0.0
+    goal = torch.tensor([[1.0, 3.0], [1.0, 3.0]]).log()
+    backup = Backup(r_t=torch.zeros(2), discount_t=torch.ones(2), z_t=goal)
+    judged = CategoricalLoss(CATEGORICAL_PRIORITIES[priority])(predicted, torch.tensor([0, 0]), backup)
+    assert judged.error.tolist() == pytest.approx(error, abs=1e-6)
+
+
+@pytest.mark.parametrize("priority", CATEGORICAL_PRIORITIES)
+def test_loss_of_atoms_is_the_divergence_whatever_the_priority(priority: str) -> None:
+    predicted = Categorical(torch.zeros(1, 1, 2), torch.tensor([0.0, 1.0]))
+    goal = torch.tensor([[1.0, 3.0]]).log()
+    backup = Backup(r_t=torch.zeros(1), discount_t=torch.ones(1), z_t=goal)
+    judged = CategoricalLoss(CATEGORICAL_PRIORITIES[priority])(predicted, torch.tensor([0]), backup)
+    assert judged.loss.tolist() == pytest.approx([0.130812], abs=1e-6)
 
 
 def test_double_of_atoms_takes_the_masses_of_the_action_the_online_network_prefers() -> None:

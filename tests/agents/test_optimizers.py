@@ -16,6 +16,7 @@ from atari_dqn.agents.optimizers import (
     step_if,
     torch_rmsprop,
 )
+from atari_dqn.kernels.factored import FactoredGradient
 
 __all__ = ["either_way"]
 
@@ -50,6 +51,26 @@ def test_rmsprop_follows_the_lua_codes_formula_in_double_precision() -> None:
         mean_square = 0.9 * mean_square + 0.1 * gradient**2
         weights = weights - 0.00025 * gradient / np.sqrt(mean_square - mean**2 + 0.01)
     np.testing.assert_allclose(follow(deepmind_rmsprop, RMSPROP), weights, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("decays", "steps_to_nan"),
+    # with steady gradients of 1 n − g² is (1 − ρ₂ᵗ) − (1 − ρ₁ᵗ)²; of (0.5, 0.95) it is 0.05 − 0.25 at once
+    [((0.5, 0.95), 1), ((0.9, 0.95), 9), ((0.95, 0.95), None), ((1.0, 0.5), None)],
+)
+def test_root_is_of_a_negative_number_only_where_decays_differ(
+    decays: tuple[float, float], steps_to_nan: int | None
+) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    values = {"gradient_decay": decays[0], "squared_gradient_decay": decays[1]}
+    optimizer = deepmind_rmsprop([weight], learning_rate=0.01, epsilon=1e-6, **values)
+    found = None
+    for step in range(1, 200):
+        weight.grad = torch.ones(1)
+        optimizer.step()
+        if found is None and weight.isnan():
+            found = step
+    assert found == steps_to_nan
 
 
 @pytest.mark.usefixtures("either_way")
@@ -210,3 +231,59 @@ def test_loaded_optimizer_does_not_take_over_what_was_of_the_other_device(optimi
     state["param_groups"][0]["capturable"] = True  # as a GPU's has it
     load_optimizer(loaded, state)
     assert loaded.param_groups[0]["capturable"] is False
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize(("make", "values"), [(deepmind_rmsprop, RMSPROP), (adam, ADAM)])
+def test_step_without_any_gradient_moves_nothing(make, values: dict[str, float]) -> None:
+    weight = nn.Parameter(torch.ones(5))
+    make([weight], **values).step()
+    assert weight.tolist() == [1.0] * 5
+
+
+def transposed(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the same numbers, the other way round in memory."""
+    return tensor.T.contiguous().T
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize(
+    ("make", "values", "names"),
+    [(deepmind_rmsprop, RMSPROP, ("mean", "mean_square")), (adam, ADAM, ("exp_avg", "exp_avg_sq"))],
+)
+def test_averages_that_lie_otherwise_in_memory_move_a_weight_alike(make, values, names) -> None:
+    results = []
+    for lay in (torch.clone, transposed):
+        weight = nn.Parameter(torch.ones(2, 3))
+        optimizer = make([weight], **values)
+        weight.grad = torch.arange(6.0).view(2, 3)
+        optimizer.step()
+        optimizer.state[weight].update({name: lay(optimizer.state[weight][name]) for name in names})
+        optimizer.step()
+        results.append(weight.detach().clone())
+    torch.testing.assert_close(*results, rtol=1e-6, atol=1e-7)
+
+
+NOISE = (torch.tensor([1.0, -2.0, 0.5]), torch.tensor([2.0, 3.0]))
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("noise", [None, NOISE], ids=["plain", "noisy"])
+def test_adam_writes_out_a_gradient_where_another_lies_otherwise_in_memory(noise) -> None:
+    x, upstream = torch.arange(12.0).view(4, 3), torch.arange(8.0).view(4, 2) - 3.0
+    written = (
+        [upstream.T @ x] if noise is None else [upstream.T @ x, upstream.T @ x * torch.outer(*NOISE[::-1])]
+    )
+    moved = []
+    for is_factored in (False, True):
+        other, *weights = (nn.Parameter(torch.ones(2, 3)) for _ in range(1 + len(written)))
+        optimizer = adam([other, *weights], **ADAM)
+        other.grad = transposed(torch.arange(6.0).view(2, 3))
+        if is_factored:
+            optimizer.factored.append(FactoredGradient(tuple(weights), x, upstream, noise))
+        else:
+            for weight, gradient in zip(weights, written, strict=True):
+                weight.grad = gradient
+        optimizer.step()
+        moved.append(torch.stack([other, *weights]).detach())
+    torch.testing.assert_close(*moved, rtol=1e-6, atol=1e-7)

@@ -1,6 +1,5 @@
 """What a user can get wrong: one message, exit code 2, nothing written, no traceback."""
 
-import errno
 import os
 import subprocess
 import sys
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.cli import main
-from atari_dqn.cli.streams import leave_stdout
 
 GOOD = 'track = "A"\ngame = "pong"\nseed = 1\n'
 
@@ -45,7 +43,7 @@ FAULTS = {
     "empty file": ("", [], "empty"),
     "binary file": (b"\x89PNG\r\n\xff\xfe", [], "UTF-8"),
     "NUL byte": (GOOD.encode() + b"\0", [], "NUL"),
-    "bad TOML": ("track = \n", [], "line 1"),
+    "bad TOML": ("track = \n", [], "line 1 is not TOML"),
     "--set without =": (GOOD, ["--set", "seed"], "="),
     "no such device": (GOOD, ["--device", "cuda:99"], "cuda:99"),
     "no device at all": (GOOD, ["--device", "abacus"], "abacus"),
@@ -131,9 +129,3 @@ def test_output_that_knows_only_ascii_is_no_traceback() -> None:
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"?" in done.stdout
-
-
-def test_only_what_writing_to_a_stream_can_meet_is_told_as_that() -> None:
-    too_many = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-    with pytest.raises(OSError, match="Too many open files"):
-        leave_stdout(too_many)

@@ -49,6 +49,33 @@ def test_several_runs_are_a_table_and_an_unreadable_one_is_named(finished: Path,
     assert "unreadable" in done.stdout
 
 
+def test_once_says_how_a_finished_run_stands_and_repeats_no_old_lines(finished: Path) -> None:
+    lines = watched(finished, "--once").stdout.splitlines()
+    told = dict(line.split("  ", 1) for line in lines if line and not line.startswith(" "))
+    assert told["state"].strip().startswith("finished, written ")
+    assert told["frames"].strip() == "1,200 of 1,200 (100.0%)"
+    assert "evaluation at" not in "\n".join(lines)
+    assert len(lines) < 15
+
+
+def test_once_says_that_a_killed_run_is_stopped(finished: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    without_end = [
+        line for line in (path / "events.jsonl").read_text().splitlines() if "finished" not in line
+    ]
+    (path / "events.jsonl").write_text("\n".join(without_end) + "\n")
+    assert "stopped, written " in watched(path, "--once").stdout
+
+
+def test_a_folder_is_the_runs_in_it(finished: Path) -> None:
+    done = watched(finished.parent, "--once")
+    assert any(line.split()[:4] == ["my", "run", "[é]", "finished"] for line in done.stdout.splitlines())
+
+
+def test_a_run_in_a_pipe_is_shown_with_the_age_of_its_files(finished: Path) -> None:
+    assert "1,200 frames (finished, written " in watched(finished).stdout.splitlines()[0]
+
+
 def test_no_run_at_all_is_the_users_mistake(tmp_path: Path) -> None:
     done = watched(tmp_path)
     assert done.returncode == 2

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from broken_runs import GOOD, KINDS, NAMES, BrokenRuns, make_broken_runs
 
+from atari_dqn.cli.watch import watch
+from atari_dqn.errors import DamagedError
 from atari_dqn.printable import printable
 
 COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "watch", "--once"]
@@ -55,3 +57,11 @@ def test_a_name_that_steers_is_shown_escaped(of_folder: str, name: str) -> None:
 
 def test_no_character_that_steers_is_printed(of_folder: str) -> None:
     assert all(line.isprintable() for line in of_folder.splitlines())
+
+
+@pytest.mark.parametrize(
+    "kind", ["spec a pipe", "spec of 1 TB", "provenance a pipe", "spec a folder", "events a pipe"]
+)
+def test_watching_one_broken_run_is_an_error_that_names_the_file(runs: BrokenRuns, kind: str) -> None:
+    with pytest.raises(DamagedError, match=r"(spec\.toml|provenance\.json|events\.jsonl): is "):
+        watch([runs.broken[kind]], every_seconds=1.0, once=True, plain=True)

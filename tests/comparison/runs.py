@@ -30,10 +30,14 @@ def make_run(
     episodes: int = 30,
     ale_version: str = "0.12.1",
     frame_caps: int = 0,
+    late_frames: int = 0,
     training_return: float = -20.0,
     versions: dict[str, str] | None = None,
 ) -> Path:
-    """Make a run evaluated every `period_frames` with these mean returns; one hour passes in each period."""
+    """Make a run evaluated every `period_frames` with these mean returns; one hour passes in each period.
+
+    `late_frames`: by how much evaluations come after they are due.
+    """
     resolved = load_spec(RUNS / spec, overrides)
     kinds = ["full"] * len(returns)
     if finished:
@@ -44,7 +48,7 @@ def make_run(
     )
     rows = [
         {
-            "env_frames": (place + 1) * period_frames,
+            "env_frames": (place + 1) * period_frames + late_frames,
             "eval_type": kind,
             "episodes": episodes,
             "mean_return": value,

@@ -191,6 +191,33 @@ def test_finished_runs_of_unequal_length_are_compared_at_the_shortest(seeds: lis
     assert warned(comparison, "finished runs are of unequal length (2,000,000, 2,500,000 frames)")
 
 
+@pytest.fixture
+def lanes(tmp_path: Path) -> list[Path]:
+    """Three seeds of eight environments, which come to their evaluations a few frames apart."""
+    late = {1: 12, 2: 0, 3: 28}
+    return [
+        make_run(
+            tmp_path / str(seed), [-20.0, seed], overrides=[f"seed={seed}", "env.lanes=8"], late_frames=frames
+        )
+        for seed, frames in late.items()
+    ]
+
+
+def test_seeds_of_several_environments_that_end_a_few_frames_apart_are_compared(lanes: list[Path]):
+    comparison = compared(*lanes)
+    assert comparison.results[0].last.values == [1.0, 2.0, 3.0]
+    assert not warned(comparison, "of unequal length")
+
+
+def test_an_evaluation_due_at_a_frame_counts_there_though_it_came_a_few_frames_later(lanes: list[Path]):
+    assert only(*lanes, at_frames=500_000).last.values == [-20.0, -20.0, -20.0]
+
+
+def test_an_evaluation_a_whole_iteration_later_does_not_count(lanes: list[Path], tmp_path: Path):
+    later = make_run(tmp_path / "4", [-20.0, 4.0], overrides=["seed=4", "env.lanes=8"], late_frames=32)
+    assert only(*lanes, later, at_frames=500_000).last.n == 3
+
+
 def test_a_score_that_is_not_a_number_is_left_out_in_words(seeds: list[Path], tmp_path: Path):
     broken = make_run(tmp_path / "nan", [0.0, 0.0, 0.0, NAN], overrides=["seed=4"])
     comparison = compared(*seeds, broken)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from atari_dqn.cli import main
 from atari_dqn.cli.compare import parse_frames
 from atari_dqn.comparison.compare import Comparison, compare
 from atari_dqn.comparison.document import comparison_csv, comparison_document
@@ -42,21 +41,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def comparison(runs: list[Path]) -> Comparison:
     return compare(runs, human_table="atari57")
-
-
-@pytest.fixture
-def dqn(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """Runs a command as its program does; returns its exit code and what it wrote as errors."""
-
-    def run(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["dqn", *map(str, arguments)])
-        try:
-            main()
-        except SystemExit as ending:
-            return int(ending.code or 0), capfd.readouterr().err
-        return 0, capfd.readouterr().err
-
-    return run
 
 
 def test_no_line_is_wider_than_80_columns(comparison: Comparison):
@@ -165,7 +149,7 @@ def test_output_that_exists_is_never_overwritten(dqn: Dqn, runs: list[Path]):
         (("--html", "/nowhere/page.html"), "the folder /nowhere is not there"),
         (("--at", "soon"), "expected a number of frames"),
         (("--human-table", "atari75"), "expected atari57 or nature2015"),
-        (("--to-score", "nan"), "expected a finite score"),
+        (("--to-score", "nan"), "expected a finite number"),
     ],
 )
 def test_wrong_options_are_one_message(dqn: Dqn, runs: list[Path], arguments: tuple[str, ...], message: str):
@@ -208,6 +192,14 @@ def test_curve_is_the_mean_where_every_seed_was_evaluated(tmp_path: Path):
     assert (curve.frames.tolist(), curve.mean.tolist()) == ([500_000], [2.0])
     assert curve.seeds[1][1].tolist() == [0.0, 2.0, 9.0]
     assert curve.label == "trackA A, n = 3"
+
+
+def test_curve_of_several_environments_has_a_mean_where_seeds_are_a_few_frames_apart(tmp_path: Path):
+    for seed, late in ((1, 12), (2, 0)):
+        overrides = [f"seed={seed}", "env.lanes=8"]
+        make_run(tmp_path / str(seed), [float(seed), 5.0], overrides=overrides, late_frames=late)
+    (curve,) = group_curves(compare(sorted(tmp_path.iterdir()), human_table="atari57").results)
+    assert (curve.frames.tolist(), curve.mean.tolist()) == ([500_012, 1_000_012], [1.5, 5.0])
 
 
 def test_band_of_a_curve_is_the_interval_of_its_mean(comparison: Comparison):

@@ -23,6 +23,7 @@ PLAIN = Env(
     noop_max_frames=0,
     max_episode_frames=108_000,
     terminal_on_life_loss=False,
+    life_loss_ends_skip=False,
     full_action_set=False,
 )
 CATCH = replace(PLAIN, kind="catch")

@@ -29,6 +29,18 @@ def vector():
     env.close()
 
 
+@pytest.mark.parametrize(("ends_skip", "last_whole_step"), [(False, 24), (True, 23)])
+def test_vector_environment_ends_a_step_at_a_lost_life_if_the_key_says_so(ends_skip, last_whole_step):
+    # a ball comes down on frame 23, in the middle of the step of frames 21 to 24
+    vector = LanesVectorEnv(builder(1, replace(CATCH, life_loss_ends_skip=ends_skip)), stack_frames=1)
+    vector.reset()
+    for _ in range(5):
+        vector.step(np.array([1]))
+    _, _, _, _, info = vector.step(np.array([1]))
+    played = vector._lanes.state_dict()["lanes"][0]["episode_frames"]
+    assert (played, bool(info["life_lost"][0])) == (last_whole_step, True)
+
+
 def test_spaces_hold_what_reset_and_step_return(vector):
     observation, _ = vector.reset(seed=1)
     assert observation in vector.observation_space

@@ -101,6 +101,41 @@ def test_lost_life_is_told_and_the_game_goes_on():
     assert (lane.life_lost, lane.first) == (False, False)
 
 
+# a life is lost on a frame of the second step, 5 to 8:   a a a a | b ♥ …
+@pytest.mark.parametrize(
+    ("lost_at", "shown", "reward"),
+    [(5, [5], 1e5), (6, [6], 1.1e6), (7, [7], 1.11e7), (8, [7, 8], 1.111e8)],
+)
+def test_step_ends_at_the_frame_of_a_lost_life_if_the_rules_say_so(lost_at, shown, reward):
+    lane = begun(ScriptedGame(lives_by_frame=(3,) * lost_at + (2,)), life_loss_ends_skip=True)
+    lane.step(0)
+    lane.step(0)
+    assert (frames_shown(lane), lane.reward, lane.life_lost, lane.terminated) == (shown, reward, True, False)
+
+
+def test_step_after_one_that_a_lost_life_ended_is_whole():
+    game = ScriptedGame(lives_by_frame=(3, 3, 2))
+    lane = begun(game, life_loss_ends_skip=True)
+    lane.step(1)
+    lane.step(2)
+    assert (game.played, frames_shown(lane), lane.life_lost) == ([1, 1, 2, 2, 2, 2], [5, 6], False)
+
+
+def test_action_is_held_over_a_lost_life_unless_the_rules_say_otherwise():
+    lane = begun(ScriptedGame(lives_by_frame=(3, 3, 2)))
+    lane.step(0)
+    assert (frames_shown(lane), lane.life_lost) == ([3, 4], True)
+
+
+def test_frames_that_a_lost_life_leaves_out_do_not_count_towards_the_cap():
+    lane = begun(ScriptedGame(lives_by_frame=(3, 3, 2)), life_loss_ends_skip=True, max_episode_frames=8)
+    lane.step(0)
+    lane.step(0)
+    assert lane.truncated is False
+    lane.step(0)
+    assert (frames_shown(lane), lane.truncated) == ([7, 8], True)
+
+
 def test_last_life_is_a_lost_life_too():
     lane = begun(ScriptedGame(last_frame=2, lives_by_frame=(1, 1, 0)))
     lane.step(0)

@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import CATCH, PLAIN, play, random_actions
+from playing import CATCH, PLAIN, as_bytes, play, random_actions
 
 from atari_dqn.envs.pool import WorkerDiedError, WorkerPool, split_lanes
 from atari_dqn.errors import UserError
@@ -44,6 +45,17 @@ def pool(lanes_of) -> WorkerPool:
 
 def workers_of(pool: WorkerPool) -> list[multiprocessing.Process]:
     return sorted(multiprocessing.active_children(), key=lambda process: process.name)
+
+
+def test_workers_end_a_step_at_a_lost_life_as_one_process_does(lanes_of):
+    env = replace(CATCH, life_loss_ends_skip=True)
+    alone, spread = (lanes_of(game="catch", env=env, num_lanes=3, workers=workers) for workers in (0, 2))
+    actions = random_actions(alone, 60)
+    for lanes in (alone, spread):
+        lanes.reset()
+    rows = play(alone, actions)
+    assert any(row.life_lost.any() for row in rows)
+    assert as_bytes(play(spread, actions)) == as_bytes(rows)
 
 
 def test_more_workers_than_the_system_allows_is_an_error_that_names_the_key(lanes_of):

@@ -9,9 +9,11 @@ import pytest
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.following.events import RunEvents
-from atari_dqn.following.status import RunStatus, identity_of
+from atari_dqn.following.identity import identity_of
+from atari_dqn.following.status import RunStatus
 from atari_dqn.metrics.columns import TABLES
 from atari_dqn.metrics.events import GateChanged, Row
+from atari_dqn.run import RunDirectory
 
 
 @pytest.fixture
@@ -77,8 +79,19 @@ def test_a_finished_run_is_finished_with_its_numbers(finished: Path) -> None:
     assert (status.identity.game, status.identity.seed, status.identity.track) == ("catch", 1, "A")
 
 
-def test_a_run_that_wrote_just_now_runs_and_one_long_silent_is_silent(copied: Path) -> None:
+def test_a_run_whose_lock_is_held_runs_however_long_it_has_been_silent(copied: Path) -> None:
     without_ending(copied)
+    with RunDirectory(copied).locked():
+        assert looked(copied, now=lambda: 1e12).state == "running"
+
+
+def test_a_run_that_no_process_holds_and_that_did_not_end_is_stopped(copied: Path) -> None:
+    assert looked(without_ending(copied)).state == "stopped"
+
+
+def test_without_a_lock_a_run_that_wrote_just_now_runs_and_one_long_silent_is_silent(copied: Path) -> None:
+    without_ending(copied)
+    (copied / ".lock").unlink()
     written = (copied / "events.jsonl").stat().st_mtime
     assert looked(copied, now=lambda: written + 30).state == "running"
     assert looked(copied, now=lambda: written + 3600).state == "silent"

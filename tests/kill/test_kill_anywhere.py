@@ -11,9 +11,12 @@ from killing import (
     Zygote,
     differences,
     killed_over_and_over,
+    killed_while_raised,
     outcome,
     random_kill,
+    random_kill_of_a_raise,
     run_command,
+    unbroken,
 )
 
 pytestmark = pytest.mark.slow
@@ -45,6 +48,18 @@ def test_run_that_is_killed_five_times_equals_one_that_never_was(
     chance = random.Random(str(case))
     kills = [random_kill(chance) for _ in range(KILLS)]
     story = killed_over_and_over(zygote, case, tmp_path / "run", kills)
+    assert len(story.kills) >= FEWEST_KILLS
+    assert differences(outcome(tmp_path / "run"), outcome(tmp_path / "whole")) == []
+
+
+def test_run_that_is_killed_while_its_budget_is_raised_equals_one_that_never_was(
+    zygote: Zygote, tmp_path: Path
+) -> None:
+    case = Case("breakout", "B", 1, 0, raised_frames=(5_600, 6_400))
+    unbroken(zygote, case, tmp_path / "whole")
+    chance = random.Random(str(case))
+    raising = [[random_kill_of_a_raise(chance), random_kill(chance)] for _ in case.raised_frames]
+    story = killed_while_raised(zygote, case, tmp_path / "run", [[random_kill(chance)], *raising])
     assert len(story.kills) >= FEWEST_KILLS
     assert differences(outcome(tmp_path / "run"), outcome(tmp_path / "whole")) == []
 

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from atari_dqn.advice import recommend, recommend_for
 from atari_dqn.cli.app import app
-from atari_dqn.doctor import Diagnosis, diagnosis_text, examine
+from atari_dqn.contention import Contention
+from atari_dqn.doctor import Check, Diagnosis, diagnosis_text, examine
 from atari_dqn.hardware import Gpu, Hardware
 from atari_dqn.kernels import library
 from atari_dqn.update_times import UpdateTime, measure_update_times
@@ -110,6 +111,34 @@ def test_disk_that_the_plan_of_the_papers_run_fits_on_is_enough(
     monkeypatch: pytest.MonkeyPatch, laptop: Hardware
 ) -> None:
     assert "ok    disk           1.00 GB free" in found_on(monkeypatch, replace(laptop, disk_free_bytes=GB))
+
+
+def load_check(monkeypatch: pytest.MonkeyPatch, *, others: float, threads: int) -> Check:
+    """Return what is said of the load of two cores, of which other programs use so many."""
+    found = Contention(usable_cores=2, others_cores=others, waiting_share=0.0)
+    monkeypatch.setattr("atari_dqn.doctor.contention", lambda before, after: found)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    return {check.name: check for check in examine(Path()).checks}["load"]
+
+
+def test_programs_that_take_a_core_of_torchs_threads_are_a_warning_with_remedies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check = load_check(monkeypatch, others=1.0, threads=2)
+    assert (check.status, check.text) == (
+        "warn",
+        "other programs use 1.0 of 2 cores, and torch has 2 threads, which wait for one another",
+    )
+    assert "OMP_NUM_THREADS=1 dqn train" in check.remedy
+    assert "dqn resume RUN_DIR --threads 1" in check.remedy
+
+
+@pytest.mark.parametrize(("others", "threads"), [(0.1, 2), (1.0, 1)])
+def test_load_that_leaves_torch_its_cores_is_no_warning(
+    others: float, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = load_check(monkeypatch, others=others, threads=threads)
+    assert (check.status, check.text) == ("ok", f"other programs use {others} of 2 cores")
 
 
 @pytest.mark.parametrize("module", ["torch", "cv2", "ale_py.roms"])

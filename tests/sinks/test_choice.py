@@ -14,7 +14,9 @@ def test_each_sink_is_chosen_once_and_none_chooses_none() -> None:
 
 
 def test_an_unknown_sink_is_an_error_that_knows_better() -> None:
-    with pytest.raises(UserError, match="unknown sink 'tensorbord'; did you mean 'tensorboard'"):
+    with pytest.raises(
+        UserError, match=r"unknown sink 'tensorbord'; expected one of .*; did you mean 'tensorboard'"
+    ):
         chosen_sinks(["tensorbord"])
 
 

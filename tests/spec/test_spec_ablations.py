@@ -41,7 +41,7 @@ def test_neighbours_differ_in_one_toggle_and_the_keys_that_belong_to_it():
         name = f"toggles.{toggle}"
         differing = {difference.key for difference in diff_specs(before.spec, after.spec)}
         assert differing == {name} | {
-            key for key, found in KEYS.items() if found.when and found.when.key == name
+            key for key, found in KEYS.items() if {when.key for when in found.when} == {name}
         }
 
 

@@ -116,6 +116,15 @@ FAULTS = {
         "[toggles]\nrandom_shifts = true\n[learner]\nshift_pixels = 84",
         "learner.shift_pixels: found 84 with env.screen_size_pixels = 84; ",
     ),
+    "root of a negative number": (
+        "[optimizer]\ngradient_decay = 0.5",
+        "optimizer.gradient_decay: found 0.5 with optimizer.squared_gradient_decay = 0.95; "
+        "RMSProp's root could be of a negative number: make them equal",
+    ),
+    "root of a negative number after some steps": (
+        "[optimizer]\nsquared_gradient_decay = 0.99",
+        "optimizer.gradient_decay: found 0.95 with optimizer.squared_gradient_decay = 0.99; ",
+    ),
     "light over full": (
         "[evaluation]\nlight_episodes = 31",
         "evaluation.light_episodes: found 31 with evaluation.full_episodes = 30; ",
@@ -272,3 +281,9 @@ def test_a_spec_is_frozen(write_spec):
     resolved = load_spec(write_spec())
     with pytest.raises(dataclasses.FrozenInstanceError):
         resolved.spec.seed = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("gradient", "squared"), [(0.5, 0.5), (0.0, 0.0), (1.0, 0.95), (1.0, 1.0)])
+def test_decays_whose_root_is_of_no_negative_number_are_taken(write_spec, gradient: float, squared: float):
+    path = write_spec(f"[optimizer]\ngradient_decay = {gradient}\nsquared_gradient_decay = {squared}")
+    assert load_spec(path).spec.optimizer.gradient_decay == gradient

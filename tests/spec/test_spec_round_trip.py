@@ -47,10 +47,11 @@ def test_a_track_a_run_is_its_track_and_nothing_else(game: str):
     assert (resolved.spec.game, resolved.track_label) == (game, "A")
 
 
-def test_the_lua_units_differ_in_the_four_keys_its_file_names():
+def test_the_lua_units_differ_in_the_five_keys_its_file_names():
     resolved = load_spec(RUNS_FOLDER / "pong_trackA_lua.toml")
     assert diff_specs(load_spec(MINIMAL).spec, resolved.spec) == (
         Difference("env.resize", "area", "bilinear"),
+        Difference("env.life_loss_ends_skip", False, True),
         Difference("exploration.epsilon_decay_frames", 1_000_000, 4_000_000),
         Difference("learner.target_period_updates", 10_000, 2_500),
         Difference("training.total_frames", 50_000_000, 200_000_000),
@@ -154,7 +155,10 @@ def test_the_choices_of_parts_reach_every_key_between_them():
     kinds = ("optimizer.kind", "network.kind", "toggles.distribution")
     choices = [f"{name}={kind}" for name in kinds for kind in KEYS[name].choices]
     toggles = [f"toggles.{name}=true" for name in ("prioritized", "noisy", "munchausen", "random_shifts")]
-    specs = [load_spec(MINIMAL, [choice]).spec for choice in (*choices, *toggles)]
+    both = ["toggles.prioritized=true", "toggles.distribution=c51"]
+    specs = [
+        load_spec(MINIMAL, chosen).spec for chosen in (*([choice] for choice in (*choices, *toggles)), both)
+    ]
     assert set().union(*(flatten(spec) for spec in specs)) == set(KEYS)
 
 

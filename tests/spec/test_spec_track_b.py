@@ -15,10 +15,7 @@ OF_ITS_PARTS = {("toggles.distribution", "none"), ("toggles.prioritized", True)}
 OF_LATER_PARTS = {
     name
     for name, key in KEYS.items()
-    if key.when is not None
-    and (key.when.key, key.when.value)
-    not in {("toggles.distribution", "none"), ("toggles.prioritized", True)}
-    and key.section != "optimizer"
+    if not {(when.key, when.value) for when in key.when} <= OF_ITS_PARTS and key.section != "optimizer"
 }
 BASE_B = 'track = "B"\ngame = "pong"\nseed = 1\n'
 

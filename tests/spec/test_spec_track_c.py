@@ -68,6 +68,19 @@ def test_der_in_dopamines_form_has_a_constant_epsilon_beside_its_noisy_layers():
     )
 
 
+@pytest.mark.parametrize("agent", ["der", "der_dopamine"])
+def test_data_efficient_rainbow_has_its_codes_priority_the_cross_entropy(agent: str):
+    assert spec_of(agent).spec.replay.priority == "cross_entropy"
+
+
+def test_rainbow_has_the_priority_of_its_text_the_divergence():
+    assert load_spec(RUNS / "pong_rainbow.toml").spec.replay.priority == "kl"
+
+
+def test_c51_without_prioritized_replay_has_no_such_key():
+    assert load_spec(RUNS / "pong_c51.toml").spec.replay.priority is None
+
+
 def test_der_in_dopamines_form_keeps_the_weights_exponent():
     replay = spec_of("der_dopamine").spec.replay
     assert (replay.alpha, replay.beta_start, replay.beta_end) == (0.5, 0.5, 0.5)

@@ -16,7 +16,7 @@ TRACK_A_TEXT = files("atari_dqn.spec").joinpath("tracks/a.toml").read_text("utf-
 def test_track_a_gives_every_key_that_applies_but_game_and_seed():
     track = load_track("A")
     of_other_parts = {f"optimizer.{leaf}" for leaf in ("beta1", "beta2", "smoothing", "momentum")} | {
-        *(f"replay.{leaf}" for leaf in ("alpha", "beta_start", "beta_end", "priority_offset")),
+        *(f"replay.{leaf}" for leaf in ("alpha", "beta_start", "beta_end", "priority_offset", "priority")),
         "gates.min_effective_share",
     }
     of_other_parts |= {
@@ -105,14 +105,14 @@ def test_each_part_gives_every_key_that_belongs_to_it():
         own = {
             name
             for name, key in KEYS.items()
-            if key.when and (key.when.key, key.when.value) == (part.key, part.value)
+            if (part.key, part.value) in {(when.key, when.value) for when in key.when}
         }
         assert own <= set(part.values), part
 
 
 def test_every_value_that_a_key_is_conditional_on_has_a_part():
     parts = {(part.key, part.value) for part in load_parts()}
-    assert {(key.when.key, key.when.value) for key in KEYS.values() if key.when} <= parts
+    assert {(when.key, when.value) for key in KEYS.values() for when in key.when} <= parts
 
 
 def test_absent_from_tracks_are_top_level_keys():

@@ -88,6 +88,14 @@ def test_compiled_kernels_learn_the_same_to_rounding() -> None:
     assert bf16["difference_over_movement"] < 0.1
 
 
+@needs_compiler
+@pytest.mark.slow
+def test_H08_compiled_update_tells_of_a_weight_that_is_nan() -> None:
+    program = str(Path(__file__).with_name("nan_compiled.py"))
+    made = subprocess.run([sys.executable, program], check=True, capture_output=True, text=True)
+    assert json.loads(made.stdout) == {"loss": "nan", "max_q": "nan"}
+
+
 def dqn(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A command of its own: the checks of shapes that tests put around every function cannot be compiled."""
     there = {**os.environ, "OMP_NUM_THREADS": "1", **environment}

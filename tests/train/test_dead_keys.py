@@ -202,6 +202,7 @@ CHANGES = {
     "env.noop_max_frames": to("env.noop_max_frames=0"),
     "env.max_episode_frames": to("env.max_episode_frames=60"),
     "env.terminal_on_life_loss": to("env.terminal_on_life_loss=false"),
+    "env.life_loss_ends_skip": to("env.life_loss_ends_skip=true"),
     "env.full_action_set": to("env.full_action_set=true", *PONG, shows_in=first_frames),
     "exploration.epsilon_start": to("exploration.epsilon_start=0.1"),
     "exploration.epsilon_end": to("exploration.epsilon_end=0.9", *QUICK),
@@ -213,6 +214,7 @@ CHANGES = {
     "replay.beta_start": to("replay.beta_start=1.0", *PRIORITIZED),
     "replay.beta_end": to("replay.beta_end=0.4", *PRIORITIZED),
     "replay.priority_offset": to("replay.priority_offset=0.5", *PRIORITIZED),
+    "replay.priority": to("replay.priority=cross_entropy", *PRIORITIZED, *C51),
     "network.kind": to("network.kind=data_efficient", "network.hidden_units=512"),
     "network.init": to("network.init=orthogonal"),
     "network.hidden_units": to("network.hidden_units=511"),
@@ -245,8 +247,10 @@ CHANGES = {
     "optimizer.kind": to("optimizer.kind=adam"),
     "optimizer.learning_rate": to("optimizer.learning_rate=0.001"),
     "optimizer.epsilon": to("optimizer.epsilon=0.1"),
-    "optimizer.gradient_decay": to("optimizer.gradient_decay=0.5"),
-    "optimizer.squared_gradient_decay": to("optimizer.squared_gradient_decay=0.5"),
+    "optimizer.gradient_decay": to("optimizer.gradient_decay=1.0"),
+    "optimizer.squared_gradient_decay": to(
+        "optimizer.squared_gradient_decay=0.5", "optimizer.gradient_decay=1.0"
+    ),
     "optimizer.smoothing": to("optimizer.smoothing=0.5", *TORCH_RMSPROP),
     "optimizer.momentum": to("optimizer.momentum=0.5", *TORCH_RMSPROP),
     "optimizer.beta1": to("optimizer.beta1=0.5", "optimizer.kind=adam"),

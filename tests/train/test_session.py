@@ -111,11 +111,11 @@ def test_interrupted_and_resumed_run_equals_one_that_was_not(tmp_path: Path, who
     ]
     assert [
         {key: entry[key] for key in ("step", "path", "eval_score")}
-        for entry in json.loads((path / "checkpoints/catalog.json").read_text())
+        for entry in json.loads((path / "checkpoints/catalog.json").read_text())["entries"]
         if entry["eval_score"] is not None
     ] == [
         {key: entry[key] for key in ("step", "path", "eval_score")}
-        for entry in json.loads((whole / "checkpoints/catalog.json").read_text())
+        for entry in json.loads((whole / "checkpoints/catalog.json").read_text())["entries"]
     ]
 
 
@@ -256,7 +256,7 @@ def test_digest_in_the_summary_is_that_of_the_last_checkpoint(whole: Path) -> No
 def test_every_score_that_is_written_carries_a_fingerprint_whose_words_are_in_provenance(whole: Path) -> None:
     words = json.loads((whole / "provenance.json").read_text())["protocols"]
     summary = json.loads((whole / "summary.json").read_text())
-    catalog = json.loads((whole / "checkpoints/catalog.json").read_text())
+    catalog = json.loads((whole / "checkpoints/catalog.json").read_text())["entries"]
     events = [json.loads(line) for line in (whole / "events.jsonl").read_text().splitlines()]
     written = {
         *table(whole, "eval_log")["protocol"],

@@ -155,12 +155,9 @@ def test_mutations_of_what_a_resume_reads_are_each_named_by_it(damaged: Path, tm
             assert_refused(damaged, victim, mutation, resume)
 
 
-def test_catalog_that_lists_another_folder_is_refused_before_anything_is_removed(
-    damaged: Path, tmp_path: Path
-) -> None:
+def test_catalog_that_lists_another_folder_removes_nothing_there(damaged: Path, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     catalog = damaged / "checkpoints/catalog.json"
     catalog.write_text(catalog.read_text().replace('"step_000000150"', '"../../precious"'))
-    with pytest.raises(DamagedError, match=r"catalog\.json: is no catalog of checkpoints: it lists '\.\./"):
-        resume(damaged)
+    launch.resume(RunDirectory.open(damaged), device=CPU, views=[], total_frames=1_600)
     assert (tmp_path / "precious").exists()

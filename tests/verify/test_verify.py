@@ -1,16 +1,24 @@
 import hashlib
 import json
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 from tiny import CPU, run
 
-from atari_dqn.cli.verify import document, text
-from atari_dqn.errors import UserError
+from atari_dqn.cli.verify import document, text, verify
+from atari_dqn.errors import InterruptedRunError, UserError
 from atari_dqn.files import json_document
+from atari_dqn.metrics.events import Event, Row
 from atari_dqn.run import RunDirectory
+from atari_dqn.train import launch
 from atari_dqn.verify.proof import Verification, first_difference, verify_run
+from atari_dqn.verify.records import RecordedState, Records, records_of
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    pass
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +40,7 @@ def tree(path: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def found(whole: Path) -> Verification:
     before = tree(whole)
-    result = verify_run(whole, checkpoint=None, frames=200, device=CPU)
+    result = verify_run(whole, checkpoint=None, frames=200, device=CPU, on_progress=quiet)
     assert tree(whole) == before, "nothing is written into the run directory"
     return result
 
@@ -58,16 +66,76 @@ def test_verification_is_plain_json(found: Verification) -> None:
     assert (plain["verdict"], plain["from_frames"]) == ("exact", 600)
 
 
+class Ends:
+    """A view that sends SIGTERM at the first row of update_log."""
+
+    def __init__(self) -> None:
+        self.sent = False
+
+    def handle(self, event: Event) -> None:
+        if not self.sent and isinstance(event, Row) and event.table == "update_log":
+            self.sent = True
+            signal.raise_signal(signal.SIGTERM)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def one_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete run of 400 frames that keeps its last checkpoint alone; one of step 50 was removed."""
+    path = tmp_path_factory.mktemp("one") / "run"
+    with pytest.raises(InterruptedRunError):
+        run(path, "training.total_frames=400", "evaluation.full_period_frames=9999", views=[Ends()])
+    launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None)
+    assert [step.name for step in (path / "checkpoints").glob("step_*")] == ["step_000000100"]
+    return path
+
+
+def test_finished_run_that_keeps_one_checkpoint_is_exact(
+    one_checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verify(one_checkpoint, checkpoint=None, frames=None, device=None, as_json=True)
+    output = capsys.readouterr()
+    found = json.loads(output.out)
+    assert (found["verdict"], found["checkpoint"]) == ("exact", "beginning")
+    assert (found["from_frames"], found["to_frames"]) == (0, 400)  # the run's length, not 10,000
+    assert found["recorded"] == ["step_000000050", "step_000000100"]
+    assert output.err.splitlines()[0] == "checking files: 0 %"
+    assert {"playing on: 50 %", "playing on again: 100 %"} <= set(output.err.splitlines())
+
+
+def records(states: tuple[int, ...], rows: tuple[int, ...] = (), inexact: tuple[int, ...] = ()) -> Records:
+    recorded = tuple(RecordedState(step=step, digest="", checkpoint=None) for step in states)
+    return Records(states=recorded, rows=frozenset(rows), inexact=inexact, budget=900)
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 100), (250, 300), (300, 400)])
+def test_no_more_is_played_than_the_run_has(start: int, end: int) -> None:
+    assert records((100, 300)).end(start, 100) == end
+
+
+def test_nothing_is_compared_beyond_a_resume_that_was_inexact() -> None:
+    assert records((100, 300), inexact=(50,)).end(0, 100) == 50
+    assert records((100, 300), inexact=(50,)).end(50, 100) == 150
+
+
+def test_states_of_checkpoints_that_were_removed_are_known(one_checkpoint: Path) -> None:
+    states = records_of(RunDirectory.open(one_checkpoint)).states
+    assert [(state.step, state.checkpoint is None) for state in states] == [(50, True), (100, False)]
+
+
 @pytest.mark.slow
 def test_run_with_nothing_recorded_after_its_last_checkpoint_is_not_called_exact(whole: Path) -> None:
-    found = verify_run(whole, checkpoint="latest", frames=40, device=CPU)
+    found = verify_run(whole, checkpoint="latest", frames=40, device=CPU, on_progress=quiet)
     assert found.verdict == "repeats"
     assert "recorded nothing" in found.caveats[0]
+    assert f"`dqn verify {whole} --checkpoint beginning` compares" in found.caveats[0]
 
 
 @pytest.mark.slow
 def test_run_is_played_again_from_its_beginning(whole: Path) -> None:
-    found = verify_run(whole, checkpoint="beginning", frames=800, device=CPU)
+    found = verify_run(whole, checkpoint="beginning", frames=800, device=CPU, on_progress=quiet)
     assert (found.verdict, found.from_frames) == ("exact", 0)
     assert found.recorded == ("step_000000150", "step_000000200")
 
@@ -80,14 +148,14 @@ def test_row_that_playing_on_does_not_repeat_is_named(whole: Path, tmp_path: Pat
         file.write(
             "201,804,99,0,1.0,1,4,game_over,0.5\n"
         )  # a row after the last checkpoint, as of a killed run
-    found = verify_run(path, checkpoint="latest", frames=400, device=CPU)
+    found = verify_run(path, checkpoint="latest", frames=400, device=CPU, on_progress=quiet)
     assert found.verdict == "differs"
     assert found.differences[0].startswith("train_log.csv, row 1 from there on: 201,804,99")
 
 
 def test_run_that_another_process_holds_is_not_verified(whole: Path) -> None:
     with RunDirectory.open(whole).locked(), pytest.raises(UserError, match="is being run by another process"):
-        verify_run(whole, checkpoint=None, frames=200, device=CPU)
+        verify_run(whole, checkpoint=None, frames=200, device=CPU, on_progress=quiet)
 
 
 def test_first_difference_is_the_first_part_in_the_states_order() -> None:

@@ -277,3 +277,8 @@ def test_fuller_edge_of_a_support_or_crossed_quantiles_are_shown(
     cells = dict(zip(names, report, strict=True))
     text = screen(*period(1000, elapsed_seconds=4.0), row("prediction_log", **cells))
     assert shown in text
+
+
+def test_a_score_of_games_that_the_cap_cut_is_marked(screen: Screen, row: MakeRow) -> None:
+    text = screen(row("eval_log", env_frames=500_000, mean_return=-17.5, std_return=1.25, frame_caps=1))
+    assert "-17.5†" in text

@@ -50,7 +50,7 @@ def _show(place: ui.column, runs: list[RunEntry], game: str, track_label: str) -
         else:
             ui.label("No such run has a final evaluation yet.")
         for fault in faults:
-            ui.label(f"left out: {fault}").classes("text-sm text-red-600")
+            ui.label(f"left out: {fault}").classes("text-sm text-red-600 break-all")
 
 
 def _figure(ladder: list[GroupResult]) -> Figure:
@@ -81,7 +81,7 @@ def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
             f"{rung.group.method.label} {rung.group.method.track_label}",
             ", ".join(_toggles(rung)) or "none",
             str(rung.last.n),
-            told(rung.last.estimates["mean"]),
+            told(rung.last.estimates["mean"], rung.last.mark),
             increment,
         ]
         for rung, increment in zip(ladder, increments, strict=True)

@@ -13,6 +13,7 @@ from atari_dqn.dashboard.figures import Figure, figure, line, shaded
 from atari_dqn.dashboard.library import RunEntry
 from atari_dqn.following.boundary import Unreadable, attempt
 from atari_dqn.human import score
+from atari_dqn.printable import printable
 from atari_dqn.reference.tables import DEFAULT_HUMAN_TABLE
 from atari_dqn.report.curves import group_curves, published_curves
 from atari_dqn.statistics import Estimate
@@ -29,9 +30,13 @@ def _compared(runs: tuple[tuple[str, Path, float], ...]) -> tuple[Comparison | N
     together = attempt(lambda: _comparison([path for _, path, _ in runs]))
     if isinstance(together, Comparison):
         return together, []
-    alone = {name: attempt(partial(_comparison, [path])) for name, path, _ in runs}
-    faults = [f"{name}: {found.reason}" for name, found in alone.items() if isinstance(found, Unreadable)]
-    paths = [path for name, path, _ in runs if isinstance(alone[name], Comparison)]
+    alone = {path: attempt(partial(_comparison, [path])) for _, path, _ in runs}
+    faults = [
+        f"{name}: {found.reason.replace(printable(f'{path}/'), '')}"
+        for name, path, _ in runs
+        if isinstance(found := alone[path], Unreadable)
+    ]
+    paths = [path for path, found in alone.items() if isinstance(found, Comparison)]
     rest = attempt(lambda: _comparison(paths)) if paths else None
     if isinstance(rest, Unreadable):
         return None, [*faults, rest.reason]
@@ -57,9 +62,9 @@ def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:
     return figure(traces, x="emulator frames", y="return of an evaluation", title=title)
 
 
-def told(estimate: Estimate | None) -> str:
-    """Return an estimate with its interval in one cell."""
+def told(estimate: Estimate | None, mark: str = "") -> str:
+    """Return an estimate with its mark and its interval in one cell."""
     if estimate is None:
         return "–"
-    interval = estimate.interval
-    return score(estimate.value) + (f" [{score(interval.low)}, {score(interval.high)}]" if interval else "")
+    value, interval = score(estimate.value) + mark, estimate.interval
+    return value + (f" [{score(interval.low)}, {score(interval.high)}]" if interval else "")

@@ -35,7 +35,7 @@ def _show(place: ui.column, runs: list[RunEntry], game: str) -> None:
             for warning in comparison.warnings:
                 ui.label(f"beware: {warning}").classes("text-sm text-amber-700")
         for fault in faults:
-            ui.label(f"left out: {fault}").classes("text-sm text-red-600")
+            ui.label(f"left out: {fault}").classes("text-sm text-red-600 break-all")
 
 
 def table(rows: list[list[str]], titles: tuple[str, ...]) -> ui.table:
@@ -56,7 +56,8 @@ def _row(result: GroupResult) -> list[str]:
             else ""
         )
         published = f"{score(beside.reference.mean)} by {beside.reference.study.title}{differs}"
-    estimates = [told(last.estimates.get(name)) for name in ("mean", "median", "iqm")]
+    estimates = [told(last.estimates.get(name), last.mark) for name in ("mean", "median", "iqm")]
     frames = count(last.env_frames) if last.n else "–"
     name = f"{method.label} {method.track_label}"
-    return [name, str(last.n), frames, *estimates, told(result.best.estimates.get("mean")), published]
+    best = told(result.best.estimates.get("mean"), result.best.mark)
+    return [name, str(last.n), frames, *estimates, best, published]

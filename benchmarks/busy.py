@@ -1,0 +1,104 @@
+"""Training with OpenMP's threads that wait passively and as libgomp has it, on a quiet and on a busy machine.
+
+What `dqn bench` calls frames/s, in a fresh process a round; the ways take turns. "spinning" is libgomp's
+default: a thread that waits turns 300,000 times before it sleeps. Busy: beside a program that never waits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+
+from hardware import circumstances
+
+from atari_dqn.openmp import WAITING
+from atari_dqn.spec.keys import flatten
+from atari_dqn.spec.loader import load_spec
+
+SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
+WAYS = {"passive": {"OMP_WAIT_POLICY": "passive"}, "spinning": {"GOMP_SPINCOUNT": "300000"}}
+MACHINES = {"quiet": 0, "busy": 1}
+"""How many programs that never wait run beside the training."""
+
+
+@contextmanager
+def busy_programs(number: int) -> Iterator[None]:
+    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
+
+
+def frames_per_second(spec: str, way: str, *, threads: int, seconds: float) -> float:
+    """Return the rate that a fresh process measures."""
+    environment = {name: value for name, value in os.environ.items() if name not in WAITING}
+    environment |= {**WAYS[way], "OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run(
+        [sys.executable, "-m", "atari_dqn.train.estimate", "cpu", str(seconds)],
+        input=spec, capture_output=True, text=True, check=True, env=environment,
+    )  # fmt: skip
+    return float(json.loads(done.stdout.splitlines()[-1])["frames_per_second"])
+
+
+def measured(options: argparse.Namespace) -> dict[str, list[float]]:
+    spec = json.dumps(flatten(load_spec(options.spec, options.set).spec))
+    rates: dict[str, list[float]] = {f"{machine}, {way}": [] for machine, way in product(MACHINES, WAYS)}
+    for number in range(options.rounds):
+        for machine, way in product(MACHINES, WAYS):
+            with busy_programs(MACHINES[machine]):
+                rate = frames_per_second(spec, way, threads=options.threads, seconds=options.seconds)
+            rates[f"{machine}, {way}"].append(round(rate, 1))
+            print(f"round {number + 1}, {machine}, {way}: {rate:,.0f} frames/s", flush=True)
+    return rates
+
+
+def result(rates: dict[str, list[float]], options: argparse.Namespace) -> dict[str, object]:
+    """Return what was measured; a ratio is of two measurements that follow each other: machines are noisy."""
+    ratios = {
+        machine: [
+            round(passive / spinning, 3)
+            for passive, spinning in zip(
+                rates[f"{machine}, passive"], rates[f"{machine}, spinning"], strict=True
+            )
+        ]
+        for machine in MACHINES
+    }
+    return {
+        **circumstances(),
+        "settings": {"spec": options.spec.name, "set": options.set, "threads": options.threads,
+                     "rounds": options.rounds, "seconds": options.seconds, "note": options.note},
+        "frames_per_second": rates,
+        "median_frames_per_second": {name: statistics.median(values) for name, values in rates.items()},
+        "passive_over_spinning": ratios,
+        "median_passive_over_spinning": {name: statistics.median(values) for name, values in ratios.items()},
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--spec", type=Path, default=SPEC)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--note", default="", help="what else ran")
+    options = parser.parse_args()
+    found = result(measured(options), options)
+    options.out.write_text(json.dumps(found, indent=2) + "\n")
+    print(json.dumps(found["median_passive_over_spinning"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""`dqn compare` of a folder in which most runs are broken."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from broken_runs import GOOD, KINDS, BrokenRuns, make_broken_runs
+
+COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "compare"]
+NOT_READ = {kind for kind in KINDS if kind.startswith("event")} | {
+    "budget raised to a word",
+    "gate of no state",
+    "step infinite",
+    "name half a letter",
+}
+"""Broken in what a comparison does not need: the log, the column of steps, a name that is shown escaped."""
+IN_A_WARNING = {"mean of 400 digits"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> BrokenRuns:
+    return make_broken_runs(tmp_path_factory.mktemp("broken"))
+
+
+@pytest.fixture(scope="module")
+def told(runs: BrokenRuns) -> tuple[str, dict]:
+    """What is printed, and the document."""
+    document = runs.root.parent / "compared.json"
+    done = subprocess.run(
+        [*COMMAND, runs.root, "--json", document],
+        capture_output=True,
+        timeout=120,
+        env=os.environ | {"COLUMNS": "2000"},
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
+    return done.stdout.decode(), json.loads(document.read_text())
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - NOT_READ - IN_A_WARNING))
+def test_a_broken_run_is_left_out_and_named(told: tuple[str, dict], kind: str) -> None:
+    faults = [line for line in told[0].splitlines() if "left out: " in line]
+    assert len([line for line in faults if f"/{kind}/" in line or f"/{kind}: " in line]) == 1
+
+
+def test_no_character_that_steers_is_printed(told: tuple[str, dict]) -> None:
+    assert all(line.isprintable() for line in told[0].splitlines())
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_sound_run_is_compared(runs: BrokenRuns, told: tuple[str, dict], name: str) -> None:
+    assert name in json.dumps(told[1])

@@ -1,0 +1,107 @@
+"""Wrong input is refused before torch is imported, which takes seconds."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atari_dqn.run import RunDirectory
+
+SPEC = 'track = "A"\ngame = "pong"\nseed = 1\n'
+
+WRONG = {
+    "eval, no run": ["eval", "absent"],
+    "eval, no checkpoint": ["eval", "run/checkpoints/step_000000001"],
+    "eval, games": ["eval", "run", "--episodes", "0"],
+    "eval, protocol": ["eval", "run", "--protocol", "classical"],
+    "eval, device": ["eval", "run", "--device", "tpu"],
+    "record, no run": ["record", "absent"],
+    "record, nothing": ["record"],
+    "record, no folder": ["record", "run", "-o", "absent/deep/pong.mp4"],
+    "record, no video": ["record", "run", "-o", "pong.avi"],
+    "record, best of too few": ["record", "run", "--episodes", "3", "--best-of", "2"],
+    "record, no recording": ["record", "--replay", "absent.mp4"],
+    "record, replay with another option": ["record", "--replay", "pong.mp4", "--episodes", "2"],
+    "verify, no run": ["verify", "absent"],
+    "verify, frames": ["verify", "run", "--frames", "none"],
+    "verify, device": ["verify", "run", "--device", "tpu"],
+    "bench, no spec": ["bench", "absent.toml"],
+    "bench, key": ["bench", "my.toml", "--set", "learner.batch_sise=3"],
+    "bench, seconds": ["bench", "my.toml", "--seconds", "0"],
+    "bench, device": ["bench", "my.toml", "--device", "tpu"],
+    "compare, no run": ["compare", "absent"],
+    "compare, frames": ["compare", "run", "--at", "soon"],
+    "compare, score": ["compare", "run", "--to-score", "high"],
+    "compare, table": ["compare", "run", "--human-table", "mine"],
+    "compare, no folder": ["compare", "run", "--json", "absent/x.json"],
+    "watch, no run": ["watch", "absent", "--once"],
+    "watch, seconds": ["watch", "run", "--every", "0"],
+    "dashboard, no folder": ["dashboard", "absent"],
+    "dashboard, port": ["dashboard", ".", "--port", "0"],
+    "spec show, no spec": ["spec", "show", "absent.toml"],
+    "spec check, value": ["spec", "check", "my.toml", "--set", "toggles.double=1"],
+    "spec diff, no spec": ["spec", "diff", "my.toml", "absent.toml"],
+    "doctor, argument": ["doctor", "me"],
+}
+
+PROGRAM = """
+import contextlib, io, json, sys
+from atari_dqn.cli import main
+
+def refused(arguments):
+    sys.argv = ["dqn", *arguments]
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            main()
+        except SystemExit as ended:
+            return {"code": ended.code, "said": said.getvalue(), "torch": "torch" in sys.modules}
+
+print(json.dumps([refused(arguments) for arguments in json.loads(sys.stdin.read())]))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a spec and a run that has no checkpoint yet."""
+    folder = tmp_path_factory.mktemp("folder")
+    (folder / "my.toml").write_text(SPEC)
+    RunDirectory.create(folder / "run", SPEC, "d1g3st", {})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def refusals(folder: Path) -> dict[str, dict[str, Any]]:
+    """What came of each wrong input, all given to one fresh process."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps(list(WRONG.values())),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+    )
+    return dict(zip(WRONG, json.loads(done.stdout), strict=True))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_is_refused_before_torch_is_imported(
+    name: str, refusals: dict[str, dict[str, Any]]
+) -> None:
+    refusal = refusals[name]
+    assert (refusal["code"], refusal["torch"]) == (2, False)
+    assert refusal["said"].startswith("error: ")
+
+
+def test_refusals_leave_nothing_behind(folder: Path, refusals: dict[str, dict[str, Any]]) -> None:
+    assert sorted(path.name for path in folder.rglob("*")) == [
+        "checkpoints", "my.toml", "provenance.json", "run", "spec.toml",
+    ]  # fmt: skip
+
+
+def test_video_into_no_folder_is_refused_as_other_outputs_are(refusals: dict[str, dict[str, Any]]) -> None:
+    assert refusals["record, no folder"]["said"] == (
+        "error: absent/deep/pong.mp4: the folder absent/deep is not there; make it, or name another file\n"
+    )

@@ -1,0 +1,104 @@
+"""Outputs that nobody reads, and errors of the system: each named by its own file."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from program import ENVIRONMENT, PROGRAM, dqn
+
+from atari_dqn.cli import app
+from atari_dqn.cli.app import main
+
+CATCH = Path(__file__).parents[1] / "tiny_catch.toml"
+
+
+def read_two_lines(*arguments: str) -> tuple[int, str]:
+    """Run a command whose reader leaves after two lines; return the exit code and what is said of it."""
+    with subprocess.Popen(
+        [*PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | ENVIRONMENT,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        assert process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+    return process.returncode, said
+
+
+def test_run_whose_reader_leaves_is_saved_and_says_how_it_goes_on(tmp_path: Path) -> None:
+    endless = ["--set", "training.total_frames=9M", "--run-dir", str(tmp_path / "my run")]
+    code, said = read_two_lines("train", str(CATCH), *endless)
+    assert code == 129
+    assert f"`dqn resume '{tmp_path}/my run'` goes on" in said
+    assert "Traceback" not in said
+    assert (tmp_path / "my run" / "checkpoints" / "latest").exists()
+
+
+def test_reader_that_has_seen_enough_is_no_error() -> None:
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f"{sys.executable} -m atari_dqn spec show {CATCH} --docs | head -1; echo ${{PIPESTATUS[0]}}",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
+
+
+def test_output_that_is_full_is_named() -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [*PROGRAM, "spec", "show", str(CATCH)], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (2, "error: the output: no space left on device\n")
+
+
+def ended(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
+    """Return the exit code of a command that ends with an error, and what is said."""
+
+    def fail(_: list[str]) -> int:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app, "_run", fail)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return ended.value.code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ENOSPC, errno.EMFILE])
+def test_error_of_the_system_is_one_line_that_names_its_file(
+    number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = os.strerror(number)
+    code, said = ended(OSError(number, reason, "run/checkpoints/latest"), capsys)
+    assert (code, said) == (2, f"error: run/checkpoints/latest: {reason.lower()}\n")
+
+
+def test_too_many_open_files_need_no_file_to_be_a_user_s_error(capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = ended(OSError(errno.EMFILE, os.strerror(errno.EMFILE)), capsys)
+    assert (code, said) == (2, "error: dqn: too many open files\n")
+
+
+@pytest.mark.parametrize("number", [errno.EBADF, errno.EIO])
+def test_error_without_a_file_is_our_own_and_keeps_its_traceback(
+    number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(OSError, match=os.strerror(number)):
+        ended(OSError(number, os.strerror(number)), capsys)
+
+
+def test_module_is_the_program() -> None:
+    done = dqn("--version")
+    assert (done.returncode, done.stdout) == (0, "atari_dqn 0.1.0\n")

@@ -1,0 +1,163 @@
+"""Whether others use the cores that a run needs: by numbers made up, and by a busy process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from atari_dqn.contention import Contention, CoreTimes, contention, read_core_times
+
+
+def times(
+    at: float,
+    *,
+    used: float,
+    own: float,
+    threads: Mapping[int, tuple[float, float]] | None = None,
+    cores: int = 2,
+) -> CoreTimes:
+    return CoreTimes(at=at, usable_cores=cores, used=used, own=own, threads=threads or {})
+
+
+def shared(*, others: float, waiting: float = 0.0, cores: int = 2) -> Contention:
+    return Contention(usable_cores=cores, others_cores=others, waiting_share=waiting)
+
+
+def test_what_others_use_is_what_all_use_without_ones_own() -> None:
+    found = contention(times(100, used=50.0, own=20.0), times(110, used=68.0, own=28.0))
+    assert found is not None
+    assert found.others_cores == pytest.approx(1.0)
+
+
+def test_counters_that_disagree_by_a_little_are_no_negative_use() -> None:
+    found = contention(times(100, used=50.0, own=20.0), times(110, used=59.9, own=30.0))
+    assert found is not None
+    assert found.others_cores == 0.0
+
+
+def test_waiting_is_a_share_of_the_time_in_which_threads_could_have_run() -> None:
+    before = times(100, used=0, own=0, threads={1: (5.0, 1.0), 2: (4.0, 0.0)})
+    after = times(110, used=0, own=0, threads={1: (11.0, 3.0), 2: (6.0, 2.0)})
+    found = contention(before, after)
+    assert found is not None
+    assert found.waiting_share == pytest.approx(4 / 12)
+
+
+def test_threads_that_began_or_ended_in_between_are_left_out() -> None:
+    before = times(100, used=0, own=0, threads={1: (5.0, 1.0), 2: (90.0, 9.0)})
+    after = times(110, used=0, own=0, threads={1: (9.0, 2.0), 3: (0.1, 7.0)})
+    found = contention(before, after)
+    assert found is not None
+    assert found.waiting_share == pytest.approx(1 / 5)
+
+
+def test_where_the_system_does_not_say_nothing_waited() -> None:
+    found = contention(times(100, used=0, own=0), times(110, used=20, own=0))
+    assert found is not None
+    assert (found.waiting_share, found.slows(2)) == (0.0, False)
+
+
+def test_a_tenth_of_a_second_says_nothing() -> None:
+    assert contention(times(100.0, used=0, own=0), times(100.1, used=0.2, own=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("others", "waiting", "cores", "threads", "slows"),
+    [
+        (1.0, 0.34, 2, 2, True),  # one busy program, two threads on two cores
+        (1.0, 0.02, 2, 1, False),  # the same, and one thread that has a core of its own
+        (1.0, 0.04, 16, 8, False),  # one busy program on a large machine
+        (12.0, 0.40, 16, 8, True),  # many
+        (0.05, 0.30, 2, 2, False),  # nothing else runs: its own threads and workers took turns for a while
+        (0.05, 0.60, 2, 64, True),  # a container grants two cores to 64 threads
+        (1.0, 0.10, 2, 2, False),  # a program of low priority takes what is left
+    ],
+)
+def test_run_is_slowed_where_others_use_cores_and_its_threads_wait(
+    others: float, waiting: float, cores: int, threads: int, slows: bool
+) -> None:
+    assert shared(others=others, waiting=waiting, cores=cores).slows(threads) is slows
+
+
+@pytest.mark.parametrize(
+    ("others", "cores", "threads", "too_few"),
+    [
+        (1.0, 2, 2, True),
+        (1.0, 2, 1, False),
+        (0.4, 2, 2, False),
+        (0.0, 2, 2, False),
+        (0.1, 2, 64, False),  # nobody else is there
+        (1.0, 16, 15, False),
+        (3.0, 16, 16, True),
+    ],
+)
+def test_others_leave_too_few_cores_where_theirs_and_the_threads_are_more_than_there_are(
+    others: float, cores: int, threads: int, too_few: bool
+) -> None:
+    assert shared(others=others, cores=cores).leaves_too_few(threads) is too_few
+
+
+@pytest.mark.parametrize(
+    ("others", "cores", "threads"), [(1.0, 2, 1), (0.9, 2, 1), (2.0, 2, 1), (1.0, 16, 15), (3.5, 16, 12)]
+)
+def test_as_many_threads_are_advised_as_others_leave_cores(others: float, cores: int, threads: int) -> None:
+    assert shared(others=others, cores=cores).suitable_threads == threads
+
+
+def test_what_others_use_is_said_with_the_cores_there_are() -> None:
+    assert str(shared(others=1.04)) == "other programs use 1.0 of 2 cores"
+
+
+def test_own_work_is_not_that_of_others() -> None:
+    before = read_core_times()
+    deadline = time.process_time() + 0.5
+    while time.process_time() < deadline:
+        pass
+    after = read_core_times()
+    assert after.own - before.own >= 0.4
+    assert after.used - before.used >= 0.4
+
+
+def test_children_count_as_own_while_they_run_and_once_they_have_ended() -> None:
+    before = read_core_times().own
+    busy = "import time\nwhile time.process_time() < 1: pass\ninput()"
+    with subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.PIPE) as child:
+        deadline = time.monotonic() + 60
+        while read_core_times().own - before < 0.8:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        child.communicate(b"\n")
+    assert read_core_times().own - before >= 0.8
+
+
+ORPHANS = """
+import os, subprocess, sys
+busy = "import time; [0 for _ in iter(lambda: time.process_time() < 60, False)]"
+for _ in os.sched_getaffinity(0):
+    print(subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.DEVNULL).pid)
+"""
+
+
+@pytest.fixture
+def busy_programs() -> Iterator[None]:
+    """Programs that are none of ours, for their parent has ended: one on every core that we may use."""
+    done = subprocess.run([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True, check=True)
+    yield
+    for pid in done.stdout.split():
+        os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts how long threads wait")
+def test_busy_programs_on_every_core_slow_a_thread_down(busy_programs: None) -> None:
+    before, end = read_core_times(), time.monotonic() + 5
+    while time.monotonic() < end:
+        pass
+    found = contention(before, read_core_times())
+    assert found is not None
+    assert found.slows(1)
+    assert found.leaves_too_few(1)

@@ -1,0 +1,97 @@
+"""A run that the version before made, in `earlier_run.tar.xz`, is one that this version goes on with.
+
+It was interrupted at 800 of 1,200 frames, with the checkpoints of steps 150 and 200; its catalog is a list
+without a seal, and its spec has no period of checkpoints. `benchmarks/resume_of_earlier.py` compares bits.
+"""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from tiny import CPU
+
+from atari_dqn.checkpoint.catalog import read_catalog
+from atari_dqn.comparison.load import load_runs
+from atari_dqn.evaluate_checkpoint import evaluate_checkpoint
+from atari_dqn.following.status import RunStatus
+from atari_dqn.frozen import load_frozen
+from atari_dqn.record.recording import Look
+from atari_dqn.record_checkpoint import record_checkpoint
+from atari_dqn.run import RunDirectory
+from atari_dqn.spec.loader import load_resolved
+from atari_dqn.train import launch
+from atari_dqn.verify.checks import check_run
+
+ARCHIVE = Path(__file__).with_name("earlier_run.tar.xz")
+TABLES = ("train_log", "update_log", "eval_log", "replay_log", "prediction_log")
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run as it was left."""
+    return unpacked(tmp_path_factory.mktemp("earlier"))
+
+
+@pytest.fixture(scope="module")
+def resumed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run, gone on with to its end."""
+    path = unpacked(tmp_path_factory.mktemp("resumed"))
+    launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None)
+    return path
+
+
+def unpacked(folder: Path) -> Path:
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "old"
+
+
+def test_every_file_of_an_earlier_run_is_found_whole(earlier: Path) -> None:
+    assert check_run(RunDirectory.open(earlier)).checkpoints == ("step_000000150", "step_000000200")
+
+
+def test_catalog_of_an_earlier_run_is_read(earlier: Path) -> None:
+    found = [(entry.step, entry.eval_score) for entry in read_catalog(earlier / "checkpoints")]
+    assert found == [(150, pytest.approx(-2.67, abs=0.01)), (200, None)]
+
+
+def test_earlier_run_is_saved_every_ten_minutes_from_now_on(earlier: Path) -> None:
+    checkpoint = load_resolved(earlier / "spec.toml").spec.checkpoint
+    assert (checkpoint.period_frames, checkpoint.period_seconds) == (1_000_000, 600.0)
+
+
+def test_earlier_run_can_be_compared(earlier: Path) -> None:
+    assert [evaluation.env_frames for evaluation in load_runs([earlier])[0].evaluations] == [300, 600]
+
+
+def test_earlier_run_can_be_evaluated_and_recorded(earlier: Path) -> None:
+    agent = load_frozen(earlier, CPU)
+    (played,) = evaluate_checkpoint(agent, episodes=1).score.returns
+    recorded = record_checkpoint(agent, look=Look(scale=2), on_progress=lambda *_: None)
+    assert [game.result.episode_return for game in recorded.games] == [played]
+
+
+def test_earlier_run_can_be_followed(earlier: Path) -> None:
+    status = RunStatus(earlier)
+    status.look()
+    assert (status.state, status.env_frames, status.total_frames) == ("interrupted", 800, 1_200)
+
+
+def test_resumed_earlier_run_ends_at_its_budget(resumed: Path) -> None:
+    assert json.loads((resumed / "summary.json").read_text())["env_frames"] == 1_200
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_resumed_earlier_run_keeps_the_rows_it_had(resumed: Path, earlier: Path, table: str) -> None:
+    before = (earlier / f"{table}.csv").read_bytes()
+    assert (resumed / f"{table}.csv").read_bytes().startswith(before)
+
+
+def test_resumed_earlier_run_needs_no_mending(resumed: Path) -> None:
+    lines = [json.loads(line) for line in (resumed / "events.jsonl").read_text().splitlines()]
+    assert [line["message"] for line in lines if line["kind"] == "catalog"] == []
+
+
+def test_resumed_earlier_run_has_a_sealed_catalog(resumed: Path) -> None:
+    assert "catalog_sha256" in json.loads((resumed / "checkpoints/catalog.json").read_text())

@@ -1,0 +1,54 @@
+"""The tutorial's commands: each is one that this program takes, and all of them run, one after another."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from atari_dqn.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+BLOCKS = re.findall(r"^```\n(.*?)^```", (ROOT / "docs" / "tutorial.md").read_text(), re.DOTALL | re.MULTILINE)
+ENDLESS = ("dqn dashboard", "--notify", "pip install")
+"""Commands that serve until they are ended, take hours, or change what is installed."""
+
+
+def commands() -> Iterator[list[str]]:
+    """Yield the words of each line of a block that begins with `dqn`."""
+    for line in "".join(BLOCKS).splitlines():
+        if line.strip().startswith("dqn "):
+            yield shlex.split(line)[1:]
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_command_is_one_that_this_program_takes(words: list[str]):
+    command, name = typer.main.get_command(app), "dqn"
+    while hasattr(command, "commands"):
+        name, *words = words
+        command = command.commands[name]
+    command.make_context(name, list(words))
+
+
+def test_every_spec_that_the_tutorial_names_is_there():
+    named = {word for words in commands() for word in words if word.endswith(".toml")}
+    assert {name for name in named if not (ROOT / name).is_file()} == set()
+
+
+@pytest.mark.slow
+def test_the_commands_run_one_after_another(tmp_path: Path):
+    (tmp_path / "runs").symlink_to(ROOT / "runs")
+    (tmp_path / "dqn").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m atari_dqn "$@"\n')
+    (tmp_path / "dqn").chmod(0o755)
+    script = "".join(block for block in BLOCKS if not any(words in block for words in ENDLESS))
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
+    bash = ["bash", "-e", "-c", script]
+    done = subprocess.run(bash, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "the intervals do not overlap" in done.stdout

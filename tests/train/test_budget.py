@@ -1,0 +1,104 @@
+"""A budget that was raised is on disk before training goes on: a kill right after does not take it back."""
+
+from pathlib import Path
+
+import pytest
+from tiny import CPU, run
+
+from atari_dqn.following.status import RunStatus
+from atari_dqn.metrics.columns import TABLES
+from atari_dqn.metrics.events import Event, Notice, Row
+from atari_dqn.run import RunDirectory
+from atari_dqn.train import launch
+
+BEFORE, AFTER = 640, 800
+
+
+class PowerCut(BaseException):
+    """Ends a run as SIGKILL does: nothing that is caught or finished on the way saves anything."""
+
+
+class CutWhenResumed:
+    """A view that cuts the power when a run tells of something."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, Notice) and event.kind == self.kind:
+            raise PowerCut
+
+    def close(self) -> None:
+        pass
+
+
+class CutAt:
+    """A view that cuts the power at a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, Row) and event.table == "update_log" and event.values["step"] >= self.step:
+            raise PowerCut
+
+    def close(self) -> None:
+        pass
+
+
+def cut_at(path: Path, step: int) -> None:
+    with pytest.raises(PowerCut):
+        run(path, f"training.total_frames={BEFORE}", views=[CutAt(step)])
+
+
+def extend_and_cut(path: Path, kind: str = "extended") -> None:
+    with pytest.raises(PowerCut):
+        launch.resume(RunDirectory.open(path), device=CPU, views=[CutWhenResumed(kind)], total_frames=AFTER)
+
+
+def resume(path: Path) -> dict:
+    return launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None)
+
+
+def tables(path: Path) -> dict[str, bytes]:
+    return {name: (path / f"{name}.csv").read_bytes() for name in TABLES if name != "throughput_log"}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("whole") / "run"
+    run(path, f"training.total_frames={AFTER}")
+    return path
+
+
+# step 50: before the first checkpoint; step 150: after it
+@pytest.mark.parametrize("step", [50, 150])
+def test_raised_budget_of_a_run_outlives_a_kill_right_after(tmp_path: Path, step: int, whole: Path) -> None:
+    cut_at(tmp_path / "run", step)
+    extend_and_cut(tmp_path / "run")
+    assert resume(tmp_path / "run")["env_frames"] == AFTER
+    assert tables(tmp_path / "run") == tables(whole)
+
+
+def test_raised_budget_of_a_finished_run_outlives_a_kill_right_after(tmp_path: Path) -> None:
+    run(tmp_path / "run", f"training.total_frames={BEFORE}")
+    extend_and_cut(tmp_path / "run")
+    assert resume(tmp_path / "run")["env_frames"] == AFTER
+
+
+def test_budget_is_on_disk_before_anybody_is_told(tmp_path: Path) -> None:
+    cut_at(tmp_path / "run", 150)
+    extend_and_cut(tmp_path / "run", "checkpoint")
+    assert resume(tmp_path / "run")["env_frames"] == AFTER
+
+
+def test_run_that_is_followed_has_the_raised_budget_though_a_kill_came_before_the_notice(
+    tmp_path: Path,
+) -> None:
+    cut_at(tmp_path / "run", 150)
+    extend_and_cut(tmp_path / "run", "checkpoint")
+    with pytest.raises(PowerCut):
+        launch.resume(RunDirectory.open(tmp_path / "run"), device=CPU, views=[CutAt(0)], total_frames=None)
+    status = RunStatus(tmp_path / "run")
+    status.look()
+    assert status.total_frames == AFTER

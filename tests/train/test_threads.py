@@ -1,0 +1,177 @@
+"""A run's number of torch's threads: a resume changes it; later ones, evaluations and verify know it."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import CPU, run
+
+from atari_dqn.errors import UserError
+from atari_dqn.frozen import load_frozen
+from atari_dqn.run import RunDirectory
+from atari_dqn.threads import check_threads, steps_with_the_same_threads, threads_at
+from atari_dqn.train import launch
+from atari_dqn.verify import proof
+
+SHORT = ("training.total_frames=800", "checkpoint.keep_last=3")
+
+
+@pytest.fixture(autouse=True)
+def threads_put_back() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete run of one thread with the checkpoints of steps 150 and 200."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    run(path, *SHORT)
+    return path
+
+
+@pytest.fixture
+def copied(whole: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "run"
+    shutil.copytree(whole, path, symlinks=True)
+    return path
+
+
+def resume(path: Path, **options: object) -> None:
+    launch.resume(RunDirectory.open(path), device=CPU, views=[], **{"total_frames": None, **options})
+
+
+def events(path: Path, kind: str) -> list[dict]:
+    told = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    return [event for event in told if event["kind"] == kind]
+
+
+def test_run_goes_on_with_the_threads_it_began_with(copied: Path) -> None:
+    torch.set_num_threads(2)
+    resume(copied, total_frames=1_000)
+    assert torch.get_num_threads() == 1
+
+
+def test_resume_with_other_threads_computes_with_them_and_is_marked_inexact(copied: Path) -> None:
+    resume(copied, total_frames=1_000, threads=2)
+    assert torch.get_num_threads() == 2
+    assert events(copied, "resumed")[-1]["data"]["torch_threads"] == 2
+    assert events(copied, "inexact")[-1]["message"] == (
+        "the run may differ from an unbroken one: 2 of torch's threads, 1 until here: sums round otherwise"
+    )
+
+
+def test_resume_with_the_same_threads_is_not_marked(copied: Path) -> None:
+    before = len(events(copied, "inexact"))
+    resume(copied, total_frames=1_000, threads=1)
+    assert len(events(copied, "inexact")) == before
+
+
+def test_later_resumes_keep_the_threads_of_an_earlier_one_and_are_not_marked_for_it(copied: Path) -> None:
+    resume(copied, total_frames=1_000, threads=2)
+    before = len(events(copied, "inexact"))
+    torch.set_num_threads(1)
+    resume(copied, total_frames=1_200)
+    assert torch.get_num_threads() == 2
+    assert len(events(copied, "inexact")) == before
+
+
+def test_change_is_kept_by_a_run_that_dies_before_it_saves_anything(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(session: object) -> None:
+        raise SystemError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(launch.Session, "run", die)
+        with pytest.raises(SystemError):
+            resume(copied, total_frames=1_000, threads=2)
+    torch.set_num_threads(1)
+    resume(copied, total_frames=1_000)
+    assert torch.get_num_threads() == 2
+
+
+def log(path: Path, *resumes: tuple[int, int]) -> RunDirectory:
+    """Return a run that began with two threads and was resumed at these steps with so many."""
+    path.mkdir()
+    (path / "provenance.json").write_text('{"torch_threads": 2}')
+    lines = [
+        json.dumps({"kind": "resumed", "step": step, "data": {"torch_threads": threads}})
+        for step, threads in resumes
+    ]
+    (path / "events.jsonl").write_text("\n".join(lines))
+    return RunDirectory(path)
+
+
+@pytest.mark.parametrize(
+    ("resumes", "at_0", "at_100", "at_200"),
+    [
+        ((), 2, 2, 2),
+        (((100, 1),), 2, 1, 1),
+        (((100, 1), (200, 1)), 2, 1, 1),
+        (((100, 1), (200, 4)), 2, 1, 4),
+        (((100, 1), (50, 2)), 2, 2, 2),  # back to step 50, where there were two
+        (((200, 4), (100, 1)), 2, 1, 1),
+        (((0, 1),), 1, 1, 1),  # begun anew
+    ],
+)
+def test_threads_at_a_step_are_those_of_the_last_resume_before_it(
+    resumes: tuple[tuple[int, int], ...], at_0: int, at_100: int, at_200: int, tmp_path: Path
+) -> None:
+    found = log(tmp_path / "run", *resumes)
+    assert [threads_at(found, step) for step in (0, 100, 200)] == [at_0, at_100, at_200]
+
+
+def test_step_until_which_threads_stay_is_where_their_number_changes(tmp_path: Path) -> None:
+    found = log(tmp_path / "run", (100, 2), (200, 1), (300, 1))
+    assert [steps_with_the_same_threads(found, step) for step in (0, 100, 200)] == [200, 200, float("inf")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind": "resumed", "step": 100, "data": {}}',
+        '{"kind": "resumed", "step": 100}',
+        '{"kind": "resumed", "step": 100, "data": {"torch_threads": 0}}',
+        '{"kind": "resumed", "step": -1, "data": {"torch_threads": 1}}',
+        '{"kind": "resumed", "step": 100, "data": {"torch_thr',
+        '["resumed"]',
+        '"resumed"',
+    ],
+    ids=["of an earlier version", "no data", "zero", "negative step", "torn", "a list", "a string"],
+)
+def test_lines_that_tell_of_no_threads_change_none(line: str, tmp_path: Path) -> None:
+    found = log(tmp_path / "run")
+    found.events.write_text(line)
+    assert threads_at(found, 100) == 2
+
+
+def test_a_checkpoint_is_evaluated_with_the_threads_it_was_saved_with(copied: Path) -> None:
+    resume(copied, total_frames=1_000, threads=2)
+    load_frozen(copied / "checkpoints" / "step_000000250", CPU)
+    assert torch.get_num_threads() == 2
+    load_frozen(copied / "checkpoints" / "step_000000200", CPU)  # from which it went on with two
+    assert torch.get_num_threads() == 1
+
+
+def test_verify_plays_on_no_further_than_the_threads_stayed(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resume(copied, total_frames=1_000, threads=2)
+
+    def called_here(function, *arguments):
+        return function(*arguments)
+
+    monkeypatch.setattr(proof, "in_fresh_process", called_here)
+    found = proof.verify_run(copied, checkpoint="step_000000150", frames=400, device=CPU)
+    assert (found.to_frames, found.differences) == (800, ())
+
+
+def test_more_threads_than_cores_are_refused() -> None:
+    check_threads(2, 2)
+    with pytest.raises(UserError, match="--threads 3: this process may use 2 cores"):
+        check_threads(3, 2)
