@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
@@ -31,33 +32,38 @@ _REMEDIES = {
 
 _BLOCK_BYTES = 2**20
 _MOST_BYTES = 2**24  # far above any specification, record of provenance or summary
-
-
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_BROKEN = {errno.EIO, errno.ENOMEM, errno.ESTALE}
+"""What a system answers that cannot tell whether a file is there."""
+_PARTIAL = re.compile(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$")
+"""The name that a file or folder has until it is whole."""
 
 
 def write_failure(path: Path, error: OSError, *, detail: str = "") -> UserError:
-    """Return the error a user meets when `path` cannot be written: the file, the cause, the remedy.
+    """Return the error a user meets when a file cannot be written: the file, the cause, the remedy.
 
-    A `DiskFullError` where there is no room. `detail` follows the cause.
+    The file is the one that the system's error names, or else `path`. A `DiskFullError` where there is no
+    room. `detail` follows the cause.
     """
     remedy = _REMEDIES.get(error.errno or 0, "make it writable, or choose another place")
     kind = DiskFullError if error.errno in _NO_ROOM else UserError
-    return kind(f"cannot write {path}: {_cause(error)}{detail}; {remedy}")
+    return kind(f"cannot write {_culprit(error, path)}: {_cause(error)}{detail}; {remedy}")
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn an `OSError` of the block into the `UserError` that names `path`."""
+    """Turn an `OSError` of the block into the `UserError` that names the error's own file, or else `path`."""
     try:
         yield
     except OSError as error:
-        raise UserError(f"cannot read {path}: {_cause(error)}; make it readable, or name another") from error
+        raise UserError(
+            f"cannot read {_culprit(error, path)}: {_cause(error)}; make it readable, or name another"
+        ) from error
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn an `OSError` of the block into the `UserError` that names `path`."""
+    """Turn an `OSError` of the block into the `UserError` that names the error's own file, or else `path`."""
     try:
         yield
     except OSError as error:
@@ -65,13 +71,29 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether something is there; no, too, where one may not look or the name is too long."""
-    return os.path.exists(path)  # noqa: PTH110 - Path.exists raises for these
+    """Return whether something is there; no, too, where one may not look or the name is too long.
+
+    `UserError` where the disk does not answer: what cannot be read is not absent.
+    """
+    return _mode(path) is not None
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a file is there; no, too, where one may not look or the name is too long."""
-    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for these
+    """Return whether a regular file is there, as `exists` does."""
+    mode = _mode(path)
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode
+    except ValueError:  # a name that no file can have
+        return None
+    except OSError as error:
+        if error.errno not in _BROKEN:
+            return None
+        with reading(path):
+            raise
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -241,6 +263,14 @@ class AppendFile:
     def close(self) -> None:
         """Let go of the file; safe to call twice."""
         self._file.close()
+
+
+def _culprit(error: OSError, path: Path) -> Path:
+    """Return the file that an error of the system is about, by the name it has once it is whole."""
+    named = error.filename2 or error.filename
+    if not isinstance(named, str):
+        return path
+    return Path(*(_PARTIAL.sub(r"\1", part) for part in Path(named).parts))
 
 
 def _cause(error: OSError) -> str:

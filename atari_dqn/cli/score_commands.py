@@ -141,14 +141,25 @@ def record(
     recording.record(path, output, wanted, replay=replay)
 
 
+ComparedPaths = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN_DIR...",
+        help="Runs, or folders of runs; those that differ in their seed alone are one group.",
+    ),
+]
+HumanTableOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Human scores to normalise by: atari57 or nature2015.",
+        autocompletion=_human_tables,
+    ),
+]
+
+
 def compare(
-    run_dirs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN_DIR...",
-            help="Runs, or folders of runs; those that differ in their seed alone are one group.",
-        ),
-    ],
+    run_dirs: ComparedPaths,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse what cannot be compared, in place of leaving it out.")
     ] = False,
@@ -160,14 +171,7 @@ def compare(
         str | None,
         typer.Option(metavar="SCORE", help="Count frames and hours to this score. Default: a person's."),
     ] = None,
-    human_table: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Human scores to normalise by: atari57 or nature2015.",
-            autocompletion=_human_tables,
-        ),
-    ] = "atari57",
+    human_table: HumanTableOption = "atari57",
     json: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write everything as JSON.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Write a row a group as CSV.")] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw learning curves.")] = None,

@@ -1,16 +1,21 @@
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from atari_dqn.errors import UserError
 from atari_dqn.files import (
+    exists,
+    is_file,
     open_regular,
     plain,
     read_regular,
     sha256_of_file,
     write_atomically,
     write_json_atomically,
+    writing,
 )
 
 
@@ -73,3 +78,37 @@ def test_a_file_larger_than_allowed_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"abcd")
     with pytest.raises(OSError, match="is larger than 3 bytes"):
         read_regular(tmp_path / "f", most_bytes=3)
+
+
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (OSError(errno.EIO, "", "/run/checkpoints/latest"), "/run/checkpoints/latest"),
+        (
+            OSError(errno.EIO, "", "/run/checkpoints/.step_1.partial/agent.pt"),
+            "/run/checkpoints/step_1/agent.pt",
+        ),
+        (OSError(errno.EIO, "", "/run/.a.json.0123abcd.partial", None, "/run/a.json"), "/run/a.json"),
+        (OSError(errno.EIO, ""), "/run/the_file_that_is_open"),
+    ],
+)
+def test_error_names_the_file_that_the_system_names_and_else_the_one_that_is_open(
+    error: OSError, named: str
+) -> None:
+    with (
+        pytest.raises(UserError, match=f"cannot write {named}: input/output error"),
+        writing(Path("/run/the_file_that_is_open")),
+    ):
+        raise error
+
+
+@pytest.mark.parametrize("look", [exists, is_file])
+def test_file_on_a_disk_that_does_not_answer_is_not_absent(
+    monkeypatch: pytest.MonkeyPatch, look: Callable[[Path], bool]
+) -> None:
+    def no_answer(path: Path) -> None:
+        raise OSError(errno.EIO, "", str(path))
+
+    monkeypatch.setattr(Path, "stat", no_answer)
+    with pytest.raises(UserError, match=r"cannot read /run/manifest\.json: input/output error"):
+        look(Path("/run/manifest.json"))
