@@ -27,9 +27,9 @@ Number = float | Literal["nan", "inf", "-inf"]
 
 def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> Any:
     """Return what a JSON file of a run holds; `DamagedError` names a file that is missing or holds none."""
-    contents = read_run_file(path, most_bytes=most_bytes)
+    data = read_run_file(path, most_bytes=most_bytes)
     try:
-        return parse_json(contents)
+        return parse_json(data)
     except ValueError as error:
         raise DamagedError(f"{path}: is not JSON: {error}") from error
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from atari_dqn.checkpoint.tree import leaves
+from atari_dqn.documents import reading_of_run
 from atari_dqn.errors import DamagedError
 from atari_dqn.files import open_regular
 from atari_dqn.types import StateDict
@@ -39,17 +40,15 @@ def read_archive(path: Path, learner: StateDict | None) -> StateDict:
     None lets any sizes through, up to that of the file. `DamagedError` if the file is not like that.
     """
     weights = None if learner is None else learner["online"]
-    try:
-        with open_regular(path) as file:
+    with reading_of_run(path), open_regular(path) as file:
+        try:
             _check_archive(file, weights)
             file.seek(0)
             state: StateDict = torch.load(file, map_location="cpu", weights_only=True)
-        _check_tensors(state)
-    except FileNotFoundError as error:
-        raise DamagedError(f"{path}: missing") from error
-    except Exception as error:  # a file that was tampered with can make the reader raise anything
-        cause = next(iter(str(error).splitlines()), type(error).__name__)
-        raise DamagedError(f"{path}: cannot be read as weights: {cause}") from error
+            _check_tensors(state)
+        except Exception as error:  # a file that was tampered with can make the reader raise anything
+            cause = next(iter(str(error).splitlines()), type(error).__name__)
+            raise DamagedError(f"{path}: cannot be read as weights: {cause}") from error
     return state
 
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from atari_dqn.checkpoint.layout import ArrayLayout
+from atari_dqn.documents import reading_of_run
 from atari_dqn.errors import DamagedError
 from atari_dqn.files import open_regular
 
@@ -26,8 +27,8 @@ def write_array(path: Path, array: np.ndarray) -> None:
 
 def read_array(path: Path, layout: ArrayLayout | None) -> np.ndarray:
     """Return an array of a layout, or of any where that is None; `DamagedError` if it is another."""
-    try:
-        with open_regular(path) as file:
+    with reading_of_run(path), open_regular(path) as file:
+        try:
             dtype, shape, by_columns = _read_header(file)
             _check(path, dtype, shape, layout)
             size = math.prod(shape)
@@ -36,11 +37,9 @@ def read_array(path: Path, layout: ArrayLayout | None) -> np.ndarray:
             array: np.ndarray = np.fromfile(file, dtype, size).reshape(
                 shape, order="F" if by_columns else "C"
             )
-            return array
-    except FileNotFoundError as error:
-        raise DamagedError(f"{path}: missing") from error
-    except (OSError, ValueError) as error:
-        raise DamagedError(f"{path}: cannot be read as an array: {error}") from error
+        except ValueError as error:
+            raise DamagedError(f"{path}: cannot be read as an array: {error}") from error
+    return array
 
 
 def _read_header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
@@ -50,7 +49,7 @@ def _read_header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
         if version != (1, 0):
             raise ValueError(f"version {version} of the format, expected (1, 0)")
         shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file, _MOST_HEADER_CHARACTERS)
-    except (ValueError, OSError):
+    except (ValueError, OSError):  # an OSError of the disk is no damage
         raise
     except Exception as error:  # NumPy evaluates the header's text, which can raise anything
         raise ValueError(f"it has no header of an array ({type(error).__name__})") from error

@@ -72,7 +72,9 @@ class _Gates(Struct):
     disk: _Gate
 
 
-class _Bookkeeping(Struct):
+class Bookkeeping(Struct):
+    """What `train.session` puts beside a state; a key that is not listed is not checked."""
+
     light: _Period
     full: _Period
     replay_log: _Period
@@ -86,11 +88,12 @@ class _Bookkeeping(Struct):
     game: str = ""
     files: dict[str, FileRecord] = {}
     recent_batch: _RecentBatch | None = None
+    inspected: list[Count] = []
 
 
 def check_bookkeeping(path: Path, bookkeeping: Any) -> None:
     """Raise a `DamagedError` that names the manifest `path` and the key that a session cannot take over."""
-    check_types(path, bookkeeping, _Bookkeeping, key="bookkeeping")
+    check_types(path, bookkeeping, Bookkeeping, key="bookkeeping")
     for number, (_, score) in enumerate(bookkeeping["scores"]):
         if len({len(values) for values in score.values()}) > 1:
             raise DamagedError(f"{path}: bookkeeping.scores[{number}]: its lists differ in length")

@@ -5,7 +5,6 @@ It is an index of the checkpoints' manifests, and sealed as they are; `reconcile
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -15,8 +14,9 @@ from typing import Annotated, Any
 import msgspec
 
 from atari_dqn.checkpoint.seal import sealed
+from atari_dqn.documents import parse_json, read_run_file
 from atari_dqn.errors import DamagedError
-from atari_dqn.files import reading, write_json_atomically
+from atari_dqn.files import write_json_atomically
 
 CATALOG = "catalog.json"
 CATALOG_VERSION = 2
@@ -53,11 +53,10 @@ def read_catalog(folder: Path) -> list[CatalogEntry]:
     path = folder / CATALOG
     if not path.exists():
         return []
-    with reading(path):
-        data = path.read_bytes()
+    data = read_run_file(path)
     try:
-        entries = _entries(json.loads(data))
-    except (ValueError, RecursionError) as error:  # msgspec's errors are values' too
+        entries = _entries(parse_json(data))
+    except ValueError as error:  # msgspec's errors are values' too
         raise DamagedError(f"{path}: is no catalog of checkpoints ({error})") from error
     return entries
 

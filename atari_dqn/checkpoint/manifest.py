@@ -53,8 +53,9 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / MANIFEST
     if not exists(path):
         raise UserError(f"{directory} is no checkpoint: it holds no {MANIFEST}")
+    data = read_run_file(path)
     try:
-        manifest: dict[str, Any] = parse_json(read_run_file(path))
+        manifest: dict[str, Any] = parse_json(data)
         version = manifest["schema_version"]
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"{path}: is no manifest of a checkpoint ({error})") from error

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+_MOST_BYTES = 2**30
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -19,9 +21,14 @@ def pack(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def unpack(packed: dict[str, Any]) -> NDArray[Any]:
-    """Return the array that `pack` was given."""
-    data = zlib.decompress(base64.b64decode(packed["zlib"]))
-    return np.frombuffer(data, np.dtype(packed["dtype"])).reshape(packed["shape"])
+    """Return the array that `pack` was given; `ValueError` where the bytes are not those of its shape."""
+    dtype, shape = np.dtype(packed["dtype"]), tuple(packed["shape"])
+    size = dtype.itemsize * math.prod(shape)
+    if dtype.hasobject or not 0 <= size <= _MOST_BYTES:
+        raise ValueError(f"found {dtype} of shape {shape}, expected up to {_MOST_BYTES:,} bytes of numbers")
+    inflate = zlib.decompressobj()
+    data = inflate.decompress(base64.b64decode(packed["zlib"]), size + 1)
+    return np.frombuffer(data, dtype).reshape(shape)
 
 
 def digits(numbers: NDArray[Any]) -> str:

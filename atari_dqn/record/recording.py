@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
+from atari_dqn.documents import parse_json
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files import is_file, plain, reading, write_atomically
+from atari_dqn.files import is_file, plain, read_regular, reading, write_atomically
 from atari_dqn.record.packing import digits, pack, undigits, unpack
 from atari_dqn.scores import EvaluationEpisode
 from atari_dqn.spec.history import ADDED
@@ -25,6 +27,8 @@ from atari_dqn.traces import BestReturns, Trace
 
 SCHEMA_VERSION = 1
 _SEAL = "sha256"
+_MOST_BYTES = 2**30
+"""Of a recording: an hour of a game takes some ten MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +99,10 @@ def load_recording(path: Path) -> Recording:
     if not is_file(path):
         raise UserError(f"{path}: not found; expected the .json file that lies beside a video")
     with reading(path):
-        data = path.read_bytes()
+        data = read_regular(path, most_bytes=_MOST_BYTES)
     try:
-        table = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        table = parse_json(data)
+    except ValueError as error:
         raise UserError(f"{path} is no recording: it is not JSON ({error})") from error
     if not isinstance(table, dict) or _SEAL not in table or "games" not in table:
         raise UserError(f"{path} is no recording: expected the .json file that lies beside a video")
@@ -108,7 +112,10 @@ def load_recording(path: Path) -> Recording:
         )
     if _digest({key: value for key, value in table.items() if key != _SEAL}) != table[_SEAL]:
         raise DamagedError(f"{path}: is not what was written; the file is damaged or was edited")
-    return _recording(table)
+    try:
+        return _recording(table)
+    except (LookupError, AttributeError, TypeError, ValueError, zlib.error) as error:
+        raise DamagedError(f"{path}: is no recording of this version: {error!r}") from error
 
 
 def recording_digest(recording: Recording) -> str:

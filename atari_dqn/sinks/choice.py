@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from atari_dqn.documents import parse_json
 from atari_dqn.errors import UserError
-from atari_dqn.files import write_json_atomically
+from atari_dqn.files import read_regular, write_json_atomically
 from atari_dqn.metrics.events import Sink
 from atari_dqn.registry import Registry
 from atari_dqn.sinks.background import BackgroundSink
@@ -53,10 +53,11 @@ def chosen_sinks(names: Sequence[str]) -> tuple[str, ...]:
 def remembered_sinks(run: Path) -> tuple[str, ...]:
     """Return the sinks a run had last; none where that is not recorded."""
     try:
-        names = json.loads((run / _REMEMBERED).read_bytes())["sinks"]
+        names = parse_json(read_regular(run / _REMEMBERED))["sinks"]
     except (OSError, ValueError, KeyError, TypeError):
         return ()
-    return tuple(name for name in names if name in set(SINKS))
+    known = names if isinstance(names, list) else []
+    return tuple(name for name in known if isinstance(name, str) and name in set(SINKS))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tampering import DELETED, POISONS, Place, places_once, tamper_manifest, tamper_state
 from tiny import CPU, run
 
+from atari_dqn.checkpoint.bookkeeping import Bookkeeping
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.metrics.events import Event, Row
 from atari_dqn.run import RunDirectory
@@ -119,6 +121,12 @@ def test_H05_value_of_another_type_is_refused_by_file_and_key(
     (first, *_) = refusal.splitlines()
     assert re.search(rf"step_000000200/{name}: .*{told}", first)
     assert key.split(".")[0] in first
+
+
+def test_every_key_of_the_bookkeeping_has_a_type(whole: Path) -> None:
+    bookkeeping = json.loads((checkpoint_of(whole) / "manifest.json").read_text())["bookkeeping"]
+    typed = msgspec.to_builtins(msgspec.convert(bookkeeping, Bookkeeping))
+    assert json.loads(json.dumps(typed)) == bookkeeping
 
 
 def test_checkpoint_that_was_just_refused_is_not_the_one_offered(whole: Path, tmp_path: Path) -> None:

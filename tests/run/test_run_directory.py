@@ -1,4 +1,6 @@
+import fcntl
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +9,7 @@ import pytest
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.run import RunDirectory, default_run_dir
+from atari_dqn.whole_directory import whole_directory
 
 SPEC = 'track = "A"\ngame = "pong"\n'
 
@@ -146,3 +149,48 @@ def test_provenance_that_is_no_record_is_damaged(tmp_path: Path, text: str) -> N
 
 def test_default_directory_is_named_after_spec_and_seed() -> None:
     assert default_run_dir("pong_trackA", 3) == Path("outputs/pong_trackA_seed3")
+
+
+def left_over(folder: Path, name: str = ".run.0badcafe.partial") -> Path:
+    """Make what a process that was killed while it made `folder/run` leaves."""
+    path = folder / name
+    (path / "checkpoints").mkdir(parents=True)
+    (path / "spec.toml").write_text("track =")
+    return path
+
+
+def test_next_start_removes_what_a_killed_one_has_left(tmp_path: Path) -> None:
+    left_over(tmp_path)
+    RunDirectory.create(tmp_path / "run", "", "0" * 64, {})
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_start_leaves_the_directory_of_a_living_one(tmp_path: Path) -> None:
+    path = left_over(tmp_path)
+    descriptor = os.open(path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    RunDirectory.create(tmp_path / "run", "", "0" * 64, {})
+    os.close(descriptor)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("name", [".other.0badcafe.partial", ".run.partial", ".run.0badcafg.partial"])
+def test_start_leaves_directories_of_other_names(tmp_path: Path, name: str) -> None:
+    path = left_over(tmp_path, name)
+    RunDirectory.create(tmp_path / "run", "", "0" * 64, {})
+    assert path.exists()
+
+
+def test_start_leaves_a_directory_that_holds_something_of_another(tmp_path: Path) -> None:
+    path = left_over(tmp_path)
+    (path / "letter.txt").touch()
+    RunDirectory.create(tmp_path / "run", "", "0" * 64, {})
+    assert (path / "letter.txt").exists()
+
+
+def test_directory_that_is_being_made_is_locked(tmp_path: Path) -> None:
+    with whole_directory(tmp_path / "run", holds=()) as partial:
+        descriptor = os.open(partial, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
