@@ -12,6 +12,7 @@ LESSONS = {
     *(f"M{number:02}" for number in range(1, 11)),
     *(f"W{number:02}" for number in range(1, 15)),
     *(f"P{number:02}" for number in range(1, 17)),
+    *(f"H{number:02}" for number in range(1, 11)),
 }
 """Every lesson, but for those under D-ok, each of which has a row named D-ok.WORD."""
 
