@@ -23,6 +23,9 @@ SCHEMA_VERSION = 1
 _SYNC_SECONDS = 5.0
 """A killed process loses no game; a machine that loses its power loses those of so many seconds."""
 
+_MOST_BYTES = 2**24
+"""More than 50,000 games take; what a longer file holds beyond is cut off."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationKey:
@@ -99,7 +102,7 @@ class EvaluationProgress:
             self.forget()
 
     def _take_over(self) -> None:
-        data = self._file.read(0, self._file.length())
+        data = self._file.read(0, _MOST_BYTES)
         length = 0
         if data.startswith(self._first):
             length = len(self._first)
@@ -110,7 +113,7 @@ class EvaluationProgress:
                     end_reason=game.end_reason,
                 )
                 length += len(line)
-        if length < len(data):
+        if length < self._file.length():
             self._file.truncate(length)
 
     def _games(self, data: bytes) -> Iterator[tuple[_Game, bytes]]:
@@ -118,7 +121,7 @@ class EvaluationProgress:
         for text in data.splitlines(keepends=True):
             try:
                 line = msgspec.json.decode(text, type=_Line)
-            except (msgspec.DecodeError, RecursionError):
+            except (ValueError, RecursionError):
                 return
             if line.sha256 != self._seal(line.game) or not text.endswith(b"\n"):
                 return

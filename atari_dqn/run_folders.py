@@ -27,9 +27,16 @@ def runs_in(folder: Path) -> list[Path]:
     """
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
+            names = sorted(entry.name for entry in entries if entry.name[0] != "." and _is_folder(entry))
     except (OSError, ValueError):
         return []
     runs = [run for name in names if is_run(run := folder / name)]
     own = {os.path.realpath(run) for run in runs if not run.is_symlink()}
     return [run for run in runs if not run.is_symlink() or os.path.realpath(run) not in own]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a circle
+        return False

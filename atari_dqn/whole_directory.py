@@ -25,7 +25,7 @@ def whole_directory(path: Path, *, holds: Collection[str]) -> Iterator[Path]:
     _remove_left_overs(path, holds)
     partial, lock = None, None
     try:
-        if made_parents:
+        with suppress(FileExistsError):  # of a file in a folder's place; the next line's error says that
             path.parent.mkdir(parents=True, exist_ok=True)
         partial, lock = _make_locked(path)
         yield partial

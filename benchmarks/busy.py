@@ -51,7 +51,8 @@ def frames_per_second(spec: str, way: str, *, threads: int, seconds: float) -> f
     return float(json.loads(done.stdout.splitlines()[-1])["frames_per_second"])
 
 
-def measured(options: argparse.Namespace) -> dict[str, list[float]]:
+def measure(options: argparse.Namespace) -> None:
+    """Measure round by round, and write what there is after each."""
     spec = json.dumps(flatten(load_spec(options.spec, options.set).spec))
     rates: dict[str, list[float]] = {f"{machine}, {way}": [] for machine, way in product(MACHINES, WAYS)}
     for number in range(options.rounds):
@@ -60,7 +61,7 @@ def measured(options: argparse.Namespace) -> dict[str, list[float]]:
                 rate = frames_per_second(spec, way, threads=options.threads, seconds=options.seconds)
             rates[f"{machine}, {way}"].append(round(rate, 1))
             print(f"round {number + 1}, {machine}, {way}: {rate:,.0f} frames/s", flush=True)
-    return rates
+        options.out.write_text(json.dumps(result(rates, options), indent=2) + "\n")
 
 
 def result(rates: dict[str, list[float]], options: argparse.Namespace) -> dict[str, object]:
@@ -94,10 +95,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--note", default="", help="what else ran")
-    options = parser.parse_args()
-    found = result(measured(options), options)
-    options.out.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(found["median_passive_over_spinning"]))
+    measure(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ def spec(num_lanes: int) -> Env:
         noop_max_frames=NOOP_MAX_FRAMES,
         max_episode_frames=MAX_EPISODE_FRAMES,
         terminal_on_life_loss=False,
+        life_loss_ends_skip=False,
         full_action_set=False,
     )
 

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from atari_dqn.devices import resolve_device
-from atari_dqn.errors import InterruptedRunError
+from atari_dqn.envs.pool import WorkerDiedError
+from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.evaluate import StoppedError
 from atari_dqn.evaluate_checkpoint import (
     CheckpointScore,
@@ -76,7 +77,7 @@ def _score(
             else None
         )
         if kept and kept.finished:
-            typer.echo(f"{name} protocol: {_games(kept)} of an interrupted evaluation are kept", err=True)
+            typer.echo(f"{name} protocol: {_games(kept)} kept from before; the others are played", err=True)
         guard = stack.enter_context(SignalGuard())
         try:
             with progress(f"{name} protocol") as on_progress:
@@ -91,6 +92,8 @@ def _score(
                 )
         except StoppedError:
             raise _interrupted(guard.received or signal.SIGINT, kept) from None
+        except WorkerDiedError as error:
+            raise HaltedError(f"{error}; {_remedy(kept)}") from error
         saved = save_score(agent, result) if save else None
         if kept:
             kept.forget()
@@ -105,11 +108,14 @@ def _games(kept: EvaluationProgress) -> str:
 def _interrupted(signal_number: int, kept: EvaluationProgress | None) -> InterruptedRunError:
     """Return the error of an interrupted evaluation, which says what is kept of it."""
     error = InterruptedRunError(signal_number)
-    if kept is None:
-        error.add_note("nothing is kept (--no-save)")
-    else:
-        error.add_note(f"{_games(kept)} are kept; the same command goes on from them")
+    error.add_note(_remedy(kept))
     return error
+
+
+def _remedy(kept: EvaluationProgress | None) -> str:
+    if kept is None:
+        return "nothing is kept (--no-save)"
+    return f"{_games(kept)} kept; the same command goes on from there"
 
 
 @contextmanager

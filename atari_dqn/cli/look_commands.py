@@ -27,9 +27,7 @@ def doctor(
 
 
 def watch(
-    run_dirs: Annotated[
-        list[Path], typer.Argument(metavar="RUN_DIR...", help="Runs, training here or elsewhere.")
-    ],
+    run_dirs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Runs, or folders of runs.")],
     every: Annotated[str, typer.Option(metavar="SECONDS", help="Time between looks.")] = "2",
     once: Annotated[bool, typer.Option("--once", help="Show how things are now, and end.")] = False,
     plain: PlainOption = False,

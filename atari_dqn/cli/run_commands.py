@@ -70,10 +70,8 @@ def resume(
         str | None, typer.Option(metavar="FRAMES", help="Raise the budget to this many frames.")
     ] = None,
     threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Threads of torch from here on; another number rounds otherwise."
-        ),
+        str | None,
+        typer.Option(metavar="N", help="Threads of torch from here on; another number rounds otherwise."),
     ] = None,
     device: OwnDeviceOption = None,
     plain: PlainOption = False,
@@ -81,7 +79,7 @@ def resume(
     notify: NotifyOption = None,
 ) -> None:
     """Continue a run from a checkpoint; log rows after it are cut off, and written again."""
-    total_frames = integer("--frames", frames)
+    total_frames, num_threads = integer("--frames", frames), integer("--threads", threads)
     with interrupts_blocked():
         from atari_dqn.cli.train import resume as run
 
@@ -91,7 +89,7 @@ def resume(
         discard_later=discard_later,
         set_aside_logs=set_aside_damaged_logs,
         frames=total_frames,
-        threads=threads,
+        threads=num_threads,
         device=device,
         plain=plain,
         sinks=sink,

@@ -122,8 +122,7 @@ def resume(
 def _refuse_wrong_options(threads: int | None, device: str | None) -> None:
     if threads is not None:
         check_threads(threads, usable_cores(ControlGroups()))
-    if device is not None:
-        check_device_name(device)
+    check_device_name(device)
 
 
 def _import_training() -> None:

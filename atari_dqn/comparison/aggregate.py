@@ -100,7 +100,7 @@ def improvements(scores: Mapping[Method, ScoresByGame], shared: Shared) -> list[
 def _reason(by_game: ScoresByGame) -> str:
     if not by_game:
         return "it has no score that can be normalised"
-    return f"it shares no game with these: it plays {', '.join(by_game)}"
+    return f"it shares no game with the others: it plays {', '.join(by_game)}"
 
 
 def _common(

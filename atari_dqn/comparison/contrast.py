@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from atari_dqn.comparison.group import Group, Method
 from atari_dqn.comparison.load import Evaluation, Run
 from atari_dqn.comparison.score import GroupScore
+
+Measured = tuple[int, str, int, str]
+"""Frames, kind, episodes and mean return."""
 
 IDENTICAL = "identical in every evaluation"
 OVERLAP = "the intervals overlap"
@@ -50,13 +54,28 @@ def contrast(group: Group, last: GroupScore, earlier: Sequence[tuple[Group, Grou
 
 def identical(left: Sequence[Run], right: Sequence[Run]) -> bool:
     """Return whether two groups have the same seeds, with the same returns in every evaluation."""
-    ours, theirs = ({run.seed: _returns(run.evaluations) for run in runs} for runs in (left, right))
-    return ours == theirs and all(ours.values())
+    ours, theirs = ({run.seed: run.evaluations for run in runs} for runs in (left, right))
+    return ours.keys() == theirs.keys() and all(_alike(ours[seed], theirs[seed]) for seed in ours)
 
 
-def _returns(evaluations: Sequence[Evaluation]) -> list[tuple[int, str, int, str]]:
-    """Return what is compared of evaluations; returns as text, so that NaN equals itself."""
-    return [(each.env_frames, each.kind, each.episodes, repr(each.mean_return)) for each in evaluations]
+def identical_seeds(runs: Sequence[Run]) -> list[list[int]]:
+    """Return those seeds of a group that have the same returns in every evaluation, together."""
+    seeds: dict[tuple[Measured, ...], list[int]] = {}
+    for run in runs:
+        if run.evaluations:
+            seeds.setdefault(tuple(map(_measured, run.evaluations)), []).append(run.seed)
+    return [alike for alike in seeds.values() if len(alike) > 1]
+
+
+def _alike(left: Sequence[Evaluation], right: Sequence[Evaluation]) -> bool:
+    """Return whether evaluations are the same, and there are any; most differ in the first few."""
+    same_number = 0 < len(left) == len(right)
+    return same_number and all(map(operator.eq, map(_measured, left), map(_measured, right)))
+
+
+def _measured(evaluation: Evaluation) -> Measured:
+    """Return what is compared of an evaluation; its return as text, so that NaN equals itself."""
+    return evaluation.env_frames, evaluation.kind, evaluation.episodes, repr(evaluation.mean_return)
 
 
 def _intervals(left: GroupScore, right: GroupScore) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from atari_dqn.comparison.aggregate import Aggregate, Shared
+from atari_dqn.comparison.contrast import IDENTICAL, identical_seeds
 from atari_dqn.comparison.group import Group
 from atari_dqn.comparison.load import Evaluation
 from atari_dqn.comparison.score import GroupScore
@@ -60,6 +61,8 @@ def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterato
         yield f"{name}: no run has a score here{remedy}"
     elif last.n < _FEW_SEEDS:
         yield f"{name}: n = {last.n}: fewer than {_FEW_SEEDS} seeds tell little of the spread"
+    for seeds in identical_seeds(group.runs):
+        yield f"{name}: seeds {', '.join(map(str, seeds))} are {IDENTICAL}"
     yield from _cut(name, last, best)
     yield from _lengths(name, group)
     if group.method.track_label.endswith("*"):

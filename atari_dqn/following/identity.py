@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
-from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files import read_regular
+from atari_dqn.documents import check_types, read_run_file
+from atari_dqn.errors import DamagedError
 from atari_dqn.following.boundary import worded
 from atari_dqn.printable import printable
+from atari_dqn.run import RunDirectory
 from atari_dqn.spec.keys import Scalar
 
 _MOST = 2**53
@@ -36,22 +36,6 @@ class Identity:
     """The complete spec, by dotted key."""
 
 
-class _Track(msgspec.Struct):
-    label: str | None = None
-    deviations: list[str] = []
-
-
-class _Provenance(msgspec.Struct):
-    """The parts of `provenance.json` that views and comparisons read."""
-
-    name: str | None = None
-    track: _Track | None = None
-    spec: dict[str, str] | None = None
-    git: dict[str, Any] | None = None
-    versions: dict[str, str | None] | None = None
-    protocols: dict[str, dict[str, Any]] | None = None
-
-
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
 
 
@@ -70,51 +54,30 @@ class _Spec(msgspec.Struct):
 
 def identity_of(run: Path) -> Identity:
     """Return what a run is; `UserError` or `DamagedError` where its files do not say."""
-    table = _spec(run / "spec.toml")
-    values = dict(_scalars(table, run / "spec.toml"))
-    with _checked(run / "spec.toml", "is not the complete spec of a run"):
-        spec = msgspec.convert(table, _Spec)
-    track = _provenance(run / "provenance.json").track or _Track()
+    path = run / "spec.toml"
+    table = _spec(path)
+    values = dict(_scalars(table, path))
+    check_types(path, table, _Spec)
+    track = RunDirectory(run).read_provenance().get("track") or {}
     return Identity(
-        game=printable(spec.game),
-        seed=spec.seed,
-        track=printable(spec.track),
-        track_label=printable(track.label or spec.track),
-        deviations=tuple(map(printable, track.deviations)),
-        total_frames=spec.training.total_frames,
+        game=printable(table["game"]),
+        seed=table["seed"],
+        track=printable(table["track"]),
+        track_label=printable(track.get("label") or table["track"]),
+        deviations=tuple(map(printable, track.get("deviations", ()))),
+        total_frames=table["training"]["total_frames"],
         values=values,
     )
 
 
 def _spec(path: Path) -> dict[str, Any]:
-    data = _bytes(path)
-    with _checked(path, "is not the complete spec of a run"):
+    data = read_run_file(path)
+    try:
         return tomllib.loads(data.decode())
-
-
-def _provenance(path: Path) -> _Provenance:
-    data = _bytes(path)
-    with _checked(path, "is not a record of provenance"):
-        return msgspec.json.decode(data, type=_Provenance)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return read_regular(path)
-    except OSError as error:
-        kind = UserError if isinstance(error, FileNotFoundError | PermissionError) else DamagedError
-        raise kind(f"{path}: {(error.strerror or str(error)).lower()}") from error
-
-
-@contextmanager
-def _checked(path: Path, problem: str) -> Iterator[None]:
-    """Turn what a decoder raises for damaged contents into the `DamagedError` that names the file."""
-    try:
-        yield
     except RecursionError as error:
-        raise DamagedError(f"{path}: {problem} (it is nested too deeply)") from error
-    except ValueError as error:  # of tomllib, of the decoding of UTF-8, of msgspec
-        raise DamagedError(f"{path}: {problem} ({worded(error)})") from error
+        raise DamagedError(f"{path}: is not TOML: it is nested too deeply") from error
+    except ValueError as error:  # of tomllib, and of the decoding of UTF-8
+        raise DamagedError(f"{path}: is not TOML: {worded(error)}") from error
 
 
 def _scalars(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Scalar]]:

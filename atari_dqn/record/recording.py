@@ -21,6 +21,7 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import is_file, plain, read_regular, reading, write_atomically
 from atari_dqn.record.packing import digits, pack, undigits, unpack
 from atari_dqn.scores import EvaluationEpisode
+from atari_dqn.spec.history import ADDED
 from atari_dqn.spec.schema import Env
 from atari_dqn.traces import BestReturns, Trace
 
@@ -166,7 +167,7 @@ def _recording(table: Mapping[str, Any]) -> Recording:
         game=table["game"],
         seed=table["seed"],
         stream=table["stream"],
-        env=Env(**table["env"]),
+        env=_env(table["env"]),
         rom_md5=table["rom_md5"],
         action_names=tuple(table["action_names"]),
         source=Source(**table["source"]),
@@ -174,6 +175,13 @@ def _recording(table: Mapping[str, Any]) -> Recording:
         look=Look(**table["look"]),
         games=tuple(_game(game) for game in table["games"]),
     )
+
+
+def _env(table: Mapping[str, Any]) -> Env:
+    """Return what was played on; an older recording lacks the keys that came later."""
+    later = {key.removeprefix("env."): value for key, value in ADDED.items() if key.startswith("env.")}
+    complete: dict[str, Any] = {**later, **table}
+    return Env(**complete)
 
 
 def _game(table: Mapping[str, Any]) -> RecordedGame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -102,13 +103,12 @@ def _shared(by_seed: Sequence[Mapping[int, float]], iteration_frames: int) -> di
     Seeds come to an evaluation that is due within fewer frames of one another than an iteration has.
     """
     shared = {}
+    columns = [list(points) for points in by_seed]
     for frames in by_seed[0] if by_seed else ():
-        near = [
-            [value for at, value in points.items() if abs(at - frames) < iteration_frames]
-            for points in by_seed
-        ]
-        if all(near):
-            shared[frames] = [values[-1] for values in near]
+        places = [bisect_left(column, frames + iteration_frames) - 1 for column in columns]
+        nearest = [column[place] for column, place in zip(columns, places, strict=True)]
+        if all(abs(at - frames) < iteration_frames for at in nearest):
+            shared[frames] = [points[at] for points, at in zip(by_seed, nearest, strict=True)]
     return shared
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from atari_dqn.checkpoint.store import CheckpointStore, read_manifest
 from atari_dqn.run import RunDirectory
@@ -66,6 +68,15 @@ class Records:
         return any(after < step <= until for step in self.rows)
 
 
+class _Event(msgspec.Struct, frozen=True):
+    """What is read of a line of the log of events."""
+
+    kind: str
+    step: int
+    message: str = ""
+    data: dict[str, Any] = {}
+
+
 def records_of(run: RunDirectory) -> Records:
     """Read what a run has recorded."""
     spec = recorded_spec(run).spec
@@ -77,7 +88,7 @@ def records_of(run: RunDirectory) -> Records:
             for table in REPEATED
             for step, _ in playable_rows((run.tables / f"{table}.csv").read_text(errors="replace"))
         ),
-        inexact=tuple(event["step"] for event in events if event.get("kind") == "inexact"),
+        inexact=tuple(event.step for event in events if event.kind == "inexact"),
         budget=spec.training.total_frames // spec.env.frame_skip,
     )
 
@@ -96,7 +107,7 @@ def start_to_compare(run: RunDirectory, records: Records, *, steps: int, restore
     return beginning_of(run)
 
 
-def _states(run: RunDirectory, events: list[dict[str, Any]]) -> Iterator[RecordedState]:
+def _states(run: RunDirectory, events: list[_Event]) -> Iterator[RecordedState]:
     """Yield the states of the checkpoints that are kept, and of others that the events tell of."""
     store = CheckpointStore(run.checkpoints)
     kept = {entry.step: store.folder / entry.path for entry in store.catalog()}
@@ -106,22 +117,18 @@ def _states(run: RunDirectory, events: list[dict[str, Any]]) -> Iterator[Recorde
         yield RecordedState(step=step, digest=digest, checkpoint=kept.get(step))
 
 
-def _saved_states(events: list[dict[str, Any]]) -> Iterator[tuple[int, str]]:
+def _saved_states(events: list[_Event]) -> Iterator[tuple[int, str]]:
     for event in events:
-        saved = _SAVED.match(event.get("message", "")) if event.get("kind") == "checkpoint" else None
-        if saved and "state_digest" in event.get("data", {}):
-            yield int(saved[1].replace(",", "")), event["data"]["state_digest"]
+        saved = _SAVED.match(event.message) if event.kind == "checkpoint" else None
+        if saved and isinstance(digest := event.data.get("state_digest"), str):
+            yield int(saved[1].replace(",", "")), digest
 
 
-def _events(run: RunDirectory) -> Iterator[dict[str, Any]]:
+def _events(run: RunDirectory) -> Iterator[_Event]:
     """Yield the events; a line that a crash of the machine has torn is none."""
-    for line in run.events.read_text(errors="replace").splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict):
-            yield event
+    for line in run.events.read_bytes().splitlines():
+        with suppress(ValueError, RecursionError):
+            yield msgspec.json.decode(line, type=_Event)
 
 
 def playable_rows(text: str) -> Iterator[tuple[int, str]]:

@@ -19,6 +19,7 @@ from atari_dqn.checkpoint.tree import leaf_digest, leaves
 from atari_dqn.devices import resolve_device
 from atari_dqn.evaluate import evaluate
 from atari_dqn.metrics.columns import TABLES
+from atari_dqn.processes import end_with_parent, parent_to_end_with
 from atari_dqn.run import RunDirectory
 from atari_dqn.train.launch import make_session, take_over
 from atari_dqn.train.resumption import beginning_of, point_of, recorded_spec, reopened
@@ -70,16 +71,21 @@ def play_on_in_fresh_process(
     """Return what `play_on` returns in a new interpreter; its errors are raised here."""
     context = get_context("spawn")
     steps = context.SimpleQueue()
-    with ProcessPoolExecutor(1, mp_context=context, initializer=_send_to, initargs=(steps,)) as process:
+    with ProcessPoolExecutor(
+        1, mp_context=context, initializer=_begin, initargs=(parent_to_end_with(), steps)
+    ) as process:
         playing = process.submit(play_on, path, checkpoint, device_name, stops)
-        while wait([playing], timeout=_LOOK_SECONDS).not_done:
+        playing_on = True
+        while playing_on:
+            playing_on = bool(wait([playing], timeout=_LOOK_SECONDS).not_done)
             while not steps.empty():
                 on_progress(steps.get())
         return playing.result()
 
 
-def _send_to(steps: SimpleQueue[int]) -> None:
-    """Have `play_on` in this process send the steps it has reached to another."""
+def _begin(parent: int | None, steps: SimpleQueue[int]) -> None:
+    """Have this process end with its parent, and `play_on` send the parent the steps it has reached."""
+    end_with_parent(parent)
     _LISTENING.append(steps)
 
 

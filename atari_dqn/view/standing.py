@@ -24,27 +24,27 @@ def standing_text(name: str, status: RunStatus) -> Text:
     """Return a line for each thing worth knowing of a run at present."""
     identity = status.identity
     best = "" if math.isnan(status.best_return) else f"{score(status.best_return)} (a maximum)"
-    lines = {
-        name: f"track {identity.track_label}, {identity.game}, seed {identity.seed}",
-        "state": standing(status),
-        "frames": _frames(status),
-        "rolling return": score(float(status.latest.get("update_log", {}).get("rolling_return", math.nan))),
-        "last evaluation": _evaluation(status),
-        "best evaluation": best,
-        "gates": ", ".join(status.alarms) or "ok",
-        "left out": status.fault,
-    }
-    widest = max(len(label) for label in lines)
-    told = [f"{label:{widest}}  {text}" for label, text in lines.items() if text]
-    return Text("\n".join([*told, *_notices(status)]))
+    lines = [
+        (name, f"track {identity.track_label}, {identity.game}, seed {identity.seed}"),
+        ("state", standing(status)),
+        ("frames", _frames(status)),
+        ("rolling return", score(float(status.latest.get("update_log", {}).get("rolling_return", math.nan)))),
+        ("last evaluation", _evaluation(status)),
+        ("best evaluation", best),
+        ("gates", ", ".join(status.alarms) or "ok"),
+        ("left out", status.fault),
+    ]
+    widest = max(len(label) for label, _ in lines)
+    shown = [f"{label:{widest}}  {text}" for label, text in lines if text]
+    return Text("\n".join([*shown, *_notices(status)]))
 
 
 def _frames(status: RunStatus) -> str:
     rate, left = status.frames_per_second, status.seconds_left
-    told = f"{status.env_frames:,} of {status.total_frames:,} ({status.share:.1%})"
+    text = f"{status.env_frames:,} of {status.total_frames:,} ({status.share:.1%})"
     if status.state == "running" and not math.isnan(rate):
-        told += f", {rate:,.0f} frames/s, {duration(left)} left"
-    return told
+        text += f", {rate:,.0f} frames/s, {duration(left)} left"
+    return text
 
 
 def _evaluation(status: RunStatus) -> str:
@@ -53,9 +53,10 @@ def _evaluation(status: RunStatus) -> str:
         return "none yet"
     mean, std = (score(float(row[f"{name}_return"])) for name in ("mean", "std"))
     protocol = fingerprint(str(row["protocol"]))
+    cut = f", {row['frame_caps']:.0f} cut by the frame cap" if row["frame_caps"] else ""
     return (
-        f"{mean} ± {std}, {row['eval_type']}, {row['episodes']} episodes, at {row['env_frames']:,} frames "
-        f"[{protocol}]"
+        f"{mean} ± {std}, {row['eval_type']}, {row['episodes']} episodes{cut}, "
+        f"at {row['env_frames']:,} frames [{protocol}]"
     )
 
 

@@ -3,7 +3,6 @@
 import errno
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,17 +42,14 @@ def test_run_whose_reader_leaves_is_saved_and_says_how_it_goes_on(tmp_path: Path
 
 
 def test_reader_that_has_seen_enough_is_no_error() -> None:
-    done = subprocess.run(
-        [
-            "bash",
-            "-c",
-            f"{sys.executable} -m atari_dqn spec show {CATCH} --docs | head -1; echo ${{PIPESTATUS[0]}}",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
+    with subprocess.Popen(
+        [*PROGRAM, "spec", "show", str(CATCH)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (0, "")
 
 
 def test_output_that_is_full_is_named() -> None:

@@ -42,6 +42,7 @@ WRONG = {
     ),
     "none": (["eval", "x", "--lanes", "0"], "--lanes: found '0', expected an integer at least 1"),
     "frames": (["resume", "x", "--frames", "lots"], "--frames: found 'lots', expected an integer at least 1"),
+    "no threads": (["resume", "x", "--threads", "0"], "--threads: found '0', expected an integer at least 1"),
     "no frames": (["verify", "x", "--frames", "-1"], "--frames: found '-1', expected an integer at least 1"),
     "too large": (["record", "x", "--scale", "13"], "--scale: found '13', expected an integer from 1 to 12"),
     "port": (["dashboard", "--port", "70000"], "--port: found '70000', expected an integer from 1 to 65535"),

@@ -71,3 +71,13 @@ def test_groups_of_other_games_are_not_told_apart(tmp_path: Path):
     pong = make_run(tmp_path / "pong", [5.0])
     breakout = make_run(tmp_path / "breakout", [5.0], spec="breakout_trackA.toml")
     assert findings(compare([pong, breakout], human_table="atari57")) == [None, None]
+
+
+def test_seeds_that_are_identical_are_named(tmp_path: Path):
+    finals = {1: 5.0, 2: 6.0, 3: 5.0}
+    runs = [
+        make_run(tmp_path / str(seed), [-20.0, final], overrides=[f"seed={seed}"])
+        for seed, final in finals.items()
+    ]
+    warnings = compare(runs, human_table="atari57").warnings
+    assert "pong trackA: seeds 1, 3 are identical in every evaluation" in warnings

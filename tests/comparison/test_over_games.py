@@ -78,7 +78,7 @@ def test_probabilities_of_improvement_are_over_the_games_that_all_share(
 def test_a_method_without_shared_games_does_not_keep_others_from_theirs():
     shared = shared_games(scores_of({"a": {"pong"}, "b": {"alien"}, "c": {"pong", "qbert"}}))
     assert (shared.games, [each.label for each in shared.methods]) == (("pong",), ["a", "c"])
-    assert shared.left_out == {method("b"): "it shares no game with these: it plays alien"}
+    assert shared.left_out == {method("b"): "it shares no game with the others: it plays alien"}
 
 
 def test_methods_of_which_no_two_share_a_game_are_not_aggregated():

@@ -5,6 +5,7 @@ import pytest
 from atari_dqn.dashboard.library import Library
 
 BROKEN = "<img src=x onerror=alert(1)>"
+RECORD = '{"spec": {"digest": "", "toml_sha256": ""}}'
 BUDGET = "[training]\ntotal_frames = 4\n"
 
 
@@ -61,7 +62,7 @@ def test_500_runs_are_found(tmp_path: Path) -> None:
         run = tmp_path / f"run {number}"
         run.mkdir()
         (run / "spec.toml").write_text(f'track = "A"\ngame = "pong"\nseed = {number}\n{BUDGET}')
-        (run / "provenance.json").write_text("{}")
+        (run / "provenance.json").write_text(RECORD)
     assert len(Library(tmp_path).readable()) == 500
 
 
@@ -69,5 +70,5 @@ def test_runs_are_found_below_folders_that_group_them(tmp_path: Path) -> None:
     run = tmp_path / "sweeps" / "double" / "seed1"
     run.mkdir(parents=True)
     (run / "spec.toml").write_text(f'track = "A"\ngame = "pong"\nseed = 1\n{BUDGET}')
-    (run / "provenance.json").write_text("{}")
+    (run / "provenance.json").write_text(RECORD)
     assert [entry.name for entry in Library(tmp_path).readable()] == ["sweeps/double/seed1"]

@@ -248,7 +248,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
 def test_stopped_workers_end_with_a_killed_parent():
     with run_python(program(STOPPED)) as parent:
-        pids = [int(pid) for pid in parent.communicate(timeout=60)[0].split()]
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
     deadline = time.monotonic() + 30
     while not all(map(gone, pids)) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -143,6 +143,26 @@ def test_human_normalised_score_names_its_table() -> None:
     assert pong.human_normalised == pytest.approx((10 + 20.7) / (14.6 + 20.7))
 
 
+def test_score_of_games_cut_at_no_published_length_is_not_human_normalised() -> None:
+    score = EvaluationScore(returns=(-6.0,), lengths_frames=(120,), end_reasons=("frame_cap",))
+    protocol = evaluation_protocol(
+        tiny_spec(), episodes=1, checkpoint="last", ale_version="0.12.1", rom_md5=""
+    )
+    assert protocol.max_episode_frames == 120
+    pong = CheckpointScore(name="run", score=score, protocol=protocol, reference=human_random("pong"))
+    assert (pong.comparable, pong.human_normalised) == (False, None)
+
+
+def test_score_of_games_cut_at_a_published_length_is_human_normalised() -> None:
+    score = EvaluationScore(returns=(14.6,), lengths_frames=(108_000,), end_reasons=("frame_cap",))
+    protocol = evaluation_protocol(
+        tiny_spec("evaluation.max_episode_frames=108_000"),
+        episodes=1, checkpoint="last", ale_version="0.12.1", rom_md5="",
+    )  # fmt: skip
+    pong = CheckpointScore(name="run", score=score, protocol=protocol, reference=human_random("pong"))
+    assert pong.human_normalised == pytest.approx(1.0)
+
+
 def test_toy_game_has_no_human_normalised_score(finished: Path) -> None:
     assert evaluate_checkpoint(load_frozen(finished, CPU), episodes=1).human_normalised is None
 
@@ -189,7 +209,7 @@ def test_interrupted_evaluation_goes_on_with_the_same_command(
     with monkeypatch.context() as patch:
         interrupted_after(2, patch)
         assert dqn(*command) == 143
-    assert "2 finished games are kept; the same command goes on" in capsys.readouterr().err
+    assert "2 finished games kept; the same command goes on" in capsys.readouterr().err
     played: list[int] = []
     add = EvaluationProgress.add
     monkeypatch.setattr(
@@ -197,7 +217,7 @@ def test_interrupted_evaluation_goes_on_with_the_same_command(
     )
     assert dqn(*command) == 0
     output = capsys.readouterr()
-    assert "2 finished games of an interrupted evaluation are kept" in output.err
+    assert "2 finished games kept from before" in output.err
     found = json.loads(output.out)["scores"][0]
     assert played == [2, 3, 4, 5]
     assert (found["returns"], found["protocol_digest"]) == (unbroken["returns"], unbroken["protocol_digest"])

@@ -85,6 +85,17 @@ def test_line_that_is_torn_costs_its_game_alone(tmp_path: Path, cut: int) -> Non
     assert kept_in(path) == {4: GAME, 2: GAME}
 
 
+@pytest.mark.parametrize("line", [b'{"game": "\xff"}\n', b"[" * 10_000 + b"\n", b"\0\n", b"1\n", b"{}\n"])
+def test_line_that_is_no_game_is_cut_off(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "games"
+    with closing(opened(path)) as progress:
+        progress.add(4, GAME)
+    whole = path.read_bytes()
+    path.write_bytes(whole + line)
+    assert kept_in(path) == {4: GAME}
+    assert path.read_bytes() == whole
+
+
 def test_edited_return_is_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "games"
     with closing(opened(path)) as progress:

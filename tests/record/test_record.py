@@ -1,5 +1,6 @@
 """A video is the game as the emulator showed it, and its recording makes it again, to the byte."""
 
+import hashlib
 import json
 import shutil
 import sys
@@ -112,6 +113,16 @@ def test_recording_survives_its_file(pong: Path, tmp_path: Path) -> None:
     recording = recorded(pong, episodes=2, saliency=True)
     save_recording(recording, tmp_path / "a.json")
     assert recording_bytes(load_recording(tmp_path / "a.json")) == recording_bytes(recording)
+
+
+def test_recording_from_before_a_key_of_the_environment_is_read(catch: Path, tmp_path: Path) -> None:
+    recording = recorded(catch)
+    table = json.loads(recording_bytes(recording))
+    del table["env"]["life_loss_ends_skip"], table["sha256"]
+    text = json.dumps(table, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    table["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    (tmp_path / "older.json").write_text(json.dumps(table))
+    assert load_recording(tmp_path / "older.json").env == recording.env
 
 
 def test_file_carries_seed_actions_and_protocol_and_the_video_its_recording(mine: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.run_folders import expand_run_paths
+from atari_dqn.run_folders import expand_run_paths, runs_in
 
 
 def run(path: Path, *names: str) -> Path:
@@ -63,3 +63,10 @@ def test_a_name_that_is_not_utf8_is_a_run_too(tmp_path: Path) -> None:
     name = os.fsdecode(b"run_\xff")
     run(tmp_path / name)
     assert expand_run_paths([tmp_path]) == [tmp_path / name]
+
+
+def test_a_link_in_a_circle_hides_no_run(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "spec.toml").touch()
+    (tmp_path / "circle").symlink_to("circle")
+    assert runs_in(tmp_path) == [tmp_path / "a"]

@@ -15,6 +15,7 @@ from atari_dqn.run import RunDirectory
 from atari_dqn.threads import check_threads, steps_with_the_same_threads, threads_at
 from atari_dqn.train import launch
 from atari_dqn.verify import proof
+from atari_dqn.verify.replay import play_on
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=3")
 
@@ -91,14 +92,15 @@ def test_change_is_kept_by_a_run_that_dies_before_it_saves_anything(
         with pytest.raises(SystemError):
             resume(copied, total_frames=1_000, threads=2)
     torch.set_num_threads(1)
-    resume(copied, total_frames=1_000)
+    resume(copied)
     assert torch.get_num_threads() == 2
 
 
 def log(path: Path, *resumes: tuple[int, int]) -> RunDirectory:
     """Return a run that began with two threads and was resumed at these steps with so many."""
     path.mkdir()
-    (path / "provenance.json").write_text('{"torch_threads": 2}')
+    record = {"torch_threads": 2, "spec": {"digest": "", "toml_sha256": ""}}
+    (path / "provenance.json").write_text(json.dumps(record))
     lines = [
         json.dumps({"kind": "resumed", "step": step, "data": {"torch_threads": threads}})
         for step, threads in resumes
@@ -163,11 +165,17 @@ def test_verify_plays_on_no_further_than_the_threads_stayed(
 ) -> None:
     resume(copied, total_frames=1_000, threads=2)
 
-    def called_here(function, *arguments):
-        return function(*arguments)
+    def play_here(*arguments):
+        return play_on(*arguments[:-1])  # but how to tell of progress
 
-    monkeypatch.setattr(proof, "in_fresh_process", called_here)
-    found = proof.verify_run(copied, checkpoint="step_000000150", frames=400, device=CPU)
+    monkeypatch.setattr(proof, "play_on_in_fresh_process", play_here)
+    found = proof.verify_run(
+        copied,
+        checkpoint="step_000000150",
+        frames=400,
+        device=CPU,
+        on_progress=lambda activity, done, total: None,
+    )
     assert (found.to_frames, found.differences) == (800, ())
 
 

@@ -125,6 +125,19 @@ def test_states_of_checkpoints_that_were_removed_are_known(one_checkpoint: Path)
     assert [(state.step, state.checkpoint is None) for state in states] == [(50, True), (100, False)]
 
 
+@pytest.mark.parametrize("line", ["\udcff", "[" * 10_000, '{"kind": "checkpoint", "step": "x"}', '"inexact"'])
+def test_event_that_is_damaged_tells_of_nothing(one_checkpoint: Path, tmp_path: Path, line: str) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(one_checkpoint, path, symlinks=True)
+    with (path / "events.jsonl").open("a", errors="surrogateescape") as file:
+        file.write(f"{line}\n")
+    found, whole = records_of(RunDirectory(path)), records_of(RunDirectory(one_checkpoint))
+    assert [(state.step, state.digest) for state in found.states] == [
+        (state.step, state.digest) for state in whole.states
+    ]
+    assert found.inexact == ()
+
+
 @pytest.mark.slow
 def test_run_with_nothing_recorded_after_its_last_checkpoint_is_not_called_exact(whole: Path) -> None:
     found = verify_run(whole, checkpoint="latest", frames=40, device=CPU, on_progress=quiet)

@@ -79,8 +79,8 @@ def test_evaluation_of_one_game_has_no_spread(row: MakeRow) -> None:
 
 
 def test_evaluation_says_how_many_games_the_cap_cut(row: MakeRow) -> None:
-    (line,) = lines_after(row("eval_log", env_frames=2_000, episodes=2, frame_caps=2))
-    assert line.endswith("2 episodes, 2 cut by the frame cap [0a1b2c3d]")
+    lines = lines_after(row("eval_log", env_frames=2_000, episodes=2, frame_caps=2))
+    assert "2 episodes, 2 cut by the frame cap" in " ".join(" ".join(lines).split())
 
 
 def test_notice_is_wrapped_at_words_within_100_columns() -> None:

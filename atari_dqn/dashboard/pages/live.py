@@ -12,6 +12,7 @@ from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.following.status import SILENT_SECONDS, RunStatus
 from atari_dqn.human import count, duration, measure, score
 from atari_dqn.metrics.events import GATES, GateChanged
+from atari_dqn.reference.caps import MARK
 
 _REFRESH_SECONDS = 3.0
 _SHOWN_EVENTS = 8
@@ -79,6 +80,7 @@ def _progress(status: RunStatus) -> str:
 
 def _measured(status: RunStatus) -> str:
     row, evaluation = status.latest.get("update_log", {}), status.latest.get("eval_log", {})
+    cut = MARK if evaluation.get("frame_caps") else ""
 
     def number(name: str) -> float:
         return float(row.get(name, math.nan))
@@ -87,7 +89,7 @@ def _measured(status: RunStatus) -> str:
         f"rolling return {score(number('rolling_return'))} · loss {measure(number('loss'))} · "
         f"Q {measure(number('mean_q'))} · gradient norm {measure(number('grad_norm'))} · "
         f"ε {measure(number('epsilon'))} · last evaluation "
-        f"{score(float(evaluation.get('mean_return', math.nan)))} · best {score(status.best_return)}"
+        f"{score(float(evaluation.get('mean_return', math.nan)))}{cut} · best {score(status.best_return)}"
     )
 
 

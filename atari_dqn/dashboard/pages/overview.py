@@ -10,6 +10,7 @@ from atari_dqn.dashboard.frame import frame
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.following.status import RunStatus
 from atari_dqn.human import duration, fingerprint, score
+from atari_dqn.reference.caps import MARK
 
 _REFRESH_SECONDS = 10.0
 _NOTHING = "–"
@@ -27,6 +28,7 @@ def overview_page(library: Library) -> None:
         rows = [row_of(run) for run in runs]
         table = ui.table(columns=[_column(title) for title in _TITLES], rows=rows, row_key="run")
         table.props("dense flat wrap-cells").classes("w-full overview")
+        ui.label(f"{MARK}: the frame cap cut games.").classes("text-sm opacity-70")
 
         def refresh() -> None:
             table.rows = [row_of(run) for run in library.runs()]
@@ -64,8 +66,9 @@ def _scored(status: RunStatus) -> dict[str, Any]:
     if evaluation is None:
         return {}
     mean, episodes = float(evaluation["mean_return"]), evaluation["episodes"]
+    mark = MARK if evaluation["frame_caps"] else ""
     return {
-        "last score": f"{score(mean)} ({evaluation['eval_type']}, {episodes} episodes)",
+        "last score": f"{score(mean)}{mark} ({evaluation['eval_type']}, {episodes} episodes)",
         "score_number": mean if abs(mean) < 1e300 else -1.0,
         "protocol": fingerprint(str(evaluation["protocol"])),
     }

@@ -1,0 +1,21 @@
+"""The table of all runs."""
+
+from pathlib import Path
+
+from broken_runs import make_run
+
+from atari_dqn.dashboard.library import Library
+from atari_dqn.dashboard.pages.overview import row_of
+
+
+def test_a_score_that_a_cap_cut_is_marked(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", [-20.0], frame_caps=3)
+    (run,) = Library(tmp_path).runs()
+    assert row_of(run)["last score"] == "-20.0† (final, 30 episodes)"
+
+
+def test_a_broken_run_has_a_row(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "spec.toml").write_text("no")
+    (run,) = Library(tmp_path).runs()
+    assert (row_of(run)["run"], row_of(run)["state"]) == ("run", "unreadable")
