@@ -157,11 +157,11 @@ class FrameRing:
         """
         rows: Rows = state["rows"]
         newest = state["newest"]
-        expected = max(0, newest - self.rows + 1), max(0, newest)
-        if (rows.first, rows.stop) != expected:
-            raise ValueError(
-                f"replay: found rows {rows.first} to {rows.stop}, expected {expected[0]} to {newest}"
-            )
+        expected = max(0, newest - self.rows + 1)
+        if rows.first != expected:
+            raise ValueError(f"replay: found rows from {rows.first} on, expected from {expected} on")
+        if rows.stop != max(0, newest):
+            raise ValueError(f"replay: found rows before {rows.stop}, expected up to {newest}")
         self.is_step.zero_()
         with ThreadPoolExecutor(_LOADING_THREADS) as pool:
             list(pool.map(lambda piece: self._put(piece[0], rows.read(*piece)), pieces_of(rows)))
