@@ -1,8 +1,9 @@
 """Kill `pong_quick` at random moments and measure how much of its work is lost.
 
-Each round starts `dqn train runs/pong_quick.toml` with a short checkpoint period, or resumes it, sends SIGKILL
-to the whole process group some seconds after its first checkpoint, and compares the moment of the kill with the
-elapsed time that the newest checkpoint recorded. Prints a line a kill and writes JSON to --out.
+Each round starts `dqn train runs/pong_quick.toml` with a short checkpoint period, or resumes it, sends
+SIGKILL to the whole process group some seconds after its first checkpoint, and compares the moment of the
+kill with the elapsed time that the newest checkpoint recorded. Prints a line a kill and writes JSON to
+--out.
 """
 
 from __future__ import annotations
