@@ -1,4 +1,4 @@
-"""With how many of torch's threads a run computes: what it began with, and where a resume changed it.
+"""The number of torch's threads that a run computes with: at its beginning, and after a resume changed it.
 
 Their number changes rounding. `dqn resume --threads` may change it, and the run's events say at which step.
 """
