@@ -64,9 +64,9 @@ def parse_frames(text: str | None) -> int | None:
 
 def _check_options(to_score: float | None, human_table: str) -> None:
     if to_score is not None and not math.isfinite(to_score):
-        raise UserError(f"--to-score {to_score}: expected a finite score")
+        raise UserError(f"--to-score: found {to_score}, expected a finite score")
     if human_table not in HUMAN_TABLES:
-        raise UserError(f"--human-table {human_table!r}: expected {' or '.join(HUMAN_TABLES)}")
+        raise UserError(f"--human-table: found {human_table!r}, expected {' or '.join(HUMAN_TABLES)}")
 
 
 def _write_json(comparison: Comparison, path: Path) -> None:
