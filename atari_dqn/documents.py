@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import read_regular, reading
+
+T = TypeVar("T")
 
 MOST_BYTES = 2**24
 """Of a document that no specification bounds: some thousand evaluations' scores."""
@@ -88,14 +90,19 @@ def _children(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def check_types(path: Path, value: Any, expected: Any, *, key: str = "") -> None:
-    """Raise a `DamagedError` that names file and key where a value differs from a type that msgspec knows."""
+def checked(path: Path, value: Any, expected: type[T], *, key: str = "") -> T:
+    """Return a value as a type that msgspec knows; `DamagedError` names file and key where it is none."""
     try:
-        msgspec.convert(value, expected, strict=True)
+        return msgspec.convert(value, expected, strict=True)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
         where = ".".join(filter(None, [key, place.rstrip("`").removeprefix(".")]))
         raise DamagedError(f"{path}: {where or 'the document'}: {_lower(problem)}") from error
+
+
+def check_types(path: Path, value: Any, expected: Any, *, key: str = "") -> None:
+    """Raise a `DamagedError` that names file and key where a value is none of a type that msgspec knows."""
+    checked(path, value, expected, key=key)
 
 
 def _lower(problem: str) -> str:

@@ -34,7 +34,7 @@ _BLOCK_BYTES = 2**20
 _MOST_BYTES = 2**24  # far above any specification, record of provenance or summary
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _BROKEN = {errno.EIO, errno.ENOMEM, errno.ESTALE}
-"""What a system answers that cannot tell whether a file is there."""
+"""Errors after which it is not known whether a file is there."""
 _PARTIAL = re.compile(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$")
 """The name that a file or folder has until it is whole."""
 

@@ -29,5 +29,5 @@ def end_with_parent(parent: int | None) -> None:
     if parent is None or sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the kernel was told
+    if os.getppid() != parent:  # it ended before prctl was called
         os._exit(1)

@@ -21,6 +21,8 @@ from atari_dqn.openmp import waiting
 
 PACKAGES = ("torch", "numpy", "ale-py", "gymnasium", "opencv-python-headless")
 """Distributions whose version can change a run's numbers."""
+MOST_THREADS = 2**16
+"""More than any machine has cores: a larger number in a file is damage."""
 
 
 class _Digests(Struct):
@@ -61,7 +63,7 @@ class Provenance(Struct):
     git: _Commit | None = None
     device: str = ""
     replay_device: str = ""
-    torch_threads: Annotated[int, Meta(ge=1, le=2**16)] = 1
+    torch_threads: Annotated[int, Meta(ge=1, le=MOST_THREADS)] = 1
     kernels: list[str] = []
     compiler: str | None = None
     hardware: _Hardware | None = None

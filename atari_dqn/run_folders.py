@@ -27,7 +27,7 @@ def runs_in(folder: Path) -> list[Path]:
     """
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.name[0] != "." and _is_folder(entry))
+            names = sorted(entry.name for entry in entries if entry.name[0] != "." and is_folder(entry))
     except (OSError, ValueError):
         return []
     runs = [run for name in names if is_run(run := folder / name)]
@@ -35,7 +35,8 @@ def runs_in(folder: Path) -> list[Path]:
     return [run for run in runs if not run.is_symlink() or os.path.realpath(run) not in own]
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder, or a link to one."""
     try:
         return entry.is_dir()
     except OSError:  # a link in a circle

@@ -1,16 +1,16 @@
-"""With how many of torch's threads a run computes: what it began with, and where a resume changed it.
+"""The number of torch's threads that a run computes with: at its beginning, and after a resume changed it.
 
 Their number changes rounding. `dqn resume --threads` may change it, and the run's events say at which step.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 
 from atari_dqn.errors import UserError
-from atari_dqn.files import is_file
+from atari_dqn.metrics.event_log import logged_events
+from atari_dqn.provenance import MOST_THREADS
 from atari_dqn.run import RunDirectory
 
 KEY = "torch_threads"
@@ -31,7 +31,7 @@ def steps_with_the_same_threads(run: RunDirectory, step: int) -> float:
 def check_threads(threads: int, cores: int) -> None:
     """Refuse, with a `UserError`, more threads than there are cores for them."""
     if threads > cores:
-        raise UserError(f"--threads {threads}: this process may use {cores} cores; expected no more threads")
+        raise UserError(f"--threads: found {threads}, expected at most {cores}, the cores of this process")
 
 
 def _history(run: RunDirectory) -> list[tuple[int, int]]:
@@ -46,16 +46,8 @@ def _history(run: RunDirectory) -> list[tuple[int, int]]:
 
 
 def _resumes(run: RunDirectory) -> Iterator[tuple[int, int]]:
-    """Yield step and threads of each resume that the events tell of; torn or damaged lines tell of none."""
-    if not is_file(run.events):
-        return
-    for line in run.events.read_bytes().splitlines():
-        if b'"resumed"' not in line:
-            continue
-        try:
-            event = json.loads(line)
-            step, threads = int(event["step"]), int(event["data"][KEY])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            continue
-        if event["kind"] == "resumed" and step >= 0 and threads > 0:
-            yield step, threads
+    """Yield step and threads of each resume in the events; one of an earlier version has no threads."""
+    for event in logged_events(run.events):
+        threads = event.data.get(KEY)
+        if event.kind == "resumed" and type(threads) is int and 0 < threads <= MOST_THREADS:
+            yield event.step, threads

@@ -116,7 +116,7 @@ class Lanes(Protocol):
         ...
 
     def check(self) -> None:
-        """Raise an error if a worker process is gone; between steps, where nobody waits for one."""
+        """Raise an error if a worker process has ended; called between steps, when no answer is awaited."""
         ...
 
     def stop_waiting_when(self, stop: Callable[[], bool]) -> None:

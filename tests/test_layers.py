@@ -25,7 +25,7 @@ LAYERS = (
     },
     {"run", "scores", "gates", "reference", "traces", "sinks"},
     {"agents", "envs", "replay", "metrics"},
-    {"protocol", "provenance", "automatic", "contention"},
+    {"protocol", "provenance", "automatic", "contention", "spec_values"},
     {"kernels"},
     {"documents", "whole_directory", "spec", "hardware", "devices", "allocator", "denormals"},
     {

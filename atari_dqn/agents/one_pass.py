@@ -38,7 +38,7 @@ def move(rule: Rule, rows: Sequence[Row], *numbers: float) -> bool:
 
 
 def lay_alike(weight: Tensor, state: dict[str, Tensor]) -> None:
-    """Have a weight's gradient and averages lie in memory as it does: PyTorch's fused Adam relies on it."""
+    """Copy a weight's gradient and averages to its own strides, which PyTorch's fused Adam relies on."""
     gradient = weight.grad
     if gradient is not None and gradient.stride() != weight.stride():
         weight.grad = torch.empty_like(weight).copy_(gradient)

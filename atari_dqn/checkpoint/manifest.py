@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from atari_dqn.checkpoint import seal
 from atari_dqn.checkpoint.bookkeeping import FileRecord
 from atari_dqn.checkpoint.segments import Segment
-from atari_dqn.checkpoint.tree import leaf_digest
 from atari_dqn.documents import Count, check_types, parse_json, read_run_file, reading_of_run
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files import exists, open_regular, plain, sha256_of_file, write_json_atomically
+from atari_dqn.files import exists, open_regular, sha256_of_file, write_json_atomically
 from atari_dqn.types import StateDict
 
 SCHEMA_VERSION = 2
@@ -99,8 +99,7 @@ def make_manifest(
 
 def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return the manifest with a digest of itself, so that damage to it shows too."""
-    contents = {key: value for key, value in plain(manifest).items() if key != _SEAL}
-    return {**contents, _SEAL: leaf_digest(contents)}
+    return seal.sealed(manifest, _SEAL)
 
 
 def replace_bookkeeping(directory: Path, bookkeeping: StateDict) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog
 from atari_dqn.checkpoint.manifest import MANIFEST, read_manifest, verify
-from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.errors import DamagedError
 from atari_dqn.files import is_file
 from atari_dqn.scores import EvaluationScore
 
@@ -54,11 +54,16 @@ def checkpoint_directories(folder: Path) -> list[Path]:
 
 
 def is_whole(checkpoint: Path) -> bool:
-    """Return whether every file of a checkpoint is what its manifest says, and it lies in its own place."""
+    """Return whether every file of a checkpoint is what its manifest says, and it lies in its own place.
+
+    `UserError` where the system refuses to read a file: that does not say whether the checkpoint is whole.
+    """
+    if not is_file(checkpoint / MANIFEST):
+        return False
     try:
         manifest = verify(checkpoint)
         check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
-    except (DamagedError, UserError):
+    except DamagedError:
         return False
     return checkpoint.name == f"step_{manifest['step']:09d}"
 

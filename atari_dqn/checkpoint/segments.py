@@ -22,6 +22,7 @@ import numpy as np
 import zstandard
 
 from atari_dqn.checkpoint.tree import piece_digest
+from atari_dqn.documents import reading_of_run
 from atari_dqn.errors import DamagedError
 from atari_dqn.files import open_regular, sha256_of_file
 from atari_dqn.replay.rows import Rows, Tables, piece_rows
@@ -139,11 +140,12 @@ class SavedRows:
 
     def _read_segment(self, segment: Segment) -> Tables:
         path = self.checkpoint / segment.file
-        try:
-            with open_regular(path) as file:
-                return _decompress(file, self._columns, count=segment.stop - segment.first)
-        except (OSError, EOFError, zstandard.ZstdError) as error:
-            raise DamagedError(f"{path}: cannot be read: {error}") from error
+        with reading_of_run(path), open_regular(path) as file:
+            try:
+                tables = _decompress(file, self._columns, count=segment.stop - segment.first)
+            except (EOFError, zstandard.ZstdError) as error:
+                raise DamagedError(f"{path}: cannot be read: {error}") from error
+        return tables
 
 
 def as_plain(rows: Rows, columns: Columns, segments: Iterable[Segment]) -> dict[str, Any]:

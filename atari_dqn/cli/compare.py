@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
+from atari_dqn.cli.named import refuse_outputs
 from atari_dqn.comparison.compare import Comparison, compare, compare_readable
 from atari_dqn.comparison.document import comparison_csv, comparison_document
 from atari_dqn.errors import UserError
@@ -38,7 +38,7 @@ def compare_runs(
     """
     wanted = ((json, _write_json), (csv, _write_csv), (plot, _write_plot), (html, _write_html))
     outputs = [(path, write) for path, write in wanted if path is not None]
-    _refuse_outputs([path for path, _ in outputs])
+    refuse_outputs([path for path, _ in outputs])
     _check_options(to_score, human_table)
     if plot is not None:
         from atari_dqn.report.plot import require_plotting
@@ -64,20 +64,9 @@ def parse_frames(text: str | None) -> int | None:
 
 def _check_options(to_score: float | None, human_table: str) -> None:
     if to_score is not None and not math.isfinite(to_score):
-        raise UserError(f"--to-score {to_score}: expected a finite score")
+        raise UserError(f"--to-score: found {to_score}, expected a finite score")
     if human_table not in HUMAN_TABLES:
-        raise UserError(f"--human-table {human_table!r}: expected {' or '.join(HUMAN_TABLES)}")
-
-
-def _refuse_outputs(paths: Sequence[Path]) -> None:
-    """Raise a `UserError` for an output that exists, is named twice, or has no folder to lie in."""
-    for place, path in enumerate(paths):
-        if path in paths[:place]:
-            raise UserError(f"{path} is named twice; name another file for each output")
-        if os.path.lexists(path):
-            raise UserError(f"{path} exists and is never overwritten; remove it, or name another file")
-        if not path.parent.is_dir():
-            raise UserError(f"{path}: the folder {path.parent} is not there; make it, or name another file")
+        raise UserError(f"--human-table: found {human_table!r}, expected {' or '.join(HUMAN_TABLES)}")
 
 
 def _write_json(comparison: Comparison, path: Path) -> None:

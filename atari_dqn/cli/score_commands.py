@@ -33,7 +33,9 @@ def _recording_protocols() -> list[str]:
 
 
 def _human_tables() -> list[str]:
-    return ["atari57", "nature2015"]
+    from atari_dqn.reference.tables import HUMAN_TABLES
+
+    return list(HUMAN_TABLES)
 
 
 OptionalCheckpointPath = Annotated[

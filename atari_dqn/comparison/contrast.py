@@ -1,4 +1,4 @@
-"""What the scores of two groups of one game tell: that they are the same, that they differ, or neither."""
+"""Comparing the scores of two groups of one game: identical, intervals that overlap, or intervals apart."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Contrast:
 
 
 def contrast(group: Group, last: GroupScore, earlier: Sequence[tuple[Group, GroupScore]]) -> Contrast | None:
-    """Return what tells a group from those before it: from the first, or from one that is identical.
+    """Return how a group differs from the first of its game, or that it is identical to an earlier one.
 
     None for the first group, and where there are no intervals, or a cap cut games of one of the two.
     """

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from atari_dqn.comparison.tables import EVALUATIONS, TIMES, TRAINING_RETURNS, Table, read_tables
+from atari_dqn.documents import check_types, checked
 from atari_dqn.errors import DamagedError
 from atari_dqn.files import exists, is_file
 from atari_dqn.printable import printable
 from atari_dqn.protocol import Protocol
+from atari_dqn.provenance import Provenance
 from atari_dqn.reference.caps import stands_for_games
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.history import brought_up_to_date
 from atari_dqn.spec.keys import Scalar
+from atari_dqn.spec_values import spec_values
 
 _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_log": TIMES}
 _NEEDED: Mapping[str, type] = {
@@ -31,27 +31,6 @@ _NEEDED: Mapping[str, type] = {
     "evaluation.light_period_frames": int,
 }  # fmt: skip
 
-
-class _Track(msgspec.Struct):
-    label: str = "?"
-    deviations: tuple[str, ...] = ()
-
-
-class _Git(msgspec.Struct):
-    commit: str | None = None
-
-
-class _Provenance(msgspec.Struct):
-    """What a comparison reads of a run's provenance, with its types."""
-
-    name: str | None = None
-    track: _Track | None = None
-    versions: dict[str, str | None] | None = None
-    git: _Git | None = None
-    protocols: dict[str, Protocol] = {}
-
-
-_MOST_BYTES = 2**24
 _MOST_TABLE_BYTES = 2**28
 """Far more than a run of 200 million frames writes."""
 
@@ -174,33 +153,33 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def _opened(path: Path) -> RunDirectory:
-    """Open a run of regular files of a run's size alone: a pipe would be waited for without end."""
-    for name in ("spec.toml", "provenance.json"):
-        _refuse_other_file(path / name, most_bytes=_MOST_BYTES)
+    """Open a run whose tables are regular files of a run's size: a pipe would be waited for without end."""
+    directory = RunDirectory.open(path)
     for name in _TABLES:
-        _refuse_other_file(path / f"{name}.csv", most_bytes=_MOST_TABLE_BYTES)
-    return RunDirectory.open(path)
+        _refuse_other_table(directory.tables / f"{name}.csv")
+    return directory
 
 
-def _refuse_other_file(path: Path, *, most_bytes: int) -> None:
+def _refuse_other_table(path: Path) -> None:
     if exists(path) and not is_file(path):
         raise DamagedError(f"{path}: is no regular file")
-    if exists(path) and path.stat().st_size > most_bytes:
-        raise DamagedError(f"{path}: is larger than {most_bytes:,} bytes")
+    if exists(path) and path.stat().st_size > _MOST_TABLE_BYTES:
+        raise DamagedError(f"{path}: is larger than {_MOST_TABLE_BYTES:,} bytes")
 
 
 def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
-    provenance = _provenance(directory)
-    track = provenance.track or _Track()
+    provenance = checked(directory.provenance, directory.read_provenance(), Provenance)
+    protocols = checked(directory.provenance, provenance.protocols, dict[str, Protocol], key="protocols")
+    track = provenance.track
     return Run(
         path=directory.path,
         name=printable(provenance.name or directory.path.name),
         values=_spec_values(directory.spec),
-        track_label=printable(track.label),
-        deviations=tuple(map(printable, track.deviations)),
+        track_label=printable(track.label) if track else "?",
+        deviations=tuple(map(printable, track.deviations)) if track else (),
         versions=_versions(provenance),
-        protocols={printable(digest): protocol for digest, protocol in provenance.protocols.items()},
-        evaluations=_evaluations(tables["eval_log"].columns, provenance.protocols),
+        protocols={printable(digest): protocol for digest, protocol in protocols.items()},
+        evaluations=_evaluations(tables["eval_log"].columns, protocols),
         training_returns=_curve(tables["update_log"].columns),
         elapsed_seconds=_curve(tables["throughput_log"].columns),
         torn=tuple(f"{name}.csv" for name, table in tables.items() if table.torn),
@@ -208,38 +187,17 @@ def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
 
 
 def _spec_values(path: Path) -> dict[str, Scalar]:
-    """Return a run's complete spec by dotted key, as its file has it.
+    """Return a run's complete spec by dotted key, with the keys that came later.
 
     Not as a `Spec`: runs of other versions of this program, with other keys, can be compared too.
     """
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DamagedError(f"{path}: is not TOML ({error})") from error
-    values = _by_dotted_key(tables)
+    values = spec_values(path)
     missing = [key for key in _NEEDED if key not in values]
     if missing:
         raise DamagedError(f"{path}: no {', '.join(missing)}; expected the complete spec of a run")
-    values = {printable(key): _scalar(path, key, value) for key, value in values.items()}
+    for key, kind in _NEEDED.items():
+        check_types(path, values[key], kind, key=key)
     return {**values, **brought_up_to_date(values)}
-
-
-def _scalar(path: Path, key: str, value: Any) -> Scalar:
-    try:
-        found: Scalar = msgspec.convert(value, _NEEDED.get(key, Scalar))
-    except msgspec.ValidationError as error:
-        raise DamagedError(f"{path}: {printable(key)}: {error}") from error
-    return printable(found) if isinstance(found, str) else found
-
-
-def _by_dotted_key(tables: Mapping[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, value in tables.items():
-        if isinstance(value, dict):
-            values |= {f"{name}.{key}": item for key, item in value.items()}
-        else:
-            values[name] = value
-    return values
 
 
 def _evaluations(table: pl.DataFrame, protocols: Mapping[str, Protocol]) -> tuple[Evaluation, ...]:
@@ -263,16 +221,9 @@ def _curve(table: pl.DataFrame) -> Curve:
     return Curve(frames=table[frames].to_numpy(), values=table[values].to_numpy())
 
 
-def _provenance(directory: RunDirectory) -> _Provenance:
-    try:
-        return msgspec.convert(directory.read_provenance(), _Provenance)
-    except msgspec.ValidationError as error:
-        raise DamagedError(f"{directory.provenance}: is not what a run records: {error}") from error
-
-
-def _versions(provenance: _Provenance) -> str:
-    versions = provenance.versions or {}
-    commit = (provenance.git.commit if provenance.git else None) or ""
+def _versions(provenance: Provenance) -> str:
+    versions = provenance.versions
+    commit = provenance.git.commit if provenance.git else ""
     names = ("atari_dqn", "torch", "ale-py")
     told = [f"{name} {versions[name]}" for name in names if versions.get(name)]
     return printable(", ".join([*told, f"commit {commit[:9]}"] if commit else told))

@@ -48,9 +48,7 @@ def frame(library: Library, address: str) -> Iterator[list[RunEntry]]:
         for run in runs:
             if run.fault:
                 kind = "unreadable: " if run.unreadable else ""
-                ui.label(f"{kind}{run.name}: {run.fault}").classes(
-                    "text-red-600 text-sm break-all unreadable"
-                )
+                ui.label(f"{kind}{run.name}: {run.fault}").classes(_FAULT)
 
 
 def draw_each(runs: Iterable[RunEntry], draw: Callable[[RunEntry], None]) -> None:

@@ -11,6 +11,7 @@ from atari_dqn.following.boundary import Unreadable
 from atari_dqn.following.status import FollowedRun, RunStatus
 from atari_dqn.printable import printable
 from atari_dqn.run import is_run
+from atari_dqn.run_folders import is_folder
 from atari_dqn.spec.keys import Scalar
 
 _NEVER_ENTERED = {"checkpoints", "diagnostics", "evaluations", "videos", "tensorboard", "wandb", "parquet"}
@@ -150,18 +151,11 @@ def toggles_on(values: Mapping[str, Scalar]) -> list[str]:
 def _children(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as found:
-            inner = [entry for entry in found if _is_folder(entry) and _may_hold_runs(entry.name)]
+            inner = [entry for entry in found if is_folder(entry) and _may_hold_runs(entry.name)]
             # Links are looked at last, so that a run has the name of its own folder.
             return [Path(entry.path) for entry in sorted(inner, key=os.DirEntry.is_symlink, reverse=True)]
     except OSError:
         return []
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link in a circle
-        return False
 
 
 def _may_hold_runs(name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from atari_dqn.dashboard.library import RunEntry
 from atari_dqn.files import read_regular
@@ -102,5 +102,5 @@ def _table(path: Path, _changed: int, _size: int) -> pl.DataFrame:
         data = read_regular(path, most_bytes=_MOST_BYTES)
         whole = data[: data.rindex(b"\n") + 1]
         return pl.read_csv(whole, infer_schema=False, truncate_ragged_lines=True)
-    except (OSError, ValueError, PolarsError):
+    except (OSError, ValueError, PolarsError, PanicException):
         return pl.DataFrame()

@@ -88,7 +88,7 @@ class _Server(uvicorn.Server):
         self._on_listening = on_listening
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer, and tell."""
+        """Begin to answer requests, then call `on_listening`."""
         await super().startup(sockets)
         if self.started:
             self._on_listening()

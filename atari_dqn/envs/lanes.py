@@ -62,7 +62,7 @@ class InlineLanes:
         """Do nothing: there are no other processes."""
 
     def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
-        """Do nothing: there is nobody to wait for."""
+        """Do nothing: there are no other processes to wait for."""
 
     def state_dict(self) -> StateDict:
         """Return every lane's state."""

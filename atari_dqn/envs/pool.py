@@ -179,10 +179,10 @@ class WorkerPool:
         return self._batch
 
     def check(self) -> None:
-        """Raise `WorkerDiedError` if a worker is gone; between steps, where nobody waits for one."""
+        """Raise `WorkerDiedError` if a worker has ended; called between steps, when no answer is awaited."""
         if self._busy or not self._workers:
             return
-        for handle, _ in self._poll.poll(0):  # one that was asked nothing says nothing while it lives
+        for handle, _ in self._poll.poll(0):  # between steps a living worker sends nothing
             worker = self._by_handle[handle]
             raise worker.died(worker.how_it_ended())
 

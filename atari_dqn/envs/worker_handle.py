@@ -1,4 +1,4 @@
-"""A worker process as its parent knows it: what it is asked, what it answers, how it ended."""
+"""A worker process from its parent's side: sending commands, reading answers, finding out how it ended."""
 
 from __future__ import annotations
 

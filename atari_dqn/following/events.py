@@ -134,7 +134,7 @@ def _shortened(cell: str, most: int = 20) -> str:
 
 
 def _event(line: str) -> Event:
-    """Return what a line of the log tells; `ValueError` for one that a run does not write."""
+    """Return the event of a line of the log; `ValueError` for one that a run does not write."""
     record = msgspec.json.decode(line, type=_Record)
     data, message = record.data or {}, printable(record.message)
     if record.kind == "gate" and str(data.get("gate")) in GATES:

@@ -44,8 +44,8 @@ class RunStatus:
     def state(self) -> str:
         """`running`, `finished`, `halted`, `interrupted`, `stopped`, or `new` before the first event.
 
-        A run that ended without a word is `stopped`: no process holds its lock. Where it has no lock to tell
-        by, one that has written nothing for ten minutes is `silent`.
+        A run that ended without an event is `stopped`: no process holds its lock. One without a lock that
+        has written nothing for ten minutes is `silent`.
         """
         if self._ending:
             return self._ending
@@ -142,7 +142,7 @@ class RunStatus:
 
 
 def _is_held(lock: Path) -> bool | None:
-    """Return whether a process runs a run; None without a lock to tell by."""
+    """Return whether a process holds a run's lock; None where there is no lock to look at."""
     try:
         with open_regular(lock) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -88,12 +88,20 @@ class Counts(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Counting:
-    """A run's iterations begin. A view reads the counters whenever it draws, so that no event has to tell."""
+    """A run's iterations begin. A view reads the counters whenever it draws: no event is sent for them."""
 
     counts: Counts
 
 
 Event = Row | Notice | GateChanged | Progress | Counting
+
+
+class Notify(Protocol):
+    """Reports what happened once to every sink."""
+
+    def __call__(self, kind: str, message: str, **data: object) -> None:
+        """Report a notice of a kind, with a sentence for people and its data."""
+        ...
 
 
 class Sink(Protocol):

@@ -131,7 +131,7 @@ def _published(result: GroupResult, each: Published) -> list[str]:
 
 
 def _contrast(result: GroupResult) -> str:
-    """Return what tells a group from the first of its game, as a line below its name."""
+    """Return how a group differs from the first of its game, as a line below its name."""
     found = result.contrast
     return "" if found is None else f'<div class="contrast">{escape(str(found))}</div>'
 

@@ -17,7 +17,7 @@ FREE_KEYS = frozenset({"checkpoint.period_frames", "checkpoint.period_seconds"})
 
 
 def is_free(key: str) -> bool:
-    """Return whether a key cannot change results; of keys of other versions only the section tells."""
+    """Return whether a key cannot change results; of keys of other versions the section decides."""
     return key in FREE_KEYS or key.partition(".")[0] in FREE_SECTIONS
 
 

@@ -1,4 +1,4 @@
-"""Tells when other programs begin to take the cores that a run needs, and when they stop."""
+"""Reporting when other programs begin to use the cores that a run needs, and when they stop."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from atari_dqn.metrics.events import Notice, Sink
 
 _PERIOD_SECONDS = 10.0
 _PATIENCE_PERIODS = 3
-"""A compilation or a backup of some seconds is not worth a word."""
+"""A compilation or a backup of some seconds is not reported."""
 
 
 class CoreWatch:
-    """Looks at the cores every ten seconds, and tells the sinks of a change that has lasted half a minute.
+    """Reads the cores' counters every ten seconds and reports a change that has lasted half a minute.
 
     `remedy` returns what a person can do about it.
     """
@@ -37,7 +37,7 @@ class CoreWatch:
         self._periods_of_change = 0
 
     def poll(self) -> None:
-        """Look, if it is time to; costs a clock's reading otherwise."""
+        """Read the counters if a period has passed; else this costs one reading of the clock."""
         if self._now() < self._due:
             return
         before, self._before = self._before, self._read()

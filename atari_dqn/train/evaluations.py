@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import partial
-from typing import Protocol as Interface
 
 from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.evaluate import StoppedError, evaluate
 from atari_dqn.evaluation_progress import EvaluationKey, EvaluationProgress
 from atari_dqn.human import fingerprint
-from atari_dqn.metrics.events import Progress, Row, Sink, Value
+from atari_dqn.metrics.events import Notify, Progress, Row, Sink, Value
 from atari_dqn.protocol import CheckpointChoice, Protocol
 from atari_dqn.recorder import median_game
 from atari_dqn.run import RunDirectory
@@ -26,14 +25,6 @@ from atari_dqn.types import StateDict
 
 _WEIGHTS: dict[str, CheckpointChoice] = {"final": "last", "best": "best"}
 """Which weights are scored; of an evaluation on the way those of the moment."""
-
-
-class Notify(Interface):
-    """Reports something that happened once to every sink."""
-
-    def __call__(self, kind: str, message: str, **data: object) -> None:
-        """Report an event of a kind, in words, with its data."""
-        ...
 
 
 def session_protocol(spec: Spec, kind: str, rom_md5: str) -> Protocol:

@@ -1,31 +1,23 @@
-"""Saving a session: when its state is saved, and reporting what came of it."""
+"""Saving a session: when its state is saved, and the report of each checkpoint."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol
 
 from atari_dqn.checkpoint.store import CheckpointStore, Saved
 from atari_dqn.clock import Clock, Every
 from atari_dqn.errors import DiskFullError, UserError
+from atari_dqn.metrics.events import Notify
 from atari_dqn.scores import EvaluationScore
 from atari_dqn.spec import schema
 from atari_dqn.train.watch import Watch
 from atari_dqn.types import StateDict
 
 
-class Report(Protocol):
-    """Takes a notice of something that happened once."""
-
-    def __call__(self, kind: str, message: str, **data: object) -> None:
-        """Report it."""
-        ...
-
-
 class Cadence:
-    """When a periodic checkpoint is due: by frames or by seconds, whichever comes first. 0 is no period.
+    """Decides when a periodic checkpoint is due: by frames or seconds, whichever comes first. 0 is no period.
 
     Frames come due at multiples of their period, wherever a run was resumed; seconds run from the last
     checkpoint of this process, or from its start.
@@ -61,7 +53,7 @@ class Saving:
         *,
         checkpoints: CheckpointStore,
         watch: Watch,
-        report: Report,
+        report: Notify,
         training: Callable[[], StateDict],
         bookkeeping: Callable[[], StateDict],
     ) -> None:
@@ -116,13 +108,13 @@ class Saving:
         self._settle(self._checkpoints.finish)
 
     def save_before_evaluation(self) -> None:
-        """Save what was trained: an evaluation may take an hour, and what ends it takes no training along."""
+        """Save what was trained: an evaluation may take an hour, and an error in it must lose no training."""
         self.begin()
         self.wait()
 
     @contextmanager
     def finished(self) -> Iterator[None]:
-        """Let a checkpoint that is being written come to its end, unless the process has to end at once."""
+        """Finish the checkpoint that is being written where the block fails; give it up at a hard exit."""
         try:
             yield
         except Exception:

@@ -175,7 +175,7 @@ class Training:
         """Raise a `ValueError` where the clock counts what cannot have been played or learned."""
         clock, ring = self.clock, self.replay.ring
         if has_replay(state) and clock.steps > ring.newest * ring.lanes:
-            raise ValueError(f"clock.steps: found {clock.steps}, the replay has seen fewer")
+            raise ValueError(f"clock.steps: found {clock.steps}, more than the replay has had")
         owed = clock.updates_due(period_steps=self.update_period_steps)
         if owed > 1 + self.lanes.num_lanes // self.update_period_steps:
             raise ValueError(f"clock.updates: {owed} updates would be owed, more than a tick's")

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Protocol
 
 from atari_dqn.files import prepare_folder
 from atari_dqn.interrupts import interrupts_blocked
+from atari_dqn.metrics.events import Notify
 from atari_dqn.processes import parent_to_end_with
 from atari_dqn.record.recording import Look, Recording, recording_bytes, save_recording
 from atari_dqn.recorder import median_game, recording_of, source_of
@@ -33,14 +33,6 @@ FINAL_WAIT_SECONDS = 60.0
 """How long a run that has finished waits for its videos, all together."""
 _KILLED_SECONDS = 5.0
 """How long a process that was killed may take to end: one that waits for a disk takes longer, and is left."""
-
-
-class Tell(Protocol):
-    """Tells every sink of something that happened once."""
-
-    def __call__(self, kind: str, message: str, /) -> None:
-        """Take a kind of notice and its words."""
-        ...
 
 
 class _Making:
@@ -80,8 +72,8 @@ class _Making:
 class Videos:
     """Takes traced evaluations and has their videos made, one at a time, while it is entered."""
 
-    def __init__(self, training: Training, spec: Spec, run: RunDirectory, tell: Tell) -> None:
-        self._training, self._spec, self._run, self._tell = training, spec, run, tell
+    def __init__(self, training: Training, spec: Spec, run: RunDirectory, notify: Notify) -> None:
+        self._training, self._spec, self._run, self._notify = training, spec, run, notify
         self._active = False
         self._can_make = all(importlib.util.find_spec(name) for name in _NEEDED)
         self._making: _Making | None = None
@@ -90,7 +82,7 @@ class Videos:
     def __enter__(self) -> Videos:
         self._active = self._spec.system.evaluation_video
         if self._active and not self._can_make:
-            self._tell(
+            self._notify(
                 "video", "evaluations are recorded but not made videos: pip install 'atari-dqn[record]'"
             )
         return self
@@ -127,7 +119,7 @@ class Videos:
         self.poll()
 
     def poll(self) -> None:
-        """See whether a video is done, and begin the next; returns at once."""
+        """Report a video that is done and begin the next; return at once."""
         if not self._active or not self._can_make:
             return
         if self._making is not None:
@@ -143,12 +135,12 @@ class Videos:
     def _wait(self) -> None:
         """Wait for the videos that are left, and name those that are not made in time."""
         names = ", ".join(_name(path) for path in self._waiting())
-        self._tell("video", f"waiting up to {FINAL_WAIT_SECONDS:.0f} seconds for {names}")
+        self._notify("video", f"waiting up to {FINAL_WAIT_SECONDS:.0f} seconds for {names}")
         deadline = monotonic() + FINAL_WAIT_SECONDS
         while self._making is not None and self._making.ended(max(0.0, deadline - monotonic())):
             self.poll()
         for path in self._waiting():
-            self._tell("video", f"not made in time: {_name(path)}; {_remedy(path)}")
+            self._notify("video", f"not made in time: {_name(path)}; {_remedy(path)}")
 
     def _waiting(self) -> list[Path]:
         recordings = sorted(self._run.videos.glob("step_?????????.json"))
@@ -161,10 +153,10 @@ class Videos:
     def _report(self, making: _Making) -> None:
         failure, recording = making.failure(), making.recording
         if failure is None:
-            self._tell("video", f"made {_name(recording)}")
+            self._notify("video", f"made {_name(recording)}")
         else:
             self._given_up.add(recording)
-            self._tell("video", f"could not make {_name(recording)}: {failure}; {_remedy(recording)}")
+            self._notify("video", f"could not make {_name(recording)}: {failure}; {_remedy(recording)}")
 
     def _recording(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer) -> Recording:
         clock, info = self._training.clock, self._training.lanes.info

@@ -6,7 +6,6 @@ before a checkpoint is saved, so that the latest one is good.
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from collections import deque
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from atari_dqn.metrics.events import GateChanged, Notice, Row, Sink
 from atari_dqn.run import RunDirectory
 from atari_dqn.train.core_watch import CoreWatch
 from atari_dqn.train.diagnostics import README, write_bundle
+from atari_dqn.train.resumption import resume_command
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
 
@@ -144,8 +144,7 @@ class Watch:
         latest = self._run.checkpoints / "latest"
         if not latest.exists():
             return "No checkpoint had been saved. Mend the cause and start a new run."
-        command = f"dqn resume {shlex.quote(str(self._run.path))}"
         return (
-            f"The last checkpoint, {latest.resolve().name}, is of before. `{command}` goes on from it, "
-            "and halts again unless the cause lay outside the run."
+            f"The last checkpoint, {latest.resolve().name}, is of before. `{resume_command(self._run)}` goes "
+            "on from it, and halts again unless the cause lay outside the run."
         )

@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from atari_dqn.checkpoint.store import CheckpointStore, read_manifest
+from atari_dqn.metrics.event_log import LoggedEvent, logged_events
 from atari_dqn.run import RunDirectory
 from atari_dqn.train.resumption import Point, beginning_of, point_of, recorded_spec
 from atari_dqn.verify.replay import REPEATED
@@ -68,19 +65,10 @@ class Records:
         return any(after < step <= until for step in self.rows)
 
 
-class _Event(msgspec.Struct, frozen=True):
-    """What is read of a line of the log of events."""
-
-    kind: str
-    step: int
-    message: str = ""
-    data: dict[str, Any] = {}
-
-
 def records_of(run: RunDirectory) -> Records:
     """Read what a run has recorded."""
     spec = recorded_spec(run).spec
-    events = list(_events(run))
+    events = logged_events(run.events)
     return Records(
         states=tuple(_states(run, events)),
         rows=frozenset(
@@ -107,28 +95,28 @@ def start_to_compare(run: RunDirectory, records: Records, *, steps: int, restore
     return beginning_of(run)
 
 
-def _states(run: RunDirectory, events: list[_Event]) -> Iterator[RecordedState]:
-    """Yield the states of the checkpoints that are kept, and of others that the events tell of."""
+def _states(run: RunDirectory, events: list[LoggedEvent]) -> Iterator[RecordedState]:
+    """Yield the states of the checkpoints that are kept, and of others that are in the events."""
     store = CheckpointStore(run.checkpoints)
     kept = {entry.step: store.folder / entry.path for entry in store.catalog()}
     digests = {step: str(read_manifest(path)["state_digest"]) for step, path in kept.items()}
-    told = dict(_saved_states(events))  # of a step that was saved twice, the later
-    for step, digest in sorted((told | digests).items()):
+    for step, digest in sorted((_saved_states(events) | digests).items()):
         yield RecordedState(step=step, digest=digest, checkpoint=kept.get(step))
 
 
-def _saved_states(events: list[_Event]) -> Iterator[tuple[int, str]]:
+def _saved_states(events: list[LoggedEvent]) -> dict[int, str]:
+    """Return the digest of each state that was saved, by step: of a step that was saved twice, the later.
+
+    A resume from a step takes the place of what was saved after that step, maybe with other threads.
+    """
+    states: dict[int, str] = {}
     for event in events:
+        if event.kind == "resumed":
+            states = {step: digest for step, digest in states.items() if step <= event.step}
         saved = _SAVED.match(event.message) if event.kind == "checkpoint" else None
         if saved and isinstance(digest := event.data.get("state_digest"), str):
-            yield int(saved[1].replace(",", "")), digest
-
-
-def _events(run: RunDirectory) -> Iterator[_Event]:
-    """Yield the events; a line that a crash of the machine has torn is none."""
-    for line in run.events.read_bytes().splitlines():
-        with suppress(ValueError, RecursionError):
-            yield msgspec.json.decode(line, type=_Event)
+            states[int(saved[1].replace(",", ""))] = digest
+    return states
 
 
 def playable_rows(text: str) -> Iterator[tuple[int, str]]:

@@ -17,7 +17,7 @@ from states import CPU, extend, ring_at, training_state
 from atari_dqn.checkpoint import row_saver, stages
 from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest, sealed
 from atari_dqn.checkpoint.tree import tree_digest
-from atari_dqn.errors import DamagedError, DiskFullError
+from atari_dqn.errors import DamagedError, DiskFullError, UserError
 from atari_dqn.replay.ring import FrameRing
 
 PIECE_ROWS = 8
@@ -357,6 +357,18 @@ def test_segment_that_holds_something_else_is_damage_though_its_sum_is_right(
     manifest["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     (store.latest() / "manifest.json").write_text(json.dumps(sealed(manifest)))
     with pytest.raises(DamagedError, match=rf"{name}: cannot be read"):
+        assert_loads_as(ring_at(5), store.latest())
+
+
+def test_segment_that_the_system_refuses_to_read_is_not_called_damaged(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files", str(path))
+
+    save(store, ring_at(5))
+    monkeypatch.setattr("atari_dqn.checkpoint.segments.open_regular", refuse)
+    with pytest.raises(UserError, match=r"000000000005.zst: too many open files"):
         assert_loads_as(ring_at(5), store.latest())
 
 

@@ -1,6 +1,8 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
+from polars.exceptions import PanicException
 
 from atari_dqn.dashboard.library import RunEntry
 from atari_dqn.dashboard.series import band, series, smoothed, thinned
@@ -32,6 +34,15 @@ def test_hours_come_from_the_table_of_times(tmp_path: Path) -> None:
 def test_empty_torn_and_spoiled_cells_are_left_out(tmp_path: Path) -> None:
     run = run_with(tmp_path, "step,env_frames,loss\n10,40,\n20,80,x\n30,120,3\n40,160,4,5,6\n50,200,9")
     assert told(series(run, "update_log", "loss")) == ([120.0, 160.0], [3.0, 4.0])
+
+
+def test_a_table_that_polars_panics_at_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def panic(*arguments: object, **options: object) -> None:
+        raise PanicException("a bug of polars")
+
+    run = run_with(tmp_path, "step,env_frames,loss\n10,40,0.5\n")
+    monkeypatch.setattr("polars.read_csv", panic)
+    assert told(series(run, "update_log", "loss")) == ([], [])
 
 
 def test_a_table_that_is_missing_or_no_table_is_empty(tmp_path: Path) -> None:

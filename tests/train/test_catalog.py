@@ -1,11 +1,12 @@
 """A catalog that is damaged, or says what the checkpoints do not, costs no checkpoint and steers none."""
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from tiny import CPU, run
@@ -14,7 +15,7 @@ from atari_dqn.checkpoint.catalog import read_catalog, write_catalog
 from atari_dqn.checkpoint.reconcile import reconcile
 from atari_dqn.checkpoint.rewind import rewind
 from atari_dqn.checkpoint.store import CheckpointStore
-from atari_dqn.errors import DamagedError
+from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.run import RunDirectory
 from atari_dqn.train import launch
 from atari_dqn.train.resumption import point_of
@@ -177,6 +178,18 @@ def test_what_is_left_of_a_checkpoint_that_is_not_listed_is_removed(copied: Path
     (copied / "checkpoints/step_000000100/agent.pt").unlink()
     rewind(CheckpointStore(copied / "checkpoints"), 200)
     assert not (copied / "checkpoints/step_000000100").exists()
+
+
+def test_checkpoint_that_the_system_does_not_read_at_the_moment_is_not_passed_over_as_damaged(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: Path) -> BinaryIO:
+        raise OSError(errno.EIO, "Input/output error", str(path))
+
+    write_catalog(copied / "checkpoints", read_catalog(copied / "checkpoints")[:-1])
+    monkeypatch.setattr("atari_dqn.checkpoint.manifest.open_regular", broken)
+    with pytest.raises(UserError, match=rf"{NEWEST}.*input/output error"):
+        point_of(RunDirectory.open(copied))
 
 
 def test_tag_of_a_checkpoint_comes_back_with_its_entry(

@@ -140,11 +140,23 @@ def test_step_until_which_threads_stay_is_where_their_number_changes(tmp_path: P
         '{"kind": "resumed", "step": 100}',
         '{"kind": "resumed", "step": 100, "data": {"torch_threads": 0}}',
         '{"kind": "resumed", "step": -1, "data": {"torch_threads": 1}}',
+        '{"kind": "resumed", "step": 1e999, "data": {"torch_threads": 1}}',
+        '{"kind": "resumed", "step": 100, "data": {"torch_threads": 1000000000000}}',
         '{"kind": "resumed", "step": 100, "data": {"torch_thr',
         '["resumed"]',
         '"resumed"',
     ],
-    ids=["of an earlier version", "no data", "zero", "negative step", "torn", "a list", "a string"],
+    ids=[
+        "of an earlier version",
+        "no data",
+        "zero",
+        "negative step",
+        "infinity",
+        "too many",
+        "torn",
+        "a list",
+        "a string",
+    ],
 )
 def test_lines_that_tell_of_no_threads_change_none(line: str, tmp_path: Path) -> None:
     found = log(tmp_path / "run")
@@ -181,5 +193,5 @@ def test_verify_plays_on_no_further_than_the_threads_stayed(
 
 def test_more_threads_than_cores_are_refused() -> None:
     check_threads(2, 2)
-    with pytest.raises(UserError, match="--threads 3: this process may use 2 cores"):
+    with pytest.raises(UserError, match="--threads: found 3, expected at most 2"):
         check_threads(3, 2)

@@ -125,6 +125,22 @@ def test_states_of_checkpoints_that_were_removed_are_known(one_checkpoint: Path)
     assert [(state.step, state.checkpoint is None) for state in states] == [(50, True), (100, False)]
 
 
+def test_states_that_a_resume_from_an_earlier_step_has_taken_the_place_of_are_not_compared_with(
+    one_checkpoint: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(one_checkpoint, path, symlinks=True)
+    saved = {
+        "kind": "checkpoint",
+        "step": 80,
+        "message": "saved step 80",
+        "data": {"state_digest": "of before"},
+    }
+    with (path / "events.jsonl").open("a") as file:
+        file.writelines(f"{json.dumps(event)}\n" for event in (saved, {"kind": "resumed", "step": 50}))
+    assert [state.step for state in records_of(RunDirectory(path)).states] == [50, 100]
+
+
 @pytest.mark.parametrize("line", ["\udcff", "[" * 10_000, '{"kind": "checkpoint", "step": "x"}', '"inexact"'])
 def test_event_that_is_damaged_tells_of_nothing(one_checkpoint: Path, tmp_path: Path, line: str) -> None:
     path = tmp_path / "run"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from atari_dqn.comparison.compare import Comparison, GroupResult, compare
+from atari_dqn.comparison.compare import Comparison, GroupResult, LeftOut, compare_readable
 from atari_dqn.dashboard.figures import Figure, figure, line, shaded
 from atari_dqn.dashboard.library import RunEntry
 from atari_dqn.following.boundary import Unreadable, attempt
@@ -27,24 +27,16 @@ def compared(runs: Sequence[RunEntry]) -> tuple[Comparison | None, list[str]]:
 @lru_cache(maxsize=16)
 def _compared(runs: tuple[tuple[str, Path, float], ...]) -> tuple[Comparison | None, list[str]]:
     """Compare runs by name, path and when they were last written, which makes the result hold."""
-    together = attempt(lambda: _comparison([path for _, path, _ in runs]))
-    if isinstance(together, Comparison):
-        return together, []
-    alone = {path: attempt(partial(_comparison, [path])) for _, path, _ in runs}
-    faults = [
-        f"{name}: {found.reason.replace(printable(f'{path}/'), '')}"
-        for name, path, _ in runs
-        if isinstance(found := alone[path], Unreadable)
-    ]
-    paths = [path for path, found in alone.items() if isinstance(found, Comparison)]
-    rest = attempt(lambda: _comparison(paths)) if paths else None
-    if isinstance(rest, Unreadable):
-        return None, [*faults, rest.reason]
-    return rest, faults
+    names = {path: name for name, path, _ in runs}
+    found = attempt(partial(compare_readable, list(names), human_table=DEFAULT_HUMAN_TABLE))
+    if isinstance(found, Unreadable):
+        return None, [found.reason]
+    return found, [f"{names[each.path]}: {_reason(each)}" for each in found.left_out]
 
 
-def _comparison(paths: Sequence[Path]) -> Comparison:
-    return compare(paths, human_table=DEFAULT_HUMAN_TABLE)
+def _reason(left_out: LeftOut) -> str:
+    """Return why a run cannot be compared, without its path: its name stands before."""
+    return printable(str(left_out.error).replace(f"{left_out.path}/", ""))
 
 
 def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:
