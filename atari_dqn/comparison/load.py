@@ -22,6 +22,7 @@ from atari_dqn.reference.caps import stands_for_games
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.history import brought_up_to_date
 from atari_dqn.spec.keys import Scalar
+from atari_dqn.spec.loader import AUTO_KEYS
 
 _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_log": TIMES}
 _NEEDED: Mapping[str, type] = {
@@ -49,6 +50,7 @@ class _Provenance(msgspec.Struct):
     versions: dict[str, str | None] | None = None
     git: _Git | None = None
     protocols: dict[str, Protocol] = {}
+    auto: dict[str, str] = {}
 
 
 _MOST_BYTES = 2**24
@@ -99,6 +101,8 @@ class Run:
     name: str
     values: dict[str, Scalar]
     """The complete spec, by dotted key."""
+    auto_keys: frozenset[str]
+    """Keys whose values the machine chose when the run started, because they were `auto`."""
     track_label: str
     """The track, with a star if the run deviates from it."""
     deviations: tuple[str, ...]
@@ -192,10 +196,12 @@ def _refuse_other_file(path: Path, *, most_bytes: int) -> None:
 def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
     provenance = _provenance(directory)
     track = provenance.track or _Track()
+    values = _spec_values(directory.spec)
     return Run(
         path=directory.path,
         name=printable(provenance.name or directory.path.name),
-        values=_spec_values(directory.spec),
+        values=values,
+        auto_keys=frozenset(provenance.auto) & set(AUTO_KEYS) & set(values),
         track_label=printable(track.label),
         deviations=tuple(map(printable, track.deviations)),
         versions=_versions(provenance),

@@ -33,10 +33,11 @@ def make_run(
     late_frames: int = 0,
     training_return: float = -20.0,
     versions: dict[str, str] | None = None,
+    auto: dict[str, str] | None = None,
 ) -> Path:
     """Make a run evaluated every `period_frames` with these mean returns; one hour passes in each period.
 
-    `late_frames`: by how much evaluations come after they are due.
+    `late_frames`: by how much evaluations come after they are due. `auto`: keys that the machine chose.
     """
     resolved = load_spec(RUNS / spec, overrides)
     kinds = ["full"] * len(returns)
@@ -44,7 +45,10 @@ def make_run(
         kinds[-1] = "final"
     protocols = {kind: protocol_of(resolved, kind, episodes, ale_version) for kind in ("full", "final")}
     run = RunDirectory.create(
-        path, resolved_toml(resolved), spec_digest(resolved.spec), _provenance(resolved, protocols, versions)
+        path,
+        resolved_toml(resolved),
+        spec_digest(resolved.spec),
+        _provenance(resolved, protocols, versions) | {"auto": auto or {}},
     )
     rows = [
         {
