@@ -1,7 +1,8 @@
 """The finished games of an evaluation that is under way, on disk: one that is interrupted goes on from them.
 
 A file of JSON lines: first what is evaluated, then the games as they finish. Each line carries a digest of
-itself and of what is evaluated. What follows a line that is torn or damaged is cut off and played again.
+itself and of what is evaluated. What follows a line that is torn or damaged is cut off and played again
+(docs/decisions/0038).
 """
 
 from __future__ import annotations

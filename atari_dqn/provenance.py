@@ -67,6 +67,7 @@ class Provenance(Struct):
     kernels: list[str] = []
     compiler: str | None = None
     hardware: _Hardware | None = None
+    auto: dict[str, str] = {}
 
 
 def provenance(

@@ -28,6 +28,8 @@ def whole_directory(path: Path, *, holds: Collection[str]) -> Iterator[Path]:
         with suppress(FileExistsError):  # of a file in a folder's place; the next line's error says that
             path.parent.mkdir(parents=True, exist_ok=True)
         partial, lock = _make_locked(path)
+        for parent in made_parents:
+            fsync_directory(parent.parent)
         yield partial
         fsync_directory(partial)
         partial.rename(path)

@@ -44,7 +44,7 @@ import os, sys
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == "torch":
-            print("at torch:", os.environ.get("OMP_WAIT_POLICY"))
+            print("at torch:", os.environ.get("OMP_WAIT_POLICY"), flush=True)
             os._exit(0)
 
 sys.meta_path.insert(0, Finder())

@@ -2,7 +2,8 @@
 
 The catalog is an index of the manifests, and they are what counts: where it is damaged or disagrees, its
 entries are made from them, and a whole checkpoint that it does not list is listed. So no word of a catalog
-costs a whole checkpoint, and one that a killed process had put in place but not listed yet is the newest.
+costs a whole checkpoint, and one that a killed process had put in place but not listed yet is the newest
+(docs/decisions/0039).
 """
 
 from __future__ import annotations

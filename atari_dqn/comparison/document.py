@@ -61,7 +61,7 @@ def _group(result: GroupResult) -> dict[str, Any]:
     return {
         "game": group.game,
         **_method(group.method),
-        "deviations": group.runs[0].deviations,
+        "deviations": group.deviations,
         "runs": [
             {"seed": run.seed, "path": printable(str(run.path)), "reached_frames": run.reached_frames}
             for run in group.runs

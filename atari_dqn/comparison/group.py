@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 from atari_dqn.comparison.load import Run
@@ -14,7 +15,11 @@ from atari_dqn.printable import printable
 from atari_dqn.reference.agents import agent_name
 from atari_dqn.spec.digest import is_free
 from atari_dqn.spec.keys import Scalar
+from atari_dqn.spec.loader import AUTO
 from atari_dqn.spec.schema import Toggles
+
+Identity = frozenset[tuple[str, Scalar]]
+"""Keys and values that make a method: those that can change results, but seed and game."""
 
 _FEW_KEYS = 3
 """Where so many tell all methods apart, they are in every method's name, with their values."""
@@ -45,31 +50,55 @@ class Group:
     notes: tuple[str, ...]
     """What a reader must know of how the group came about."""
 
+    @property
+    def deviations(self) -> tuple[str, ...]:
+        """Keys in which the run that deviates most from its track differs from it."""
+        return max((run.deviations for run in self.runs), key=len)
+
 
 def group_runs(runs: Iterable[Run]) -> list[Group]:
     """Return the groups of runs, methods and games in the order in which they were given."""
-    by_method: dict[frozenset[tuple[str, Scalar]], dict[str, list[Run]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    for run in runs:
-        by_method[_identity(run.values)][run.game].append(run)
+    by_method: dict[Identity, dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
+    for identity, run in _identified(list(runs)):
+        by_method[identity][run.game].append(run)
     labels = _labels({identity: next(iter(games.values()))[0] for identity, games in by_method.items()})
+    methods = {
+        identity: _method(labels[identity], list(chain.from_iterable(games.values())))
+        for identity, games in by_method.items()
+    }
     return [
-        _group(_method(labels[identity], members[0]), game, members)
+        _group(methods[identity], game, members)
         for identity, games in by_method.items()
         for game, members in games.items()
     ]
 
 
-def _identity(values: Mapping[str, Scalar]) -> frozenset[tuple[str, Scalar]]:
-    """Return what makes a method: every key that can change results, but seed and game."""
+def _identified(runs: Sequence[Run]) -> Iterator[tuple[Identity, Run]]:
+    """Yield each run with what makes its method.
+
+    Keys that were `auto` count with the values that the machine chose, unless it chose different ones in runs
+    that agree in all else: then they count as `auto`.
+    """
+    chosen: dict[Identity, set[Identity]] = defaultdict(set)
+    for run in runs:
+        chosen[_identity(run, auto=True)].add(_identity(run, auto=False))
+    for run in runs:
+        as_auto = _identity(run, auto=True)
+        yield as_auto if len(chosen[as_auto]) > 1 else _identity(run, auto=False), run
+
+
+def _identity(run: Run, *, auto: bool) -> Identity:
+    """Return every key that can change results, but seed and game; `auto`: chosen keys by that word."""
     return frozenset(
-        (key, value) for key, value in values.items() if key not in ("seed", "game") and not is_free(key)
+        (key, AUTO if auto and key in run.auto_keys else value)
+        for key, value in run.values.items()
+        if key not in ("seed", "game") and not is_free(key)
     )
 
 
-def _method(label: str, run: Run) -> Method:
-    return Method(label=label, track_label=run.track_label, agent=_agent(run))
+def _method(label: str, runs: Sequence[Run]) -> Method:
+    """Return the method of some runs, with the mark of a track that one of them deviates from."""
+    return Method(label=label, track_label=max(run.track_label for run in runs), agent=_agent(runs[0]))
 
 
 def _agent(run: Run) -> str:
@@ -94,20 +123,33 @@ def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
         for run in kept.values()
         for name in run.torn
     ]
+    notes += _auto_notes(list(kept.values()))
     versions = {run.versions for run in kept.values()}
     if len(versions) > 1:
         notes.append(f"its runs were made by different versions: {'; '.join(sorted(versions))}")
     return Group(method=method, game=game, runs=tuple(kept.values()), notes=tuple(notes))
 
 
-def _labels(
-    first_runs: Mapping[frozenset[tuple[str, Scalar]], Run],
-) -> dict[frozenset[tuple[str, Scalar]], str]:
+def _auto_notes(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield for each key that was `auto` and differs between the runs which seeds have which value."""
+    for key in sorted({key for run in runs for key in run.auto_keys}):
+        seeds: dict[Scalar, list[str]] = defaultdict(list)
+        for run in runs:
+            seeds[run.values[key]].append(str(run.seed))
+        if len(seeds) > 1:
+            told = "; ".join(
+                f"{setting(value)} for seed{'s' * (len(of) > 1)} {', '.join(of)}"
+                for value, of in seeds.items()
+            )
+            yield f"{key} was {AUTO}, and the machines chose different values: {told}"
+
+
+def _labels(first_runs: Mapping[Identity, Run]) -> dict[Identity, str]:
     """Return a label for each method: its name without the game, and what tells it from a namesake."""
-    namesakes: dict[str, list[frozenset[tuple[str, Scalar]]]] = defaultdict(list)
+    namesakes: dict[str, list[Identity]] = defaultdict(list)
     for identity, run in first_runs.items():
         namesakes[_base_label(run)].append(identity)
-    labels: dict[frozenset[tuple[str, Scalar]], str] = {}
+    labels: dict[Identity, str] = {}
     for base, identities in namesakes.items():
         told = _told_apart([dict(identity) for identity in identities])
         labels |= {

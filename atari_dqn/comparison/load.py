@@ -21,6 +21,7 @@ from atari_dqn.reference.caps import stands_for_games
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.history import brought_up_to_date
 from atari_dqn.spec.keys import Scalar
+from atari_dqn.spec.loader import AUTO_KEYS
 from atari_dqn.spec_values import spec_values
 
 _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_log": TIMES}
@@ -78,6 +79,8 @@ class Run:
     name: str
     values: dict[str, Scalar]
     """The complete spec, by dotted key."""
+    auto_keys: frozenset[str]
+    """Keys whose values the machine chose when the run started, because they were `auto`."""
     track_label: str
     """The track, with a star if the run deviates from it."""
     deviations: tuple[str, ...]
@@ -171,10 +174,12 @@ def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
     provenance = checked(directory.provenance, directory.read_provenance(), Provenance)
     protocols = checked(directory.provenance, provenance.protocols, dict[str, Protocol], key="protocols")
     track = provenance.track
+    values = _spec_values(directory.spec)
     return Run(
         path=directory.path,
         name=printable(provenance.name or directory.path.name),
-        values=_spec_values(directory.spec),
+        values=values,
+        auto_keys=frozenset(provenance.auto) & set(AUTO_KEYS) & set(values),
         track_label=printable(track.label) if track else "?",
         deviations=tuple(map(printable, track.deviations)) if track else (),
         versions=_versions(provenance),

@@ -66,7 +66,7 @@ def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterato
     yield from _cut(name, last, best)
     yield from _lengths(name, group)
     if group.method.track_label.endswith("*"):
-        deviations = shortened(group.runs[0].deviations, _SHOWN_KEYS)
+        deviations = shortened(group.deviations, _SHOWN_KEYS)
         yield f"{name}: marked {group.method.track_label}: deviates in {deviations}"
 
 

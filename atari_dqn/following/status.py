@@ -105,8 +105,8 @@ class RunStatus:
         self._ending, self._told, self._raised_frames = "", False, 0
         self.latest: dict[str, Mapping[str, Any]] = {}
         """The last row of each table."""
-        self.best_return = math.nan
-        """Of full and final evaluations."""
+        self.best_evaluation: Mapping[str, Any] = {}
+        """The row of the full or final evaluation with the highest mean return; empty before the first."""
         self.gates: dict[str, str] = {}
         self.notices: list[Notice | GateChanged] = []
         """What happened once, and the gates' alarms with their ends."""
@@ -126,10 +126,9 @@ class RunStatus:
 
     def _take_evaluation(self, row: Row) -> None:
         if row.table == "eval_log" and row.values["eval_type"] != "light":
-            value = row.values["mean_return"]
-            self.best_return = (
-                float(value) if math.isnan(self.best_return) else max(self.best_return, float(value))
-            )
+            best = float(self.best_evaluation.get("mean_return", math.nan))
+            if math.isnan(best) or float(row.values["mean_return"]) > best:
+                self.best_evaluation = row.values
 
     def _take_notice(self, notice: Notice) -> None:
         self.notices.append(notice)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
+from atari_dqn.human import score
 from atari_dqn.reference.tables import studies
 
 MARK = "†"
 """Stands behind a score some of whose games were cut."""
+
+
+def marked_score(evaluation: Mapping[str, Any]) -> str:
+    """Return the mean return of a row of eval_log as text, marked where the cap cut games; `-` of no row."""
+    mark = MARK if evaluation.get("frame_caps", 0) > 0 else ""
+    return f"{score(float(evaluation.get('mean_return', math.nan)))}{mark}"
 
 
 @cache

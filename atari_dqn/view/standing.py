@@ -9,6 +9,7 @@ from rich.text import Text
 from atari_dqn.following.status import RunStatus
 from atari_dqn.human import duration, fingerprint, score
 from atari_dqn.metrics.events import GateChanged, Notice
+from atari_dqn.reference.caps import marked_score
 
 _NOTICES = 3
 
@@ -23,7 +24,7 @@ def standing(status: RunStatus) -> str:
 def standing_text(name: str, status: RunStatus) -> Text:
     """Return a line for each thing worth knowing of a run at present."""
     identity = status.identity
-    best = "" if math.isnan(status.best_return) else f"{score(status.best_return)} (a maximum)"
+    best = f"{marked_score(status.best_evaluation)} (a maximum)" if status.best_evaluation else ""
     lines = [
         (name, f"track {identity.track_label}, {identity.game}, seed {identity.seed}"),
         ("state", standing(status)),

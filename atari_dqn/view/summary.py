@@ -16,7 +16,7 @@ from atari_dqn.following.boundary import Unreadable
 from atari_dqn.following.status import RunStatus
 from atari_dqn.human import count, duration, score
 from atari_dqn.printable import printable
-from atari_dqn.reference.caps import MARK
+from atari_dqn.reference.caps import marked_score
 
 _OTHER_COLUMNS = 66
 """Width of all columns but the name."""
@@ -53,8 +53,6 @@ def _line(path: Path, status: RunStatus) -> list[Text | str]:
     alarm = " ▲" if status.alarms else ""
     left = status.seconds_left if status.state == "running" else math.nan
     rolling = status.latest.get("update_log", {}).get("rolling_return", math.nan)
-    evaluation = status.latest.get("eval_log", {})
-    mark = MARK if evaluation.get("frame_caps") else ""
     return [
         Text(name_of(path)),
         Text(status.state + alarm, _STYLES.get(status.state, "")),
@@ -63,8 +61,8 @@ def _line(path: Path, status: RunStatus) -> list[Text | str]:
         duration(left),
         count(status.frames_per_second),
         score(float(rolling)),
-        score(float(evaluation.get("mean_return", math.nan))) + mark,
-        score(status.best_return),
+        marked_score(status.latest.get("eval_log", {})),
+        marked_score(status.best_evaluation),
     ]
 
 

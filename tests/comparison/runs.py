@@ -29,22 +29,28 @@ def make_run(
     finished: bool = True,
     episodes: int = 30,
     ale_version: str = "0.12.1",
-    frame_caps: int = 0,
+    frame_caps: int | Sequence[int] = 0,
     late_frames: int = 0,
     training_return: float = -20.0,
     versions: dict[str, str] | None = None,
+    auto: dict[str, str] | None = None,
 ) -> Path:
     """Make a run evaluated every `period_frames` with these mean returns; one hour passes in each period.
 
-    `late_frames`: by how much evaluations come after they are due.
+    `frame_caps`: games that the cap cut in every evaluation, or in each. `late_frames`: by how much
+    evaluations come after they are due. `auto`: keys that the machine chose.
     """
     resolved = load_spec(RUNS / spec, overrides)
     kinds = ["full"] * len(returns)
     if finished:
         kinds[-1] = "final"
+    caps = [frame_caps] * len(returns) if isinstance(frame_caps, int) else frame_caps
     protocols = {kind: protocol_of(resolved, kind, episodes, ale_version) for kind in ("full", "final")}
     run = RunDirectory.create(
-        path, resolved_toml(resolved), spec_digest(resolved.spec), _provenance(resolved, protocols, versions)
+        path,
+        resolved_toml(resolved),
+        spec_digest(resolved.spec),
+        _provenance(resolved, protocols, versions) | {"auto": auto or {}},
     )
     rows = [
         {
@@ -52,10 +58,10 @@ def make_run(
             "eval_type": kind,
             "episodes": episodes,
             "mean_return": value,
-            "frame_caps": frame_caps,
+            "frame_caps": cut,
             "protocol": protocols[kind].digest(),
         }
-        for place, (value, kind) in enumerate(zip(returns, kinds, strict=True))
+        for place, (value, kind, cut) in enumerate(zip(returns, kinds, caps, strict=True))
     ]
     write(run, "eval_log", rows)
     frames = [row["env_frames"] for row in rows]

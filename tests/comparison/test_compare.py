@@ -122,6 +122,52 @@ def test_a_group_whose_spec_is_named_for_its_game_alone_is_named_for_its_agent(t
     assert compared(run).results[0].group.method.label == "double_dqn"
 
 
+def make_auto_run(path: Path, precision: str, seed: int) -> Path:
+    """Make a run whose spec left the precision to the machine, which chose this one."""
+    overrides = [f"seed={seed}", f"learner.precision={precision}"]
+    return make_run(path, [0.0], overrides=overrides, auto={"learner.precision": precision})
+
+
+def test_seeds_whose_machines_chose_different_precisions_are_one_group_that_says_so(tmp_path: Path):
+    chosen = {1: "fp32", 2: "bf16", 3: "bf16"}
+    runs = [make_auto_run(tmp_path / str(seed), precision, seed) for seed, precision in chosen.items()]
+    comparison = compared(*runs)
+    assert [run.seed for run in comparison.results[0].group.runs] == [1, 2, 3]
+    assert warned(
+        comparison,
+        "learner.precision was auto, and the machines chose different values: "
+        "fp32 for seed 1; bf16 for seeds 2, 3",
+    )
+    assert warned(comparison, "marked A*: deviates in learner.precision")
+
+
+def test_precisions_that_the_specs_say_are_two_groups(tmp_path: Path):
+    assert labels_of(tmp_path, [], ["learner.precision=bf16"]) == [
+        "trackA precision=fp32", "trackA precision=bf16"
+    ]  # fmt: skip
+
+
+def test_a_precision_that_was_chosen_and_one_that_was_written_are_one_group_where_they_agree(
+    seeds: list[Path], tmp_path: Path
+):
+    comparison = compared(*seeds, make_auto_run(tmp_path / "4", "fp32", 4))
+    assert comparison.results[0].last.n == 4
+    assert not warned(comparison, "auto")
+
+
+def test_keys_that_no_spec_leaves_to_the_machine_tell_methods_apart_whatever_a_run_says(tmp_path: Path):
+    runs = [
+        make_run(
+            tmp_path / double,
+            [0.0],
+            overrides=[f"toggles.double={double}"],
+            auto={"toggles.double": double},
+        )
+        for double in ("false", "true")
+    ]
+    assert len(compared(*runs).results) == 2
+
+
 def test_keys_that_cannot_change_results_are_no_other_group(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4", "system.workers=2"])
     assert only(*seeds, other).last.n == 4

@@ -75,7 +75,7 @@ def test_a_finished_run_is_finished_with_its_numbers(finished: Path) -> None:
     scores = pl.read_csv((finished / "eval_log.csv").read_bytes())
     best = scores.filter(pl.col("eval_type") != "light")["mean_return"].max()
     assert (status.state, status.env_frames, status.share) == ("finished", 1200, 1.0)
-    assert status.best_return == best
+    assert status.best_evaluation["mean_return"] == best
     assert (status.identity.game, status.identity.seed, status.identity.track) == ("catch", 1, "A")
 
 

@@ -188,6 +188,24 @@ def test_start_leaves_a_directory_that_holds_something_of_another(tmp_path: Path
     assert (path / "letter.txt").exists()
 
 
+def test_names_of_folders_made_for_a_directory_are_on_disk_before_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr("atari_dqn.whole_directory.fsync_directory", flushed.append)
+    with whole_directory(tmp_path / "outputs" / "pong" / "run", holds=()):
+        assert set(flushed) == {tmp_path, tmp_path / "outputs"}
+
+
+def test_start_in_a_folder_that_is_there_flushes_none_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr("atari_dqn.whole_directory.fsync_directory", flushed.append)
+    with whole_directory(tmp_path / "run", holds=()):
+        assert flushed == []
+
+
 def test_directory_that_is_being_made_is_locked(tmp_path: Path) -> None:
     with whole_directory(tmp_path / "run", holds=()) as partial:
         descriptor = os.open(partial, os.O_RDONLY)

@@ -6,7 +6,7 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -16,9 +16,11 @@ from tiny import CPU, TINY_CATCH, run
 
 from atari_dqn.errors import InterruptedRunError
 from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import Event, Row
+from atari_dqn.metrics.events import Event, Notice, Row
 from atari_dqn.run import RunDirectory
 from atari_dqn.sinks.choice import Outlets
+from atari_dqn.sinks.target import Target
+from atari_dqn.sinks.wandb import WandbSink
 from atari_dqn.train import launch
 
 ALL = Outlets(sinks=("tensorboard", "wandb", "parquet"))
@@ -139,6 +141,21 @@ def test_D16_wandb_has_every_episode_once_at_its_frames(resumed: Path) -> None:
         if "train/episode_return" in row
     ]
     assert sent == episodes
+
+
+def test_D08_video_of_a_checkpoint_is_uploaded_to_wandb_at_its_frames(
+    target: Callable[[], Target], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    path = target().directory
+    sink = WandbSink(target())
+    (path / "videos").mkdir()
+    (path / "videos" / "step_000000100.mp4").write_bytes(b"a video")
+    sink.handle(Notice(kind="video", step=110, env_frames=440, message="made videos/step_000000100.mp4"))
+    sink.close()
+    (sent,) = [row for row in wandb_history(path) if "video/path" in row]
+    (uploaded,) = path.glob(f"wandb/offline-run-*/files/{json.loads(sent['video/path'])}")
+    assert (int(sent["env_frames"]), uploaded.read_bytes()) == (400, b"a video")
 
 
 def test_sinks_change_no_digest_and_no_table(resumed: Path, tmp_path: Path) -> None:

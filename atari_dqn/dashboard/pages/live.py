@@ -12,7 +12,7 @@ from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.following.status import SILENT_SECONDS, RunStatus
 from atari_dqn.human import count, duration, measure, score
 from atari_dqn.metrics.events import GATES, GateChanged
-from atari_dqn.reference.caps import MARK
+from atari_dqn.reference.caps import marked_score
 
 _REFRESH_SECONDS = 3.0
 _SHOWN_EVENTS = 8
@@ -58,7 +58,7 @@ def _card(run: RunEntry) -> None:
             ui.badge(status.state).props(f"color={'green' if status.state == 'running' else 'grey'}")
         ui.linear_progress(status.share, show_value=False)
         ui.label(_progress(status)).classes("progress-line")
-        ui.label(_measured(status))
+        ui.label(measured_text(status))
         _throughput(status)
         with ui.row().classes("gap-1"):
             for gate in GATES:
@@ -78,9 +78,9 @@ def _progress(status: RunStatus) -> str:
     return f"{status.env_frames:,} of {status.total_frames:,} frames ({status.share:.1%}){speed}{ends}"
 
 
-def _measured(status: RunStatus) -> str:
-    row, evaluation = status.latest.get("update_log", {}), status.latest.get("eval_log", {})
-    cut = MARK if evaluation.get("frame_caps") else ""
+def measured_text(status: RunStatus) -> str:
+    """Return the latest figures of the training, the last evaluation's score and the best one."""
+    row = status.latest.get("update_log", {})
 
     def number(name: str) -> float:
         return float(row.get(name, math.nan))
@@ -89,7 +89,7 @@ def _measured(status: RunStatus) -> str:
         f"rolling return {score(number('rolling_return'))} · loss {measure(number('loss'))} · "
         f"Q {measure(number('mean_q'))} · gradient norm {measure(number('grad_norm'))} · "
         f"ε {measure(number('epsilon'))} · last evaluation "
-        f"{score(float(evaluation.get('mean_return', math.nan)))}{cut} · best {score(status.best_return)}"
+        f"{marked_score(status.latest.get('eval_log', {}))} · best {marked_score(status.best_evaluation)}"
     )
 
 

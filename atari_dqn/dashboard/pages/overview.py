@@ -9,8 +9,8 @@ from nicegui import ui
 from atari_dqn.dashboard.frame import frame
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.following.status import RunStatus
-from atari_dqn.human import duration, fingerprint, score
-from atari_dqn.reference.caps import MARK
+from atari_dqn.human import duration, fingerprint
+from atari_dqn.reference.caps import MARK, marked_score
 
 _REFRESH_SECONDS = 10.0
 _NOTHING = "–"
@@ -66,9 +66,8 @@ def _scored(status: RunStatus) -> dict[str, Any]:
     if evaluation is None:
         return {}
     mean, episodes = float(evaluation["mean_return"]), evaluation["episodes"]
-    mark = MARK if evaluation["frame_caps"] else ""
     return {
-        "last score": f"{score(mean)}{mark} ({evaluation['eval_type']}, {episodes} episodes)",
+        "last score": f"{marked_score(evaluation)} ({evaluation['eval_type']}, {episodes} episodes)",
         "score_number": mean if abs(mean) < 1e300 else -1.0,
         "protocol": fingerprint(str(evaluation["protocol"])),
     }

@@ -14,6 +14,7 @@ from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import columns
 from atari_dqn.following.boundary import attempt
 from atari_dqn.human import score
+from atari_dqn.reference.caps import marked_score
 from atari_dqn.sinks.videos import video_step, videos_of
 
 MEDIA = "/media"
@@ -64,12 +65,14 @@ def caption(run: RunEntry, video: Path) -> str:
     """Return the frames of a video's checkpoint, and the last evaluation up to then."""
     step, skip = video_step(video), run.values.get("env.frame_skip", 1)
     frames = steps_to_frames(step, frame_skip=int(skip))
-    table = columns(run.path / "eval_log.csv", ("env_frames", "mean_return", "std_return", "episodes"))
+    names = ("env_frames", "mean_return", "std_return", "episodes", "frame_caps")
+    table = columns(run.path / "eval_log.csv", names)
     before = [at for at, seen in enumerate(table["env_frames"]) if seen <= frames]
     if not before:
         return f"{frames:,} frames, not evaluated by then"
-    mean, std, episodes = (table[name][before[-1]] for name in ("mean_return", "std_return", "episodes"))
-    return f"{frames:,} frames: evaluation {score(mean)} ± {score(std)} over {episodes:.0f} games"
+    evaluation = {name: float(column[before[-1]]) for name, column in table.items()}
+    mean, std, episodes = marked_score(evaluation), score(evaluation["std_return"]), evaluation["episodes"]
+    return f"{frames:,} frames: evaluation {mean} ± {std} over {episodes:.0f} games"
 
 
 def _address(library: Library, video: Path) -> str:

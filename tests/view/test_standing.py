@@ -1,0 +1,32 @@
+"""How a run is at present, in lines and as a row of a table."""
+
+from pathlib import Path
+
+import pytest
+from broken_runs import make_run
+from rich.console import Console
+
+from atari_dqn.following.status import RunStatus
+from atari_dqn.view.standing import standing_text
+from atari_dqn.view.summary import summary_table
+
+
+@pytest.fixture
+def status(tmp_path: Path) -> RunStatus:
+    """A run whose best evaluation has games that the cap cut, and whose last has none."""
+    status = RunStatus(make_run(tmp_path / "run", [12.0, 3.0], frame_caps=(1, 0)))
+    status.look()
+    return status
+
+
+def test_a_best_score_of_games_that_the_cap_cut_is_marked(status: RunStatus) -> None:
+    lines = standing_text("run", status).plain.splitlines()
+    assert [line for line in lines if line.startswith("best")] == ["best evaluation  12.0† (a maximum)"]
+
+
+def test_a_best_score_in_the_table_of_runs_is_marked_for_its_own_games(status: RunStatus) -> None:
+    console = Console(width=100)
+    with console.capture() as captured:
+        console.print(summary_table({status.run: status}, columns=100))
+    (row,) = [line for line in captured.get().splitlines() if "†" in line]
+    assert row.split()[-2:] == ["3.0", "12.0†"]
