@@ -14,8 +14,8 @@ _HEAD = """\
 # Lessons
 
 Faults that reviewers found in four earlier systems: a DQN for Atari (D; D-ok is what they found right), a
-multi-process actor–learner (M), a world-model fine-tuning pipeline (W) and a recurrent PPO (P); and those that
-hostile use found in this project (H). Each is a requirement here, held by the tests of its row.
+multi-process actor–learner (M), a world-model fine-tuning pipeline (W) and a recurrent PPO (P); and those
+that hostile use found in this project (H). Each is a requirement here, held by the tests of its row.
 
 That they can fail is itself tested: `pytest -m slow tests/lessons` puts each fault of the last column back
 into a copy of the package, one at a time, and the row's test must then fail. Faults and rows are kept in
