@@ -128,7 +128,7 @@ class FaultTrials:
         return outcome(path)
 
     def _make_halfway(self) -> None:
-        """Make a run that a full disk stopped in its second checkpoint: its resume truncates and removes files."""
+        """Make a run that a full disk stopped in its second checkpoint; its resume cuts and removes files."""
         fault = Fault(phase="train", kind="rename", nth=self._renames() * 2 // 3, error=errno.ENOSPC)
         finished = self._command("train", self.halfway, fault)
         assert finished.code == 2, finished.output
