@@ -46,13 +46,13 @@ import os, sys
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == "torch":
-            print("at torch:", os.environ.get("OMP_WAIT_POLICY"))
+            print("at torch:", os.environ.get("OMP_WAIT_POLICY"), flush=True)
             os._exit(0)
 
 sys.meta_path.insert(0, Finder())
 sys.argv = ["dqn", *sys.argv[1:]]
 """
-"""Tells how threads are to wait at the moment at which torch is about to be loaded, and ends."""
+"""Prints how threads wait when torch is about to be imported, and exits."""
 
 
 @pytest.mark.parametrize(
