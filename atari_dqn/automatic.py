@@ -1,4 +1,4 @@
-"""What `auto` in a spec becomes on a machine: a fixed table, so that one machine always gives one spec."""
+"""Replace `auto` in a spec by a fixed rule, so that the same machine always gives the same spec."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from atari_dqn.spec.schema import Spec
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A value for a key, and what about the machine decided it."""
+    """The value chosen for a key, and the property of the machine that decided it."""
 
     key: str
     value: Literal["fp32", "bf16"]
     reason: str
 
     def __str__(self) -> str:
-        """The choice as one line for people."""
+        """Return the choice as one line for the user."""
         return f'{self.key} = "{AUTO}" is "{self.value}" here: {self.reason}'
 
 
 def has_auto(spec: Spec) -> bool:
-    """Return whether a key still has to be chosen by the machine."""
+    """Return whether a key of the spec is still `auto`."""
     return spec.learner.precision == AUTO
 
 
 def resolve_auto(
     resolved: ResolvedSpec, *, device: str, hardware: Hardware
 ) -> tuple[ResolvedSpec, tuple[Choice, ...]]:
-    """Return the spec with every `auto` replaced by what suits the device, and what was chosen.
+    """Replace every `auto` by the value for the device; return the spec and the choices.
 
-    `device` is `cpu`, `cuda` or `cuda:N`. The result, its track's mark included, is the same as if the values
-    chosen had been written.
+    `device` is `cpu`, `cuda` or `cuda:N`. The result, including the mark for deviations from the track, is
+    the same as if the chosen values had been written in the spec.
     """
     if not has_auto(resolved.spec):
         return resolved, ()
@@ -48,9 +48,9 @@ def resolve_auto(
 
 
 def resolve_auto_here(resolved: ResolvedSpec) -> tuple[ResolvedSpec, tuple[Choice, ...]]:
-    """Return the same for this machine and the device that a run takes here by default.
+    """Replace every `auto` as `resolve_auto` does, for this machine and its default device.
 
-    The hardware is looked up only where a key is `auto`: that imports torch.
+    The hardware, whose detection imports torch, is detected only if a key is `auto`.
     """
     if not has_auto(resolved.spec):
         return resolved, ()
@@ -59,7 +59,7 @@ def resolve_auto_here(resolved: ResolvedSpec) -> tuple[ResolvedSpec, tuple[Choic
 
 
 def precision_for(device: str, hardware: Hardware) -> Choice:
-    """Return the precision that is quick on a device: bf16 where it is multiplied natively, else fp32."""
+    """Choose the precision for a device: bf16 if the device multiplies it natively, otherwise fp32."""
     value, reason = _gpu(device, hardware) if device != "cpu" else _cpu(hardware)
     return Choice(key="learner.precision", value=value, reason=reason)
 

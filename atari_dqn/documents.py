@@ -1,4 +1,4 @@
-"""JSON documents from disk, checked before they are trusted: their size, their depth, then their types."""
+"""Read JSON documents and check them before they are used: their size, their nesting, then their types."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from atari_dqn.files import read_regular, reading
 T = TypeVar("T")
 
 MOST_BYTES = 2**24
-"""Of a document that no specification bounds: some thousand evaluations' scores."""
-_DEEPEST = 64
+"""Default limit on the size of a document; the scores of some thousand evaluations fit."""
+_MOST_LEVELS = 64
 MOST_INT = 2**63 - 1
-"""Of a count."""
+"""Largest count."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_INT)]
 Number = float | Literal["nan", "inf", "-inf"]
-"""As `files.plain` writes it: JSON has no word for these."""
+"""A number as `files.plain` writes it: as a string where JSON has no notation for its value."""
 
 
 def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> Any:
-    """Return what a JSON file of a run holds; `DamagedError` names a file that is missing or holds none."""
+    """Return the value in a JSON file of a run; `DamagedError` if the file is missing or is not JSON."""
     data = read_run_file(path, most_bytes=most_bytes)
     try:
         return parse_json(data)
@@ -37,16 +37,16 @@ def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> Any:
 
 
 def read_run_file(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a file of a run; `DamagedError` where it is missing, large or no regular file."""
+    """Return the bytes of a file of a run; `DamagedError` if it is missing, too large or not regular."""
     with reading_of_run(path):
         return read_regular(path, most_bytes=most_bytes)
 
 
 @contextmanager
 def reading_of_run(path: Path) -> Iterator[None]:
-    """Turn an `OSError` of the block, which reads a file of a run, into the error that names it.
+    """Convert an `OSError` of the block, which reads a file of a run, into an error that names the file.
 
-    A `DamagedError` where the file is missing or no regular one, a `UserError` where the system refuses.
+    `DamagedError` if the file is missing or not a regular file, `UserError` if the system refuses to read it.
     """
     try:
         with reading(path):
@@ -61,21 +61,21 @@ def reading_of_run(path: Path) -> Iterator[None]:
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the value of a JSON text; `ValueError` for any other text, and for one nested too deeply."""
+    """Parse a JSON text; `ValueError` if it is not JSON or is nested too deeply."""
     try:
         value = json.loads(data)
-        nested = is_nested_deeper(value, _DEEPEST)
+        nested = is_nested_deeper(value, _MOST_LEVELS)
         if b"\\u" in data and not nested:
-            json.dumps(value, ensure_ascii=False).encode()  # half of a character cannot be written again
+            json.dumps(value, ensure_ascii=False).encode()  # raises ValueError for a lone surrogate
     except RecursionError:
         nested = True
     if nested:
-        raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
+        raise ValueError(f"it is nested deeper than {_MOST_LEVELS} levels")
     return value
 
 
 def is_nested_deeper(value: Any, levels: int) -> bool:
-    """Return whether tables and lists lie within each other for more than so many levels."""
+    """Return whether objects and lists are nested in more than `levels` levels."""
     level = [value]
     for _ in range(levels + 1):
         level = list(chain.from_iterable(_children(item) for item in level))
@@ -91,7 +91,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def checked(path: Path, value: Any, expected: type[T], *, key: str = "") -> T:
-    """Return a value as a type that msgspec knows; `DamagedError` names file and key where it is none."""
+    """Convert a value to a type that msgspec knows; `DamagedError` names file and key if it is invalid."""
     try:
         return msgspec.convert(value, expected, strict=True)
     except msgspec.ValidationError as error:

@@ -1,8 +1,8 @@
-"""The finished games of an evaluation that is under way, on disk: one that is interrupted goes on from them.
+"""Keep the finished games of a running evaluation on disk, so that it can be resumed after an interruption.
 
-A file of JSON lines: first what is evaluated, then the games as they finish. Each line carries a digest of
-itself and of what is evaluated. What follows a line that is torn or damaged is cut off and played again
-(docs/decisions/0038).
+The file holds JSON lines: the first describes the evaluation, and each other one is a finished game with a
+digest over the game and the first line's digest. The file is cut off at the first incomplete or damaged line,
+and the games from there on are played again (docs/decisions/0038).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from atari_dqn.scores import EvaluationEpisode
 
 SCHEMA_VERSION = 1
 _SYNC_SECONDS = 5.0
-"""A killed process loses no game; a machine that loses its power loses those of so many seconds."""
+"""Shortest time between flushes to disk: a power failure loses the games of this time, a kill none."""
 
 _MOST_BYTES = 2**24
-"""More than 50,000 games take; what a longer file holds beyond is cut off."""
+"""Enough for more than 50,000 games. The rest of a longer file is cut off."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationKey:
-    """What decides how the games of an evaluation come out."""
+    """Everything that determines the games of an evaluation."""
 
     weights_sha256: str
     """Digest of the network's weights."""
     step: int
-    """Agent steps they were trained for."""
+    """Agent steps for which the weights were trained."""
     protocol: str
-    """Fingerprint of the protocol."""
+    """Digest of the protocol."""
     seed: int
-    """Seed of the games' random streams."""
+    """Seed of the random streams of the games."""
     device: str
-    """Type of the device that the network runs on: its rounding is its own."""
+    """Type of the device that the network runs on; rounding differs between types."""
 
     def digest(self) -> str:
         """Return the SHA-256 of the key and of this format's version."""
@@ -61,24 +61,24 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EvaluationProgress:
-    """Keeps the games of one evaluation; of another that the file holds, nothing is left.
+    """Keeps the finished games of one evaluation in a file; removes those of any other evaluation from it.
 
-    `UserError` if the file cannot be written, or another process plays this evaluation. Use `closing`.
+    `UserError` if the file cannot be written or another process plays this evaluation. Use with `closing`.
     """
 
     def __init__(self, path: Path, key: EvaluationKey) -> None:
         self.path, self._digest = path, key.digest()
         if path.exists() and not is_file(path):
-            raise UserError(f"{path}: is no file; remove it, or name it otherwise")
+            raise UserError(f"{path}: is not a regular file; remove or rename it")
         self._file = AppendFile(path)
         if not self._file.lock():
             self._file.close()
             raise UserError(f"{path}: another process plays this evaluation; wait for it, or end it")
         self.finished: dict[int, EvaluationEpisode] = {}
-        """Games by their numbers."""
+        """Finished games by episode number."""
         self._first = _json({"evaluates": asdict(key), "sha256": self._digest}) + b"\n"
         self._synced = monotonic()
-        self._take_over()
+        self._load()
 
     def add(self, episode: int, game: EvaluationEpisode) -> None:
         """Keep a game that has finished."""
@@ -93,16 +93,16 @@ class EvaluationProgress:
             self._synced = monotonic()
 
     def forget(self) -> None:
-        """Remove the file: the score is kept elsewhere now."""
+        """Remove the file; call it once the score is saved elsewhere."""
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the file; what it holds stays."""
+        """Close the file, and remove it if it holds no game."""
         self._file.close()
         if not self.finished:
             self.forget()
 
-    def _take_over(self) -> None:
+    def _load(self) -> None:
         data = self._file.read(0, _MOST_BYTES)
         length = 0
         if data.startswith(self._first):
@@ -118,7 +118,7 @@ class EvaluationProgress:
             self._file.truncate(length)
 
     def _games(self, data: bytes) -> Iterator[tuple[_Game, bytes]]:
-        """Yield games and their lines up to the first that is not what was written."""
+        """Yield each game with its line, up to the first line that is incomplete or whose digest is wrong."""
         for text in data.splitlines(keepends=True):
             try:
                 line = msgspec.json.decode(text, type=_Line)

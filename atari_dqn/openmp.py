@@ -1,8 +1,8 @@
-"""How the threads of OpenMP, which compute torch's sums on a CPU, wait for each other.
+"""Set how OpenMP threads, with which torch computes on a CPU, wait for each other.
 
-By default a thread that waits keeps its core busy for milliseconds, in case the wait is short. On a machine
-with other work it then takes the core from the thread that it waits for, and training slows down many times.
-A thread that waits passively sleeps. Measurements: docs/results/README.md, "Passive waiting".
+By default a waiting thread keeps its core busy for milliseconds, in case the wait is short. On a machine that
+also runs other programs, it can occupy the core that the thread it waits for needs, and training slows down
+many times. A passively waiting thread sleeps. Measurements: docs/results/README.md, "Passive waiting".
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import os
 import sys
 from collections.abc import Container, Mapping, MutableMapping
 
-WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
-"""Variables that say how threads wait: the standard's, one of GCC's libgomp, two of LLVM's runtime."""
+WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
+"""Environment variables that set how threads wait: of OpenMP, of GCC's libgomp, and two of LLVM's runtime."""
 
 
 def wait_passively(
     environment: MutableMapping[str, str] = os.environ, loaded: Container[str] = sys.modules
 ) -> None:
-    """Have waiting threads sleep, unless the user has set how they wait.
+    """Make waiting threads sleep, unless the user has set how they wait.
 
-    Processes that this one starts inherit it. The standard's variable is enough: libgomp and LLVM's runtime
-    take their own from it. They read it when torch loads them; later it would have no effect, and is not set.
+    Child processes inherit the setting. OpenMP's own variable is enough: libgomp and LLVM's runtime derive
+    theirs from it. They read it when torch is imported; after that it has no effect and is not set.
     """
-    if "torch" not in loaded and not any(name in environment for name in WAITING):
+    if "torch" not in loaded and not any(name in environment for name in WAIT_VARIABLES):
         environment["OMP_WAIT_POLICY"] = "passive"
 
 
-def waiting(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return which of these variables are set, and to what."""
-    return {name: environment[name] for name in WAITING if name in environment}
+def wait_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables of `WAIT_VARIABLES` that are set, with their values."""
+    return {name: environment[name] for name in WAIT_VARIABLES if name in environment}

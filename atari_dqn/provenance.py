@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 import atari_dqn
 from atari_dqn.hardware import Hardware
-from atari_dqn.openmp import waiting
+from atari_dqn.openmp import wait_variables
 
 PACKAGES = ("torch", "numpy", "ale-py", "gymnasium", "opencv-python-headless")
 """Distributions whose version can change a run's numbers."""
@@ -102,7 +102,7 @@ def provenance(
         "git": git_state(Path(atari_dqn.__file__).parent),
         "device": device,
         "torch_threads": torch_threads,
-        "openmp": waiting(),
+        "openmp": wait_variables(),
         "kernels": list(kernels),
         "hardware": asdict(hardware),
     }

@@ -1,4 +1,4 @@
-"""A directory that is made beside its place and renamed into it, and what is left of one whose maker died."""
+"""Create a directory under a temporary name, rename it once complete, remove what killed processes left."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from atari_dqn.files import exists, fsync_directory
 
 @contextmanager
 def whole_directory(path: Path, *, holds: Collection[str]) -> Iterator[Path]:
-    """Yield an empty directory that becomes `path` once the block has ended; nothing stays where it fails.
+    """Yield an empty directory that is renamed to `path` when the block ends, or removed if it fails.
 
-    What processes that were killed in such a block have left beside `path` is removed first: directories
-    of that name that no living process has locked, and that hold nothing but what a block makes (`holds`).
+    First, the temporary directories of `path` that killed processes left are removed: those that no living
+    process has locked, and whose entries all have names in `holds`, the names that such a block creates.
     """
     made_parents = [parent for parent in path.parents if not exists(parent)]
-    _remove_left_overs(path, holds)
+    _remove_leftovers(path, holds)
     partial, lock = None, None
     try:
-        with suppress(FileExistsError):  # of a file in a folder's place; the next line's error says that
+        with suppress(FileExistsError):  # a parent is a file: `_make_locked` raises the error that names it
             path.parent.mkdir(parents=True, exist_ok=True)
         partial, lock = _make_locked(path)
         for parent in made_parents:
@@ -35,7 +35,7 @@ def whole_directory(path: Path, *, holds: Collection[str]) -> Iterator[Path]:
         partial.rename(path)
         fsync_directory(path.parent)
     except BaseException:
-        _remove(partial, made_parents)
+        _undo(partial, made_parents)
         raise
     finally:
         if lock is not None:
@@ -43,7 +43,7 @@ def whole_directory(path: Path, *, holds: Collection[str]) -> Iterator[Path]:
 
 
 def _make_locked(path: Path) -> tuple[Path, int]:
-    """Return a new directory beside `path`, and the descriptor that holds it for this process."""
+    """Create a temporary directory in the folder of `path`; return it and the descriptor that locks it."""
     while True:
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         partial.mkdir()
@@ -56,7 +56,7 @@ def _make_locked(path: Path) -> tuple[Path, int]:
 
 
 def _lock(directory: Path) -> int | None:
-    """Return a descriptor that holds a directory; None where another process holds it, or it is gone."""
+    """Lock a directory and return the descriptor; None if another process has locked it or it is missing."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
@@ -69,18 +69,19 @@ def _lock(directory: Path) -> int | None:
     return descriptor
 
 
-def _remove_left_overs(path: Path, holds: Collection[str]) -> None:
+def _remove_leftovers(path: Path, holds: Collection[str]) -> None:
+    """Remove the temporary directories of `path` that killed processes left."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.partial")
-    with suppress(OSError):  # whoever may not look there cannot make a directory there either
+    with suppress(OSError):  # creating the directory in the same folder reports the error
         for entry in list(path.parent.iterdir()):
             if name.fullmatch(entry.name) and (lock := _lock(entry)) is not None:
-                if {left.name for left in entry.iterdir()} <= set(holds):
+                if {content.name for content in entry.iterdir()} <= set(holds):
                     shutil.rmtree(entry, ignore_errors=True)
                 os.close(lock)
 
 
-def _remove(partial: Path | None, made_parents: list[Path]) -> None:
-    """Remove what a failed start has made, and no folder that someone else has put something into."""
+def _undo(partial: Path | None, made_parents: list[Path]) -> None:
+    """Remove the temporary directory, and the parents that were created unless they are in use since."""
     if partial is not None:
         shutil.rmtree(partial, ignore_errors=True)
     for parent in made_parents:

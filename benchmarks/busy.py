@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hardware import circumstances
 
-from atari_dqn.openmp import WAITING
+from atari_dqn.openmp import WAIT_VARIABLES
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import load_spec
 
@@ -42,7 +42,7 @@ def busy_programs(number: int) -> Iterator[None]:
 
 def frames_per_second(spec: str, way: str, *, threads: int, seconds: float) -> float:
     """Return the rate that a fresh process measures."""
-    environment = {name: value for name, value in os.environ.items() if name not in WAITING}
+    environment = {name: value for name, value in os.environ.items() if name not in WAIT_VARIABLES}
     environment |= {**WAYS[way], "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(
         [sys.executable, "-m", "atari_dqn.train.estimate", "cpu", str(seconds)],

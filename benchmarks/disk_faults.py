@@ -1,10 +1,11 @@
-"""Fail system calls of real commands one at a time, and lose what was not flushed at every call of a run.
+"""Test real commands with failing system calls and with power failures.
 
-First, each of some hundred calls of `dqn train` and `dqn resume` fails with an error that Linux documents
-for it, or a write takes half of its bytes: the command must go on, or name the file, without a traceback,
-and the next resume must be exact. Then every state that a power failure can leave of a run, on a strict
-disk and on an ordered one: what was reported as saved must be whole, and a resume exact. Prints a line for
-each that fails and writes JSON to --out. Needs a C compiler, on Linux.
+First, some hundred calls of `dqn train` and `dqn resume` are made to fail, one per command, with an error
+that Linux documents for the call or with a write of half of its bytes. The command must go on, or name the
+file without a traceback, and the next resume must be exact. Then a run is put into every state that a power
+failure can leave, on a strict and on an ordered disk (tests/lost_writes.py). Checkpoints that were reported
+as saved must be whole, and a resume must be exact. Prints a line for each violation and writes JSON to --out.
+Needs Linux and a C compiler.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from typing import Any
 from hardware import circumstances
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from disk_faults import Commands, Laboratory, some_faults
+from disk_faults import Commands, FaultTrials, some_faults
 from power_failures import Recorded
 
 PHASES = ("train", "resume")
 
 
 def failed_calls(commands: Commands, folder: Path, most: int) -> dict[str, Any]:
-    laboratory = Laboratory(commands, folder)
-    counts = {phase: laboratory.counts(phase) for phase in PHASES}
+    """Test at most `most` failing system calls."""
+    trials = FaultTrials(commands, folder)
+    counts = {phase: trials.counts(phase) for phase in PHASES}
     faults = some_faults(counts, most, random.Random(1))
-    results = {str(fault): shown(str(fault), laboratory.complaints(fault)) for fault in faults}
+    results = {str(fault): printed(str(fault), trials.complaints(fault)) for fault in faults}
     return {
         "faults": len(faults),
         "by_call": Counter(f"{fault.phase} {fault.kind}" for fault in faults),
@@ -42,15 +44,19 @@ def failed_calls(commands: Commands, folder: Path, most: int) -> dict[str, Any]:
 
 
 def lost_writes(commands: Commands, folder: Path) -> dict[str, Any]:
+    """Test every state that a power failure can leave."""
     recorded = Recorded(commands, folder)
     failures = recorded.failures()
-    names = [f"{failure.disk.value} disk after call {failure.calls}" for failure in failures]
-    found = [shown(name, recorded.complaints(failure)) for name, failure in zip(names, failures, strict=True)]
-    wrong = {name: complaints for name, complaints in zip(names, found, strict=True) if complaints}
+    results = {}
+    for failure in failures:
+        name = f"{failure.disk.value} disk after call {failure.calls}"
+        results[name] = printed(name, recorded.complaints(failure))
+    wrong = {name: complaints for name, complaints in results.items() if complaints}
     return {"calls": len(recorded.calls), "states": len(failures), "wrong": wrong}
 
 
-def shown(name: str, complaints: list[str]) -> list[str]:
+def printed(name: str, complaints: list[str]) -> list[str]:
+    """Print the complaints of one test, and return them."""
     for complaint in complaints:
         print(f"{name}: {complaint}", flush=True)
     return complaints

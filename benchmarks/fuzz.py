@@ -1,9 +1,9 @@
-"""Give a reader of files inputs that nobody wrote, for minutes, and print what came of it as JSON.
+"""Fuzz the readers of files for some minutes each, and print the result as JSON.
 
-With atheris, which follows coverage and keeps what reaches new code; without it, by chance from the inputs
-that are kept in tests/fuzz/corpus (`--by chance`). A reader may return or refuse in words. Found is whatever
-else it does: another exception, more than --memory-mb MB, more than 20 s over one input. What made it do so
-is written into --findings.
+`--by atheris` is guided by coverage: it keeps inputs that reach new code. `--by chance` mutates the inputs in
+tests/fuzz/corpus at random. A reader may return or raise one of the package's errors. Anything else is a
+finding: another exception, more than --memory-mb MB of memory, or more than 20 s for one input. The inputs of
+findings are written to the folder --findings.
 
     python benchmarks/fuzz.py segment --minutes 5 --out segment.json
     python benchmarks/fuzz.py all --minutes 30 --out fuzz.json      # one reader after another
@@ -37,14 +37,14 @@ MOST_FINDINGS = 10
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What some minutes with one reader came to."""
+    """The result of fuzzing one reader."""
 
     reader: str
     by: str
     seconds: float = 0.0
     executions: int = 0
     coverage: int | None = None
-    """Edges of the package's code that were reached; None where nothing follows coverage."""
+    """Number of edges in the package's code that were reached; None without atheris."""
     findings: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -53,7 +53,7 @@ def main() -> None:
     if options.child:
         _follow_coverage(options)
         return
-    from hardware import circumstances  # it imports the package, which a child must import instrumented
+    from hardware import circumstances  # imports the package; a child imports it instrumented instead
 
     names = READERS if options.reader == "all" else (options.reader,)
     outcomes = [_outcome(name, options) for name in names]
@@ -69,9 +69,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     has_atheris = importlib.util.find_spec("atheris") is not None
     parser.add_argument("reader", choices=[*READERS, "all"])
-    parser.add_argument("--minutes", type=float, default=1.0, help="for each reader")
+    parser.add_argument("--minutes", type=float, default=1.0, help="time for each reader")
     parser.add_argument("--by", choices=["atheris", "chance"], default="atheris" if has_atheris else "chance")
-    parser.add_argument("--memory-mb", type=int, default=1_500, help="that the whole process may take")
+    parser.add_argument("--memory-mb", type=int, default=1_500, help="largest memory of the process")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--findings", type=Path, default=Path("findings"))
     parser.add_argument("--out", type=Path)
@@ -93,7 +93,7 @@ def _outcome(name: str, options: argparse.Namespace) -> Outcome:
 
 
 def _by_atheris(outcome: Outcome, options: argparse.Namespace) -> None:
-    """Run libFuzzer, which ends at its first finding, until the time is over."""
+    """Run libFuzzer until the time is over; start it again after each finding, at which it ends."""
     until = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder:
         while (left := until - time.monotonic()) > 1 and len(outcome.findings) < MOST_FINDINGS:
@@ -129,7 +129,7 @@ def _keep_findings(outcome: Outcome, folder: Path, findings: Path, report: str) 
 
 
 def _follow_coverage(options: argparse.Namespace) -> None:
-    """Be the process that libFuzzer ends: give the reader inputs until a finding or the end of the time."""
+    """Run libFuzzer in this process, which it ends at a finding or when the time is over."""
     import atheris
 
     with atheris.instrument_imports(include=["atari_dqn"]):
@@ -150,7 +150,7 @@ def _follow_coverage(options: argparse.Namespace) -> None:
 
 
 class TooLongError(Exception):
-    """One input has kept the reader for too long."""
+    """Reading one input took too long."""
 
 
 def _by_chance(outcome: Outcome, options: argparse.Namespace) -> None:

@@ -1,8 +1,9 @@
-"""A process that has imported everything, and forks one that runs a `dqn` command for each order it reads.
+"""A server that imports the package once and forks a process for each `dqn` command that it is sent.
 
-An order is a line of JSON, the answer the command's exit code. Where `disk_faults.c` is preloaded, an order
-may have it watch a folder, fail a call there, or record what changes there. Imports take most of a short
-command's time: this spares them.
+An order is a line of JSON on the standard input: `words` of the command and a file for its `output`. The
+answer is the exit code. With `disk_faults.c` preloaded, an order may also name a folder to `watch`, a `fault`
+in it, a file to `record` its changes, and a file for the `counts` of calls of some `kinds`. Imports would
+take most of the time of a short command.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from atari_dqn.replay import rows
 
 
 def make_pieces_small() -> None:
-    """Have a small replay fill whole pieces, which checkpoints share. Digests rest on their size."""
+    """Reduce the size of replay pieces, so that a small replay fills some. Digests depend on this size."""
     rows.PIECE_CELLS = 128
 
 
 def arrange_faults(order: dict[str, Any]) -> None:
-    """Tell the preloaded library what the order wants of it."""
+    """Configure the preloaded library as the order requires."""
     if not order.get("watch"):
         return
     library = ctypes.CDLL(None)
@@ -43,12 +44,12 @@ def write_counts(path: str, kinds: list[str]) -> None:
     library = ctypes.CDLL(None)
     library.faults_count.restype = ctypes.c_long
     counts = {kind: library.faults_count(kind.encode()) for kind in kinds}
-    with open(path, "w") as file:  # noqa: PTH123 - what is watched is not this folder
+    with open(path, "w") as file:  # noqa: PTH123 - not in the watched folder
         json.dump(counts, file)
 
 
 def run_command(order: dict[str, Any]) -> int:
-    """Run the command of an order as the program would, with its output in a file; return its exit code."""
+    """Run the command of an order with its output in a file, and return its exit code."""
     os.setsid()
     output = os.open(order["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(output, 1)
@@ -90,5 +91,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert atari_dqn.cli.train, "imported for the commands to come"
+    assert atari_dqn.cli.train, "imported once for all commands"
     main()

@@ -1,4 +1,4 @@
-"""Runs of the toy game in which a system call fails: how the command ends, and how the next resume does."""
+"""Make a system call fail in runs of the toy game; check how the command ends, and the next resume."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from killing import ONE_THREAD, differences, outcome
 HERE = Path(__file__).parent
 SPEC = HERE / "tiny_catch.toml"
 SHORT_WRITE = -1
-"""In place of an error: the write takes half of its bytes."""
+"""Value of `Fault.error` for a write that succeeds with half of its bytes."""
 
 ERRORS: dict[str, tuple[int, ...]] = {
     "open": (errno.EIO, errno.EMFILE, errno.ENOSPC, errno.EINTR),
@@ -38,11 +38,11 @@ ERRORS: dict[str, tuple[int, ...]] = {
     "scan": (errno.EIO, errno.EMFILE),
     "stat": (errno.EIO,),
 }
-"""Each kind of call that `disk_faults.c` can fail, and the errors that Linux documents for it."""
+"""Each kind of call that `disk_faults.c` can make fail, and the errors that Linux documents for it."""
 
 
 def build_library(folder: Path) -> Path:
-    """Compile the library that fails system calls. `CalledProcessError` without a C compiler."""
+    """Compile the library that makes system calls fail. `CalledProcessError` if this fails."""
     library = folder / "libdisk_faults.so"
     source = HERE / "disk_faults.c"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl", "-lpthread"], check=True)
@@ -51,7 +51,7 @@ def build_library(folder: Path) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """The nth call of a kind in a phase of a run's life fails with an error."""
+    """A failure with `error` of the nth call of a kind in a phase: `train` or `resume`."""
 
     phase: str
     kind: str
@@ -65,14 +65,14 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int
     output: str
 
 
 class Commands:
-    """Runs `dqn` commands in forked processes, their system calls watched; use `with`."""
+    """Runs `dqn` commands in forked processes whose system calls can be made to fail. Use with `with`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -94,7 +94,7 @@ class Commands:
             pass
 
     def run(self, *words: str, **order: Any) -> Finished:
-        """Run a command; what `order` may hold is in command_server.py."""
+        """Run a command. `order`: further entries of the order, see command_server.py."""
         output = self.folder / "output.txt"
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"words": words, "output": str(output), **order}) + "\n")
@@ -108,8 +108,8 @@ class Commands:
         return line.strip()
 
 
-class Laboratory:
-    """A whole run, one that was interrupted halfway, and what a fault makes of copies of them."""
+class FaultTrials:
+    """Checks commands with a fault: their ending, and the resume after it, against a run without faults."""
 
     def __init__(self, commands: Commands, folder: Path) -> None:
         self.commands, self.folder = commands, folder
@@ -128,7 +128,7 @@ class Laboratory:
         return outcome(path)
 
     def _make_halfway(self) -> None:
-        """A run that a full disk stopped in its second checkpoint: a resume of it reads, cuts and removes."""
+        """Make a run that a full disk stopped in its second checkpoint; its resume cuts and removes files."""
         fault = Fault(phase="train", kind="rename", nth=self._renames() * 2 // 3, error=errno.ENOSPC)
         finished = self._command("train", self.halfway, fault)
         assert finished.code == 2, finished.output
@@ -138,7 +138,7 @@ class Laboratory:
         return self.counts("train")["rename"]
 
     def counts(self, phase: str) -> dict[str, int]:
-        """Return how many calls of each kind a phase makes under its run directory."""
+        """Count the calls of each kind that a phase makes in its run directory."""
         counts = self.folder / "counts.json"
         with self._start(phase) as path:
             order = {"watch": str(path), "counts": str(counts), "kinds": list(ERRORS)}
@@ -152,7 +152,7 @@ class Laboratory:
 
     @contextmanager
     def _start(self, phase: str) -> Iterator[Path]:
-        """Yield the path of a run as it is before the phase."""
+        """Yield the path of a run in its state before a phase; remove it afterwards."""
         path = self.folder / "run"
         if phase == "resume":
             subprocess.run(["cp", "-a", str(self.halfway), str(path)], check=True)
@@ -167,17 +167,18 @@ class Laboratory:
         return self.commands.run(*self.words_for(phase, path), watch=str(path), fault=armed)
 
     def complaints(self, fault: Fault) -> list[str]:
-        """Put a fault into a phase; return what is wrong with the command's end and with the next resume."""
+        """Run a phase with a fault, then resume; return what is wrong with the ending or the resume."""
         with self._start(fault.phase) as path:
             finished = self._command(fault.phase, path, fault)
             report = self.folder / "report.txt"
-            hit = report.read_text().strip() if report.exists() else ""
-            found = list(_wrong_ending(finished, hit, path))
-            found += self._wrong_afterwards(path, went_on=finished.code == 0)
+            failed_path = report.read_text().strip() if report.exists() else ""
+            found = list(_wrong_ending(finished, failed_path, path))
+            found += self._wrong_afterwards(path, completed=finished.code == 0)
         return found
 
-    def _wrong_afterwards(self, path: Path, *, went_on: bool) -> Iterator[str]:
-        if not went_on:
+    def _wrong_afterwards(self, path: Path, *, completed: bool) -> Iterator[str]:
+        """Resume the run unless it is completed; yield what is wrong with the resume and with the outcome."""
+        if not completed:
             begun = (path / "spec.toml").exists()
             finished = self.commands.run(*self.words_for("resume" if begun else "train", path))
             if finished.code and "is complete at" not in finished.output:
@@ -187,19 +188,19 @@ class Laboratory:
             yield f"afterwards: {', '.join(different)} differ"
 
 
-def _wrong_ending(finished: Finished, hit: str, path: Path) -> Iterator[str]:
-    """Yield what is wrong with a command's end; `hit` is the path whose call failed, empty if none did."""
+def _wrong_ending(finished: Finished, failed_path: str, path: Path) -> Iterator[str]:
+    """Yield what is wrong with a command's ending. `failed_path`: path of the failed call, if any."""
     if "Traceback" in finished.output:
         yield f"a traceback: {finished.output[-1500:]}"
     if finished.code not in (0, 2, 4):
         yield f"exit {finished.code}: {finished.output[-600:]}"
-    if finished.code and hit and not _names(finished.output, hit, path):
-        yield f"{hit} failed, and is not named: {finished.output[-600:]}"
+    if finished.code and failed_path and not _names(finished.output, failed_path, path):
+        yield f"a call on {failed_path} failed, but the output does not name it: {finished.output[-600:]}"
 
 
-def _names(output: str, hit: str, run: Path) -> bool:
-    """Return whether a message names the file that failed: itself, or the checkpoint it was to be part of."""
-    below = Path(hit).relative_to(run)
+def _names(output: str, failed_path: str, run: Path) -> bool:
+    """Return whether the output names the file whose call failed, or the checkpoint that contains it."""
+    below = Path(failed_path).relative_to(run)
     final = [_final_name(part) for part in below.parts]
     if final[:1] == ["checkpoints"] and len(final) > 2:
         final = final[:2]
@@ -208,13 +209,13 @@ def _names(output: str, hit: str, run: Path) -> bool:
 
 
 def _final_name(part: str) -> str:
-    """Return the name that a file being written is renamed to."""
+    """Return the name to which a temporary file is renamed; other names are returned unchanged."""
     found = re.fullmatch(r"\.(.+?)(\.[0-9a-f]{8})?\.partial", part)
     return found[1] if found else part
 
 
-def some_faults(counts: dict[str, dict[str, int]], most: int, chance: random.Random) -> list[Fault]:
-    """Return faults over all phases, kinds and errors: every rare call, and of frequent ones a sample."""
+def some_faults(counts: dict[str, dict[str, int]], most: int, rng: random.Random) -> list[Fault]:
+    """Sample at most `most` faults over all phases, kinds and errors, with every call of a rare kind."""
     by_kind = [
         [
             Fault(phase=phase, kind=kind, nth=nth, error=error)
@@ -225,10 +226,11 @@ def some_faults(counts: dict[str, dict[str, int]], most: int, chance: random.Ran
         for kind, number in numbers.items()
     ]
     for faults in by_kind:
-        chance.shuffle(faults)
+        rng.shuffle(faults)
     return list(_in_turn(by_kind))[:most]
 
 
 def _in_turn(groups: Sequence[list[Fault]]) -> Iterator[Fault]:
+    """Yield one fault of each group in turn until all groups are empty."""
     while any(groups):
         yield from (group.pop() for group in groups if group)

@@ -1,12 +1,12 @@
-"""What a disk holds when the power fails: a folder rebuilt from a recording of system calls.
+"""Model what a disk holds after a power failure, by replaying a recording of system calls.
 
-    create · write · truncate · rename · link · unlink · mkdir · symlink    change what programs see
+    create · write · truncate · rename · link · unlink · mkdir · symlink    change the current content
     fsync of a file                                                        makes its bytes durable
     fsync of a folder                                                      makes the names in it durable
 
-Two disks are modelled. A strict one keeps nothing that no fsync covers. An ordered one, as a journalling
-file system, keeps every name at once, but of a file's bytes only those that were flushed: hence empty files
-after a rename.
+Two disks are modelled. A strict disk keeps only what an fsync has flushed. An ordered disk, like a
+journalling file system, keeps every change of a name at once, but only the bytes that were flushed: a file
+that was renamed without an fsync is empty.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 
 class Disk(Enum):
-    """How much a disk keeps that was never flushed."""
+    """What a disk keeps without an fsync: nothing, or names."""
 
     STRICT = "strict"
     ORDERED = "ordered"
@@ -34,13 +34,13 @@ class Call:
     other: str = ""
     """The new name of a rename or link."""
     offset: int = 0
-    """Of a write, in bytes; of a truncation, the length."""
+    """Offset of a write in bytes, or the new length of a truncated file."""
     data: bytes = b""
-    """What was written; of a symbolic link, what it points to."""
+    """Bytes of a write, or the target of a symbolic link."""
 
 
 def read_recording(path: Path) -> list[Call]:
-    """Read what `disk_faults.c` recorded, in order."""
+    """Read the calls that `disk_faults.c` recorded, in their order."""
     content, start, calls = path.read_bytes(), 0, []
     while start < len(content):
         end = content.index(b"\n", start)
@@ -53,7 +53,7 @@ def read_recording(path: Path) -> list[Call]:
 
 @dataclass
 class Node:
-    """A file, a folder or a symbolic link: what programs see, and what is durable."""
+    """A file, a folder or a symbolic link: its current content, and the part of it that is durable."""
 
     kind: str = "file"
     data: bytearray = field(default_factory=bytearray)
@@ -63,13 +63,13 @@ class Node:
 
 
 class ModelDisk:
-    """A folder whose changes become durable as fsync makes them so. Calls outside of it are ignored."""
+    """A folder whose changes become durable by fsync."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._root = folder, Node(kind="folder")
 
     def apply(self, call: Call) -> None:
-        """Change what programs see, or make it durable."""
+        """Apply a call to the current content, or make content durable."""
         parts = self._parts(call.path)
         if call.kind == "fsync":
             self._flush(self._node(parts))
@@ -85,7 +85,7 @@ class ModelDisk:
             self._parent(parts).names[parts[-1]] = self._new(call)
 
     def files(self, disk: Disk) -> dict[str, tuple[str, bytes]]:
-        """Return what such a disk holds after a power failure now: by path, the kind and the bytes."""
+        """Return kind and bytes by path that the disk holds after a power failure at this point."""
         return dict(self._held(self._root, "", disk))
 
     def _held(self, folder: Node, prefix: str, disk: Disk) -> Iterator[tuple[str, tuple[str, bytes]]]:
@@ -101,7 +101,7 @@ class ModelDisk:
     def _node(self, parts: tuple[str, ...]) -> Node:
         node = self._root
         for part in parts:
-            node = node.names.get(part, Node())  # a removed file that is still open: its bytes are lost
+            node = node.names.get(part, Node())  # removed while open: its bytes are lost
         return node
 
     def _parent(self, parts: tuple[str, ...]) -> Node:
@@ -138,7 +138,7 @@ class ModelDisk:
 
 @dataclass(frozen=True, kw_only=True)
 class PowerFailure:
-    """What one disk holds after so many calls."""
+    """What a disk holds if the power fails after a number of calls."""
 
     calls: int
     disk: Disk
@@ -146,7 +146,7 @@ class PowerFailure:
 
 
 def power_failures(calls: list[Call], folder: Path) -> Iterator[PowerFailure]:
-    """Yield every state in which a power failure can leave a folder, each once, at its first call."""
+    """Yield every different state that a power failure can leave, at the first call after which it occurs."""
     model = ModelDisk(folder)
     known: set[bytes] = set()
     for number, call in enumerate(calls, start=1):
@@ -166,7 +166,7 @@ def _digest(files: dict[str, tuple[str, bytes]]) -> bytes:
 
 
 def write_folder(files: dict[str, tuple[str, bytes]], folder: Path) -> None:
-    """Make the folder that a disk holds."""
+    """Create a folder with the files that a disk holds."""
     folder.mkdir()
     for name, (kind, data) in files.items():
         path = folder / name

@@ -1,4 +1,4 @@
-"""Runs of the toy game on a disk that loses what was not flushed: what is whole, and how a resume ends."""
+"""Check runs of the toy game after a power failure: which checkpoints are whole, and is a resume exact."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lost_writes import Call, PowerFailure, power_failures, read_recording, writ
 
 from atari_dqn.checkpoint.reconcile import is_whole
 
-OFTEN = ("--set", "evaluation.full_period_frames=300", "--set", "checkpoint.keep_last=2")
-"""Four checkpoints in a run, one of which is removed."""
+FREQUENT_CHECKPOINTS = ("--set", "evaluation.full_period_frames=300", "--set", "checkpoint.keep_last=2")
+"""Options for a run with four checkpoints that keeps few enough to remove one."""
 
 
 class Recorded:
-    """A whole run, recorded call by call, and the states that a power failure can leave of it."""
+    """A complete run with its recorded system calls, and the states that a power failure can leave."""
 
     def __init__(self, commands: Commands, folder: Path) -> None:
         self.commands, self.folder = commands, folder
@@ -37,11 +37,11 @@ class Recorded:
         return self.place / "run"
 
     def failures(self) -> list[PowerFailure]:
-        """Return every different state of the folder, on both kinds of disk."""
+        """Return every different state of the folder after a power failure, on both kinds of disk."""
         return list(power_failures(self.calls, self.place))
 
     def complaints(self, failure: PowerFailure) -> list[str]:
-        """Return what is wrong with a run that such a disk holds, and with the next resume of it."""
+        """Return what is wrong with the run after a power failure, and with its next resume."""
         write_folder(failure.files, self.place)
         try:
             return [*self._lost(failure), *self._wrong_afterwards()]
@@ -49,11 +49,11 @@ class Recorded:
             shutil.rmtree(self.place)
 
     def _lost(self, failure: PowerFailure) -> Iterator[str]:
-        promised = max(announced_steps(self.calls[: failure.calls]), default=0)
+        announced = max(announced_steps(self.calls[: failure.calls]), default=0)
         folder = self.run / "checkpoints"
         whole = [int(path.name.removeprefix("step_")) for path in folder.glob("step_*") if is_whole(path)]
-        if max(whole, default=0) < promised:
-            yield f"step {promised} was said to be saved; whole is {max(whole, default='nothing')}"
+        if max(whole, default=0) < announced:
+            yield f"step {announced} was reported as saved; newest whole step: {max(whole, default='none')}"
 
     def _wrong_afterwards(self) -> Iterator[str]:
         begun = self.run.exists()
@@ -63,8 +63,10 @@ class Recorded:
         elif different := differences(outcome(self.run), self.expected):
             yield f"afterwards: {', '.join(different)} differ"
 
-    def _train(self, **order: Any) -> int:
-        return self._code("train", str(SPEC), "--plain", *OFTEN, "--run-dir", str(self.run), **order)
+        def _train(self, **order: Any) -> int:
+            return self._code(
+                "train", str(SPEC), "--plain", *FREQUENT_CHECKPOINTS, "--run-dir", str(self.run), **order
+            )
 
     def _resume(self) -> int:
         code = self._code("resume", str(self.run), "--plain")
@@ -80,7 +82,7 @@ class Recorded:
 
 
 def announced_steps(calls: list[Call]) -> Iterator[int]:
-    """Yield the steps of the checkpoints that events.jsonl has told of."""
+    """Yield the steps of the checkpoints that events.jsonl reports as saved."""
     for call in calls:
         if call.kind == "write" and call.path.endswith("/events.jsonl"):
             for line in call.data.splitlines():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.openmp import WAITING, wait_passively, waiting
+from atari_dqn.openmp import WAIT_VARIABLES, wait_passively, wait_variables
 
 SPEC = Path(__file__).parents[1] / "runs" / "catch_smoke.toml"
 
@@ -35,7 +35,9 @@ def test_nothing_is_set_once_torch_has_read_it() -> None:
 
 
 def test_what_is_set_is_returned_by_name() -> None:
-    assert waiting({"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "active"}) == {"OMP_WAIT_POLICY": "active"}
+    assert wait_variables({"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "active"}) == {
+        "OMP_WAIT_POLICY": "active"
+    }
 
 
 AT_TORCH = """
@@ -50,7 +52,7 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 sys.argv = ["dqn", *sys.argv[1:]]
 """
-"""Tells how threads are to wait at the moment at which torch is about to be loaded, and ends."""
+"""Prints how threads wait when torch is about to be imported, and exits."""
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ sys.argv = ["dqn", *sys.argv[1:]]
     ids=["console script", "library", "worker", "video"],
 )
 def test_it_is_set_before_torch_is_loaded(entry: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in WAITING}
+    environment = {name: value for name, value in os.environ.items() if name not in WAIT_VARIABLES}
     done = subprocess.run(
         [sys.executable, "-c", AT_TORCH + entry], capture_output=True, text=True, env=environment, check=False
     )

@@ -1,7 +1,8 @@
-"""The layout of a state: the keys, types and sizes that a state of the same specification has on disk.
+"""The layout of a state: the keys, types and sizes that a state of the same spec must have on disk.
 
-It is taken from a new training, before anything is read: what a file says of its own size is not believed.
-A value may differ from its example; its type, and an array's dtype and shape, may not.
+The layout is derived from a newly built training before a file is read, so that no memory is allocated by a
+size that the file itself gives. A value may differ from its example in the layout; its type, and the dtype
+and shape of an array, may not.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from atari_dqn.replay.rows import RingRows, piece_rows
 from atari_dqn.types import StateDict
 
 Layout = Any
-"""A tree of tables and lists whose leaves are `ArrayLayout`, `RowsLayout`, or a plain value as an example."""
+"""A tree of dicts and lists. A leaf is an `ArrayLayout`, a `RowsLayout`, or a plain value as an example."""
 
 _MOST_INT = 2**128
-"""The state of a random stream is the largest integer."""
+"""Above the largest integers of a state, which belong to random streams."""
 _MOST_CHARACTERS = 256
 _LISTS = {"reporter.recent": [0.0, 0]}
-"""Lists that are empty in a new training, and an example of what they come to hold."""
+"""Lists that are empty in a new training, each with an example of its later items."""
 _MOST_LISTS_BYTES, _MOST_LEAF_BYTES, _MOST_SEGMENT_BYTES = 2**20, 512, 1024
 
 
@@ -41,12 +42,12 @@ class ArrayLayout:
 
     @property
     def is_serialised(self) -> bool:
-        """Whether it is a row of bytes of another library, whose length may change."""
+        """Whether the array is a state serialised by another library, whose length may change."""
         return self.dtype == np.uint8 and len(self.shape) == 1
 
     @property
     def most_bytes(self) -> int:
-        """The most that an array of this layout takes."""
+        """Largest size of an array of this layout."""
         size = self.dtype.itemsize * math.prod(self.shape)
         return max(2 * size, 2**16) if self.is_serialised else size
 
@@ -61,7 +62,7 @@ class ArrayLayout:
 
 
 def layout_of_rest(state: StateDict) -> Layout:
-    """Return the layout of a new training's state, without its networks and optimizer."""
+    """Return the layout of a new training's state without the learner's part, which `agent.pt` holds."""
 
     def leaf_layout(_: str, leaf: Any) -> Any:
         if isinstance(leaf, RingRows):
@@ -74,26 +75,26 @@ def layout_of_rest(state: StateDict) -> Layout:
 
 
 def without_rows(layout: Layout) -> Layout:
-    """Return the layout of the same state saved without the replay's rows."""
+    """Return the layout of the same state when it is saved without the rows of the replay."""
     return {**layout, "replay": {"newest_frame": layout["replay"]["ring"]["newest_frame"]}}
 
 
 def most_json_bytes(layout: Layout) -> int:
-    """Return a size that the JSON of a state of this layout is below, its rows' segments included."""
-    parts = [leaf for _, leaf in leaves(layout)]
+    """Return an upper bound on the size of a state's JSON, the list of row segments included."""
+    found = [leaf for _, leaf in leaves(layout)]
     pieces = sum(
-        leaf.most_rows // piece_rows(leaf.lanes) + 2 for leaf in parts if isinstance(leaf, RowsLayout)
+        leaf.most_rows // piece_rows(leaf.lanes) + 2 for leaf in found if isinstance(leaf, RowsLayout)
     )
-    return _MOST_LISTS_BYTES + _MOST_LEAF_BYTES * len(parts) + _MOST_SEGMENT_BYTES * pieces
+    return _MOST_LISTS_BYTES + _MOST_LEAF_BYTES * len(found) + _MOST_SEGMENT_BYTES * pieces
 
 
 def joined(key: str, name: str) -> str:
-    """Return the dotted key of a table's entry."""
+    """Return the dotted key of an entry `name` of the table at `key`."""
     return f"{key}.{name}" if key else name
 
 
 def check_plain(path: Path, key: str, value: Any, example: Any) -> None:
-    """Raise a `DamagedError` where a value is not of its example's type, or is no value that a state has."""
+    """Raise a `DamagedError` if a value does not have the type of its example or is out of range."""
     if key in _LISTS and example == []:
         _check_list(path, key, value, _LISTS[key])
     elif not is_like(value, example):
@@ -112,7 +113,7 @@ def _check_list(path: Path, key: str, values: Any, example: list[Any]) -> None:
 
 
 def is_like(value: Any, example: Any) -> bool:
-    """Return whether a value is of its example's type, and within what a state can hold."""
+    """Return whether a value has the type of its example and is within the range of a state's values."""
     match example:
         case bool() | None:
             return type(value) is type(example)
@@ -131,17 +132,17 @@ def _words(example: Any) -> str:
         case bool():
             return "true or false"
         case int():
-            return f"an integer from {min(0, example)} on, below 2¹²⁸"
+            return f"an integer of at least {min(0, example)} and below 2¹²⁸"
         case float():
             return "a number"
         case str():
-            return f"a word of at most {_MOST_CHARACTERS} characters"
+            return f"a string of at most {_MOST_CHARACTERS} characters"
         case _:
             return f"{example}"
 
 
 def shown(value: Any) -> str:
-    """Return a value as an error shows it: short, and on one line."""
+    """Return a value as an error message shows it: short and on one line."""
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list):

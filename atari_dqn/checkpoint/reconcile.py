@@ -1,9 +1,9 @@
-"""Reconciling the catalog with the checkpoints that are there.
+"""Reconcile the catalog with the checkpoints on disk.
 
-The catalog is an index of the manifests, and they are what counts: where it is damaged or disagrees, its
-entries are made from them, and a whole checkpoint that it does not list is listed. So no word of a catalog
-costs a whole checkpoint, and one that a killed process had put in place but not listed yet is the newest
-(docs/decisions/0039).
+The catalog is an index of the manifests, and the manifests take precedence: where the catalog is damaged or
+disagrees with them, its entries are rebuilt from them. A whole checkpoint that the catalog does not list is
+added to it. So a wrong catalog never loses a whole checkpoint, and a checkpoint that a killed process put in
+place but had not listed yet is found as the newest (docs/decisions/0039).
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from atari_dqn.scores import EvaluationScore
 
 @dataclass(frozen=True, kw_only=True)
 class Reconciled:
-    """The checkpoints of a folder, whatever its catalog says."""
+    """The checkpoints of a folder, after its catalog was compared with the manifests."""
 
     entries: tuple[CatalogEntry, ...]
     """Oldest first."""
     remarks: tuple[str, ...]
-    """In what the entries are not the catalog's, as sentences for people; empty where they are."""
+    """Each difference between the entries and the catalog, as a sentence for the user."""
     lost: Path | None
-    """The newest checkpoint, if it is not whole and no catalog says whether it ever was; it is no entry."""
+    """The newest checkpoint, if it is not whole and the catalog is unusable; it is not among the entries."""
 
 
 def reconcile(folder: Path) -> Reconciled:
-    """Return the checkpoints of a folder; nothing on disk is changed."""
+    """Compare the catalog of a folder with its checkpoints. Nothing on disk is changed."""
     listed, damage = _listed(folder)
-    there = [*checkpoint_directories(folder)]
-    entries = dict(_of_manifests(there, {entry.path: entry for entry in listed}))
+    directories = checkpoint_directories(folder)
+    entries = dict(_entries_of_manifests(directories, {entry.path: entry for entry in listed}))
     newest = max(entries, default="")
-    gone = [entry for entry in listed if entry.path not in entries]
-    entries.update({entry.path: entry for entry in gone if entry.path > newest})
+    missing = [entry for entry in listed if entry.path not in entries]
+    entries.update({entry.path: entry for entry in missing if entry.path > newest})
     remarks = [damage] if damage else [*_disagreements(listed, entries)]
     return Reconciled(
         entries=tuple(entries[name] for name in sorted(entries)),
@@ -50,12 +50,12 @@ def reconcile(folder: Path) -> Reconciled:
 
 
 def checkpoint_directories(folder: Path) -> list[Path]:
-    """Return every directory that is named as a checkpoint and has a manifest, oldest first."""
+    """Return every directory that has a checkpoint's name and a manifest, oldest first."""
     return sorted(path for path in folder.glob("step_*") if is_file(path / MANIFEST))
 
 
 def is_whole(checkpoint: Path) -> bool:
-    """Return whether every file of a checkpoint is what its manifest says, and it lies in its own place.
+    """Return whether every file of a checkpoint matches its manifest, and its directory's name fits.
 
     `UserError` where the system refuses to read a file: that does not say whether the checkpoint is whole.
     """
@@ -70,49 +70,56 @@ def is_whole(checkpoint: Path) -> bool:
 
 
 def catalog_is_lost(folder: Path) -> bool:
-    """Return whether a folder has no catalog though a checkpoint was finished.
+    """Return whether a folder has no catalog although a checkpoint was finished.
 
-    A process that is killed in its first save leaves one checkpoint that neither catalog nor link knows.
+    A single checkpoint without a `latest` link does not count: a process that is killed during its first save
+    leaves one before it writes link and catalog.
     """
     finished = (folder / "latest").is_symlink() or len(checkpoint_directories(folder)) > 1
     return finished and not is_file(folder / CATALOG)
 
 
 def _listed(folder: Path) -> tuple[list[CatalogEntry], str]:
-    """Return the catalog's entries, and what is wrong with it as a whole."""
+    """Return the entries of the catalog, and why it cannot be used (empty if it can)."""
     if catalog_is_lost(folder):
-        return [], f"{CATALOG} was missing; it is made again from the checkpoints"
+        return [], f"{CATALOG} was missing; it is rebuilt from the checkpoints"
     try:
         return read_catalog(folder), ""
     except DamagedError as error:
-        return [], f"{error}; it is made again from the checkpoints"
+        return [], f"{error}; it is rebuilt from the checkpoints"
 
 
-def _of_manifests(there: list[Path], listed: dict[str, CatalogEntry]) -> Iterator[tuple[str, CatalogEntry]]:
-    """Yield the entry of each checkpoint that is listed or whole."""
-    for directory in there:
+def _entries_of_manifests(
+    directories: list[Path], listed: dict[str, CatalogEntry]
+) -> Iterator[tuple[str, CatalogEntry]]:
+    """Yield the entry of each checkpoint that is listed or whole, by its directory's name."""
+    for directory in directories:
         known = listed.get(directory.name)
         if known is None and not is_whole(directory):
             continue
         try:
             yield directory.name, _entry(directory, read_manifest(directory), known)
         except DamagedError:
-            if known is not None:  # whoever loads it is to meet the error
+            if known is not None:  # the error is raised when the checkpoint is loaded
                 yield directory.name, known
 
 
 def _entry(directory: Path, manifest: dict[str, Any], known: CatalogEntry | None) -> CatalogEntry:
-    """Return what a manifest says of its checkpoint; `DamagedError` where it is of no run."""
+    """Return the entry that a manifest describes; `DamagedError` if a run did not write the manifest."""
     step, bookkeeping = manifest["step"], manifest["bookkeeping"]
     if directory.name != f"step_{step:0>9}":
-        raise DamagedError(f"{directory / MANIFEST}: is of step {step}, in the place of another")
+        raise DamagedError(
+            f"{directory / MANIFEST}: is of step {step}, but the directory is named for another"
+        )
     try:
         scores = dict(bookkeeping.get("scores", []))
         score = EvaluationScore.of_state(scores[step]).mean_return if step in scores else None
         protocol = bookkeeping["score_protocol"] if step in scores else None
         inspected = step in bookkeeping.get("inspected", [])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DamagedError(f"{directory / MANIFEST}: its bookkeeping is no run's ({error})") from error
+        raise DamagedError(
+            f"{directory / MANIFEST}: its bookkeeping is not that of a run ({error})"
+        ) from error
     kept_tag = known.tag if known else None
     return CatalogEntry(
         step=step,
@@ -125,18 +132,19 @@ def _entry(directory: Path, manifest: dict[str, Any], known: CatalogEntry | None
 
 
 def _disagreements(listed: list[CatalogEntry], entries: dict[str, CatalogEntry]) -> Iterator[str]:
+    """Yield a sentence for each entry that was added, changed or removed."""
     known = {entry.path: entry for entry in listed}
     for path, entry in sorted(entries.items()):
         if path not in known:
-            yield f"{path} is whole though {CATALOG} did not list it; it is listed now"
+            yield f"{path} is whole, but {CATALOG} did not list it; it is added"
         elif known[path] != entry:
-            yield f"{CATALOG} differed from the manifest of {path}, which is followed"
+            yield f"{CATALOG} differed from the manifest of {path}; the manifest is used"
     for path in sorted(known.keys() - entries.keys()):
-        yield f"{path} is gone though {CATALOG} listed it; it is listed no longer"
+        yield f"{path} does not exist, but {CATALOG} listed it; the entry is removed"
 
 
 def _lost(folder: Path, newest_entry: str) -> Path | None:
-    """Return the newest checkpoint that was there, if it is newer than the newest that is whole."""
+    """Return the newest checkpoint by its name or the `latest` link, if it is newer than the newest entry."""
     names = [path.name for path in folder.glob("step_*")]
     latest = folder / "latest"
     if latest.is_symlink():

@@ -1,4 +1,4 @@
-"""The help of commands and the errors of their options, in this program's words, whatever typer's are."""
+"""Format the help of commands and the errors of their options, independently of the version of typer."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from atari_dqn.errors import UserError
 from atari_dqn.spec.suggest import did_you_mean
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 10_000}
-"""Of every command: the help is as wide as the terminal."""
+"""Settings of every command; the maximal width makes the help as wide as the terminal."""
 
-# typer exports no other of its errors, and their module has moved.
+# typer exports only this subclass of its usage error, and the module of the class differs between versions.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class Command(TyperCommand):
-    """A command with its help and errors worded here."""
+    """A command whose help and errors are formatted by this module."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command's arguments; `UserError` where they are none of its own."""
+        """Parse the arguments of the command; `UserError` if they are not valid."""
         ctx.allow_extra_args = True
         try:
             rest = super().parse_args(ctx, args)
@@ -38,10 +38,10 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands with its help and errors worded here."""
+    """A group of commands whose help and errors are formatted by this module."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options before the command; without a command show the help. `UserError` as `Command`."""
+        """Parse the options before the command; `UserError` if invalid. Without a command, show the help."""
         if not any(argument != "--" for argument in args) and not ctx.resilient_parsing:
             typer.echo(ctx.get_help(), err=True)
             raise typer.Exit(UserError.exit_code)
@@ -51,7 +51,7 @@ class Group(TyperGroup):
             raise UserError(_problem(self, ctx, error)) from error
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments begin with; `UserError` for an unknown one."""
+        """Return the command that the first argument names; `UserError` if there is none."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
             known = f"expected a command: {', '.join(self.commands)}"
             hint = did_you_mean(args[0], self.commands)
@@ -59,12 +59,12 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the group's help, its commands' first sentences uncut."""
+        """Write the group's help, with the first sentence of each command in full."""
         _write_help(self, ctx, formatter)
 
 
 def _problem(command: Any, ctx: Any, error: Any) -> str:
-    """Return what is wrong with a command's options, from an error of typer's."""
+    """Convert a usage error of typer into a message: what was found, what was expected."""
     where, kind = ctx.command_path, type(error).__name__
     options = {name: option for option in command.get_params(ctx) for name in _names(option)}
     if kind == "NoSuchOption":
@@ -115,7 +115,7 @@ def _row(param: Any) -> tuple[str, str]:
 
 
 def _label(param: Any) -> str:
-    """Return how a parameter is written: `--set KEY=VALUE`, `--save / --no-save`, `RUN_DIR`."""
+    """Return a parameter as the help shows it: `--set KEY=VALUE`, `--save / --no-save`, `RUN_DIR`."""
     if param.param_type_name == "argument":
         return str(param.metavar)
     names = ", ".join(sorted(param.opts, key=len))

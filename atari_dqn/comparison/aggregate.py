@@ -1,4 +1,4 @@
-"""Scores over games: human-normalised, and which method improves on which. Only over games that all share."""
+"""Aggregate scores over the games that methods share: human-normalised, and probability of improvement."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from atari_dqn.statistics import Estimate, Scores, estimates, improvement, iqm, 
 
 _STATISTICS = {"mean": mean, "median": median, "iqm": iqm, "optimality_gap": optimality_gap}
 ScoresByGame = Mapping[str, Mapping[int, float]]
-"""A method's score of each game and seed."""
+"""The score of a method by game and seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shared:
-    """The games that methods are compared over."""
+    """The games over which methods are compared."""
 
     games: tuple[str, ...]
     methods: tuple[Method, ...]
-    """Those that play all of the games."""
+    """Methods with scores on all of the games."""
     left_out: Mapping[Method, str]
-    """Why the others are not among them."""
+    """Reason why each other method is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """A method's human-normalised scores over games."""
+    """The human-normalised scores of a method, aggregated over games."""
 
     method: Method
     games: tuple[str, ...]
     n: int
-    """Seeds of each game."""
+    """Number of seeds per game."""
     estimates: Mapping[str, Estimate]
     """`mean`, `median` (of the games' means), `iqm` and `optimality_gap`."""
     notes: tuple[str, ...]
@@ -42,7 +42,7 @@ class Aggregate:
 
 @dataclass(frozen=True, kw_only=True)
 class Improvement:
-    """How likely a run of one method beats a run of another on a game."""
+    """Probability that a run of `method` scores higher than a run of `over` on a game."""
 
     method: Method
     over: Method
@@ -51,10 +51,11 @@ class Improvement:
 
 
 def shared_games(scores: Mapping[Method, ScoresByGame]) -> Shared:
-    """Return the games that as many methods as possible have, and which methods lack them.
+    """Choose the games that as many methods as possible share, and list the methods that are left out.
 
-    Of choices with equally many methods the one with more games counts, then the earlier game. Methods that
-    share no game with any other are not compared; a method that is alone has all of its games.
+    Between choices with the same number of methods, the one with more games is taken, then the one whose game
+    comes first. Methods that share no game with another are not compared. A single method keeps all of its
+    games.
     """
     able = {method: by_game for method, by_game in scores.items() if by_game}
     games = dict.fromkeys(game for by_game in able.values() for game in by_game)
@@ -70,7 +71,7 @@ def shared_games(scores: Mapping[Method, ScoresByGame]) -> Shared:
 def human_scores(
     scores: Mapping[Method, ScoresByGame], humans: Mapping[str, HumanRandom]
 ) -> dict[Method, ScoresByGame]:
-    """Return the scores of games that the table of human scores has."""
+    """Return the scores of the games that the table of human scores contains."""
     return {
         method: {game: seeds for game, seeds in by_game.items() if game in humans}
         for method, by_game in scores.items()
@@ -80,12 +81,12 @@ def human_scores(
 def aggregates(
     scores: Mapping[Method, ScoresByGame], shared: Shared, humans: Mapping[str, HumanRandom]
 ) -> list[Aggregate]:
-    """Return the aggregate of each method that has the shared games, over these."""
+    """Aggregate the scores of each method in `shared` over the shared games."""
     return [_aggregate(method, scores[method], shared.games, humans) for method in shared.methods]
 
 
 def improvements(scores: Mapping[Method, ScoresByGame], shared: Shared) -> list[Improvement]:
-    """Return each method against the first, over the shared games: raw scores, more is better."""
+    """Estimate the probability that each method improves on the first, by raw scores on the shared games."""
     if not shared.methods:
         return []
     first, *others = shared.methods
@@ -106,7 +107,7 @@ def _reason(by_game: ScoresByGame) -> str:
 def _common(
     scores: Mapping[Method, ScoresByGame], methods: Sequence[Method]
 ) -> tuple[tuple[Method, ...], tuple[str, ...]]:
-    """Return methods and the games that all of them have."""
+    """Return the methods, and the games that all of them have."""
     first, *others = methods
     games = [game for game in scores[first] if all(game in scores[other] for other in others)]
     return tuple(methods), tuple(games)
@@ -121,7 +122,7 @@ def _aggregate(
     ]
     left_out = [game for game in by_game if game not in games]
     if left_out:
-        notes.append(f"without {', '.join(left_out)}, which not all methods play")
+        notes.append(f"without {', '.join(left_out)}, which some methods lack")
     return Aggregate(
         method=method,
         games=tuple(games),
@@ -132,12 +133,12 @@ def _aggregate(
 
 
 def _matrix(by_game: ScoresByGame, games: Sequence[str]) -> tuple[Scores, list[str]]:
-    """Return f64[N, M] of N seeds of every game, and in words which seeds that leaves out."""
+    """Return the scores f64[N, M] of N seeds on M games, and notes on the seeds that are left out."""
     n = min(len(by_game[game]) for game in games)
     kept = {game: sorted(by_game[game])[:n] for game in games}
     notes = []
     for game in games:
         if len(by_game[game]) > n:
             seeds = ", ".join(str(seed) for seed in sorted(by_game[game])[n:])
-            notes.append(f"{game}: seeds {seeds} are left out, other games have {n}")
+            notes.append(f"{game}: seeds {seeds} are left out, because another game has only {n}")
     return np.array([[by_game[game][kept[game][row]] for game in games] for row in range(n)]), notes

@@ -1,4 +1,4 @@
-"""Comparing the scores of two groups of one game: identical, intervals that overlap, or intervals apart."""
+"""Compare the scores of two groups on one game: identical, overlapping or separate intervals."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _SENTENCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
-    """A finding about a group and another one of its game."""
+    """The result of comparing a group with another group of the same game."""
 
     to: Method
     is_first: bool
-    """Whether the other one is the first of its game."""
+    """Whether the other group is the first of its game."""
     finding: str
 
     def __str__(self) -> str:
@@ -38,9 +38,10 @@ class Contrast:
 
 
 def contrast(group: Group, last: GroupScore, earlier: Sequence[tuple[Group, GroupScore]]) -> Contrast | None:
-    """Return how a group differs from the first of its game, or that it is identical to an earlier one.
+    """Compare a group with the earlier groups of its game: with an identical one, or else with the first.
 
-    None for the first group, and where there are no intervals, or a cap cut games of one of the two.
+    None for the first group. None too if one of the two has no interval or is not comparable because a cap
+    cut its games.
     """
     for place, (other, _) in enumerate(earlier):
         if identical(group.runs, other.runs):
@@ -53,13 +54,13 @@ def contrast(group: Group, last: GroupScore, earlier: Sequence[tuple[Group, Grou
 
 
 def identical(left: Sequence[Run], right: Sequence[Run]) -> bool:
-    """Return whether two groups have the same seeds, with the same returns in every evaluation."""
+    """Return whether two groups have the same seeds and, for each seed, equal evaluations."""
     ours, theirs = ({run.seed: run.evaluations for run in runs} for runs in (left, right))
     return ours.keys() == theirs.keys() and all(_alike(ours[seed], theirs[seed]) for seed in ours)
 
 
 def identical_seeds(runs: Sequence[Run]) -> list[list[int]]:
-    """Return those seeds of a group that have the same returns in every evaluation, together."""
+    """Return the lists of two or more seeds of a group whose evaluations are all equal."""
     seeds: dict[tuple[Measured, ...], list[int]] = {}
     for run in runs:
         if run.evaluations:
@@ -68,17 +69,18 @@ def identical_seeds(runs: Sequence[Run]) -> list[list[int]]:
 
 
 def _alike(left: Sequence[Evaluation], right: Sequence[Evaluation]) -> bool:
-    """Return whether evaluations are the same, and there are any; most differ in the first few."""
+    """Return whether two sequences of evaluations are equal and not empty."""
     same_number = 0 < len(left) == len(right)
     return same_number and all(map(operator.eq, map(_measured, left), map(_measured, right)))
 
 
 def _measured(evaluation: Evaluation) -> Measured:
-    """Return what is compared of an evaluation; its return as text, so that NaN equals itself."""
+    """Return the values of an evaluation that are compared; the return as text, so that NaN equals NaN."""
     return evaluation.env_frames, evaluation.kind, evaluation.episodes, repr(evaluation.mean_return)
 
 
 def _intervals(left: GroupScore, right: GroupScore) -> str:
+    """Return `OVERLAP` or `APART`, or an empty string if the two cannot be compared."""
     if not (left.n and right.n and left.comparable and right.comparable):
         return ""
     ours, theirs = left.estimates["mean"].interval, right.estimates["mean"].interval

@@ -1,4 +1,4 @@
-"""The boundary around one run: whatever its files hold, the other runs are shown all the same."""
+"""Isolate the errors of one run, so that the other runs are shown whatever its files hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from atari_dqn.printable import printable
 
 T = TypeVar("T")
 
-_MOST_LETTERS = 400
+_MOST_CHARACTERS = 400
 
 
 @dataclass(frozen=True)
@@ -21,19 +21,19 @@ class Unreadable:
     """A run, or a part of one, that cannot be shown."""
 
     reason: str
-    """One line, safe to show."""
+    """One line without control characters."""
 
 
 def attempt(action: Callable[[], T]) -> T | Unreadable:
-    """Return what an action on one run's files returns, or why it failed, whatever went wrong."""
+    """Return the result of an action on the files of one run, or why it failed, whatever the exception."""
     try:
         return action()
-    except Exception as error:  # a file can be damaged in more ways than can be listed
+    except Exception as error:  # a file can be damaged in ways that raise any exception
         return Unreadable(_reason(error))
 
 
 def worded(error: ValueError) -> str:
-    """Return what a decoder found wrong, without its own notation: `expected int, got str at seed`."""
+    """Return the message of a decoder without its notation of paths: `expected int, got str at seed`."""
     text = re.sub(r" - at `\$\.?(.*?)`", r" at \1", str(error)).replace("`", "").removesuffix(" at ")
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
@@ -44,4 +44,4 @@ def _reason(error: Exception) -> str:
         text = printable(f"{os.fsdecode(error.filename or '')}: {error.strerror.lower()}")
     elif not isinstance(error, UserError | DamagedError):
         text = f"{type(error).__name__}: {text}"
-    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"

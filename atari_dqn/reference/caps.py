@@ -1,4 +1,4 @@
-"""Scores of games that a cap on their length cut: which stand for whole games, and how they are marked."""
+"""Scores of games that the frame cap truncated: decide whether they may be compared, and mark them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from atari_dqn.human import score
 from atari_dqn.reference.tables import studies
 
 MARK = "†"
-"""Stands behind a score some of whose games were cut."""
+"""Follows a score if the cap truncated some of its games."""
 
 
 def marked_score(evaluation: Mapping[str, Any]) -> str:
@@ -22,7 +22,7 @@ def marked_score(evaluation: Mapping[str, Any]) -> str:
 
 @cache
 def published_caps() -> frozenset[int]:
-    """Return the caps that published scores were measured under, in emulator frames."""
+    """Return the frame caps of the published scores, in emulator frames."""
     caps = (study.protocol.get("max_episode_frames") for study in studies().values())
     return frozenset(cap for cap in caps if cap is not None)
 
@@ -30,15 +30,14 @@ def published_caps() -> frozenset[int]:
 def stands_for_games(frame_caps: int, max_episode_frames: int | None) -> bool:
     """Return whether a score may be normalised, aggregated and compared with published ones.
 
-    It may where the cap cut no game, and where the cap is one that published scores share: theirs were cut at
-    the same length. `frame_caps`: games that the cap cut. `max_episode_frames`: None for a cap that is not
-    known.
+    It may if the cap truncated no game, or if published scores have the same cap. `frame_caps`: number of
+    games that the cap truncated. `max_episode_frames`: the cap; None if it is not known.
     """
     return not frame_caps or max_episode_frames in published_caps()
 
 
 def cut_in_words(frame_caps: int, episodes: int, max_episode_frames: int | None) -> str:
-    """Return how many games were cut where: `2 of 2 games were cut at 1,000 frames, …`."""
+    """Describe the truncated games in words: `2 of 2 games were cut at 1,000 frames, …`."""
     cap = "a cap that is not known" if max_episode_frames is None else f"{max_episode_frames:,} frames"
     words = f"{frame_caps:,} of {episodes:,} games were cut at {cap}"
     same = stands_for_games(frame_caps, max_episode_frames)

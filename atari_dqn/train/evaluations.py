@@ -1,4 +1,4 @@
-"""The evaluations of a run: played on the weights of the moment, logged, recorded for a video."""
+"""The evaluations of a run: play them with the current weights, log the scores, record a video."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from atari_dqn.train.videos import Videos
 from atari_dqn.types import StateDict
 
 _WEIGHTS: dict[str, CheckpointChoice] = {"final": "last", "best": "best"}
-"""Which weights are scored; of an evaluation on the way those of the moment."""
+"""The weights that each kind of evaluation scores; the other kinds score the current weights."""
 
 
 def session_protocol(spec: Spec, kind: str, rom_md5: str) -> Protocol:
@@ -38,13 +38,13 @@ def session_protocol(spec: Spec, kind: str, rom_md5: str) -> Protocol:
 
 
 def episodes_of(spec: Spec, kind: str) -> int:
-    """Return how many games an evaluation of a kind has."""
+    """Return the number of games in an evaluation of a kind."""
     evaluation = spec.evaluation
     return evaluation.light_episodes if kind == "light" else evaluation.full_episodes
 
 
 class Evaluations:
-    """Plays evaluations of a training and keeps their scores."""
+    """Plays the evaluations of a training and keeps their scores."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Evaluations:
         self.scores: list[tuple[int, EvaluationScore]] = []
         """Step and score of each full and final evaluation."""
         self.score_protocol: str | None = None
-        """Fingerprint of the latest of these."""
+        """Digest of the protocol of the latest of these scores."""
 
     def play(self, kind: str, stop: Callable[[], bool]) -> EvaluationScore:
         """Play an evaluation and log it.
 
-        `StoppedError` once `stop()` is true, `WorkerDiedError` if a worker is gone, the training's too. Games
-        that have finished by then are kept, and are not played again.
+        `StoppedError` once `stop()` returns true; `WorkerDiedError` if a worker of the evaluation or of the
+        training has died. The games finished by then are kept and are not played again.
         """
 
         def stop_or_fail() -> bool:
@@ -83,7 +83,7 @@ class Evaluations:
         return score
 
     def forget_progress(self) -> None:
-        """Remove the games of the latest evaluation: its score is in a checkpoint."""
+        """Remove the file of finished games, once the score of the evaluation is in a checkpoint."""
         self._run.evaluation_progress.unlink(missing_ok=True)
 
     def state_dict(self) -> StateDict:
@@ -94,13 +94,13 @@ class Evaluations:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over what a checkpoint recorded."""
+        """Restore the scores from a checkpoint."""
         self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
         self.score_protocol = state["score_protocol"]
 
     @contextmanager
     def _progress(self, kind: str) -> Iterator[EvaluationProgress]:
-        """Open the games that an evaluation has finished before, and report how many there are."""
+        """Open the file of games that this evaluation finished earlier, and report how many it holds."""
         total = episodes_of(self._spec, kind)
         with closing(EvaluationProgress(self._run.evaluation_progress, self._key(kind))) as progress:
 
@@ -108,7 +108,7 @@ class Evaluations:
                 return f"{len(progress.finished)} of {total} games of the {kind} evaluation are kept"
 
             if progress.finished:
-                self._notify("evaluation resumed", f"{kept()} from before")
+                self._notify("evaluation resumed", f"{kept()} from an earlier attempt")
             try:
                 yield progress
             except StoppedError:
@@ -120,7 +120,7 @@ class Evaluations:
     def _finish_games(
         self, kind: str, progress: EvaluationProgress, stop: Callable[[], bool], tracer: Tracer | None
     ) -> tuple[EvaluationEpisode, ...]:
-        """Play the games that are missing, and again the one to be shown if it has no trace yet."""
+        """Play the missing games; play the video's game again if it was finished earlier, without a trace."""
         before = dict(progress.finished)
         play = partial(
             evaluate,

@@ -1,4 +1,4 @@
-"""Saving a session: when its state is saved, and the report of each checkpoint."""
+"""Save the state of a session: decide when a checkpoint is due, save it and report the outcome."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from atari_dqn.types import StateDict
 
 
 class Cadence:
-    """Decides when a periodic checkpoint is due: by frames or seconds, whichever comes first. 0 is no period.
+    """Decides when a periodic checkpoint is due: by frames or by seconds, whichever comes first.
 
-    Frames come due at multiples of their period, wherever a run was resumed; seconds run from the last
-    checkpoint of this process, or from its start.
+    A period of 0 is switched off. The period in frames ends at its multiples, whatever the frame at which the
+    run was resumed. The period in seconds starts at the last checkpoint of this process, or at the process's
+    start.
     """
 
     def __init__(
@@ -31,20 +32,20 @@ class Cadence:
         self._marked = now()
 
     def is_due(self, env_frames: int) -> bool:
-        """Return whether a period has passed since the last mark."""
+        """Return whether one of the periods has passed since the last call of `mark`."""
         if self._frames is not None and self._frames.is_due(env_frames):
             return True
         return 0 < self._period_seconds <= self._now() - self._marked
 
     def mark(self, env_frames: int) -> None:
-        """Begin both periods anew: a checkpoint was begun at this frame, or the run went on from one."""
+        """Restart both periods: a checkpoint was begun at this frame, or the run was resumed at it."""
         self._marked = self._now()
         if self._frames is not None:
             self._frames.mark(env_frames)
 
 
 class Saving:
-    """Saves the states of a session into its store, one at a time."""
+    """Saves the state of a session in the checkpoint store, one checkpoint at a time."""
 
     def __init__(
         self,
@@ -62,20 +63,20 @@ class Saving:
         self._cadence = Cadence(period_frames=spec.period_frames, period_seconds=spec.period_seconds)
 
         self.inspected: list[int] = []
-        """Steps of the checkpoints that a failure gate asked for a look at."""
+        """Steps of the checkpoints that a failure gate marked for inspection."""
 
     def resume(self, inspected: list[int]) -> None:
-        """Take over what a checkpoint recorded, and begin the periods anew: the clock stands where it was."""
+        """Restore the inspected steps and restart the periods; the clock must have been restored before."""
         self.inspected = [*inspected]
         self._cadence.mark(self._clock.env_frames)
 
     def begin_if_due(self) -> None:
-        """Begin to save a checkpoint if a period has passed."""
+        """Start to save a checkpoint if a period has passed."""
         if self._cadence.is_due(self._clock.env_frames):
             self.begin()
 
     def save(self, score: EvaluationScore | None = None, protocol: str | None = None) -> str:
-        """Save a checkpoint, wait for it, and return its digest."""
+        """Save a checkpoint, wait until it is written, and return the digest of its state."""
         self.begin(score, protocol)
         saved = self._checkpoints.finish()
         assert saved is not None
@@ -83,7 +84,7 @@ class Saving:
         return saved.state_digest
 
     def begin(self, score: EvaluationScore | None = None, protocol: str | None = None) -> None:
-        """Begin to save a checkpoint; `score` is of the full evaluation at this step, under `protocol`."""
+        """Start to save a checkpoint. `score`: of the full evaluation at this step, if any."""
         self._watch.check()
         inspect = score is not None and self._watch.evaluated(score.mean_return)
         if inspect:
@@ -100,21 +101,21 @@ class Saving:
         )
 
     def poll(self) -> None:
-        """Report a periodic checkpoint that has been written, if there is one."""
+        """Report the checkpoint that was being written, if it is complete."""
         self._settle(self._checkpoints.poll)
 
     def wait(self) -> None:
-        """Wait for a periodic checkpoint that is being written, and report it."""
+        """Wait for the checkpoint that is being written, if any, and report it."""
         self._settle(self._checkpoints.finish)
 
     def save_before_evaluation(self) -> None:
-        """Save what was trained: an evaluation may take an hour, and an error in it must lose no training."""
+        """Save a checkpoint, so that no training is lost if the evaluation, which may take an hour, fails."""
         self.begin()
         self.wait()
 
     @contextmanager
     def finished(self) -> Iterator[None]:
-        """Finish the checkpoint that is being written where the block fails; give it up at a hard exit."""
+        """Finish the checkpoint being written if the block fails; give it up if the process must end."""
         try:
             yield
         except Exception:
@@ -126,7 +127,7 @@ class Saving:
             raise
 
     def _settle(self, outcome: Callable[[], Saved | None]) -> None:
-        """Report the outcome of a periodic checkpoint; a full disk ends the run where the spec says so."""
+        """Report the checkpoint that `outcome` returns; a full disk ends the run only if the spec says so."""
         try:
             self._report_saved(outcome())
         except DiskFullError as error:

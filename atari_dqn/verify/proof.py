@@ -1,4 +1,4 @@
-"""`dqn verify`: checksums, then playing on from a checkpoint twice, and what the run itself recorded."""
+"""`dqn verify`: check the checksums, repeat a part of the run twice, and compare with the run's records."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from atari_dqn.verify.checks import Checked, check_run
 from atari_dqn.verify.records import (
     RecordedState,
     Records,
-    playable_rows,
     records_of,
+    repeated_rows,
     start_to_compare,
 )
 from atari_dqn.verify.replay import REPEATED, Trace, digests_of, play_on_in_fresh_process
 
 Verdict = Literal["exact", "repeats", "differs"]
-"""`exact`: the same as the run itself recorded. `repeats`: the same twice, which is less."""
+"""`exact`: both repetitions equal what the run recorded. `repeats`: they equal each other only."""
 BEGINNING = "beginning"
 OnProgress = Callable[[str, int, int], None]
-"""Takes what is being done, how much of it is, and of how much."""
+"""A function of the current activity, the part that is done and the total."""
 _FRAMES = 10_000
-"""Emulator frames that are played unless others are asked for, beside those before learning begins."""
+"""Default number of emulator frames to repeat, in addition to those before learning begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What was compared, and what came of it."""
+    """What was compared, and the differences that were found."""
 
     run: str
     checked: Checked
@@ -54,32 +54,32 @@ class Verification:
     from_frames: int
     to_frames: int
     seconds: float
-    """Of playing on once."""
+    """Duration of the first repetition."""
     updates: int
     """Gradient steps within these frames."""
     state_parts: int
     state_digest: str
     recorded: tuple[str, ...]
-    """Later checkpoints of the run, removed ones too, whose state was met."""
+    """Names of the run's later checkpoints, including removed ones, with which the state was compared."""
     rows: dict[str, int]
-    """By table: log rows that were written twice."""
+    """Number of log rows that the first repetition wrote, by table."""
     own_rows: dict[str, int]
-    """By table: those among them that the run itself had written."""
+    """Number of log rows of the run with which they were compared, by table."""
     returns: tuple[float, ...]
     differences: tuple[str, ...]
     caveats: tuple[str, ...]
-    """Why a run that repeats may not be called exact."""
+    """Reasons why a run without differences cannot be called exact."""
 
     @property
     def verdict(self) -> Verdict:
-        """The one word."""
+        """Return the result in one word."""
         if self.differences:
             return "differs"
         return "repeats" if self.caveats else "exact"
 
 
 def check_only(path: Path) -> Checked:
-    """Check every file of a run; `DamagedError` names the first that is damaged, and a whole checkpoint."""
+    """Check every file of a run; `DamagedError` names the first damaged file and a whole checkpoint."""
     run = RunDirectory.open(path)
     with run.held_still(), offering_a_whole_one(run):
         return check_run(run)
@@ -93,11 +93,11 @@ def verify_run(
     device: torch.device,
     on_progress: OnProgress,
 ) -> Verification:
-    """Check every file of a run, then play on from a point of it for `frames`, twice, and compare.
+    """Check every file of a run, then repeat `frames` of it twice from a checkpoint, and compare.
 
-    By default the point is one after which the run recorded something, and the frames are 10,000 with
-    learning; no more are played than the run has. Nothing is written into the run directory. `UserError`, or
-    `DamagedError` that names the file.
+    By default a checkpoint is chosen after which the run recorded something, and 10,000 frames are repeated,
+    plus those before learning begins; never more than the run has. Nothing is written into the run directory.
+    Raises `UserError`, or `DamagedError` that names the damaged file.
     """
     run = RunDirectory.open(path)
     with run.held_still():
@@ -202,14 +202,14 @@ def _from_recorded(trace: Trace, met: list[RecordedState]) -> Iterator[str]:
     for recorded in met:
         state = trace.states.get(recorded.step)
         if state is None:
-            yield f"the run saved step {recorded.step:,}, which was not met again"
+            yield f"the run saved step {recorded.step:,}, which the repetition did not reach"
         elif digest_of_digests(state) != recorded.digest:
-            yield f"{_part_that_differs(recorded, state)} is not what {recorded.name} recorded"
+            yield f"{_part_that_differs(recorded, state)} differs from the state of {recorded.name}"
             return
 
 
 def _part_that_differs(recorded: RecordedState, state: dict[str, str]) -> str:
-    if recorded.checkpoint is None:  # its digest is all that is left of it
+    if recorded.checkpoint is None:  # only the digest of the whole state is known
         return "the state"
     expected, _ = load_checkpoint(recorded.checkpoint)
     return str(first_difference(digests_of(expected), state))
@@ -219,12 +219,13 @@ def _from_own_rows(trace: Trace, own_rows: dict[str, list[str]]) -> Iterator[str
     for table, rows in own_rows.items():
         for number, (own, played) in enumerate(zip_longest(rows, trace.rows[table][: len(rows)]), start=1):
             if played != own:
-                yield f"{table}.csv, row {number} from there on: {own} in the run, {played or 'none'} now"
+                row = f"{table}.csv, row {number} of the repeated part"
+                yield f"{row}: {own} in the run, {played or 'none'} now"
                 break
 
 
 def first_difference(expected: dict[str, str], found: dict[str, str]) -> str | None:
-    """Return the dotted path of the first part that differs, or that only one state has."""
+    """Return the dotted path of the first part that differs or exists in one state only; None if equal."""
     for path, digest in expected.items():
         if found.get(path) != digest:
             return path
@@ -232,13 +233,13 @@ def first_difference(expected: dict[str, str], found: dict[str, str]) -> str | N
 
 
 def _own_rows(run: RunDirectory, point: Point, table: str, end: int) -> list[str]:
-    """Return the lines that the run wrote from a point up to a step, as `playable_rows` has them."""
+    """Return the lines of `repeated_rows` that the run wrote between a point and the step `end`."""
     path = run.tables / f"{table}.csv"
     with path.open("rb") as file:
         header = file.readline()
         file.seek(point.bookkeeping["tables"][table] if point.checkpoint else len(header))
         text = (header + file.read()).decode()
-    return [line for step, line in playable_rows(text) if step <= end]
+    return [line for step, line in repeated_rows(text) if step <= end]
 
 
 def _name(point: Point) -> str:
@@ -252,20 +253,20 @@ def _nothing_recorded(
     met: list[RecordedState],
     own_rows: dict[str, int],
 ) -> Iterator[str]:
-    """Yield why nothing that the run recorded was compared, and the command that compares."""
+    """Yield a caveat if no record of the run was compared, with the command that compares one."""
     if met or any(own_rows.values()):
         return
     if records.last_step:
         remedy = f"`{_command(run)} --checkpoint {BEGINNING}` compares with what it recorded before"
     else:
-        remedy = f"`{resume_command(run)}` goes on with the run, which has recorded nothing at all"
+        remedy = f"`{resume_command(run)}` goes on with the run, which has recorded nothing yet"
     yield f"the run recorded nothing within these frames after {_name(point)} to compare with; {remedy}"
 
 
 def _nothing_learned(
     run: RunDirectory, point: Point, records: Records, trace: Trace, end: int
 ) -> Iterator[str]:
-    """Yield that no update was compared though the run has some, and the command that compares some."""
+    """Yield a caveat if the run made updates but none was repeated, with the command that repeats some."""
     if trace.updates or end >= records.last_step:
         return
     spec = recorded_spec(run).spec
@@ -273,7 +274,7 @@ def _nothing_learned(
     frames = steps_to_frames(steps, frame_skip=spec.env.frame_skip) + _FRAMES
     yield (
         "no update was made within these frames; "
-        f"`{_command(run)} --checkpoint {_name(point)} --frames {frames}` compares some"
+        f"`{_command(run)} --checkpoint {_name(point)} --frames {frames}` includes updates"
     )
 
 

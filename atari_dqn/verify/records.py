@@ -1,4 +1,4 @@
-"""What a run has recorded of itself that playing on can be compared with, and where to begin for that."""
+"""Read what a run recorded (digests, log rows), and choose the point from which `dqn verify` repeats it."""
 
 from __future__ import annotations
 
@@ -19,54 +19,54 @@ _SAVED = re.compile(r"saved step ([\d,]+)")
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedState:
-    """The digest of a state that the run had, from a checkpoint or from the log of events."""
+    """The digest of a state of the run, from a checkpoint or from the event log."""
 
     step: int
     digest: str
     checkpoint: Path | None
-    """The checkpoint, if it is still there."""
+    """The checkpoint; None if it has been removed."""
 
     @property
     def name(self) -> str:
-        """The checkpoint's name, of one that was removed too."""
+        """Name of the checkpoint, also if it has been removed."""
         return f"step_{self.step:09d}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Records:
-    """All that a run has recorded, by agent step."""
+    """Everything that a run recorded, by agent step."""
 
     states: tuple[RecordedState, ...]
     """Oldest first."""
     rows: frozenset[int]
-    """Steps of log rows."""
+    """Agent steps of the log rows."""
     inexact: tuple[int, ...]
-    """Steps at which the run went on in a way that playing on does not repeat."""
+    """Agent steps at which the run was resumed inexactly, so that it cannot be repeated across them."""
     budget: int
-    """Agent steps that the run was to have."""
+    """Planned length of the run, in agent steps."""
 
     @property
     def last_step(self) -> int:
-        """Where the records end."""
+        """Last agent step with a record; 0 if there is none."""
         return max([*self.rows, *(state.step for state in self.states)], default=0)
 
     def end(self, start: int, steps: int) -> int:
-        """Return where to end that plays on for so many steps, and never for longer than the run itself."""
+        """Return the last step to repeat: `start + steps`, limited by the records and inexact resumes."""
         length = self.last_step or self.budget
         last = self.last_step if start < self.last_step else start + length
         return min([start + steps, last, *(step for step in self.inexact if step > start)])
 
     def states_within(self, after: int, until: int) -> list[RecordedState]:
-        """Return the states of steps in (after, until]."""
+        """Return the recorded states at steps in (after, until]."""
         return [state for state in self.states if after < state.step <= until]
 
-    def rows_within(self, after: int, until: int) -> bool:
-        """Return whether there are log rows of steps in (after, until]."""
+    def has_rows_within(self, after: int, until: int) -> bool:
+        """Return whether there are log rows at steps in (after, until]."""
         return any(after < step <= until for step in self.rows)
 
 
 def records_of(run: RunDirectory) -> Records:
-    """Read what a run has recorded."""
+    """Read the records of a run."""
     spec = recorded_spec(run).spec
     events = logged_events(run.events)
     return Records(
@@ -74,7 +74,7 @@ def records_of(run: RunDirectory) -> Records:
         rows=frozenset(
             step
             for table in REPEATED
-            for step, _ in playable_rows((run.tables / f"{table}.csv").read_text(errors="replace"))
+            for step, _ in repeated_rows((run.tables / f"{table}.csv").read_text(errors="replace"))
         ),
         inexact=tuple(event.step for event in events if event.kind == "inexact"),
         budget=spec.training.total_frames // spec.env.frame_skip,
@@ -82,13 +82,14 @@ def records_of(run: RunDirectory) -> Records:
 
 
 def start_to_compare(run: RunDirectory, records: Records, *, steps: int, restores: bool) -> Point:
-    """Return where to play on from: the newest point with a recorded state soon after it.
+    """Choose where to start repeating: the newest checkpoint with a recorded state within `steps` after it.
 
-    Where there is none, the newest checkpoint with log rows soon after it, or else the run's beginning. A run
-    whose state is not restored exactly is played from its beginning.
+    If there is none, the newest checkpoint with log rows within `steps` after it, otherwise the beginning of
+    the run. `restores`: whether checkpoints of the run restore its state exactly; if not, the beginning is
+    chosen.
     """
     entries = list(reversed(CheckpointStore(run.checkpoints).catalog())) if restores else []
-    for found_within in (records.states_within, records.rows_within):
+    for found_within in (records.states_within, records.has_rows_within):
         for entry in entries:
             if found_within(entry.step, records.end(entry.step, steps)):
                 return point_of(run, entry.path)
@@ -96,7 +97,7 @@ def start_to_compare(run: RunDirectory, records: Records, *, steps: int, restore
 
 
 def _states(run: RunDirectory, events: list[LoggedEvent]) -> Iterator[RecordedState]:
-    """Yield the states of the checkpoints that are kept, and of others that are in the events."""
+    """Yield the states of the existing checkpoints, and of removed ones that the event log names."""
     store = CheckpointStore(run.checkpoints)
     kept = {entry.step: store.folder / entry.path for entry in store.catalog()}
     digests = {step: str(read_manifest(path)["state_digest"]) for step, path in kept.items()}
@@ -119,10 +120,10 @@ def _saved_states(events: list[LoggedEvent]) -> dict[int, str]:
     return states
 
 
-def playable_rows(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the rows of a table, each with its step, that playing on writes too.
+def repeated_rows(text: str) -> Iterator[tuple[int, str]]:
+    """Yield step and line of each row of a table that a repetition writes as well.
 
-    The final evaluation is no part of it, and neither is a line that a crash of the machine has torn.
+    The final evaluation is not repeated, and lines that a crash of the machine left incomplete are skipped.
     """
     header, *lines = text.splitlines()
     columns = header.split(",")

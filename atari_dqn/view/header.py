@@ -1,4 +1,4 @@
-"""The heading of the live view: what runs, what it does now, how far it is. It moves with every drawing."""
+"""The heading of the live view: title, current activity, progress and speed, updated at every drawing."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from atari_dqn.view.periods import RemainingTime, Speed
 
 
 class Header:
-    """What runs, what it is doing, how far it is and how long it will take.
+    """Shows the title of a run, its current activity, its progress, its speed and the remaining time.
 
-    Between events, frames and speed come from the run's counters, which are read at every drawing. A run
-    that is followed from its files has none: `standing` says how old the newest of its files is instead.
+    Frames and speed come from the run's counters, which are read at every drawing. A run that is followed
+    from its files has no counters: `standing` returns the text that replaces the activity, and the latest
+    period gives frames and speed.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Header:
         self._record: Mapping[str, float] = {}
 
     def handle(self, event: Event) -> None:
-        """Take what begins, and how far an activity is; it is over with its last part."""
+        """Update the current activity from an event; an activity ends when all of its parts are done."""
         if isinstance(event, Progress):
             over = event.done >= event.total
             self._activity = "" if over else f"{event.activity} {event.done}/{event.total}"
@@ -51,12 +52,12 @@ class Header:
             self._phase = "compiling"
 
     def period(self, record: Mapping[str, float]) -> None:
-        """Take how far the run is."""
+        """Update progress and speed from the record of a period."""
         self._record = record
         self._remaining.add(record)
 
     def draw(self) -> RenderableType:
-        """Return the title with the activity, and below it the progress."""
+        """Return the title with the activity, above a line with the progress."""
         frames = self._read_counters()
         head = Table.grid(expand=True)
         head.add_column(no_wrap=True, ratio=1)
@@ -69,7 +70,7 @@ class Header:
         return Group(head, line)
 
     def _read_counters(self) -> float:
-        """Return how far the run is now, and measure its speed up to now."""
+        """Return the current number of frames, and update the measured speed."""
         if self._counts is None:
             return self._record.get("env_frames", 0.0)
         phase = "filling the replay" if self._counts.filling else "training"
@@ -87,7 +88,7 @@ class Header:
         return f"{self._activity or self._phase}  {duration(self._now() - self._began)}"
 
     def _rate(self) -> float:
-        """Return the speed of the latest seconds; of the latest period where no counters are read."""
+        """Return frames per second over the latest seconds; without counters, over the latest period."""
         if self._counts is None:
             return self._record.get("frames_per_second", 0.0)
         rate = self._speed.frames_per_second()

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from disk_faults import Commands, Laboratory, some_faults
+from disk_faults import Commands, FaultTrials, some_faults
 from power_failures import Recorded
 
 pytestmark = pytest.mark.slow
@@ -24,8 +24,8 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
 
 
 @pytest.fixture(scope="module")
-def laboratory(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
-    return Laboratory(commands, tmp_path_factory.mktemp("laboratory"))
+def trials(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> FaultTrials:
+    return FaultTrials(commands, tmp_path_factory.mktemp("trials"))
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +35,10 @@ def recorded(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Re
 
 @pytest.mark.parametrize("phase", ["train", "resume"])
 def test_command_names_the_file_whose_call_failed_or_goes_on_and_the_next_resume_is_exact(
-    laboratory: Laboratory, phase: str
+    trials: FaultTrials, phase: str
 ) -> None:
-    faults = some_faults({phase: laboratory.counts(phase)}, FAULTS, random.Random(1))
-    assert {str(fault): found for fault in faults if (found := laboratory.complaints(fault))} == {}
+    faults = some_faults({phase: trials.counts(phase)}, FAULTS, random.Random(1))
+    assert {str(fault): found for fault in faults if (found := trials.complaints(fault))} == {}
 
 
 def test_recording_of_a_run_rebuilds_its_folder(recorded: Recorded) -> None:

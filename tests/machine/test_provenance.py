@@ -7,7 +7,7 @@ import pytest
 
 import atari_dqn
 from atari_dqn.hardware import Hardware
-from atari_dqn.openmp import WAITING
+from atari_dqn.openmp import WAIT_VARIABLES
 from atari_dqn.provenance import git_state, provenance, versions
 
 
@@ -30,7 +30,7 @@ def checkout(root: Path) -> Path:
 
 
 def test_record_has_every_field_and_is_json(laptop: Hardware, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in WAITING:
+    for name in WAIT_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
     record = provenance(

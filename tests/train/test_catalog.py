@@ -118,7 +118,9 @@ def test_score_in_the_catalog_that_no_manifest_has_does_not_steer_the_best(copie
     change(copied, raise_the_oldest)
     found = reconcile(copied / "checkpoints")
     assert found.entries == tuple(read_catalog(whole / "checkpoints"))
-    assert found.remarks == ("catalog.json differed from the manifest of step_000000100, which is followed",)
+    assert found.remarks == (
+        "catalog.json differed from the manifest of step_000000100; the manifest is used",
+    )
 
 
 def test_catalog_whose_bytes_were_changed_is_damaged(copied: Path) -> None:
@@ -138,12 +140,12 @@ def test_damaged_catalog_is_made_again_and_the_log_tells_of_it(copied: Path) -> 
     catalog_of(copied).write_text("[")
     (told,) = resumed(copied)
     assert "catalog.json: is no catalog of checkpoints" in told
-    assert told.endswith("; it is made again from the checkpoints")
+    assert told.endswith("; it is rebuilt from the checkpoints")
 
 
 def test_lost_catalog_is_made_again_and_the_log_tells_of_it(copied: Path) -> None:
     catalog_of(copied).unlink()
-    assert resumed(copied) == ["catalog.json was missing; it is made again from the checkpoints"]
+    assert resumed(copied) == ["catalog.json was missing; it is rebuilt from the checkpoints"]
 
 
 def test_newest_checkpoint_that_is_damaged_is_not_passed_over_for_want_of_a_catalog(copied: Path) -> None:
@@ -164,13 +166,15 @@ def test_older_checkpoint_that_was_removed_by_hand_is_listed_no_longer(copied: P
     shutil.rmtree(copied / "checkpoints/step_000000100")
     found = reconcile(copied / "checkpoints")
     assert [entry.step for entry in found.entries] == [150, 200]
-    assert found.remarks == ("step_000000100 is gone though catalog.json listed it; it is listed no longer",)
+    assert found.remarks == (
+        "step_000000100 does not exist, but catalog.json listed it; the entry is removed",
+    )
 
 
 def test_checkpoint_that_a_killed_process_had_not_listed_yet_is_listed(copied: Path) -> None:
     write_catalog(copied / "checkpoints", read_catalog(copied / "checkpoints")[:-1])
     found = reconcile(copied / "checkpoints")
-    assert found.remarks == ("step_000000200 is whole though catalog.json did not list it; it is listed now",)
+    assert found.remarks == ("step_000000200 is whole, but catalog.json did not list it; it is added",)
 
 
 def test_what_is_left_of_a_checkpoint_that_is_not_listed_is_removed(copied: Path) -> None:

@@ -179,7 +179,7 @@ def test_row_that_playing_on_does_not_repeat_is_named(whole: Path, tmp_path: Pat
         )  # a row after the last checkpoint, as of a killed run
     found = verify_run(path, checkpoint="latest", frames=400, device=CPU, on_progress=quiet)
     assert found.verdict == "differs"
-    assert found.differences[0].startswith("train_log.csv, row 1 from there on: 201,804,99")
+    assert found.differences[0].startswith("train_log.csv, row 1 of the repeated part: 201,804,99")
 
 
 def test_run_that_another_process_holds_is_not_verified(whole: Path) -> None:
