@@ -223,9 +223,12 @@ class AppendFile:
     def lock(self) -> bool:
         """Keep the file to this process while it is open; return whether no other process has it."""
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+            with writing(self.path):
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except UserError as error:
+            if isinstance(error.__cause__, BlockingIOError):
+                return False
+            raise
         return True
 
     def append(self, data: bytes) -> None:

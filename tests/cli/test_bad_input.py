@@ -99,7 +99,7 @@ def test_run_directory_with_a_changed_spec_is_damaged(
     run = tmp_path / "run"
     (run / "checkpoints").mkdir(parents=True)
     (run / "spec.toml").write_text(GOOD)
-    (run / "provenance.json").write_text('{"spec": {"toml_sha256": "other"}}')
+    (run / "provenance.json").write_text('{"spec": {"digest": "some", "toml_sha256": "other"}}')
     assert dqn("resume", str(run)) == 4
     assert "spec.toml" in capsys.readouterr().err
 

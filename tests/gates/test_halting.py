@@ -13,6 +13,7 @@ import pytest
 import torch
 from tiny import CPU, TINY_CATCH, begun, run, ticks_of, tiny_spec
 
+from atari_dqn.checkpoint.catalog import read_catalog
 from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.cli.app import main
 from atari_dqn.errors import HaltedError, InterruptedRunError
@@ -303,7 +304,7 @@ def test_D03_third_bad_evaluation_tags_its_checkpoint(
     )  # fmt: skip
     run(tmp_path / "run", "training.total_frames=560", "evaluation.full_period_frames=80",
         "evaluation.light_period_frames=100000", "checkpoint.keep_last=9")  # fmt: skip
-    catalog = json.loads((tmp_path / "run/checkpoints/catalog.json").read_text())
-    assert [entry["tag"] for entry in catalog] == [None, None, None, None, "inspect", None, None]
+    catalog = read_catalog(tmp_path / "run/checkpoints")
+    assert [entry.tag for entry in catalog] == [None, None, None, None, "inspect", None, None]
     told = [state for gate, state in gate_events(tmp_path / "run") if gate == "evaluations"]
     assert told == ["watching", "warned", "ok"]
