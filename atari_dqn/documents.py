@@ -97,7 +97,7 @@ def checked(path: Path, value: Any, expected: type[T], *, key: str = "") -> T:
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
         where = ".".join(filter(None, [key, place.rstrip("`").removeprefix(".")]))
-        raise DamagedError(f"{path}: {where or 'the document'}: {_lower(problem)}") from error
+        raise DamagedError(f"{path}: {where or 'the document'}: {lowered(problem)}") from error
 
 
 def check_types(path: Path, value: Any, expected: Any, *, key: str = "") -> None:
@@ -105,5 +105,6 @@ def check_types(path: Path, value: Any, expected: Any, *, key: str = "") -> None
     checked(path, value, expected, key=key)
 
 
-def _lower(problem: str) -> str:
+def lowered(problem: str) -> str:
+    """Return a sentence of a library as the end of one of ours: its first letter small."""
     return problem[:1].lower() + problem[1:]

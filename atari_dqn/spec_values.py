@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.documents import read_run_file
+from atari_dqn.documents import lowered, read_run_file
 from atari_dqn.errors import DamagedError
 from atari_dqn.printable import printable
 from atari_dqn.spec.keys import Scalar
@@ -28,7 +28,7 @@ def _table(path: Path) -> dict[str, Any]:
     except RecursionError as error:
         raise DamagedError(f"{path}: is not TOML: it is nested too deeply") from error
     except ValueError as error:  # of tomllib, and of the decoding of UTF-8
-        raise DamagedError(f"{path}: is not TOML: {error}") from error
+        raise DamagedError(f"{path}: is not TOML: {lowered(str(error))}") from error
 
 
 def _scalars(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Scalar]]:
