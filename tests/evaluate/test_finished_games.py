@@ -19,8 +19,9 @@ KEY = EvaluationKey(weights_sha256="a", step=10, protocol="p", seed=1, device="c
 GAME = EvaluationEpisode(episode_return=3.0, length_frames=40, end_reason="game_over")
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("kept", [(0, 1, 2), (1, 4, 6), (5,)])
+@pytest.mark.parametrize(
+    ("kept", "workers"), [((0, 1, 2), 0), ((1, 4, 6), 0), ((5,), 0), ((1, 4, 6), 2)], ids=str
+)
 def test_missing_games_come_out_as_in_an_unbroken_evaluation(kept: tuple[int, ...], workers: int) -> None:
     spec = tiny_spec(*LONG, "system.evaluation_lanes=3", f"system.evaluation_workers={workers}")
     network = build_network(spec, game_info(spec), CPU)

@@ -86,9 +86,9 @@ def assert_each_is_refused_or_harmless(whole: Path, copy: Path, chosen: list[tup
             raise AssertionError(f"{name}: {place} as {poison}") from error
 
 
-def test_15_tampered_values_are_each_refused_or_harmless(whole: Path, tmp_path: Path) -> None:
+def test_some_tampered_values_are_each_refused_or_harmless(whole: Path, tmp_path: Path) -> None:
     every = mutations(whole, [*POISONS, "deleted"])
-    assert_each_is_refused_or_harmless(whole, tmp_path / "run", random.Random(29).sample(every, 15))
+    assert_each_is_refused_or_harmless(whole, tmp_path / "run", random.Random(29).sample(every, 5))
 
 
 @pytest.mark.slow

@@ -99,6 +99,7 @@ def test_run_that_is_finished_keeps_no_progress(unbroken: Path) -> None:
     assert not (unbroken / "evaluation_progress.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_video_of_a_resumed_evaluation_shows_the_same_game(tmp_path: Path) -> None:
     shown = []
     for name, views in (("broken", [At("final", terminate)]), ("unbroken", [])):
