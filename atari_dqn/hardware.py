@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from atari_dqn.files import exists
 
 _FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "bf16")
 """Instruction sets that decide how fast a network runs here: four of x86's, one of ARM's."""
+_BLOCK_BYTES = 512
+"""Unit of `st_blocks`, whatever the file system's own block is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +108,17 @@ def disk_free_bytes(path: Path) -> int:
     while not exists(place) and place != place.parent:
         place = place.parent
     return shutil.disk_usage(place).free
+
+
+def allocated_bytes(folder: Path) -> int:
+    """Return the disk space that the files below a folder take; one with several hard links counts once."""
+    blocks: dict[int, int] = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):  # another process may be deleting an old checkpoint
+                found = os.lstat(os.path.join(place, name))  # noqa: PTH118 - a str of os.walk
+                blocks[found.st_ino] = found.st_blocks
+    return sum(blocks.values()) * _BLOCK_BYTES
 
 
 def shared_memory_free_bytes(folder: Path = Path("/dev/shm")) -> int | None:  # noqa: S108 - only measured

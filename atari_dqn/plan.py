@@ -33,6 +33,8 @@ PLACES: dict[Place, str] = {"ram": "RAM", "vram": "GPU memory", "disk": "disk"}
 """Places by the names people know."""
 _NETWORKS = 2
 """The online network and the target network."""
+_KEPT = "checkpoints kept"
+"""How the name of the item ends that a run's checkpoints are counted against."""
 _OPTIMIZER_BUFFERS = 2
 """What an optimizer keeps for each weight; `torch_rmsprop` one more with momentum."""
 
@@ -123,19 +125,39 @@ def free_bytes(plan: Plan, hardware: Hardware) -> dict[Place, int]:
     return room
 
 
-def check_fits(plan: Plan, hardware: Hardware) -> None:
-    """Refuse what this machine cannot hold: `UserError` with the need, the room, and the key to lower."""
-    room = free_bytes(plan, hardware)
-    problems = [_problem(plan, place, free) for place, free in room.items() if plan.bytes(place) > free]
+def check_fits(plan: Plan, hardware: Hardware, *, held_disk_bytes: int | None = None) -> None:
+    """Refuse what this machine cannot hold: `UserError` with the need, the room, and the remedy.
+
+    `held_disk_bytes`: what the checkpoints of a run that has begun take already; None for a new run. A run
+    that has begun keeps its spec, so that no key can be lowered.
+    """
+    problems = [
+        _problem(plan, place, free, held_disk_bytes)
+        for place, free in free_bytes(plan, hardware).items()
+        if _needed_bytes(plan, place, held_disk_bytes or 0) > free
+    ]
     if problems:
         raise UserError("\n".join(problems))
 
 
-def _problem(plan: Plan, place: Place, free: int) -> str:
+def _needed_bytes(plan: Plan, place: Place, held_disk_bytes: int) -> int:
+    """Return what a run needs in addition. Checkpoints it holds stay while the next one is written."""
+    kept = sum(item.bytes for item in plan.items if item.name.endswith(_KEPT))
+    return plan.bytes(place) - (min(held_disk_bytes, kept) if place == "disk" else 0)
+
+
+def _problem(plan: Plan, place: Place, free: int, held_disk_bytes: int | None) -> str:
+    needed = size(_needed_bytes(plan, place, held_disk_bytes or 0))
+    if held_disk_bytes is not None:
+        more = " more" if place == "disk" else ""
+        return (
+            f"the run needs {needed}{more} of {PLACES[place]}, {size(free)} are free; "
+            "make room, or resume it on another machine: a run that has begun keeps its spec"
+        )
     items = [item for item in plan.items if item.place == place and item.key]
     largest = max(items, key=lambda item: item.bytes)
     return (
-        f"the run needs {size(plan.bytes(place))} of {PLACES[place]}, "
+        f"the run needs {needed} of {PLACES[place]}, "
         f"{size(free)} are free; lower {largest.key} ({largest.name}: {size(largest.bytes)})"
     )
 
@@ -234,7 +256,7 @@ def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
     key = _key_of_checkpoints(spec)
     steps = frames_to_steps(spec.training.total_frames, frame_skip=spec.env.frame_skip)
     return (
-        Item(place="disk", name=f"{kept} checkpoints kept", bytes=kept * checkpoint, key=key),
+        Item(place="disk", name=f"{kept} {_KEPT}", bytes=kept * checkpoint, key=key),
         Item(place="disk", name="checkpoint being written", bytes=checkpoint, key="replay.capacity_steps"),
         Item(place="disk", name="logs", bytes=round(steps * LOG_BYTES_PER_STEP), key="training.total_frames"),
     )

@@ -17,7 +17,7 @@ from atari_dqn.cli.show import shown
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.contention import CoreTimes, contention, read_core_times
 from atari_dqn.devices import check_device_name, resolve_device
-from atari_dqn.hardware import Hardware, find_hardware, usable_cores
+from atari_dqn.hardware import Hardware, allocated_bytes, find_hardware, usable_cores
 from atari_dqn.interrupts import interrupts_blocked
 from atari_dqn.metrics.events import Notice, Sink
 from atari_dqn.plan import check_fits, make_plan
@@ -101,7 +101,7 @@ def resume(
     resolved = recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))
     extended = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
-    _refuse_what_cannot_fit(extended, chosen, find_hardware(run_dir))
+    _refuse_what_cannot_fit(extended, chosen, find_hardware(run_dir), run)
     busy = _busy(before, chosen, threads or threads_at(run, point.step), "resume it with --threads {threads}")
     with shown(run_dir.resolve().name, resolved, budget, plain=plain) as views:
         _say_what_to_expect(extended, views, step=point.step, busy=busy)
@@ -154,12 +154,16 @@ def _busy(before: CoreTimes, device: torch.device, threads: int, remedy: str) ->
     return f"{found}, and the {threads} threads of torch would wait for one another: end them, or {better}"
 
 
-def _refuse_what_cannot_fit(spec: Spec, device: torch.device, hardware: Hardware) -> None:
+def _refuse_what_cannot_fit(
+    spec: Spec, device: torch.device, hardware: Hardware, begun: RunDirectory | None = None
+) -> None:
     """Raise a `UserError` for a run that this machine cannot hold.
 
     Before anything large is made, the emulator's screen included: hence no game's own number of actions.
     """
-    check_fits(make_plan(spec, num_actions=MOST_ACTIONS, device=str(device), hardware=hardware), hardware)
+    plan = make_plan(spec, num_actions=MOST_ACTIONS, device=str(device), hardware=hardware)
+    held_disk_bytes = None if begun is None else allocated_bytes(begun.checkpoints)
+    check_fits(plan, hardware, held_disk_bytes=held_disk_bytes)
 
 
 def result_text(path: Path, summary: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ import pytest
 
 from atari_dqn.hardware import (
     Hardware,
+    allocated_bytes,
     cpu_flags,
     cpu_model,
     cpu_vendor,
@@ -63,3 +64,11 @@ def test_this_machine_is_described(tmp_path: Path) -> None:
     hardware = find_hardware(tmp_path)
     assert 1 <= hardware.cores_usable <= hardware.cores_logical
     assert 0 < hardware.memory_available_bytes <= hardware.memory_bytes
+
+
+def test_file_with_two_hard_links_takes_its_disk_space_once(tmp_path: Path) -> None:
+    (tmp_path / "whole").write_bytes(bytes(range(256)) * 4096)
+    alone = allocated_bytes(tmp_path)
+    (tmp_path / "link").hardlink_to(tmp_path / "whole")
+    assert alone >= 1_048_576
+    assert allocated_bytes(tmp_path) == alone

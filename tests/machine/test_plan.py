@@ -172,6 +172,28 @@ def test_number_of_checkpoints_is_not_named_where_it_cannot_be_lower(
         check_fits(plan, small)
 
 
+def test_begun_run_needs_only_the_disk_that_its_checkpoints_do_not_hold(
+    make_spec: MakeSpec, laptop: Hardware
+) -> None:
+    plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop)
+    small = replace(laptop, disk_free_bytes=plan.bytes("disk") - GB // 10)
+    check_fits(plan, small, held_disk_bytes=GB // 5)
+
+
+def test_begun_run_needs_room_for_the_checkpoint_being_written(make_spec: MakeSpec, laptop: Hardware) -> None:
+    small = replace(laptop, disk_free_bytes=1_000_000)
+    plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
+    with pytest.raises(UserError, match=r"more of disk, 1\.0 MB are free; make room"):
+        check_fits(plan, small, held_disk_bytes=1000 * GB)
+
+
+def test_begun_run_is_not_advised_to_lower_a_key(make_spec: MakeSpec, laptop: Hardware) -> None:
+    small = replace(laptop, memory_available_bytes=4 * GB)
+    plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
+    with pytest.raises(UserError, match=r"needs 7\.60 GB of RAM, 4\.00 GB are free; make room"):
+        check_fits(plan, small, held_disk_bytes=0)
+
+
 def test_too_many_lanes_are_named(make_spec: MakeSpec, laptop: Hardware) -> None:
     spec = make_spec("env.lanes=20000", "replay.capacity_steps=200000", "replay.prefill_steps=100000")
     plan = make_plan(spec, num_actions=6, device="cpu", hardware=laptop)
