@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.evaluate import evaluate
 from atari_dqn.evaluation_progress import EvaluationKey, EvaluationProgress
@@ -61,6 +63,7 @@ def open_progress(
         protocol=words.digest(),
         seed=spec.seed,
         device=next(agent.network.parameters()).device.type,
+        torch_threads=torch.get_num_threads(),
     )
     name = f"step_{agent.step:09d}_{protocol}_{words.digest()}.partial.jsonl"
     return EvaluationProgress(agent.run.evaluations / name, key)

@@ -42,6 +42,8 @@ class EvaluationKey:
     """Seed of the random streams of the games."""
     device: str
     """Type of the device that the network runs on; rounding differs between types."""
+    torch_threads: int
+    """Number of torch's threads, which rounding depends on too."""
 
     def digest(self) -> str:
         """Return the SHA-256 of the key and of this format's version."""

@@ -236,8 +236,9 @@ class AppendFile:
         start = self.length()
         with writing(self.path):
             try:
-                if self._file.write(data) != len(data):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                rest = memoryview(data)
+                while rest:  # the system may take a part; what hinders the rest is its next error
+                    rest = rest[self._file.write(rest) :]
             except OSError:
                 with suppress(OSError):  # no file at all, such as a device, cannot be cut
                     self._file.truncate(start)

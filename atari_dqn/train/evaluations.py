@@ -7,6 +7,8 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import partial
 
+import torch
+
 from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.evaluate import StoppedError, evaluate
@@ -150,6 +152,7 @@ class Evaluations:
             protocol=session_protocol(self._spec, kind, training.lanes.info.rom_md5).digest(),
             seed=self._spec.seed,
             device=training.device.type,
+            torch_threads=torch.get_num_threads(),
         )
 
     def _log(self, kind: str, score: EvaluationScore) -> None:

@@ -176,6 +176,8 @@ def _load(training: Training, checkpoint: Path, step: int) -> None:
         training.check_recent_state(bookkeeping.get("recent_batch"))
         if training.clock.steps != step:
             raise ValueError(f"clock.steps: found {training.clock.steps}, expected {step}")
+    except torch.OutOfMemoryError:  # which is the machine's fault, and no checkpoint's
+        raise
     except (LookupError, ArithmeticError, ValueError, TypeError, RuntimeError) as error:
         cause = next(reversed(str(error).splitlines()), type(error).__name__)
         raise DamagedError(f"{checkpoint}: is no state of this run's spec: {cause}") from error

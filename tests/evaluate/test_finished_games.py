@@ -15,7 +15,7 @@ from atari_dqn.scores import EvaluationEpisode
 from atari_dqn.traces import Tracer
 
 LONG = ("evaluation.max_episode_frames=2_000", "evaluation.epsilon=0.3")
-KEY = EvaluationKey(weights_sha256="a", step=10, protocol="p", seed=1, device="cpu")
+KEY = EvaluationKey(weights_sha256="a", step=10, protocol="p", seed=1, device="cpu", torch_threads=1)
 GAME = EvaluationEpisode(episode_return=3.0, length_frames=40, end_reason="game_over")
 
 
@@ -65,7 +65,15 @@ def test_kept_games_are_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"weights_sha256": "b"}, {"step": 11}, {"protocol": "q"}, {"seed": 2}, {"device": "cuda"}]
+    "changes",
+    [
+        {"weights_sha256": "b"},
+        {"step": 11},
+        {"protocol": "q"},
+        {"seed": 2},
+        {"device": "cuda"},
+        {"torch_threads": 2},
+    ],
 )
 def test_games_of_another_evaluation_are_not_taken_over(tmp_path: Path, changes: dict[str, object]) -> None:
     with closing(opened(tmp_path / "games")) as progress:

@@ -1,3 +1,4 @@
+import errno
 import math
 import os
 from collections.abc import Callable
@@ -136,6 +137,26 @@ def test_truncate_where_no_row_ends_is_damaged(path: Path, offset: int, kept: Ke
     assert path.read_bytes() == b"step\n10\n"
 
 
+def test_row_that_the_system_takes_in_parts_is_written_whole(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kept: Kept
+) -> None:
+    table = kept(CsvTable(path, ["step"]))
+    raw = table._file._file
+
+    class Slow:
+        """The file, of a system that takes two bytes at a time."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(raw, name)
+
+        def write(self, data: bytes) -> int:
+            return os.write(raw.fileno(), data[:2])
+
+    monkeypatch.setattr(table._file, "_file", Slow())
+    table.append({"step": 123456})
+    assert path.read_bytes() == b"step\n123456\n"
+
+
 def test_row_that_a_full_disk_takes_in_part_is_taken_back(
     path: Path, monkeypatch: pytest.MonkeyPatch, kept: Kept
 ) -> None:
@@ -149,6 +170,8 @@ def test_row_that_a_full_disk_takes_in_part_is_taken_back(
             return getattr(raw, name)
 
         def write(self, data: bytes) -> int:
+            if len(data) < 7:  # of which three are written
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return os.write(raw.fileno(), data[:3])
 
     monkeypatch.setattr(table._file, "_file", Half())

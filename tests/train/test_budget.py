@@ -3,19 +3,16 @@
 from pathlib import Path
 
 import pytest
+from power_cut import CutAt, PowerCut
 from tiny import CPU, run
 
 from atari_dqn.following.status import RunStatus
 from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import Event, Notice, Row
+from atari_dqn.metrics.events import Event, Notice
 from atari_dqn.run import RunDirectory
 from atari_dqn.train import launch
 
 BEFORE, AFTER = 640, 800
-
-
-class PowerCut(BaseException):
-    """Ends a run as SIGKILL does: nothing that is caught or finished on the way saves anything."""
 
 
 class CutWhenResumed:
@@ -26,20 +23,6 @@ class CutWhenResumed:
 
     def handle(self, event: Event) -> None:
         if isinstance(event, Notice) and event.kind == self.kind:
-            raise PowerCut
-
-    def close(self) -> None:
-        pass
-
-
-class CutAt:
-    """A view that cuts the power at a step."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def handle(self, event: Event) -> None:
-        if isinstance(event, Row) and event.table == "update_log" and event.values["step"] >= self.step:
             raise PowerCut
 
     def close(self) -> None:

@@ -32,13 +32,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def copied(whole: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "run"
-    shutil.copytree(whole, path, symlinks=True)
-    return path
-
-
 def catalog_of(path: Path) -> Path:
     return path / "checkpoints/catalog.json"
 

@@ -30,13 +30,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def copied(whole: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "run"
-    shutil.copytree(whole, path, symlinks=True)
-    return path
-
-
 def resume(path: Path, **options: object):
     values = {"total_frames": None, **options}
     return launch.resume(RunDirectory.open(path), device=CPU, views=[], **values)

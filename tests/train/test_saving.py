@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from power_cut import CutAt, PowerCut
 from tiny import CPU, run, tiny_spec
 
 from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import Event, Row
 from atari_dqn.run import RunDirectory
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.tracks import load_track
@@ -19,24 +19,6 @@ RARELY_EVALUATED = (
     "training.total_frames=800", "evaluation.light_period_frames=9999", "evaluation.full_period_frames=9999",
 )  # fmt: skip
 OFTEN = (*RARELY_EVALUATED, "checkpoint.period_frames=200")
-
-
-class PowerCut(BaseException):
-    """Ends a run as SIGKILL does: nothing that is caught or finished on the way saves anything."""
-
-
-class CutAt:
-    """A view that cuts the power at a step."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def handle(self, event: Event) -> None:
-        if isinstance(event, Row) and event.table == "update_log" and event.values["step"] >= self.step:
-            raise PowerCut
-
-    def close(self) -> None:
-        pass
 
 
 def cut(path: Path, step: int, *overrides: str) -> None:

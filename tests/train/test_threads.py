@@ -1,7 +1,6 @@
 """A run's number of torch's threads: a resume changes it; later ones, evaluations and verify know it."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,13 +31,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A complete run of one thread with the checkpoints of steps 150 and 200."""
     path = tmp_path_factory.mktemp("whole") / "run"
     run(path, *SHORT)
-    return path
-
-
-@pytest.fixture
-def copied(whole: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "run"
-    shutil.copytree(whole, path, symlinks=True)
     return path
 
 
