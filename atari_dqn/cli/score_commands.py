@@ -22,6 +22,8 @@ from atari_dqn.devices import check_device_name
 from atari_dqn.interrupts import interrupts_blocked
 
 _LARGEST_SCALE = 12
+_MOST_GAMES = 1_000_000
+"""Far more than any protocol asks for; the games' numbers alone fill the memory at a thousand times that."""
 
 
 def _evaluation_protocols() -> list[str]:
@@ -84,7 +86,7 @@ def evaluate(
     ] = True,
 ) -> None:
     """Score a checkpoint, and keep the score in its run's directory."""
-    games, side_by_side = integer("--episodes", episodes), integer("--lanes", lanes)
+    games, side_by_side = integer("--episodes", episodes, high=_MOST_GAMES), integer("--lanes", lanes)
     chosen = choice("--protocol", protocol, EvaluationProtocol)
     check_device_name(device)
     run_named(path)
@@ -124,7 +126,8 @@ def record(
     device: DeviceOption = "auto",
 ) -> None:
     """Record games of a checkpoint as a video that browsers play."""
-    shown, played = integer("--episodes", episodes), integer("--best-of", best_of)
+    shown = integer("--episodes", episodes, high=_MOST_GAMES)
+    played = integer("--best-of", best_of, high=_MOST_GAMES)
     pixels = integer("--scale", scale, high=_LARGEST_SCALE)
     chosen = choice("--protocol", protocol, RecordingProtocol)
     check_device_name(device)
