@@ -246,12 +246,14 @@ class AppendFile:
 
     def length(self) -> int:
         """Return the file's length in bytes."""
-        return self._file.seek(0, os.SEEK_END)
+        with reading(self.path):
+            return self._file.seek(0, os.SEEK_END)
 
     def read(self, start: int, length: int) -> bytes:
         """Return up to `length` bytes from `start`."""
-        self._file.seek(start)
-        return self._file.read(length)
+        with reading(self.path):
+            self._file.seek(start)
+            return self._file.read(length)
 
     def truncate(self, length: int) -> None:
         """Cut the file to `length` bytes, durably."""

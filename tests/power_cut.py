@@ -1,6 +1,6 @@
 """A run that ends as SIGKILL ends it, inside one process."""
 
-from atari_dqn.metrics.events import Event, Row
+from atari_dqn.metrics.events import Event, Notice, Row
 
 
 class PowerCut(BaseException):
@@ -15,6 +15,20 @@ class CutAt:
 
     def handle(self, event: Event) -> None:
         if isinstance(event, Row) and event.table == "update_log" and event.values["step"] >= self.step:
+            raise PowerCut
+
+    def close(self) -> None:
+        pass
+
+
+class CutOnceSaved:
+    """A view that cuts the power when the checkpoint of a step is reported as saved."""
+
+    def __init__(self, step: int) -> None:
+        self.message = f"saved step {step:,}"
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, Notice) and event.message == self.message:
             raise PowerCut
 
     def close(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,8 +74,9 @@ class RunEvents:
         if told is None or any(new is None for new in lines.values()):
             return None
         rows = [row for name, new in lines.items() for row in self._rows(name, new or [])]
-        found: list[Event] = [*rows, *self._notices(told)]
-        return sorted(found, key=_step)
+        notices = list(self._notices(told))
+        found: list[tuple[int, Event]] = [*((_step(row), row) for row in rows), *_placed(notices)]
+        return [event for _, event in sorted(found, key=itemgetter(0))]
 
     def _rows(self, table: str, lines: list[str]) -> Iterator[Row]:
         for line in lines:
@@ -155,6 +158,16 @@ def _event(line: str) -> Event:
         step=record.step,
         env_frames=record.env_frames,
     )
+
+
+def _placed(notices: list[Event]) -> Iterator[tuple[int, Event]]:
+    """Yield each notice with the step to show it at, so that notices stay in the order of their file.
+
+    A resume goes back to an earlier step, and the rows after that step are those of the resumed run: what
+    was noticed before the resume is shown before them.
+    """
+    steps = accumulate(map(_step, reversed(notices)), min)
+    return zip(reversed(list(steps)), notices, strict=True)
 
 
 def _step(event: Event) -> int:

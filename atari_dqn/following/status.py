@@ -70,8 +70,8 @@ class RunStatus:
 
     @property
     def env_frames(self) -> int:
-        """How far the run is."""
-        return int(self.latest.get("update_log", {}).get("env_frames", 0))
+        """How far the run is: rows come once a period, notices between them and at the end."""
+        return max(int(self.latest.get("update_log", {}).get("env_frames", 0)), self._noticed_frames)
 
     @property
     def total_frames(self) -> int:
@@ -102,7 +102,7 @@ class RunStatus:
 
     def _begin(self) -> None:
         self._events = RunEvents(self.run, latest=True)
-        self._ending, self._told, self._raised_frames = "", False, 0
+        self._ending, self._told, self._raised_frames, self._noticed_frames = "", False, 0, 0
         self.latest: dict[str, Mapping[str, Any]] = {}
         """The last row of each table."""
         self.best_evaluation: Mapping[str, Any] = {}
@@ -132,8 +132,9 @@ class RunStatus:
 
     def _take_notice(self, notice: Notice) -> None:
         self.notices.append(notice)
+        self._noticed_frames = max(self._noticed_frames, notice.env_frames)
         if notice.kind in _BEGINNINGS:
-            self._ending = ""
+            self._ending, self._noticed_frames = "", notice.env_frames
         self._ending = _ENDINGS.get(notice.kind, self._ending)
         raised = notice.data.get("total_frames")
         if notice.kind in ("extended", "resumed") and isinstance(raised, int):

@@ -101,8 +101,23 @@ def test_a_table_cut_in_the_middle_of_a_line_shows_the_rows_before(copied: Path)
     table = copied / "update_log.csv"
     table.write_bytes(table.read_bytes()[:-10])
     status = looked(copied)
-    assert status.env_frames == 1000
+    assert status.latest["update_log"]["env_frames"] == 1000
     assert status.state == "finished"
+
+
+def test_a_run_is_as_far_as_its_last_notice_where_that_comes_after_its_last_row(copied: Path) -> None:
+    table = copied / "update_log.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
+    assert looked(copied).env_frames == 1200
+
+
+def test_a_run_that_was_resumed_is_where_it_was_resumed(copied: Path) -> None:
+    table = copied / "update_log.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:3]))
+    resumed = {"kind": "resumed", "step": 150, "env_frames": 600, "message": "", "data": {}}
+    with (copied / "events.jsonl").open("a") as file:
+        file.write(json.dumps(resumed) + "\n")
+    assert looked(copied).env_frames == 600
 
 
 def test_a_run_cut_back_by_a_resume_is_read_anew(copied: Path) -> None:
@@ -110,7 +125,15 @@ def test_a_run_cut_back_by_a_resume_is_read_anew(copied: Path) -> None:
     table = copied / "update_log.csv"
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:3]))
     status.look()
-    assert status.env_frames == 400
+    assert status.latest["update_log"]["env_frames"] == 400
+
+
+def test_a_run_that_was_resumed_from_before_it_halted_is_not_halted(copied: Path) -> None:
+    halted = {"kind": "halted", "step": 290, "env_frames": 1160, "message": "", "data": {}}
+    resumed = {"kind": "resumed", "step": 150, "env_frames": 600, "message": "", "data": {}}
+    with (without_ending(copied) / "events.jsonl").open("a") as file:
+        file.write(f"{json.dumps(halted)}\n{json.dumps(resumed)}\n")
+    assert looked(copied).state == "stopped"
 
 
 def test_lines_that_no_run_writes_are_counted_and_left_out(copied: Path) -> None:

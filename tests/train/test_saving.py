@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from power_cut import CutAt, PowerCut
+from power_cut import CutAt, CutOnceSaved, PowerCut
 from tiny import CPU, run, tiny_spec
 
 from atari_dqn.checkpoint.store import CheckpointStore
@@ -79,7 +79,8 @@ def test_periods_of_zero_leave_the_checkpoints_of_evaluations(tmp_path: Path) ->
 
 
 def test_newest_is_kept_besides_the_best_though_it_has_no_score(tmp_path: Path) -> None:
-    cut(tmp_path / "run", 200, "checkpoint.period_frames=100", "training.total_frames=1_200")
+    with pytest.raises(PowerCut):
+        run(tmp_path / "run", "checkpoint.period_frames=100", views=[CutOnceSaved(175)])
     entries = CheckpointStore(tmp_path / "run/checkpoints").catalog()
     assert [(entry.step, entry.eval_score is None) for entry in entries] == [(150, False), (175, True)]
     assert CheckpointStore(tmp_path / "run/checkpoints").best() == entries_path(tmp_path, 150)
