@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from atari_dqn.documents import check_types, read_json, reading_of_run
+from atari_dqn.documents import check_types, read_json, read_run_file, reading_of_run
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import (
     exists,
@@ -22,7 +22,6 @@ from atari_dqn.files import (
     json_document,
     reading,
     sha256_of_beginning,
-    sha256_of_file,
     write_durably,
     writing,
 )
@@ -75,8 +74,7 @@ class RunDirectory:
         run = cls(path)
         _refuse_other_folder(path)
         recorded = run.read_provenance().get("spec", {}).get("toml_sha256")
-        with reading_of_run(run.spec):
-            found = sha256_of_file(run.spec)
+        found = hashlib.sha256(read_run_file(run.spec)).hexdigest()
         if found != recorded:
             raise DamagedError(
                 f"{run.spec}: was changed after the run began: its SHA-256 is {found}, "

@@ -35,7 +35,7 @@ GOOD = 'track = "A"\ngame = "pong"\nseed = 1\n'
         (["resume", "absent"], "'absent': not found"),
         (["resume", "folder"], "is no run directory"),
         (["resume", "folder", "--device", "abacus"], "--device: found 'abacus'"),
-        (["resume", "folder", "--threads", "1000000"], "--threads 1000000"),
+        (["resume", "folder", "--threads", "1000000"], "--threads: found 1000000, expected at most"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

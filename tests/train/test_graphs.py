@@ -241,12 +241,14 @@ def test_run_from_graphs_equals_one_without(
 
 
 def test_loaded_state_has_the_graphs_captured_anew(graphs_of_the_cpu: list[int]) -> None:
-    with begun(tiny_spec("exploration.epsilon_decay_frames=40")) as training:
+    spec = tiny_spec("exploration.epsilon_decay_frames=40")
+    with begun(spec) as saved, begun(spec) as training:
+        ticks_of(saved, 100)
         ticks_of(training, 100)
-        assert graphs_of_the_cpu == [1, 1]
-        training.load_state_dict(training.state_dict())
-        ticks_of(training, 20)
         assert graphs_of_the_cpu == [1, 1, 1, 1]
+        training.load_state_dict(saved.state_dict())
+        ticks_of(training, 20)
+        assert graphs_of_the_cpu == [1, 1, 1, 1, 1, 1]
 
 
 def test_a_number_of_updates_is_played_in_few_graphs() -> None:
