@@ -17,6 +17,7 @@ from atari_dqn.documents import check_types, read_json, read_run_file, reading_o
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files import (
     exists,
+    fsync_directory,
     fsync_file,
     is_file,
     json_document,
@@ -142,7 +143,10 @@ class RunDirectory:
 
         Logs grow after that, and the record is of their beginning.
         """
-        return {path.name: _file_record(path) for path in (*self._constant, *self._growing)}
+        records = {path.name: _file_record(path) for path in (*self._constant, *self._growing)}
+        with writing(self.path):
+            fsync_directory(self.path)  # or a power failure may take the names of files that were begun since
+        return records
 
     def file_sizes(self) -> list[int]:
         """Return the lengths of the files beside the checkpoints, in bytes."""

@@ -63,10 +63,9 @@ class Recorded:
         elif different := differences(outcome(self.run), self.expected):
             yield f"afterwards: {', '.join(different)} differ"
 
-        def _train(self, **order: Any) -> int:
-            return self._code(
-                "train", str(SPEC), "--plain", *FREQUENT_CHECKPOINTS, "--run-dir", str(self.run), **order
-            )
+    def _train(self, **order: Any) -> int:
+        options = ("--plain", *FREQUENT_CHECKPOINTS, "--run-dir", str(self.run))
+        return self._code("train", str(SPEC), *options, **order)
 
     def _resume(self) -> int:
         code = self._code("resume", str(self.run), "--plain")
