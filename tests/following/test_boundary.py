@@ -1,0 +1,24 @@
+"""The boundary of one run: whatever its files raise becomes a reason."""
+
+import pytest
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.following.boundary import Unreadable, attempt
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RecursionError("too deep"), "RecursionError: too deep"),
+        (DamagedError("spec.toml: missing"), "spec.toml: missing"),
+        (UnicodeDecodeError("utf-8", b"\x9b", 0, 1, "invalid start byte"), "UnicodeDecodeError: "),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_a_run_raises_is_the_reason_why_it_cannot_be_shown(error: Exception, reason: str) -> None:
+    def broken() -> None:
+        raise error
+
+    found = attempt(broken)
+    assert isinstance(found, Unreadable)
+    assert found.reason.startswith(reason)
