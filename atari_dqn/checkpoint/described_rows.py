@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from atari_dqn.checkpoint.segments import Columns, SavedRows, file_of, from_plain
-from atari_dqn.documents import Count, check_types
+from atari_dqn.documents import MOST_INT, Count, check_types
 from atari_dqn.errors import DamagedError
 from atari_dqn.replay.rows import piece_rows
 
@@ -28,6 +28,9 @@ class RowsLayout:
         return next(iter(self.columns.values()))[1][0]
 
 
+_Shape = Annotated[list[Annotated[int, Meta(ge=1, le=MOST_INT)]], Meta(min_length=1)]
+
+
 class _SegmentTypes(Struct, forbid_unknown_fields=True):
     file: str
     first: Count
@@ -40,7 +43,7 @@ class _SegmentTypes(Struct, forbid_unknown_fields=True):
 class _RowsTypes(Struct, forbid_unknown_fields=True):
     first: Count
     stop: Count
-    columns: Annotated[dict[str, tuple[str, list[Count]]], Meta(min_length=1)]
+    columns: Annotated[dict[str, tuple[str, _Shape]], Meta(min_length=1)]
     segments: list[_SegmentTypes]
 
 
