@@ -38,7 +38,7 @@ WRONG = {
     ),
     "no integer": (
         ["eval", "x", "--episodes", "1.5"],
-        "--episodes: found '1.5', expected an integer at least 1",
+        "--episodes: found '1.5', expected an integer from 1 to 1000000",
     ),
     "none": (["eval", "x", "--lanes", "0"], "--lanes: found '0', expected an integer at least 1"),
     "frames": (["resume", "x", "--frames", "lots"], "--frames: found 'lots', expected an integer at least 1"),

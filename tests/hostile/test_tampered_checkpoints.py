@@ -93,8 +93,9 @@ def test_some_tampered_values_are_each_refused_or_harmless(whole: Path, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("poison", [*POISONS, "deleted"])
-def test_every_tampered_value_is_refused_or_harmless(whole: Path, tmp_path: Path, poison: str) -> None:
-    assert_each_is_refused_or_harmless(whole, tmp_path / "run", mutations(whole, [poison]))
+def test_many_tampered_values_are_each_refused_or_harmless(whole: Path, tmp_path: Path, poison: str) -> None:
+    every = mutations(whole, [poison])
+    assert_each_is_refused_or_harmless(whole, tmp_path / "run", random.Random(poison).sample(every, 15))
 
 
 REFUSALS = [
