@@ -18,16 +18,16 @@ FLAGS = [
 AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw"]
 AMX = ["-mamx-tile", "-mamx-bf16"]  # what a processor lacks is never called
 PRODUCTS = ["backward", "convolution", "forward", "linear", "step", "torso"]
-FOLDER = "atari_dqn/kernels"
+FOLDER = "atari_dqn/fast/cpu"
 FILES = sorted(Path(FOLDER).glob("*.?pp"))
 SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in FILES))
-"""By which `atari_dqn.kernels.library` knows what a library was compiled of."""
+"""By which `atari_dqn.fast.cpu.library` knows what a library was compiled of."""
 
 
 def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
     """Return a library; an installation without a compiler goes on without it."""
     return Extension(
-        f"atari_dqn.kernels._{name}",
+        f"atari_dqn.fast.cpu._{name}",
         [f"{FOLDER}/{source}.cpp" for source in sources],
         define_macros=[("KERNEL_SOURCES", f"{SOURCES}u")],
         extra_compile_args=flags,

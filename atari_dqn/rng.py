@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from atari_dqn.types import StateDict
+
+if TYPE_CHECKING:
+    import torch
 
 
 def stream_seed(seed: int, *name: str | int) -> int:
@@ -38,3 +41,19 @@ def generator_state(generator: np.random.Generator) -> StateDict:
 def set_generator_state(generator: np.random.Generator, state: StateDict) -> None:
     """Put a NumPy generator where `generator_state` found it."""
     generator.bit_generator.state = state
+
+
+def restore_generator(generator: torch.Generator, state: Any) -> None:
+    """Put a generator where its saved state was.
+
+    A CPU's generator and a GPU's are different machines: a state of the other kind becomes a seed, so that
+    the run can go on, though not exactly.
+    """
+    import torch  # here, so that environments need not load it
+
+    saved = torch.as_tensor(state)
+    if saved.shape == generator.get_state().shape:
+        generator.set_state(saved)
+    else:
+        digest = hashlib.sha256(saved.numpy().tobytes()).digest()
+        generator.manual_seed(int.from_bytes(digest[:8], "big") % 2**63)

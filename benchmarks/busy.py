@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hardware import circumstances
 
-from atari_dqn.openmp import WAIT_VARIABLES
+from atari_dqn import WAIT_VARIABLES
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import load_spec
 

@@ -23,11 +23,11 @@ import psutil
 import torch
 from hardware import circumstances
 
-from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint
-from atari_dqn.metrics.sinks import TableSink
+from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.assembly import assemble
+from atari_dqn.telemetry.writers import TableSink
+from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
 from atari_dqn.types import StepBatch

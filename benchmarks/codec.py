@@ -1,6 +1,6 @@
 """How the replay's frames are best compressed: codecs and levels on frames of real games.
 
-Frames of random play, of one lane and of eight, as segments hold them (atari_dqn/checkpoint/segments.py), as
+Frames of random play, of one lane and of eight, as segments hold them (run/checkpoint/segments.py), as
 they are and as differences (XOR) to the frame before on the same lane. Seconds are of one core's own time.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 import zstandard
 from hardware import circumstances
 
-from atari_dqn.envs.registry import make_lanes
+from atari_dqn.envs.games import make_lanes
 from atari_dqn.replay.rows import PIECE_CELLS
 from atari_dqn.spec.loader import load_spec
 

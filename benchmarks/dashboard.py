@@ -21,11 +21,11 @@ import polars as pl
 from hardware import circumstances
 from playwright.sync_api import Page, sync_playwright
 
-from atari_dqn.metrics.columns import TABLES
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.render import resolved_toml
+from atari_dqn.telemetry.columns import TABLES
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 PAGES = ("", "live", "games", "ablations", "diff", "replay")

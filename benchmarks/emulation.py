@@ -31,8 +31,8 @@ from ale_py import ALEInterface, LoggerMode
 from ale_py.roms import get_rom_path
 from ale_py.vector_env import AtariVectorEnv
 
+from atari_dqn.envs.games import make_lanes
 from atari_dqn.envs.pool import split_lanes
-from atari_dqn.envs.registry import make_lanes
 from atari_dqn.spec.schema import Env
 
 FRAME_SKIP = 4

@@ -23,9 +23,9 @@ import torch
 from hardware import circumstances
 
 from atari_dqn.bench.kernels import finish
-from atari_dqn.devices import resolve_device
+from atari_dqn.machine.devices import resolve_device
 from atari_dqn.spec.loader import load_spec
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.rate import measure_rate, small
 from atari_dqn.train.training import Training

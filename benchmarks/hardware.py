@@ -5,8 +5,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from atari_dqn.hardware import find_hardware
-from atari_dqn.provenance import versions
+from atari_dqn.machine.hardware import find_hardware
+from atari_dqn.run.provenance import versions
 
 
 def circumstances() -> dict[str, object]:

@@ -22,10 +22,10 @@ from hardware import circumstances
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from atari_dqn.agents.linear import QuickLinear
-from atari_dqn.agents.pixels import channels_last
-from atari_dqn.agents.torsos import ConvolutionalTorso, DataEfficientTorso, NatureTorso
-from atari_dqn.kernels.library import left_to_torch
+from atari_dqn.agent.linear import QuickLinear
+from atari_dqn.agent.pixel_layout import channels_last
+from atari_dqn.agent.torsos import ConvolutionalTorso, DataEfficientTorso, NatureTorso
+from atari_dqn.fast.cpu.library import left_to_torch
 
 CALLS = 100
 WAYS = ("ours", "onednn", "pytorch")
@@ -89,7 +89,7 @@ def way_of(name: str) -> ExitStack:
     """Have all go through oneDNN meanwhile, if `name` says so."""
     way = ExitStack()
     if name == "onednn":
-        way.enter_context(patch("atari_dqn.agents.linear.has_quick_fp32_products", lambda: False))
+        way.enter_context(patch("atari_dqn.agent.linear.has_quick_fp32_products", lambda: False))
         way.enter_context(left_to_torch())
     return way
 

@@ -19,10 +19,10 @@ import torch
 from hardware import circumstances
 from toy_game import LEARNING, TOGGLES
 
-from atari_dqn.evaluate import evaluate
-from atari_dqn.scores import EvaluationScore
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec.loader import load_spec
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
 
 SPEC = Path(__file__).parents[1] / "runs/catch_smoke.toml"

@@ -18,10 +18,10 @@ import polars as pl
 from hardware import circumstances
 from rich.console import Console
 
-from atari_dqn.metrics.columns import column_names
-from atari_dqn.metrics.events import Row
-from atari_dqn.reference.agents import subject_of
+from atari_dqn.compare.reference.agents import subject_of
 from atari_dqn.spec.loader import load_spec
+from atari_dqn.telemetry.columns import column_names
+from atari_dqn.telemetry.events import Row
 from atari_dqn.view.live import LiveView
 
 ROOT = Path(__file__).parents[1]

@@ -24,8 +24,8 @@ from typing import Any
 
 from hardware import circumstances
 
-from atari_dqn.checkpoint.store import CheckpointStore, read_manifest
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
+from atari_dqn.run.directory import RunDirectory
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_quick.toml"
 DQN = (sys.executable, "-m", "atari_dqn")

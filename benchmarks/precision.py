@@ -24,16 +24,16 @@ from hardware import circumstances
 from torch import Tensor
 from toy_game import LEARNING
 
-from atari_dqn import learning
-from atari_dqn.agents.networks import QNetwork
-from atari_dqn.assembly import build_network
-from atari_dqn.evaluate import evaluate
+from atari_dqn.agent import rules
+from atari_dqn.agent.network import QNetwork
+from atari_dqn.assembly.parts import build_network
+from atari_dqn.compare.statistics import difference
+from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.minibatch import Minibatch, Pixels
-from atari_dqn.scores import EvaluationScore
+from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.statistics import difference
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
 
@@ -124,9 +124,9 @@ def gradient(training: Training, spec: Spec, batch: Minibatch, precision: str) -
     with torch.no_grad():
         q_t = q_values(target, batch.s_t)
         q_t_selector = q_values(online, batch.s_t) if spec.toggles.double else q_t
-        v_t = learning.selected(q_t, q_t_selector)
+        v_t = rules.selected(q_t, q_t_selector)
         goal = batch.r_t.to(v_t) + batch.discount_t.to(v_t) * v_t
-    loss = learning.huber(goal - learning.taken(q_values(online, batch.s_tm1), batch.a_tm1))
+    loss = rules.huber(goal - rules.taken(q_values(online, batch.s_tm1), batch.a_tm1))
     gradients = torch.autograd.grad((loss * batch.weight.to(loss)).mean(), list(online.parameters()))
     return torch.cat([each.double().flatten() for each in gradients])
 

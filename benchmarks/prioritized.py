@@ -20,7 +20,7 @@ from prioritized_systems import LEAVES, SYSTEMS, median_milliseconds
 from training_speed import prepare
 
 from atari_dqn.spec.loader import load_spec
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
 
 HERE = Path(__file__).parent

@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 from hardware import circumstances
 
-from atari_dqn.files import write_json_atomically
-from atari_dqn.frozen import game_info
+from atari_dqn.evaluation.frozen_agent import game_info
+from atari_dqn.evaluation.traces import Tracer
+from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.record.playback import playback
+from atari_dqn.record.recorder import recording_of
 from atari_dqn.record.recording import Look, RecordedGame, Recording, Source
 from atari_dqn.record.render import render
 from atari_dqn.record.video import FRAMES_PER_SECOND
-from atari_dqn.recorder import recording_of
 from atari_dqn.rng import numpy_stream
-from atari_dqn.scores import EvaluationEpisode
+from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.traces import Tracer
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 

@@ -14,10 +14,10 @@ import psutil
 import torch
 from hardware import circumstances
 
+from atari_dqn.machine.sizes import replay_bytes
 from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.uniform import UniformSampler
-from atari_dqn.sizes import replay_bytes
 from atari_dqn.types import StepBatch
 
 SCREEN_SIZE_PIXELS = 84

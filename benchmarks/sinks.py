@@ -17,11 +17,11 @@ import psutil
 import torch
 from hardware import circumstances
 
-from atari_dqn.hardware import find_hardware
-from atari_dqn.metrics.events import Event, Notice, Row, Sink
-from atari_dqn.sinks import choice
-from atari_dqn.sinks.choice import Outlets
+from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.spec.loader import load_spec
+from atari_dqn.telemetry.events import Event, Notice, Row, Sink
+from atari_dqn.telemetry.sinks import selection as choice
+from atari_dqn.telemetry.sinks.selection import Outlets
 from atari_dqn.train import launch
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_quick.toml"

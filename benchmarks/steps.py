@@ -20,11 +20,11 @@ import torch
 from hardware import circumstances
 from torch import nn
 
-import atari_dqn.kernels.products  # noqa: F401  torch's operators of ours
-from atari_dqn.agents.one_pass import gradient_norm
-from atari_dqn.agents.optimizers import adam, deepmind_rmsprop, factored_of
-from atari_dqn.allocator import keep_freed_memory
-from atari_dqn.kernels.factored import FactoredGradient
+import atari_dqn.fast.cpu.products  # noqa: F401  torch's operators of ours
+from atari_dqn.agent.fused_step import gradient_norm
+from atari_dqn.agent.optimizers import adam, deepmind_rmsprop, factored_of
+from atari_dqn.fast.cpu.factored import FactoredGradient
+from atari_dqn.machine.allocator import keep_freed_memory
 
 BATCH, INPUTS = 32, 3_136
 LAYERS = {"hidden": (512, False), "hidden, dueling": (1_024, False), "hidden, dueling, noisy": (1_024, True)}

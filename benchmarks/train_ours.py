@@ -10,7 +10,7 @@ from worker_options import worker_parser
 
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 from atari_dqn.train.rate import Rate, timed, warm_up
 
 

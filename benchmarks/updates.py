@@ -15,9 +15,9 @@ from pathlib import Path
 import torch
 from hardware import circumstances
 
-from atari_dqn.agents.learner import Learner
-from atari_dqn.allocator import keep_freed_memory
-from atari_dqn.assembly import build_learner
+from atari_dqn.agent.learner import Learner
+from atari_dqn.assembly.parts import build_learner
+from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.types import GameInfo

@@ -1,4 +1,4 @@
-"""Make the tables of atari_dqn/reference from the collected figures: python scripts/make_reference.py FOLDER.
+"""Make the tables of compare/reference from the collected figures: python scripts/make_reference.py FOLDER.
 
 FOLDER holds the CSV files with one row per seed; its README says how they were collected. Here the seeds of
 one study, agent, game and frame count become their mean, lowest, highest and number. Left out: figures from
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-TABLES = Path(__file__).parents[1] / "atari_dqn" / "reference"
+TABLES = Path(__file__).parents[1] / "atari_dqn" / "compare" / "reference"
 MILESTONES_FRAMES = [millions * 1_000_000 for millions in (1, 2, 5, 10, 20, 30, 40, 50, 100, 150, 200)]
 KEYS = ["study", "agent", "game", "env_frames"]
 COLUMNS = [*KEYS, "mean", "lowest", "highest", "n", "copies"]

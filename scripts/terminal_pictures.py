@@ -18,12 +18,12 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 from rich.console import Console
 
-from atari_dqn.comparison.compare import compare
-from atari_dqn.following.events import RunEvents
-from atari_dqn.metrics.columns import column_names
-from atari_dqn.metrics.events import Event, Row
-from atari_dqn.reference.agents import subject_of
+from atari_dqn.compare.comparison import compare
+from atari_dqn.compare.reference.agents import subject_of
+from atari_dqn.run.tailing.events import RunEvents
 from atari_dqn.spec.loader import load_spec
+from atari_dqn.telemetry.columns import column_names
+from atari_dqn.telemetry.events import Event, Row
 from atari_dqn.view.comparison import comparison_view
 from atari_dqn.view.live import LiveView
 

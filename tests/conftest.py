@@ -9,11 +9,11 @@ import jaxtyping
 import pytest
 import shapes
 
-from atari_dqn.cgroup import ControlGroups
-from atari_dqn.denormals import flush_denormals
-from atari_dqn.hardware import usable_cores
+from atari_dqn.machine.cgroup import ControlGroups
+from atari_dqn.machine.denormals import flush_denormals
+from atari_dqn.machine.hardware import usable_cores
 
-CHECKED = ("agents", "learning", "minibatch", "replay")
+CHECKED = ("agent", "minibatch", "replay")
 """Modules whose shape annotations every test checks. Nothing of them is imported before this line has run."""
 
 jaxtyping.jaxtyped = shapes.sparingly  # which the hook puts around what it imports

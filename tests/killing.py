@@ -19,8 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.checkpoint.store import CheckpointStore, read_manifest
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train.resumption import point_of
 from atari_dqn.verify.checks import check_run
 from atari_dqn.verify.replay import REPEATED
@@ -29,18 +29,18 @@ SPEC = Path(__file__).with_name("killed_atari.toml")
 ZYGOTE = Path(__file__).with_name("zygote.py")
 DQN = (sys.executable, "-c", "from atari_dqn.cli import main; main()")
 POINTS = (
-    "atari_dqn.checkpoint.row_saver:write_segment",
-    "atari_dqn.checkpoint.row_saver:share_segment",
-    "atari_dqn.checkpoint.stages:write_rest",
-    "atari_dqn.checkpoint.stages:write_manifest",
-    "atari_dqn.checkpoint.stages:flush",
-    "atari_dqn.checkpoint.stages:put_in_place",
-    "atari_dqn.checkpoint.stages:fsync_directory",
-    "atari_dqn.checkpoint.stages:enter",
-    "atari_dqn.checkpoint.stages:point",
-    "atari_dqn.checkpoint.stages:prune",
-    "atari_dqn.checkpoint.stages:remove",
-    "atari_dqn.checkpoint.store:replace_bookkeeping",
+    "atari_dqn.run.checkpoint.row_saver:write_segment",
+    "atari_dqn.run.checkpoint.row_saver:share_segment",
+    "atari_dqn.run.checkpoint.stages:write_rest",
+    "atari_dqn.run.checkpoint.stages:write_manifest",
+    "atari_dqn.run.checkpoint.stages:flush",
+    "atari_dqn.run.checkpoint.stages:put_in_place",
+    "atari_dqn.run.checkpoint.stages:fsync_directory",
+    "atari_dqn.run.checkpoint.stages:enter",
+    "atari_dqn.run.checkpoint.stages:point",
+    "atari_dqn.run.checkpoint.stages:prune",
+    "atari_dqn.run.checkpoint.stages:remove",
+    "atari_dqn.run.checkpoint.store:replace_bookkeeping",
 )
 """Where a checkpoint's write is cut: each begins one of its stages."""
 RAISING_POINTS = (

@@ -1,6 +1,6 @@
 """A run that ends as SIGKILL ends it, inside one process."""
 
-from atari_dqn.metrics.events import Event, Notice, Row
+from atari_dqn.telemetry.events import Event, Notice, Row
 
 
 class PowerCut(BaseException):

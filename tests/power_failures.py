@@ -12,7 +12,7 @@ from disk_faults import SPEC, Commands
 from killing import differences, outcome
 from lost_writes import Call, PowerFailure, power_failures, read_recording, write_folder
 
-from atari_dqn.checkpoint.reconcile import is_whole
+from atari_dqn.run.checkpoint.reconcile import is_whole
 
 FREQUENT_CHECKPOINTS = ("--set", "evaluation.full_period_frames=300", "--set", "checkpoint.keep_last=2")
 """Options for a run with four checkpoints that keeps few enough to remove one."""

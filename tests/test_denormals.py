@@ -5,7 +5,7 @@ import torch
 
 PROGRAM = """
 import torch
-from atari_dqn.assembly import build_network
+from atari_dqn.assembly.parts import build_network
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.types import GameInfo
 

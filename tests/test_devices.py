@@ -5,10 +5,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from atari_dqn.devices import check_precision, make_current, replay_device, resolve_device, set_kernels
 from atari_dqn.errors import UserError
+from atari_dqn.machine.devices import (
+    check_precision,
+    make_current,
+    replay_device,
+    resolve_device,
+    set_kernels,
+)
 from atari_dqn.spec.loader import load_spec
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 
 PONG = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 
@@ -134,7 +140,7 @@ def test_replay_on_a_gpu_that_the_learner_does_not_use_is_refused() -> None:
 
 MKL_SAYS_WHETHER_IT_MAY_TAKE_FEWER = """
 import ctypes, pathlib, torch
-from atari_dqn.devices import set_kernels
+from atari_dqn.machine.devices import set_kernels
 library = pathlib.Path(torch.__file__).with_name("lib") / "libtorch_cpu.so"
 may = getattr(ctypes.CDLL(str(library)), "mkl_serv_get_dynamic")
 before = may()

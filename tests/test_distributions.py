@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atari_dqn.learning import (
+from atari_dqn.agent.rules import (
     backed_up,
     kl_divergence,
     munchausen_bonus,

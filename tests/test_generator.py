@@ -6,7 +6,7 @@ import pytest
 import torch
 from tiny import begun, ticks_of, tiny_spec
 
-from atari_dqn.generator import restore_generator
+from atari_dqn.rng import restore_generator
 
 
 def draws(generator: torch.Generator) -> list[float]:

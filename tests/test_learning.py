@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from atari_dqn.learning import backed_up, huber, mse, selected, taken
+from atari_dqn.agent.rules import backed_up, huber, mse, selected, taken
 
 
 def q_target(r_t: Tensor, discount_t: Tensor, q_t: Tensor, selector: Tensor | None = None) -> Tensor:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.openmp import WAIT_VARIABLES, wait_passively, wait_variables
+from atari_dqn import WAIT_VARIABLES, wait_passively, wait_variables
 
 SPEC = Path(__file__).parents[1] / "runs" / "catch_smoke.toml"
 
@@ -59,7 +59,7 @@ sys.argv = ["dqn", *sys.argv[1:]]
     "entry",
     [
         f"import atari_dqn.cli; sys.argv[1:] = ['bench', {str(SPEC)!r}]; atari_dqn.cli.main()",
-        "import atari_dqn.learning",
+        "import atari_dqn.agent.rules",
         "import atari_dqn.envs.worker, torch",
         "import atari_dqn.record.__main__, torch",
     ],

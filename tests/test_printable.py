@@ -2,7 +2,7 @@
 
 import pytest
 
-from atari_dqn.printable import printable, printable_lines
+from atari_dqn.formatting import printable, printable_lines
 
 
 @pytest.mark.parametrize(

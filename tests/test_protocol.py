@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.protocol import Protocol, evaluation_protocol
 from atari_dqn.spec.loader import load_spec
+from atari_dqn.spec.protocol import Protocol, evaluation_protocol
 
 PONG = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 ROM_MD5 = "60e0ea3cbe0913d39803477945e9e5ec"

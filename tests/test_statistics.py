@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from atari_dqn import statistics
-from atari_dqn.statistics import (
+from atari_dqn.compare import statistics
+from atari_dqn.compare.statistics import (
     difference,
     estimates,
     improvement,

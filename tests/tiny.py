@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from atari_dqn.checkpoint.tree import tree_digest
-from atari_dqn.hardware import find_hardware
-from atari_dqn.metrics.events import Sink
-from atari_dqn.sinks.choice import NO_OUTLETS, Outlets
+from atari_dqn.machine.hardware import find_hardware
+from atari_dqn.run.checkpoint.tree import tree_digest
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
 from atari_dqn.spec.schema import Spec
+from atari_dqn.telemetry.events import Sink
+from atari_dqn.telemetry.sinks.selection import NO_OUTLETS, Outlets
 from atari_dqn.train import launch
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import Tick, q_learning
 from atari_dqn.train.training import Training
 

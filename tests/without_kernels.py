@@ -2,8 +2,8 @@
 
 import pytest
 
-from atari_dqn.agents import one_pass
-from atari_dqn.kernels import products
+from atari_dqn.agent import fused_step as one_pass
+from atari_dqn.fast.cpu import products
 from atari_dqn.replay import kernel_tree, ring
 
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import torch
 
-from atari_dqn.devices import resolve_device
-from atari_dqn.hardware import find_hardware
-from atari_dqn.metrics.events import Event
+from atari_dqn.machine.devices import resolve_device
+from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.replay import rows
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.loader import load_spec
+from atari_dqn.telemetry.events import Event
 from atari_dqn.train import launch
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from atari_dqn.bench.kernels import finish
-from atari_dqn.envs.registry import ENVS
+from atari_dqn.envs.games import ENVS
 from atari_dqn.spec.schema import Spec
 
 _MATRIX_ROWS = 1_024

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from atari_dqn.kernels.library import layer_by_layer
+from atari_dqn.fast.cpu.library import layer_by_layer
 
 _ONEDNN_LINEAR = "mkldnn::_linear_pointwise"
 _ONEDNN_CONVOLUTION = "mkldnn::_convolution_pointwise"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import typer
 
-from atari_dqn.automatic import resolve_auto
-from atari_dqn.bench.report import bench, bench_data, bench_text
-from atari_dqn.devices import resolve_device
-from atari_dqn.files import plain
-from atari_dqn.hardware import find_hardware
+from atari_dqn.bench.measurement import bench, bench_data, bench_text
+from atari_dqn.files.atomic import plain
+from atari_dqn.machine.automatic import resolve_auto
+from atari_dqn.machine.devices import resolve_device
+from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.spec.loader import load_spec
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from rich.console import Console
 
 from atari_dqn.cli.named import refuse_outputs
-from atari_dqn.comparison.compare import Comparison, compare, compare_readable
-from atari_dqn.comparison.document import comparison_csv, comparison_document
+from atari_dqn.compare.comparison import Comparison, compare, compare_readable
+from atari_dqn.compare.document import comparison_csv, comparison_document
+from atari_dqn.compare.reference.tables import HUMAN_TABLES
 from atari_dqn.errors import UserError
-from atari_dqn.files import json_document, write_atomically
-from atari_dqn.reference.tables import HUMAN_TABLES
-from atari_dqn.run_folders import expand_run_paths
+from atari_dqn.files.atomic import json_document, write_atomically
+from atari_dqn.run.folders import expand_run_paths
 from atari_dqn.spec.numbers import whole_number
 from atari_dqn.view.comparison import comparison_view
 from atari_dqn.view.safe import Safe
@@ -41,7 +41,7 @@ def compare_runs(
     refuse_outputs([path for path, _ in outputs])
     _check_options(to_score, human_table)
     if plot is not None:
-        from atari_dqn.report.plot import require_plotting
+        from atari_dqn.compare.output.plot import require_plotting
 
         require_plotting(plot)
     chosen = compare if strict else compare_readable
@@ -78,12 +78,12 @@ def _write_csv(comparison: Comparison, path: Path) -> None:
 
 
 def _write_plot(comparison: Comparison, path: Path) -> None:
-    from atari_dqn.report.plot import draw
+    from atari_dqn.compare.output.plot import draw
 
     draw(comparison, path)
 
 
 def _write_html(comparison: Comparison, path: Path) -> None:
-    from atari_dqn.report.page import page
+    from atari_dqn.compare.output.page import page
 
     write_atomically(path, page(comparison, folder=path.parent).encode())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from atari_dqn.doctor import diagnosis_text, examine
+from atari_dqn.bench.doctor import diagnosis_text, examine
 
 _MEASURED_SECONDS = 6.0
 

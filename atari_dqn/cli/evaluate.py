@@ -11,23 +11,23 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from atari_dqn.devices import resolve_device
+from atari_dqn.compare.reference.caps import cut_in_words
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.errors import HaltedError, InterruptedRunError
-from atari_dqn.evaluate import StoppedError
-from atari_dqn.evaluate_checkpoint import (
+from atari_dqn.evaluation.checkpoint import (
     CheckpointScore,
     evaluate_checkpoint,
     open_progress,
     save_score,
     score_document,
 )
-from atari_dqn.evaluation_progress import EvaluationProgress
-from atari_dqn.files import json_document, prepare_folder
-from atari_dqn.frozen import FrozenAgent, load_frozen
-from atari_dqn.human import count, percentage
-from atari_dqn.reference.caps import cut_in_words
-from atari_dqn.spec.protocols import ProtocolName
+from atari_dqn.evaluation.evaluate import StoppedError
+from atari_dqn.evaluation.frozen_agent import FrozenAgent, load_frozen
+from atari_dqn.evaluation.progress import EvaluationProgress
+from atari_dqn.files.atomic import json_document, prepare_folder
+from atari_dqn.formatting import count, percentage
+from atari_dqn.machine.devices import resolve_device
+from atari_dqn.spec.named_protocols import ProtocolName
 from atari_dqn.train.interrupt import SignalGuard
 
 OnProgress = Callable[[int, int], None]

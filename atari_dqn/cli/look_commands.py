@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from atari_dqn.cli.options import PlainOption, integer, number
-from atari_dqn.interrupts import interrupts_blocked
+from atari_dqn.envs.processes import interrupts_blocked
 
 _SHORTEST_SECONDS = 0.1
 _LAST_PORT = 65_535

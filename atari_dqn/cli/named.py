@@ -13,8 +13,8 @@ _MANIFEST = "manifest.json"  # of a checkpoint, in a module that imports torch
 
 def run_named(path: Path) -> None:
     """Raise the error of a path that is neither a run nor one of its checkpoints."""
-    from atari_dqn.files import is_file
-    from atari_dqn.run import RunDirectory
+    from atari_dqn.files.atomic import is_file
+    from atari_dqn.run.directory import RunDirectory
 
     RunDirectory.open(path.resolve().parent.parent if is_file(path / _MANIFEST) else path)
 

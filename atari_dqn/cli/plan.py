@@ -9,12 +9,12 @@ from dataclasses import replace
 import psutil  # type: ignore[import-untyped]
 import typer
 
-from atari_dqn.automatic import Choice
 from atari_dqn.errors import UserError
-from atari_dqn.hardware import Hardware
-from atari_dqn.plan import check_fits, make_plan
-from atari_dqn.plan_text import plan_text
-from atari_dqn.sizes import MOST_ACTIONS
+from atari_dqn.machine.automatic import Choice
+from atari_dqn.machine.hardware import Hardware
+from atari_dqn.machine.plan import check_fits, make_plan
+from atari_dqn.machine.plan_text import plan_text
+from atari_dqn.machine.sizes import MOST_ACTIONS
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.train.estimate import estimate_rate
 

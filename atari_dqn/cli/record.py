@@ -13,10 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from atari_dqn.cli.named import refuse_outputs, run_named
 from atari_dqn.errors import UserError
-from atari_dqn.files import prepare_folder, unused
+from atari_dqn.files.atomic import prepare_folder, unused
 from atari_dqn.record.recording import Look, Recording, load_recording, save_recording
 from atari_dqn.record.video import require_encoder
-from atari_dqn.spec.protocols import ProtocolName
+from atari_dqn.spec.named_protocols import ProtocolName
 
 OnProgress = Callable[[str, int, int], None]
 _RECORDING = ".json"
@@ -57,9 +57,9 @@ def _record_checkpoint(path: Path, output: Path | None, wanted: Wanted) -> None:
             "expected at least as many games as are to be shown"
         )
     run_named(path)
-    from atari_dqn.devices import resolve_device
-    from atari_dqn.frozen import load_frozen
-    from atari_dqn.record_checkpoint import record_checkpoint
+    from atari_dqn.evaluation.frozen_agent import load_frozen
+    from atari_dqn.machine.devices import resolve_device
+    from atari_dqn.record.checkpoint import record_checkpoint
 
     agent = load_frozen(path, resolve_device(wanted.device))
     video = _video_path(output, agent.run.videos / f"step_{agent.step:09d}_{wanted.protocol}.mp4")

@@ -21,8 +21,8 @@ from atari_dqn.cli.options import (
     integer,
     number,
 )
-from atari_dqn.devices import check_device_name
-from atari_dqn.interrupts import interrupts_blocked
+from atari_dqn.envs.processes import interrupts_blocked
+from atari_dqn.machine.devices import check_device_name
 
 
 def train(

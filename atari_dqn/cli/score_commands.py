@@ -18,8 +18,8 @@ from atari_dqn.cli.options import (
     integer,
     number,
 )
-from atari_dqn.devices import check_device_name
-from atari_dqn.interrupts import interrupts_blocked
+from atari_dqn.envs.processes import interrupts_blocked
+from atari_dqn.machine.devices import check_device_name
 
 _LARGEST_SCALE = 12
 _MOST_GAMES = 1_000_000
@@ -35,7 +35,7 @@ def _recording_protocols() -> list[str]:
 
 
 def _human_tables() -> list[str]:
-    from atari_dqn.reference.tables import HUMAN_TABLES
+    from atari_dqn.compare.reference.tables import HUMAN_TABLES
 
     return list(HUMAN_TABLES)
 

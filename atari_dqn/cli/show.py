@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager
 
 from rich.console import Console
 
-from atari_dqn.metrics.events import Sink
-from atari_dqn.reference.agents import subject_of
+from atari_dqn.compare.reference.agents import subject_of
 from atari_dqn.spec.loader import ResolvedSpec
+from atari_dqn.telemetry.events import Sink
 from atari_dqn.view.live import LiveView, suits_live_view
 from atari_dqn.view.plain import PlainView
 from atari_dqn.view.title import TitleView

@@ -10,7 +10,7 @@ import typer
 from atari_dqn.cli.command import Command, Group
 from atari_dqn.cli.examples import EXAMPLES
 from atari_dqn.cli.options import SetOption
-from atari_dqn.printable import printable
+from atari_dqn.formatting import printable
 
 if TYPE_CHECKING:
     from atari_dqn.spec.loader import ResolvedSpec
@@ -27,7 +27,7 @@ def show(
     docs: Annotated[bool, typer.Option("--docs", help="Say what each key means.")] = False,
 ) -> None:
     """Print the complete spec: the track's keys, with what the spec changes."""
-    from atari_dqn.automatic import resolve_auto_here
+    from atari_dqn.machine.automatic import resolve_auto_here
     from atari_dqn.spec.render import resolved_toml
 
     resolved, choices = resolve_auto_here(_load(spec, overrides))
@@ -39,7 +39,7 @@ def show(
 @app.command(cls=Command, epilog=EXAMPLES["spec check"])
 def check(spec: SpecArgument, overrides: SetOption = None) -> None:
     """Report every error of a spec at once; exit code 2 if there is one."""
-    from atari_dqn.automatic import resolve_auto_here
+    from atari_dqn.machine.automatic import resolve_auto_here
 
     resolved, _ = resolve_auto_here(_load(spec, overrides))
     marks = f"; deviates in {', '.join(resolved.deviations)}" if resolved.deviations else ""
@@ -69,7 +69,7 @@ def diff(left: SpecArgument, right: SpecArgument) -> None:
 
 
 def _load(path: Path, overrides: list[str] | None) -> ResolvedSpec:
-    from atari_dqn.files import is_file
+    from atari_dqn.files.atomic import is_file
     from atari_dqn.spec.loader import load_spec
 
     inside = path / "spec.toml"

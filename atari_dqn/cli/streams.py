@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from atari_dqn.printable import printable_lines
+from atari_dqn.formatting import printable_lines
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

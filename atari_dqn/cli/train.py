@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from atari_dqn.automatic import resolve_auto
-from atari_dqn.cgroup import ControlGroups
 from atari_dqn.cli.show import shown
 from atari_dqn.clock import steps_to_frames
-from atari_dqn.contention import CoreTimes, contention, read_core_times
-from atari_dqn.devices import check_device_name, resolve_device
-from atari_dqn.hardware import Hardware, allocated_bytes, find_hardware, usable_cores
-from atari_dqn.interrupts import interrupts_blocked
-from atari_dqn.metrics.events import Notice, Sink
-from atari_dqn.plan import check_fits, make_plan
-from atari_dqn.run import RunDirectory, default_run_dir, refuse_existing
-from atari_dqn.sinks.choice import Outlets, chosen_sinks, remembered_sinks
-from atari_dqn.sizes import MOST_ACTIONS
+from atari_dqn.envs.processes import interrupts_blocked
+from atari_dqn.machine.automatic import resolve_auto
+from atari_dqn.machine.cgroup import ControlGroups
+from atari_dqn.machine.contention import CoreTimes, contention, read_core_times
+from atari_dqn.machine.devices import check_device_name, resolve_device
+from atari_dqn.machine.hardware import Hardware, allocated_bytes, find_hardware, usable_cores
+from atari_dqn.machine.plan import check_fits, make_plan
+from atari_dqn.machine.sizes import MOST_ACTIONS
+from atari_dqn.run.directory import RunDirectory, default_run_dir, refuse_existing
+from atari_dqn.run.threads import check_threads, threads_at
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.threads import check_threads, threads_at
+from atari_dqn.telemetry.events import Notice, Sink
+from atari_dqn.telemetry.sinks.selection import Outlets, chosen_sinks, remembered_sinks
 
 if TYPE_CHECKING:  # what is wrong with the input is said before torch is imported
     import torch

@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from atari_dqn.devices import resolve_device
 from atari_dqn.errors import DamagedError
-from atari_dqn.files import json_document
-from atari_dqn.human import duration, size
-from atari_dqn.run import RunDirectory
+from atari_dqn.files.atomic import json_document
+from atari_dqn.formatting import duration, size
+from atari_dqn.machine.devices import resolve_device
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.verify.proof import OnProgress, Verification, verify_run
 
 _COLUMNS = 80

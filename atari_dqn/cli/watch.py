@@ -12,15 +12,15 @@ from rich.live import Live
 
 from atari_dqn.cli.show import shown
 from atari_dqn.errors import UserError
-from atari_dqn.following.boundary import Unreadable
-from atari_dqn.following.events import RunEvents
-from atari_dqn.following.identity import identity_of
-from atari_dqn.following.status import FollowedRun, RunStatus
-from atari_dqn.metrics.events import Event
-from atari_dqn.metrics.sinks import Sinks
-from atari_dqn.run import RunDirectory, is_run
-from atari_dqn.run_folders import expand_run_paths
+from atari_dqn.run.directory import RunDirectory, is_run
+from atari_dqn.run.folders import expand_run_paths
+from atari_dqn.run.tailing.boundary import Unreadable
+from atari_dqn.run.tailing.events import RunEvents
+from atari_dqn.run.tailing.identity import identity_of
+from atari_dqn.run.tailing.status import FollowedRun, RunStatus
 from atari_dqn.spec.loader import load_resolved
+from atari_dqn.telemetry.events import Event
+from atari_dqn.telemetry.writers import Sinks
 from atari_dqn.view.standing import standing, standing_text
 from atari_dqn.view.summary import name_of, summary_table
 

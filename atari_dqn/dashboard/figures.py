@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from atari_dqn.compare.output.palette import look
 from atari_dqn.dashboard.series import Values
-from atari_dqn.report.palette import look
 
 Figure = dict[str, Any]
 Trace = dict[str, Any]

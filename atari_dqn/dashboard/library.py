@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from atari_dqn.following.boundary import Unreadable
-from atari_dqn.following.status import FollowedRun, RunStatus
-from atari_dqn.printable import printable
-from atari_dqn.run import is_run
-from atari_dqn.run_folders import is_folder
+from atari_dqn.formatting import printable
+from atari_dqn.run.directory import is_run
+from atari_dqn.run.folders import is_folder
+from atari_dqn.run.tailing.boundary import Unreadable
+from atari_dqn.run.tailing.status import FollowedRun, RunStatus
 from atari_dqn.spec.keys import Scalar
 
 _NEVER_ENTERED = {"checkpoints", "diagnostics", "evaluations", "videos", "tensorboard", "wandb", "parquet"}

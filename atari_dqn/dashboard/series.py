@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polars.exceptions import PanicException, PolarsError
 
 from atari_dqn.dashboard.library import RunEntry
-from atari_dqn.files import read_regular
+from atari_dqn.files.atomic import read_regular
 
 Values = NDArray[np.float64]
 Axis = Literal["frames", "steps", "hours"]

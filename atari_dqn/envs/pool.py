@@ -22,11 +22,10 @@ from jaxtyping import Int64
 
 from atari_dqn.envs.buffers import batch_bytes, batch_over
 from atari_dqn.envs.lanes import BuildShard
+from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
 from atari_dqn.envs.worker import Command, SharedMemory, work
 from atari_dqn.envs.worker_handle import GOODBYE_SECONDS, Worker, WorkerDiedError
 from atari_dqn.errors import UserError
-from atari_dqn.interrupts import interrupts_blocked
-from atari_dqn.processes import parent_to_end_with
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
 __all__ = ["WorkerDiedError", "WorkerPool", "split_lanes"]

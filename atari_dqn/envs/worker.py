@@ -14,8 +14,8 @@ import numpy as np
 
 from atari_dqn.envs.buffers import batch_over, rows_of
 from atari_dqn.envs.lanes import BuildShard
+from atari_dqn.envs.processes import end_with_parent
 from atari_dqn.errors import UserError
-from atari_dqn.processes import end_with_parent
 
 
 class SharedMemory(NamedTuple):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import cv2
 
+from atari_dqn.envs.processes import end_with_parent
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.processes import end_with_parent
 from atari_dqn.record.recording import load_recording
 from atari_dqn.record.render import render
 

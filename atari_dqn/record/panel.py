@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from atari_dqn.human import count
+from atari_dqn.formatting import count
 from atari_dqn.record.drawing import (
     BRIGHT,
     FAINT,

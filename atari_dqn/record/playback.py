@@ -11,7 +11,7 @@ from jaxtyping import UInt8
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.buffers import new_batch
 from atari_dqn.envs.emulator import Emulator
-from atari_dqn.envs.registry import ENVS
+from atari_dqn.envs.games import ENVS
 from atari_dqn.envs.shard import Shard
 from atari_dqn.errors import DamagedError
 from atari_dqn.record.recording import RecordedGame, Recording

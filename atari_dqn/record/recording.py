@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
-from atari_dqn.documents import parse_json
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files import is_file, plain, read_regular, reading, write_atomically
+from atari_dqn.evaluation.traces import BestReturns, Trace
+from atari_dqn.files.atomic import is_file, plain, read_regular, reading, write_atomically
+from atari_dqn.files.documents import parse_json
 from atari_dqn.record.packing import digits, pack, undigits, unpack
-from atari_dqn.scores import EvaluationEpisode
+from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.history import ADDED
 from atari_dqn.spec.schema import Env
-from atari_dqn.traces import BestReturns, Trace
 
 SCHEMA_VERSION = 1
 _SEAL = "sha256"

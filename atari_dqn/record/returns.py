@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, UInt8
 
+from atari_dqn.evaluation.traces import BestReturns
 from atari_dqn.record.drawing import BACKGROUND, GREEDY
-from atari_dqn.traces import BestReturns
 
 _TAIL = 0.002
 """Share of a game's mass above the range that is shown, and as much below."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Float32, UInt8
 
-from atari_dqn.agents.networks import QNetwork
+from atari_dqn.agent.network import QNetwork
 from atari_dqn.envs.stacking import FrameStacker
 from atari_dqn.record.playback import playback
 from atari_dqn.record.recording import RecordedGame, Recording

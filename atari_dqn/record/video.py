@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from atari_dqn.errors import UserError
-from atari_dqn.files import writing
+from atari_dqn.files.atomic import writing
 
 if TYPE_CHECKING:
     from av.container import OutputContainer

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from atari_dqn.kernels.library import library, pointers
+from atari_dqn.fast.cpu.library import library, pointers
 from atari_dqn.replay.priority_tree import FAN_OUT, PriorityTree
 
 

@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from atari_dqn.generator import restore_generator
 from atari_dqn.replay.kernel_tree import make_priority_tree
 from atari_dqn.replay.sampler import Sampler
+from atari_dqn.replay.transfer import sent
+from atari_dqn.rng import restore_generator
 from atari_dqn.schedule import LinearSchedule
-from atari_dqn.transfer import sent
 from atari_dqn.types import StateDict
 
 

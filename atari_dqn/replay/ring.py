@@ -24,9 +24,9 @@ import torch
 from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
-from atari_dqn.kernels.library import library
+from atari_dqn.fast.cpu.library import library
 from atari_dqn.replay.rows import Loan, RingRows, Rows, Tables, pieces_of
-from atari_dqn.transfer import row_writer, upload
+from atari_dqn.replay.transfer import row_writer, upload
 from atari_dqn.types import StateDict, StepBatch
 
 _LOADING_THREADS = min(4, os.cpu_count() or 1)

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from atari_dqn.generator import restore_generator
 from atari_dqn.replay.sampler import Sampler
-from atari_dqn.transfer import row_writer
+from atari_dqn.replay.transfer import row_writer
+from atari_dqn.rng import restore_generator
 from atari_dqn.types import StateDict
 
 

@@ -20,7 +20,7 @@ from atari_dqn.spec.tracks import layered, load_parts, load_track
 _KEYS_OF_EVERY_RUN = frozenset({"track", "game", "seed"})
 AUTO = "auto"
 AUTO_KEYS = ("learner.precision",)
-"""Keys that may be `auto` in a spec file, and not in a run's own: `atari_dqn.automatic` replaces it."""
+"""Keys that may be `auto` in a spec file, and not in a run's own: `machine.automatic` replaces it."""
 _UNMARKED_KEYS = _KEYS_OF_EVERY_RUN | {"learner.compile"}
 """What marks no run: compiling rounds otherwise as another number of threads does, which no paper gives."""
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from atari_dqn.clock import Clock
-from atari_dqn.contention import Contention, CoreTimes, contention, read_core_times
-from atari_dqn.metrics.events import Notice, Sink
+from atari_dqn.machine.contention import Contention, CoreTimes, contention, read_core_times
+from atari_dqn.telemetry.events import Notice, Sink
 
 _PERIOD_SECONDS = 10.0
 _PATIENCE_PERIODS = 3

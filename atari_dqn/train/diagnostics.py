@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from atari_dqn.checkpoint.files import AGENT, write_agent
-from atari_dqn.gates.updates import UpdateRecord
-from atari_dqn.metrics.events import GateChanged
 from atari_dqn.minibatch import Minibatch
+from atari_dqn.run.checkpoint.files import AGENT, write_agent
+from atari_dqn.telemetry.events import GateChanged
+from atari_dqn.telemetry.gates.update_gates import UpdateRecord
 from atari_dqn.types import StateDict
 
 README = "README.txt"

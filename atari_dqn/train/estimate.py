@@ -94,7 +94,7 @@ def _process_group(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
 
 def main(device_name: str, seconds: float) -> None:
     """Measure the spec that stands on standard input and print the answer."""
-    from atari_dqn.devices import resolve_device
+    from atari_dqn.machine.devices import resolve_device
     from atari_dqn.train.rate import measure_rate
 
     spec = build(json.load(sys.stdin))

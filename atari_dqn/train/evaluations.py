@@ -9,20 +9,20 @@ from functools import partial
 
 import torch
 
-from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.envs.pool import WorkerDiedError
-from atari_dqn.evaluate import StoppedError, evaluate
-from atari_dqn.evaluation_progress import EvaluationKey, EvaluationProgress
-from atari_dqn.human import fingerprint
-from atari_dqn.metrics.events import Notify, Progress, Row, Sink, Value
-from atari_dqn.protocol import CheckpointChoice, Protocol
-from atari_dqn.recorder import median_game
-from atari_dqn.run import RunDirectory
-from atari_dqn.scores import EvaluationEpisode, EvaluationScore, score_protocol
+from atari_dqn.evaluation.evaluate import StoppedError, evaluate
+from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
+from atari_dqn.evaluation.traces import Tracer
+from atari_dqn.formatting import fingerprint
+from atari_dqn.record.recorder import median_game
+from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_protocol
+from atari_dqn.spec.protocol import CheckpointChoice, Protocol
 from atari_dqn.spec.schema import Spec
-from atari_dqn.traces import Tracer
+from atari_dqn.telemetry.events import Notify, Progress, Row, Sink, Value
+from atari_dqn.train.evaluation_videos import Videos
 from atari_dqn.train.training import Training
-from atari_dqn.train.videos import Videos
 from atari_dqn.types import StateDict
 
 _WEIGHTS: dict[str, CheckpointChoice] = {"final": "last", "best": "best"}

@@ -11,29 +11,29 @@ from typing import Any
 
 import torch
 
-from atari_dqn.advice import why_slow
-from atari_dqn.automatic import Choice
-from atari_dqn.checkpoint.rewind import rewind
-from atari_dqn.checkpoint.seal import sealed
-from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.errors import HaltedError, InterruptedRunError
-from atari_dqn.files import write_json_atomically
-from atari_dqn.hardware import Hardware, compiler_version, find_hardware
-from atari_dqn.kernels.library import kernels_here
-from atari_dqn.metrics.events import Counting, Sink
-from atari_dqn.provenance import provenance
-from atari_dqn.run import RunDirectory
-from atari_dqn.sinks.choice import NO_OUTLETS, Outlets
+from atari_dqn.fast.cpu.library import kernels_here
+from atari_dqn.files.atomic import write_json_atomically
+from atari_dqn.machine.automatic import Choice, why_slow
+from atari_dqn.machine.hardware import Hardware, compiler_version, find_hardware
+from atari_dqn.run.checkpoint.rewind import rewind
+from atari_dqn.run.checkpoint.seal import sealed
+from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.provenance import provenance
+from atari_dqn.run.threads import KEY, threads_at
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.schema import Spec
-from atari_dqn.threads import KEY, threads_at
-from atari_dqn.train.assembly import assemble, build_gates
+from atari_dqn.telemetry.events import Counting, Sink
+from atari_dqn.telemetry.sinks.selection import NO_OUTLETS, Outlets
+from atari_dqn.train.build import assemble, build_gates
 from atari_dqn.train.core_watch import CoreWatch, way_out
 from atari_dqn.train.evaluations import session_protocol
-from atari_dqn.train.promises import other_threads, schedules_that_ended, why_inexact
+from atari_dqn.train.exactness import other_threads, schedules_that_ended, why_inexact
+from atari_dqn.train.health import Watch
 from atari_dqn.train.resumption import (
     Point,
     point_of,
@@ -46,7 +46,6 @@ from atari_dqn.train.run_sinks import RunSinks, open_outlets
 from atari_dqn.train.session import Session
 from atari_dqn.train.set_aside import forget_logs, set_aside
 from atari_dqn.train.training import Training
-from atari_dqn.train.watch import Watch
 
 _SEAL = "summary_sha256"
 

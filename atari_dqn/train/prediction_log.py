@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
-from atari_dqn.agents.report import NAMES, prediction_report
-from atari_dqn.metrics.events import Row
+from atari_dqn.agent.diagnostics import NAMES, prediction_report
 from atari_dqn.rng import torch_seed
+from atari_dqn.telemetry.events import Row
 from atari_dqn.train.training import Training
 
 MINIBATCHES = 8

@@ -12,7 +12,7 @@ import torch
 
 from atari_dqn.spec.contradictions import window_rows
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
 

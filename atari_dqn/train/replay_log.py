@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from atari_dqn.clock import Every
-from atari_dqn.metrics.events import Row, Value
-from atari_dqn.replay.report import replay_report
+from atari_dqn.replay.diagnostics import replay_report
 from atari_dqn.rng import torch_seed
+from atari_dqn.telemetry.events import Row, Value
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
 

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float
 
 from atari_dqn.clock import Clock, Every, steps_to_frames
-from atari_dqn.metrics.events import Row, Value
+from atari_dqn.telemetry.events import Row, Value
 from atari_dqn.train.episodes import Episode, EpisodeTracker
-from atari_dqn.train.journal import METRICS
 from atari_dqn.train.loop import Tick
+from atari_dqn.train.metrics_ring import METRICS
 from atari_dqn.types import StateDict
 
 MEANS = ("loss", "mean_q", "mean_abs_td_error", "grad_norm")

@@ -12,17 +12,17 @@ from typing import Any, NoReturn
 
 import torch
 
-from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.checkpoint.reconcile import checkpoint_directories, is_whole, reconcile
-from atari_dqn.checkpoint.rewind import later_checkpoints, named_checkpoint, refuse_wrong_place
-from atari_dqn.checkpoint.store import MANIFEST, CheckpointStore, load_checkpoint, read_manifest, verify
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files import is_file
-from atari_dqn.run import RunDirectory
+from atari_dqn.files.atomic import is_file
+from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, is_whole, reconcile
+from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint, refuse_wrong_place
+from atari_dqn.run.checkpoint.store import MANIFEST, CheckpointStore, load_checkpoint, read_manifest, verify
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.threads import threads_at
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.schema import Spec
-from atari_dqn.threads import threads_at
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from atari_dqn.metrics.events import Event, Notice, Sink
-from atari_dqn.metrics.sinks import EventLog, Sinks, TableSink
-from atari_dqn.run import RunDirectory
-from atari_dqn.sinks.background import BackgroundSink
-from atari_dqn.sinks.choice import Outlets
-from atari_dqn.sinks.target import Target
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import ResolvedSpec
+from atari_dqn.telemetry.events import Event, Notice, Sink
+from atari_dqn.telemetry.sinks.background import BackgroundSink
+from atari_dqn.telemetry.sinks.selection import Outlets
+from atari_dqn.telemetry.sinks.target import Target
+from atari_dqn.telemetry.writers import EventLog, Sinks, TableSink
 
 
 class RunSinks(Sinks):

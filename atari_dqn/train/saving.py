@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from atari_dqn.checkpoint.store import CheckpointStore, Saved
 from atari_dqn.clock import Clock, Every
 from atari_dqn.errors import DiskFullError, UserError
-from atari_dqn.metrics.events import Notify
-from atari_dqn.scores import EvaluationScore
+from atari_dqn.run.checkpoint.store import CheckpointStore, Saved
+from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec import schema
-from atari_dqn.train.watch import Watch
+from atari_dqn.telemetry.events import Notify
+from atari_dqn.train.health import Watch
 from atari_dqn.types import StateDict
 
 

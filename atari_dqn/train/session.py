@@ -10,16 +10,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.clock import Every, frames_to_steps
 from atari_dqn.errors import InterruptedRunError
-from atari_dqn.evaluate import StoppedError
-from atari_dqn.metrics.events import Notice, Row
-from atari_dqn.metrics.sinks import Sinks, TableSink
-from atari_dqn.run import RunDirectory
-from atari_dqn.scores import EvaluationScore
+from atari_dqn.evaluation.evaluate import StoppedError
+from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec.schema import Spec
+from atari_dqn.telemetry.events import Notice, Row
+from atari_dqn.telemetry.writers import Sinks, TableSink
+from atari_dqn.train.evaluation_videos import Videos
 from atari_dqn.train.evaluations import Evaluations
+from atari_dqn.train.health import Watch
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.prediction_log import PredictionLog
@@ -27,8 +29,6 @@ from atari_dqn.train.replay_log import ReplayLog
 from atari_dqn.train.saving import Saving
 from atari_dqn.train.throughput import Throughput
 from atari_dqn.train.training import Training
-from atari_dqn.train.videos import Videos
-from atari_dqn.train.watch import Watch
 from atari_dqn.types import StateDict
 
 

@@ -11,13 +11,13 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from atari_dqn.checkpoint.manifest import read_manifest, replace_bookkeeping
-from atari_dqn.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.errors import DamagedError
-from atari_dqn.files import exists, fsync_directory, unused, writing
-from atari_dqn.metrics.columns import TABLES, column_names
-from atari_dqn.metrics.csv_table import CsvTable
-from atari_dqn.run import RunDirectory
+from atari_dqn.files.atomic import exists, fsync_directory, unused, writing
+from atari_dqn.run.checkpoint.manifest import read_manifest, replace_bookkeeping
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.columns import TABLES, column_names
+from atari_dqn.telemetry.csv_table import CsvTable
 from atari_dqn.train.resumption import Point
 from atari_dqn.types import StateDict
 

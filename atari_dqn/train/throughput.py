@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from atari_dqn.metrics.events import Row, Value
+from atari_dqn.telemetry.events import Row, Value
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.types import Lanes
 

@@ -9,18 +9,18 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from atari_dqn.agents.learner import Learner, Update
-from atari_dqn.agents.networks import dead_unit_share
-from atari_dqn.agents.policy import EpsilonGreedy
+from atari_dqn.agent.actor import EpsilonGreedy
+from atari_dqn.agent.learner import Learner, Update
+from atari_dqn.agent.network import dead_unit_share
 from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.buffer import ReplayBuffer
+from atari_dqn.replay.transfer import host_copy
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.train.graphs import CudaGraphs, Eager, Work, unchanged
-from atari_dqn.train.journal import Journal
+from atari_dqn.train.metrics_ring import Journal
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Stopwatch
-from atari_dqn.transfer import host_copy
 from atari_dqn.types import Lanes, StateDict, Stateful, StepBatch
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.checkpoint.reconcile import checkpoint_directories
-from atari_dqn.checkpoint.rewind import refuse_lost_catalog, refuse_wrong_place
-from atari_dqn.checkpoint.store import CATALOG, MANIFEST, CheckpointStore, verify
-from atari_dqn.documents import read_json
 from atari_dqn.errors import DamagedError
-from atari_dqn.run import RunDirectory
-from atari_dqn.scores import EvaluationScore
+from atari_dqn.files.documents import read_json
+from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
+from atari_dqn.run.checkpoint.rewind import refuse_lost_catalog, refuse_wrong_place
+from atari_dqn.run.checkpoint.store import CATALOG, MANIFEST, CheckpointStore, verify
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.train.launch import sealed_summary
 from atari_dqn.train.resumption import resume_command
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from atari_dqn.checkpoint.store import CheckpointStore, read_manifest
-from atari_dqn.metrics.event_log import LoggedEvent, logged_events
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.event_log import LoggedEvent, logged_events
 from atari_dqn.train.resumption import Point, beginning_of, point_of, recorded_spec
 from atari_dqn.verify.replay import REPEATED
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from atari_dqn.checkpoint.store import CheckpointStore, Saved
-from atari_dqn.checkpoint.tree import leaf_digest, leaves
-from atari_dqn.devices import resolve_device
-from atari_dqn.evaluate import evaluate
-from atari_dqn.metrics.columns import TABLES
-from atari_dqn.processes import end_with_parent, parent_to_end_with
-from atari_dqn.run import RunDirectory
+from atari_dqn.envs.processes import end_with_parent, parent_to_end_with
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.machine.devices import resolve_device
+from atari_dqn.run.checkpoint.store import CheckpointStore, Saved
+from atari_dqn.run.checkpoint.tree import leaf_digest, leaves
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.columns import TABLES
 from atari_dqn.train.launch import make_session, take_over
 from atari_dqn.train.resumption import beginning_of, point_of, recorded_spec, reopened
 from atari_dqn.train.run_sinks import RunSinks

@@ -14,15 +14,15 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.comparison.aggregate import Aggregate, Improvement, Shared
-from atari_dqn.comparison.beside import Beside
-from atari_dqn.comparison.compare import Comparison, GroupResult
-from atari_dqn.comparison.group import Method
-from atari_dqn.comparison.pace import Pace
-from atari_dqn.comparison.published import Published
-from atari_dqn.human import count, score
-from atari_dqn.reference.caps import MARK
-from atari_dqn.statistics import RESAMPLES, Estimate
+from atari_dqn.compare.aggregate import Aggregate, Improvement, Shared
+from atari_dqn.compare.atari100k import Published
+from atari_dqn.compare.comparison import Comparison, GroupResult
+from atari_dqn.compare.group import Method
+from atari_dqn.compare.reference.caps import MARK
+from atari_dqn.compare.references import Beside
+from atari_dqn.compare.statistics import RESAMPLES, Estimate
+from atari_dqn.compare.time_to_score import Pace
+from atari_dqn.formatting import count, score
 
 _VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
 _CELL_WIDTH = 16

@@ -9,10 +9,10 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.human import count, fingerprint, score
-from atari_dqn.metrics.events import Event, Row
-from atari_dqn.reference.caps import MARK
-from atari_dqn.reference.match import Reference, Subject, nearest
+from atari_dqn.compare.reference.caps import MARK
+from atari_dqn.compare.reference.match import Reference, Subject, nearest
+from atari_dqn.formatting import count, fingerprint, score
+from atari_dqn.telemetry.events import Event, Row
 
 _ROWS = 3
 _SIDES: tuple[JustifyMethod, ...] = ("right", "left", "right", "right", "left")

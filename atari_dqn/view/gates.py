@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.metrics.events import GATES, Event, GateChanged, GateState
+from atari_dqn.telemetry.events import GATES, Event, GateChanged, GateState
 
 MARKS: dict[GateState, tuple[str, str]] = {
     "ok": ("·", "dim"),

@@ -11,9 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.human import count, duration
-from atari_dqn.metrics.events import Counting, Counts, Event, Notice, Progress
-from atari_dqn.printable import printable
+from atari_dqn.formatting import count, duration, printable
+from atari_dqn.telemetry.events import Counting, Counts, Event, Notice, Progress
 from atari_dqn.view.periods import RemainingTime, Speed
 
 

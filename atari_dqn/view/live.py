@@ -10,8 +10,8 @@ from rich.layout import Layout
 from rich.live import Live
 from rich.panel import Panel as Box
 
-from atari_dqn.metrics.events import Event
-from atari_dqn.reference.match import Subject
+from atari_dqn.compare.reference.match import Subject
+from atari_dqn.telemetry.events import Event
 from atari_dqn.view.evaluations import EvaluationsPanel
 from atari_dqn.view.gates import GatesPanel
 from atari_dqn.view.header import Header

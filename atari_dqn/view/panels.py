@@ -14,10 +14,9 @@ from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.human import count, measure, percentage, score
-from atari_dqn.metrics.alarms import Alarms
-from atari_dqn.metrics.events import Event, GateChanged, Notice, Row
-from atari_dqn.printable import printable, printable_lines
+from atari_dqn.formatting import count, measure, percentage, printable, printable_lines, score
+from atari_dqn.telemetry.alerts import Alarms
+from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
 
 _HISTORY_PERIODS = 60
 _LEVELS = "▁▂▃▄▅▆▇█"

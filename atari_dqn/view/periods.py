@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from atari_dqn.metrics.events import Event, Row, Value
+from atari_dqn.telemetry.events import Event, Row, Value
 
 _TABLES = ("update_log", "throughput_log")
 _WINDOW_PERIODS = 250

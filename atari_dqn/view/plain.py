@@ -7,10 +7,9 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from atari_dqn.human import count, duration, fingerprint, measure, percentage, score
-from atari_dqn.metrics.alarms import Alarms
-from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
-from atari_dqn.printable import printable_lines
+from atari_dqn.formatting import count, duration, fingerprint, measure, percentage, printable_lines, score
+from atari_dqn.telemetry.alerts import Alarms
+from atari_dqn.telemetry.events import Event, GateChanged, Notice, Progress, Row
 from atari_dqn.view.periods import Periods, RemainingTime
 
 COLUMNS = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
-from atari_dqn.printable import printable_lines
+from atari_dqn.formatting import printable_lines
 
 
 class Safe:

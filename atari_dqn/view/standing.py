@@ -6,10 +6,10 @@ import math
 
 from rich.text import Text
 
-from atari_dqn.following.status import RunStatus
-from atari_dqn.human import duration, fingerprint, score
-from atari_dqn.metrics.events import GateChanged, Notice
-from atari_dqn.reference.caps import marked_score
+from atari_dqn.compare.reference.caps import marked_score
+from atari_dqn.formatting import duration, fingerprint, score
+from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.telemetry.events import GateChanged, Notice
 
 _NOTICES = 3
 

@@ -12,11 +12,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.following.boundary import Unreadable
-from atari_dqn.following.status import RunStatus
-from atari_dqn.human import count, duration, score
-from atari_dqn.printable import printable
-from atari_dqn.reference.caps import marked_score
+from atari_dqn.compare.reference.caps import marked_score
+from atari_dqn.formatting import count, duration, printable, score
+from atari_dqn.run.tailing.boundary import Unreadable
+from atari_dqn.run.tailing.status import RunStatus
 
 _OTHER_COLUMNS = 66
 """Width of all columns but the name."""

@@ -6,9 +6,8 @@ from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 
-from atari_dqn.human import duration
-from atari_dqn.metrics.events import Event, Notice
-from atari_dqn.printable import printable
+from atari_dqn.formatting import duration, printable
+from atari_dqn.telemetry.events import Event, Notice
 from atari_dqn.view.periods import Periods, RemainingTime
 
 _ENDINGS = {"finished": "done", "halted": "halted", "interrupted": "interrupted", "worker died": "halted"}

@@ -22,9 +22,9 @@ from keep import KEPT, shorten_paths
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from atari_dqn.comparison.compare import GroupResult, compare
-from atari_dqn.reference.atari100k import COLUMNS, Sourced
-from atari_dqn.reference.tables import DEFAULT_HUMAN_TABLE, human_random
+from atari_dqn.compare.comparison import GroupResult, compare
+from atari_dqn.compare.reference.atari100k import COLUMNS, Sourced
+from atari_dqn.compare.reference.tables import DEFAULT_HUMAN_TABLE, human_random
 
 FOLDER = Path(__file__).with_name("atari100k")
 AGENTS = {"der": "DER", "der_dopamine": "DER, Dopamine's form", "drq_eps": "DrQ(ε)"}

@@ -7,13 +7,13 @@ import torch
 from tiny import CPU, tiny_spec
 from typer.testing import CliRunner
 
-from atari_dqn.agents.convolution import Convolution
-from atari_dqn.agents.linear import QuickLinear
-from atari_dqn.agents.torsos import NatureTorso
+from atari_dqn.agent.convolution import Convolution
+from atari_dqn.agent.linear import QuickLinear
+from atari_dqn.agent.torsos import NatureTorso
 from atari_dqn.bench.kernels import kernels_of
-from atari_dqn.bench.report import PARTS, Bench, bench, bench_data, bench_text
+from atari_dqn.bench.measurement import PARTS, Bench, bench, bench_data, bench_text
 from atari_dqn.cli.app import app
-from atari_dqn.kernels.library import left_to_torch, unit_for
+from atari_dqn.fast.cpu.library import left_to_torch, unit_for
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.keys import flatten
 from atari_dqn.train.rate import small

@@ -14,11 +14,11 @@ import zstandard
 from full_disk import largest_file, small_disk
 from states import CPU, extend, ring_at, training_state
 
-from atari_dqn.checkpoint import row_saver, stages
-from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest, sealed
-from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.errors import DamagedError, DiskFullError, UserError
 from atari_dqn.replay.ring import FrameRing
+from atari_dqn.run.checkpoint import row_saver, stages
+from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest, sealed
+from atari_dqn.run.checkpoint.tree import tree_digest
 
 PIECE_ROWS = 8
 SMALL_RING = 20
@@ -367,7 +367,7 @@ def test_segment_that_the_system_refuses_to_read_is_not_called_damaged(
         raise OSError(errno.EMFILE, "Too many open files", str(path))
 
     save(store, ring_at(5))
-    monkeypatch.setattr("atari_dqn.checkpoint.segments.open_regular", refuse)
+    monkeypatch.setattr("atari_dqn.run.checkpoint.segments.open_regular", refuse)
     with pytest.raises(UserError, match=r"000000000005.zst: too many open files"):
         assert_loads_as(ring_at(5), store.latest())
 

@@ -11,11 +11,11 @@ import torch
 from full_disk import largest_file
 from states import training_state
 
-from atari_dqn.checkpoint.files import read_agent
-from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint, sealed, verify
-from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.errors import DamagedError, DiskFullError, UserError
-from atari_dqn.files import sha256_of_file
+from atari_dqn.files.atomic import sha256_of_file
+from atari_dqn.run.checkpoint.files import read_agent
+from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint, sealed, verify
+from atari_dqn.run.checkpoint.tree import tree_digest
 
 
 def save(store: CheckpointStore, step: int, score: float | None = None, **bookkeeping: Any) -> str:
@@ -299,7 +299,11 @@ def test_P13_write_that_fails_leaves_the_earlier_checkpoint_whole(store: Checkpo
 
 @pytest.mark.parametrize(
     "fails",
-    ["atari_dqn.checkpoint.files.write_array", "atari_dqn.checkpoint.stages.flush", "pathlib.Path.rename"],
+    [
+        "atari_dqn.run.checkpoint.files.write_array",
+        "atari_dqn.run.checkpoint.stages.flush",
+        "pathlib.Path.rename",
+    ],
 )
 def test_P13_full_disk_is_a_users_error_and_leaves_nothing_partial(
     store: CheckpointStore, monkeypatch: pytest.MonkeyPatch, fails: str
@@ -324,7 +328,7 @@ def test_P13_process_killed_in_a_save_leaves_a_partial_directory_that_the_next_s
 
     save(store, 1)
     with monkeypatch.context() as patch:
-        patch.setattr("atari_dqn.checkpoint.stages.flush", kill)
+        patch.setattr("atari_dqn.run.checkpoint.stages.flush", kill)
         with pytest.raises(KeyboardInterrupt):
             save(store, 2)
     assert store.latest().name == "step_000000001"

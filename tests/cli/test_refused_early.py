@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.directory import RunDirectory
 
 SPEC = 'track = "A"\ngame = "pong"\nseed = 1\n'
 

@@ -9,7 +9,7 @@ from broken_runs import GOOD, KINDS, NAMES, BrokenRuns, make_broken_runs
 
 from atari_dqn.cli.watch import watch
 from atari_dqn.errors import DamagedError
-from atari_dqn.printable import printable
+from atari_dqn.formatting import printable
 
 COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "watch", "--once"]
 UNHARMED = {"budget raised to a word"}

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from atari_dqn.envs.registry import make_lanes
+from atari_dqn.envs.games import make_lanes
 from atari_dqn.types import Lanes
 
 

@@ -7,8 +7,8 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from playing import CATCH, PLAIN
 
+from atari_dqn.envs.games import make_lanes
 from atari_dqn.envs.gym_vector import LaneEnv, LanesVectorEnv
-from atari_dqn.envs.registry import make_lanes
 
 
 def builder(num_lanes, env=CATCH, game="catch"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playing import PLAIN, as_bytes, copied, play, random_actions
 
-from atari_dqn.envs.registry import ENVS
+from atari_dqn.envs.games import ENVS
 from atari_dqn.types import StepBatch
 
 GAMES = {"atari": "breakout", "catch": "catch"}

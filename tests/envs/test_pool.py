@@ -82,7 +82,7 @@ SUSPENDED = """
 import multiprocessing, os, signal
 import numpy as np
 from atari_dqn.envs import pool
-from atari_dqn.envs.registry import make_lanes
+from atari_dqn.envs.games import make_lanes
 from playing import CATCH
 
 if __name__ == "__main__":
@@ -211,7 +211,7 @@ PROGRAM = """
 import multiprocessing, os, signal, sys
 sys.path.insert(0, {here!r})
 from playing import CATCH
-from atari_dqn.envs.registry import make_lanes
+from atari_dqn.envs.games import make_lanes
 lanes = make_lanes(game="catch", env=CATCH, num_lanes=2, seed=1, stream="train", workers=2)
 lanes.reset()
 print(*(process.pid for process in multiprocessing.active_children()), flush=True)

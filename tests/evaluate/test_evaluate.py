@@ -6,18 +6,18 @@ import pytest
 import torch
 from tiny import CPU, begun, run, ticks_of, tiny_spec
 
-from atari_dqn import evaluate as evaluation
-from atari_dqn.assembly import build_network
-from atari_dqn.checkpoint.tree import tree_digest
-from atari_dqn.envs.registry import make_lanes
+from atari_dqn.assembly.parts import build_network
+from atari_dqn.envs.games import make_lanes
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.evaluate import StoppedError, evaluate, evaluation_env
-from atari_dqn.evaluate_checkpoint import evaluate_checkpoint
-from atari_dqn.frozen import game_info, load_frozen
-from atari_dqn.scores import EvaluationEpisode, EvaluationScore
+from atari_dqn.evaluation import evaluate as evaluation
+from atari_dqn.evaluation.checkpoint import evaluate_checkpoint
+from atari_dqn.evaluation.evaluate import StoppedError, evaluate, evaluation_env
+from atari_dqn.evaluation.frozen_agent import game_info, load_frozen
+from atari_dqn.evaluation.traces import Tracer
+from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.traces import Tracer
 
 ROOT = Path(__file__).parents[2]
 

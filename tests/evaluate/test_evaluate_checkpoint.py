@@ -10,17 +10,17 @@ import polars as pl
 import pytest
 from tiny import CPU, run, tiny_spec
 
-from atari_dqn import frozen
 from atari_dqn.cli import main
+from atari_dqn.compare.reference.tables import human_random
 from atari_dqn.errors import DamagedError
-from atari_dqn.evaluate_checkpoint import CheckpointScore, evaluate_checkpoint
-from atari_dqn.evaluation_progress import EvaluationProgress
-from atari_dqn.frozen import load_frozen
-from atari_dqn.protocol import evaluation_protocol
-from atari_dqn.reference.tables import human_random
-from atari_dqn.scores import EvaluationEpisode, EvaluationScore
+from atari_dqn.evaluation import frozen_agent as frozen
+from atari_dqn.evaluation.checkpoint import CheckpointScore, evaluate_checkpoint
+from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.evaluation.progress import EvaluationProgress
+from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
 from atari_dqn.spec.keys import flatten
-from atari_dqn.spec.protocols import PROTOCOL_KEYS, under_protocol
+from atari_dqn.spec.named_protocols import PROTOCOL_KEYS, under_protocol
+from atari_dqn.spec.protocol import evaluation_protocol
 
 SHORT = ("training.total_frames=400", "evaluation.full_period_frames=9999", "evaluation.full_episodes=31")
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from tiny import CPU, tiny_spec
 
-from atari_dqn.assembly import build_network
+from atari_dqn.assembly.parts import build_network
 from atari_dqn.errors import UserError
-from atari_dqn.evaluate import evaluate
-from atari_dqn.evaluation_progress import EvaluationKey, EvaluationProgress
-from atari_dqn.frozen import game_info
-from atari_dqn.scores import EvaluationEpisode
-from atari_dqn.traces import Tracer
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.evaluation.frozen_agent import game_info
+from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
+from atari_dqn.evaluation.traces import Tracer
+from atari_dqn.run.scores import EvaluationEpisode
 
 LONG = ("evaluation.max_episode_frames=2_000", "evaluation.epsilon=0.3")
 KEY = EvaluationKey(weights_sha256="a", step=10, protocol="p", seed=1, device="cpu", torch_threads=1)

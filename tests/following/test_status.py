@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from atari_dqn.errors import DamagedError
-from atari_dqn.following.events import RunEvents
-from atari_dqn.following.identity import identity_of
-from atari_dqn.following.status import RunStatus
-from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import GateChanged, Row
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.tailing.events import RunEvents
+from atari_dqn.run.tailing.identity import identity_of
+from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.telemetry.columns import TABLES
+from atari_dqn.telemetry.events import GateChanged, Row
 
 
 @pytest.fixture

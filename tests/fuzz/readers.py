@@ -14,23 +14,23 @@ import numpy as np
 import torch
 from tiny import CPU, ticks_of, tiny_spec
 
-from atari_dqn.checkpoint.archive import read_archive
-from atari_dqn.checkpoint.arrays import read_array
-from atari_dqn.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.checkpoint.catalog import read_catalog
-from atari_dqn.checkpoint.files import read_rest
-from atari_dqn.checkpoint.layout import ArrayLayout, layout_of_rest
-from atari_dqn.checkpoint.learner_layout import check_learner
-from atari_dqn.checkpoint.manifest import MANIFEST, read_manifest, sealed
-from atari_dqn.checkpoint.segments import SavedRows, Segment
-from atari_dqn.checkpoint.store import CheckpointStore
-from atari_dqn.comparison.tables import EVALUATIONS, read_tables
-from atari_dqn.documents import parse_json
+from atari_dqn.compare.tables import EVALUATIONS, read_tables
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.following.events import RunEvents
-from atari_dqn.run import RunDirectory
+from atari_dqn.files.documents import parse_json
+from atari_dqn.run.checkpoint.archive import read_archive
+from atari_dqn.run.checkpoint.arrays import read_array
+from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
+from atari_dqn.run.checkpoint.catalog import read_catalog
+from atari_dqn.run.checkpoint.files import read_rest
+from atari_dqn.run.checkpoint.layout import ArrayLayout, layout_of_rest
+from atari_dqn.run.checkpoint.learner_layout import check_learner
+from atari_dqn.run.checkpoint.manifest import MANIFEST, read_manifest, sealed
+from atari_dqn.run.checkpoint.segments import SavedRows, Segment
+from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.tailing.events import RunEvents
 from atari_dqn.spec.loader import load_resolved, load_spec
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 
 Reader = Callable[[bytes], None]
 NOT_OF_THE_SPEC = (LookupError, ArithmeticError, ValueError, TypeError, RuntimeError)

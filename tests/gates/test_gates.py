@@ -6,14 +6,26 @@ import math
 import pytest
 
 from atari_dqn.clock import Clock
-from atari_dqn.files import json_document
-from atari_dqn.gates.evaluations import EvaluationsGate
-from atari_dqn.gates.gate import Gate
-from atari_dqn.gates.gates import Gates
-from atari_dqn.gates.periods import ActionsGate, DeadUnitsGate, DiskGate, PeriodRecord, ThroughputGate
-from atari_dqn.gates.replay import PrioritiesGate
-from atari_dqn.gates.updates import GradientsGate, GradNormGate, LossGate, QBoundGate, UpdateRecord
-from atari_dqn.metrics.events import GATES
+from atari_dqn.files.atomic import json_document
+from atari_dqn.telemetry.events import GATES
+from atari_dqn.telemetry.gates.evaluation_gate import EvaluationsGate
+from atari_dqn.telemetry.gates.gate import Gate
+from atari_dqn.telemetry.gates.gates import Gates
+from atari_dqn.telemetry.gates.period_gates import (
+    ActionsGate,
+    DeadUnitsGate,
+    DiskGate,
+    PeriodRecord,
+    ThroughputGate,
+)
+from atari_dqn.telemetry.gates.replay_gate import PrioritiesGate
+from atari_dqn.telemetry.gates.update_gates import (
+    GradientsGate,
+    GradNormGate,
+    LossGate,
+    QBoundGate,
+    UpdateRecord,
+)
 
 NAN, INF = math.nan, math.inf
 

@@ -13,16 +13,16 @@ import pytest
 import torch
 from tiny import CPU, TINY_CATCH, begun, run, ticks_of, tiny_spec
 
-from atari_dqn.checkpoint.catalog import read_catalog
-from atari_dqn.checkpoint.tree import tree_digest
 from atari_dqn.cli.app import main
 from atari_dqn.errors import HaltedError, InterruptedRunError
-from atari_dqn.metrics.events import Event, Row
 from atari_dqn.minibatch import Minibatch
-from atari_dqn.run import RunDirectory
-from atari_dqn.scores import EvaluationScore
+from atari_dqn.run.checkpoint.catalog import read_catalog
+from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.scores import EvaluationScore
+from atari_dqn.telemetry.events import Event, Row
 from atari_dqn.train import launch
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 from atari_dqn.train.training import Training
 
 LONG = "training.total_frames=2400"

@@ -10,17 +10,17 @@ import pytest
 import torch
 from tiny import CPU, ticks_of, tiny_spec
 
-from atari_dqn.agents.policy import greedy_actions
-from atari_dqn.assembly import build_replay
-from atari_dqn.checkpoint.store import CheckpointStore, load_checkpoint
-from atari_dqn.checkpoint.tree import tree_digest
-from atari_dqn.envs.registry import make_lanes
+from atari_dqn.agent.actor import greedy_actions
+from atari_dqn.assembly.parts import build_replay
+from atari_dqn.envs.games import make_lanes
 from atari_dqn.replay.prioritized import PrioritizedSampler
+from atari_dqn.replay.transfer import FromGpu
+from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
+from atari_dqn.run.checkpoint.tree import tree_digest
 from atari_dqn.schedule import LinearSchedule
-from atari_dqn.train.assembly import assemble
+from atari_dqn.train.build import assemble
 from atari_dqn.train.graphs import CudaGraphs
 from atari_dqn.train.training import Training
-from atari_dqn.transfer import FromGpu
 
 pytestmark = [
     pytest.mark.gpu,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.checkpoint.manifest import MANIFEST, sealed
-from atari_dqn.files import write_json_atomically
+from atari_dqn.files.atomic import write_json_atomically
+from atari_dqn.run.checkpoint.manifest import MANIFEST, sealed
 
 Place = tuple[str | int, ...]
 

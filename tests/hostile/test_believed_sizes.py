@@ -14,11 +14,11 @@ import zstandard
 from tampering import reseal, tamper_state
 from tiny import CPU, run
 
-from atari_dqn.checkpoint.archive import read_archive
-from atari_dqn.checkpoint.arrays import read_array
-from atari_dqn.checkpoint.layout import ArrayLayout
 from atari_dqn.errors import DamagedError
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.checkpoint.archive import read_archive
+from atari_dqn.run.checkpoint.arrays import read_array
+from atari_dqn.run.checkpoint.layout import ArrayLayout
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
 from atari_dqn.train.training import Training
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from atari_dqn.documents import parse_json, read_json
 from atari_dqn.errors import DamagedError
+from atari_dqn.files.documents import parse_json, read_json
 from atari_dqn.record.packing import pack, unpack
-from atari_dqn.run import RunDirectory
-from atari_dqn.sinks.choice import remembered_sinks
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.sinks.selection import remembered_sinks
 
 
 @pytest.mark.parametrize(

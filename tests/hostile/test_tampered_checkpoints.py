@@ -12,10 +12,10 @@ import pytest
 from tampering import DELETED, POISONS, Place, places_once, tamper_manifest, tamper_state
 from tiny import CPU, run
 
-from atari_dqn.checkpoint.bookkeeping import Bookkeeping
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.metrics.events import Event, Row
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.checkpoint.bookkeeping import Bookkeeping
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.events import Event, Row
 from atari_dqn.train import launch
 
 TAMPER = {"manifest.json": tamper_manifest, "state.json": tamper_state}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tiny import begun, ticks_of, tiny_spec
 
-from atari_dqn import transfer
-from atari_dqn.agents.networks import QNetwork
+from atari_dqn.agent.network import QNetwork
 from atari_dqn.cli.app import app
+from atari_dqn.replay import transfer
 
 
 def test_D22_diff_shows_the_differing_keys_alone_with_both_values(tmp_path: Path, capsys) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from atari_dqn.hardware import Gpu, Hardware
+from atari_dqn.machine.hardware import Gpu, Hardware
 
 GB = 10**9
 

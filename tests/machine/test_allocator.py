@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from atari_dqn.allocator import keep_freed_memory
+from atari_dqn.machine.allocator import keep_freed_memory
 
 TRIM, MMAP = -1, -3
 MIB = 2**20

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from tiny import CPU, tiny, tiny_spec
 
-from atari_dqn.assembly import build_network
-from atari_dqn.automatic import precision_for, resolve_auto
-from atari_dqn.envs.registry import make_lanes
-from atari_dqn.hardware import Gpu, Hardware
-from atari_dqn.metrics.events import Event
+from atari_dqn.assembly.parts import build_network
+from atari_dqn.envs.games import make_lanes
+from atari_dqn.machine.automatic import precision_for, resolve_auto
+from atari_dqn.machine.hardware import Gpu, Hardware
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.loader import load_resolved, load_spec
 from atari_dqn.spec.render import resolved_toml
+from atari_dqn.telemetry.events import Event
 from atari_dqn.train import launch
 
 AUTO = "learner.precision=auto"

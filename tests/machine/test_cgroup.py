@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.cgroup import ControlGroups
-from atari_dqn.hardware import usable_cores
+from atari_dqn.machine.cgroup import ControlGroups
+from atari_dqn.machine.hardware import usable_cores
 
 
 def groups(root: Path, membership: str, files: dict[str, str]) -> ControlGroups:

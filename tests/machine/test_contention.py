@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from atari_dqn.contention import Contention, CoreTimes, contention, read_core_times
+from atari_dqn.machine.contention import Contention, CoreTimes, contention, read_core_times
 
 
 def times(

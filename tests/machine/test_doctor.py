@@ -6,13 +6,13 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from atari_dqn.advice import recommend, recommend_for
+from atari_dqn.bench.advice import recommend, recommend_for
+from atari_dqn.bench.doctor import Check, Diagnosis, diagnosis_text, examine
+from atari_dqn.bench.update_times import UpdateTime, measure_update_times
 from atari_dqn.cli.app import app
-from atari_dqn.contention import Contention
-from atari_dqn.doctor import Check, Diagnosis, diagnosis_text, examine
-from atari_dqn.hardware import Gpu, Hardware
-from atari_dqn.kernels import library
-from atari_dqn.update_times import UpdateTime, measure_update_times
+from atari_dqn.fast.cpu import library
+from atari_dqn.machine.contention import Contention
+from atari_dqn.machine.hardware import Gpu, Hardware
 
 GB = 10**9
 
@@ -22,7 +22,7 @@ def settings(hardware: Hardware) -> dict[str, str]:
 
 
 def found_on(monkeypatch: pytest.MonkeyPatch, hardware: Hardware) -> str:
-    monkeypatch.setattr("atari_dqn.doctor.find_hardware", lambda path: hardware)
+    monkeypatch.setattr("atari_dqn.bench.doctor.find_hardware", lambda path: hardware)
     return diagnosis_text(examine(Path()))
 
 
@@ -116,7 +116,7 @@ def test_disk_that_the_plan_of_the_papers_run_fits_on_is_enough(
 def load_check(monkeypatch: pytest.MonkeyPatch, *, others: float, threads: int) -> Check:
     """Return what is said of the load of two cores, of which other programs use so many."""
     found = Contention(usable_cores=2, others_cores=others, waiting_share=0.0)
-    monkeypatch.setattr("atari_dqn.doctor.contention", lambda before, after: found)
+    monkeypatch.setattr("atari_dqn.bench.doctor.contention", lambda before, after: found)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     return {check.name: check for check in examine(Path()).checks}["load"]
 
@@ -148,7 +148,7 @@ def test_package_that_does_not_load_is_a_finding(monkeypatch: pytest.MonkeyPatch
             raise ImportError("libGL.so.1: cannot open shared object file")
         return importlib.import_module(name)
 
-    monkeypatch.setattr("atari_dqn.doctor.importlib.import_module", load)
+    monkeypatch.setattr("atari_dqn.bench.doctor.importlib.import_module", load)
     diagnosis = examine(Path())
     assert not diagnosis.healthy
     assert "libGL.so.1" in diagnosis_text(diagnosis)
@@ -194,7 +194,7 @@ def test_machine_with_a_gpu_has_nothing_to_time_and_says_so(
     monkeypatch: pytest.MonkeyPatch, laptop: Hardware, gpu: Gpu
 ) -> None:
     with_gpu = replace(laptop, gpus=(gpu,))
-    monkeypatch.setattr("atari_dqn.doctor.find_hardware", lambda path: with_gpu)
+    monkeypatch.setattr("atari_dqn.bench.doctor.find_hardware", lambda path: with_gpu)
     diagnosis = examine(Path(), measured_seconds=0.01)
     assert diagnosis.settings == recommend(with_gpu)
     assert diagnosis.checks[-1].text == "not measured: runs go to the GPU here"

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.hardware import (
+from atari_dqn.machine.hardware import (
     Hardware,
     allocated_bytes,
     cpu_flags,

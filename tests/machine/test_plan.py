@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from atari_dqn.assembly import build_network
+from atari_dqn.assembly.parts import build_network
 from atari_dqn.errors import UserError
-from atari_dqn.hardware import Gpu, Hardware
-from atari_dqn.plan import check_fits, make_plan, network_shape, replay_place
-from atari_dqn.plan_text import plan_text
+from atari_dqn.evaluation.traces import BestReturn, Tracer
+from atari_dqn.machine.hardware import Gpu, Hardware
+from atari_dqn.machine.plan import check_fits, make_plan, network_shape, replay_place
+from atari_dqn.machine.plan_text import plan_text
+from atari_dqn.machine.sizes import network_bytes, network_parameters, replay_bytes
 from atari_dqn.replay.buffer import ring_rows
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.uniform import UniformSampler
-from atari_dqn.sizes import network_bytes, network_parameters, replay_bytes
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.traces import BestReturn, Tracer
 from atari_dqn.types import GameInfo
 
 GB = 10**9

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import atari_dqn
-from atari_dqn.hardware import Hardware
-from atari_dqn.openmp import WAIT_VARIABLES
-from atari_dqn.provenance import git_state, provenance, versions
+from atari_dqn import WAIT_VARIABLES
+from atari_dqn.machine.hardware import Hardware
+from atari_dqn.run.provenance import git_state, provenance, versions
 
 
 def git(repository: Path, *arguments: str) -> str:

@@ -10,10 +10,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from without_kernels import leave_to_torch
 
-from atari_dqn.assembly import build_learner
-from atari_dqn.hardware import Hardware
+from atari_dqn.assembly.parts import build_learner
+from atari_dqn.machine.hardware import Hardware
+from atari_dqn.machine.plan import make_plan
 from atari_dqn.minibatch import Minibatch
-from atari_dqn.plan import make_plan
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.metrics.csv_table import CsvTable, cell
+from atari_dqn.telemetry.csv_table import CsvTable, cell
 
 Kept = Callable[[Any], Any]
 

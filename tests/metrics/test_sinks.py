@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.metrics.columns import TABLES, column_names
-from atari_dqn.metrics.events import Event, GateChanged, Notice, Progress, Row
-from atari_dqn.metrics.sinks import EventLog, Sinks, TableSink
+from atari_dqn.telemetry.columns import TABLES, column_names
+from atari_dqn.telemetry.events import Event, GateChanged, Notice, Progress, Row
+from atari_dqn.telemetry.writers import EventLog, Sinks, TableSink
 
 NOTICE = Notice(kind="resume", step=1000, env_frames=4000, message="resumed from step 1000")
 
@@ -77,7 +77,7 @@ def test_table_that_came_after_a_checkpoint_begins_with_the_resume(tmp_path: Pat
 def test_checkpoint_may_know_one_of_two_tables_that_came_later(
     tmp_path: Path, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atari_dqn.metrics.sinks.TABLES_ADDED", {"prediction_log", "replay_log"})
+    monkeypatch.setattr("atari_dqn.telemetry.writers.TABLES_ADDED", {"prediction_log", "replay_log"})
     sink = kept(TableSink(tmp_path))
     sink.handle(row("replay_log", 1.5))
     state, wanted = sink.state_dict(), (tmp_path / "replay_log.csv").read_bytes()

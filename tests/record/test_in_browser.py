@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from tiny import CPU, run
 
-from atari_dqn.frozen import load_frozen
+from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.record.checkpoint import record_checkpoint
 from atari_dqn.record.recording import Look
 from atari_dqn.record.render import render
-from atari_dqn.record_checkpoint import record_checkpoint
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "video_in_browser.py"
 

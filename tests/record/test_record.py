@@ -15,13 +15,13 @@ from tiny import CPU, run
 
 from atari_dqn.cli import main
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.evaluate import evaluate
-from atari_dqn.frozen import load_frozen
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.record import video as video_module
+from atari_dqn.record.checkpoint import record_checkpoint
 from atari_dqn.record.playback import playback
 from atari_dqn.record.recording import Look, Recording, load_recording, recording_bytes, save_recording
 from atari_dqn.record.render import render
-from atari_dqn.record_checkpoint import record_checkpoint
 
 PONG = ("game=pong", "env.kind=atari", "env.screen_size_pixels=84")
 SHORT = (

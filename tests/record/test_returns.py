@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from tiny import CPU, run
 
-from atari_dqn.frozen import load_frozen
+from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.evaluation.traces import BestReturn, BestReturns, Tracer
+from atari_dqn.record.checkpoint import record_checkpoint
 from atari_dqn.record.drawing import BACKGROUND, GREEDY, LINE, Canvas
 from atari_dqn.record.panel import Now, Panel
 from atari_dqn.record.recording import Look, Recording, load_recording, recording_bytes, save_recording
 from atari_dqn.record.returns import binned
-from atari_dqn.record_checkpoint import record_checkpoint
-from atari_dqn.traces import BestReturn, BestReturns, Tracer
 
 SHORT = (
     "training.total_frames=260", "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",

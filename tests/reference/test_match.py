@@ -2,10 +2,10 @@ import dataclasses
 
 import pytest
 
-from atari_dqn.protocol import Protocol
-from atari_dqn.reference import match
-from atari_dqn.reference.agents import agent_name
-from atari_dqn.reference.match import Subject, references
+from atari_dqn.compare.reference import match
+from atari_dqn.compare.reference.agents import agent_name
+from atari_dqn.compare.reference.match import Subject, references
+from atari_dqn.spec.protocol import Protocol
 from atari_dqn.spec.schema import Toggles
 
 TRACK_A = Protocol(

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from atari_dqn.reference.tables import Figure, figures, human_random, studies
+from atari_dqn.compare.reference.tables import Figure, figures, human_random, studies
 from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 
 REPOSITORY = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from tapes import drawn_at, make_buffer, play_tape, prioritized, sample_at
 from test_buffer import filled
 from test_prioritized import CountedCalls
 
-from atari_dqn.replay.report import MINIBATCHES, replay_report
+from atari_dqn.replay.diagnostics import MINIBATCHES, replay_report
 from atari_dqn.replay.uniform import UniformSampler
 
 

@@ -4,7 +4,7 @@ import torch
 from tapes import CPU, batch, make_buffer, play_tape, sample_at, transitions
 from without_kernels import either_way, leave_to_torch
 
-from atari_dqn.kernels.library import library
+from atari_dqn.fast.cpu.library import library
 from atari_dqn.replay.ring import FrameRing
 
 __all__ = ["either_way"]

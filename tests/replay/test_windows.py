@@ -2,7 +2,7 @@ import pytest
 import torch
 from tapes import Transition, make_buffer, play_tape, sample_at, transitions
 
-from atari_dqn.learning import mse
+from atari_dqn.agent.rules import mse
 
 REWARDS = {"B": 1.0, "C": 2.0, "D": 4.0, "E": 8.0, "F": 16.0}
 

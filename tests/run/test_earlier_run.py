@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from tiny import CPU
 
-from atari_dqn.checkpoint.catalog import read_catalog
-from atari_dqn.comparison.load import load_runs
-from atari_dqn.evaluate_checkpoint import evaluate_checkpoint
-from atari_dqn.following.status import RunStatus
-from atari_dqn.frozen import load_frozen
+from atari_dqn.compare.load import load_runs
+from atari_dqn.evaluation.checkpoint import evaluate_checkpoint
+from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.record.checkpoint import record_checkpoint
 from atari_dqn.record.recording import Look
-from atari_dqn.record_checkpoint import record_checkpoint
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.checkpoint.catalog import read_catalog
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.train import launch
 from atari_dqn.verify.checks import check_run

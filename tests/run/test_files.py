@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.errors import UserError
-from atari_dqn.files import (
+from atari_dqn.files.atomic import (
     exists,
     is_file,
     open_regular,
@@ -33,7 +33,7 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(
         raise OSError(28, "No space left on device")
 
     (tmp_path / "f").write_bytes(b"old")
-    monkeypatch.setattr("atari_dqn.files.write_durably", torn)
+    monkeypatch.setattr("atari_dqn.files.atomic.write_durably", torn)
     with pytest.raises(UserError, match=r"f: no space left on device; free space"):
         write_atomically(tmp_path / "f", b"new")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("f", b"old")]

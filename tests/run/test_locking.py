@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.errors import UserError
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.directory import RunDirectory
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.run import RunDirectory, default_run_dir
-from atari_dqn.whole_directory import whole_directory
+from atari_dqn.files.whole_directory import whole_directory
+from atari_dqn.run.directory import RunDirectory, default_run_dir
 
 SPEC = 'track = "A"\ngame = "pong"\n'
 
@@ -103,7 +103,7 @@ def test_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monke
     def no_space(path: Path, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("atari_dqn.run.write_durably", no_space)
+    monkeypatch.setattr("atari_dqn.run.directory.write_durably", no_space)
     with pytest.raises(UserError, match="no space left on device"):
         create(tmp_path / "outputs" / "run")
     assert list(tmp_path.iterdir()) == []
@@ -192,7 +192,7 @@ def test_names_of_folders_made_for_a_directory_are_on_disk_before_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[Path] = []
-    monkeypatch.setattr("atari_dqn.whole_directory.fsync_directory", flushed.append)
+    monkeypatch.setattr("atari_dqn.files.whole_directory.fsync_directory", flushed.append)
     with whole_directory(tmp_path / "outputs" / "pong" / "run", holds=()):
         assert set(flushed) == {tmp_path, tmp_path / "outputs"}
 
@@ -201,7 +201,7 @@ def test_start_in_a_folder_that_is_there_flushes_none_above_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[Path] = []
-    monkeypatch.setattr("atari_dqn.whole_directory.fsync_directory", flushed.append)
+    monkeypatch.setattr("atari_dqn.files.whole_directory.fsync_directory", flushed.append)
     with whole_directory(tmp_path / "run", holds=()):
         assert flushed == []
 

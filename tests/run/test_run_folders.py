@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.run_folders import expand_run_paths, runs_in
+from atari_dqn.run.folders import expand_run_paths, runs_in
 
 
 def run(path: Path, *names: str) -> Path:

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from tiny import one_torch_thread, tiny_spec
 
-from atari_dqn.sinks.target import Target
 from atari_dqn.spec.keys import flatten
+from atari_dqn.telemetry.sinks.target import Target
 
 __all__ = ["one_torch_thread"]
 

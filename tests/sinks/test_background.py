@@ -1,8 +1,8 @@
 import time
 from threading import Event as Flag
 
-from atari_dqn.metrics.events import Event, Notice
-from atari_dqn.sinks.background import BackgroundSink
+from atari_dqn.telemetry.events import Event, Notice
+from atari_dqn.telemetry.sinks.background import BackgroundSink
 
 
 def notice(step: int) -> Notice:

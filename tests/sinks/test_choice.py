@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.errors import UserError
-from atari_dqn.sinks import choice
-from atari_dqn.sinks.choice import Outlets, chosen_sinks, remembered_sinks
+from atari_dqn.telemetry.sinks import selection as choice
+from atari_dqn.telemetry.sinks.selection import Outlets, chosen_sinks, remembered_sinks
 
 
 def test_each_sink_is_chosen_once_and_none_chooses_none() -> None:

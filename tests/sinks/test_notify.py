@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.metrics.events import Event, GateChanged, Notice
-from atari_dqn.sinks import notify
-from atari_dqn.sinks.notify import NotifySink
+from atari_dqn.telemetry.events import Event, GateChanged, Notice
+from atari_dqn.telemetry.sinks import notify
+from atari_dqn.telemetry.sinks.notify import NotifySink
 
 
 def notice(kind: str) -> Notice:

@@ -15,12 +15,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tiny import CPU, TINY_CATCH, run
 
 from atari_dqn.errors import InterruptedRunError
-from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import Event, Notice, Row
-from atari_dqn.run import RunDirectory
-from atari_dqn.sinks.choice import Outlets
-from atari_dqn.sinks.target import Target
-from atari_dqn.sinks.wandb import WandbSink
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.columns import TABLES
+from atari_dqn.telemetry.events import Event, Notice, Row
+from atari_dqn.telemetry.sinks.selection import Outlets
+from atari_dqn.telemetry.sinks.target import Target
+from atari_dqn.telemetry.sinks.wandb import WandbSink
 from atari_dqn.train import launch
 
 ALL = Outlets(sinks=("tensorboard", "wandb", "parquet"))

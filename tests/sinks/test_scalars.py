@@ -1,5 +1,5 @@
-from atari_dqn.metrics.events import GateChanged, Notice, Row
-from atari_dqn.sinks.scalars import distributions, gate_scalars, row_scalars
+from atari_dqn.telemetry.events import GateChanged, Notice, Row
+from atari_dqn.telemetry.sinks.scalars import distributions, gate_scalars, row_scalars
 
 
 def test_a_row_is_its_finite_numbers_under_its_tables_name() -> None:

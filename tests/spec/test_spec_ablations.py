@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.protocol import Protocol
-from atari_dqn.scores import score_protocol
+from atari_dqn.run.scores import score_protocol
 from atari_dqn.spec.diff import diff_specs
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
+from atari_dqn.spec.protocol import Protocol
 
 RUNS = Path(__file__).parents[2] / "runs"
 LADDER = sorted((RUNS / "ablations").glob("pong_*.toml"))

@@ -3,7 +3,7 @@ from typing import get_args, get_type_hints
 import ale_py.roms
 import pytest
 
-from atari_dqn.envs.registry import ENVS
+from atari_dqn.envs.games import ENVS
 from atari_dqn.spec import games
 from atari_dqn.spec.games import GAME_CHECKS, MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES, TOY_GAME, game_problem
 from atari_dqn.spec.schema import Env

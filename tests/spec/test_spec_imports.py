@@ -8,7 +8,7 @@ MODULES = "loader render diff digest docs games"
 
 def test_the_spec_and_the_protocol_import_neither_torch_nor_the_emulator():
     code = (
-        "import sys, atari_dqn.protocol\n"
+        "import sys, atari_dqn.spec.protocol\n"
         + "".join(f"import atari_dqn.spec.{module}\n" for module in MODULES.split())
         + "from atari_dqn.spec.loader import load_spec\n"
         + f"load_spec({str(SPEC)!r})\n"

@@ -15,7 +15,7 @@ import torch
 from tiny import begun, ticks_of, tiny_spec
 from torch._dynamo.utils import counters
 
-from atari_dqn.kernels import products
+from atari_dqn.fast.cpu import products
 
 
 def learned(overrides: list[str], updates: int) -> dict[str, object]:

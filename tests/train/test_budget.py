@@ -6,10 +6,10 @@ import pytest
 from power_cut import CutAt, PowerCut
 from tiny import CPU, run
 
-from atari_dqn.following.status import RunStatus
-from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import Event, Notice
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.telemetry.columns import TABLES
+from atari_dqn.telemetry.events import Event, Notice
 from atari_dqn.train import launch
 
 BEFORE, AFTER = 640, 800

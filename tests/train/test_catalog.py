@@ -11,12 +11,12 @@ from typing import Any, BinaryIO
 import pytest
 from tiny import CPU, run
 
-from atari_dqn.checkpoint.catalog import read_catalog, write_catalog
-from atari_dqn.checkpoint.reconcile import reconcile
-from atari_dqn.checkpoint.rewind import rewind
-from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.checkpoint.catalog import read_catalog, write_catalog
+from atari_dqn.run.checkpoint.reconcile import reconcile
+from atari_dqn.run.checkpoint.rewind import rewind
+from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
 from atari_dqn.train.resumption import point_of
 
@@ -184,7 +184,7 @@ def test_checkpoint_that_the_system_does_not_read_at_the_moment_is_not_passed_ov
         raise OSError(errno.EIO, "Input/output error", str(path))
 
     write_catalog(copied / "checkpoints", read_catalog(copied / "checkpoints")[:-1])
-    monkeypatch.setattr("atari_dqn.checkpoint.manifest.open_regular", broken)
+    monkeypatch.setattr("atari_dqn.run.checkpoint.manifest.open_regular", broken)
     with pytest.raises(UserError, match=rf"{NEWEST}.*input/output error"):
         point_of(RunDirectory.open(copied))
 
@@ -192,7 +192,7 @@ def test_checkpoint_that_the_system_does_not_read_at_the_moment_is_not_passed_ov
 def test_tag_of_a_checkpoint_comes_back_with_its_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atari_dqn.train.watch.Watch.evaluated", lambda self, mean: mean < 1e9)
+    monkeypatch.setattr("atari_dqn.train.health.Watch.evaluated", lambda self, mean: mean < 1e9)
     path = tmp_path / "run"
     run(path, *SHORT)
     catalog_of(path).unlink()

@@ -11,10 +11,10 @@ import torch
 from killing import DQN
 from tiny import TINY_CATCH
 
-from atari_dqn.agents.compiled import compiling
-from atari_dqn.agents.draws import DrawnAhead, Rehearsal, Wanted, normal, uniform
+from atari_dqn.agent.compiled import compiling
+from atari_dqn.agent.random_draws import DrawnAhead, Rehearsal, Wanted, normal, uniform
 from atari_dqn.errors import UserError
-from atari_dqn.hardware import has_compiler
+from atari_dqn.machine.hardware import has_compiler
 
 RAINBOW = (
     "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "toggles.n_step=3",
@@ -175,5 +175,5 @@ def test_kernels_are_kept_among_the_users_own_files(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("CXX", sys.executable)
     with compiling():
-        assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "atari_dqn/kernels")
+        assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "atari_dqn/fast/cpu")
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")

@@ -1,8 +1,8 @@
 """When a run says that others take its cores, and when it says that they have stopped."""
 
 from atari_dqn.clock import Clock
-from atari_dqn.contention import Contention, CoreTimes
-from atari_dqn.metrics.events import Event, Notice
+from atari_dqn.machine.contention import Contention, CoreTimes
+from atari_dqn.telemetry.events import Event, Notice
 from atari_dqn.train.core_watch import CoreWatch, way_out
 
 BUSY, FREE = 0.4, 0.0

@@ -5,7 +5,7 @@ from pathlib import Path
 from tiny import run
 
 from atari_dqn.clock import Clock
-from atari_dqn.metrics.events import Counting, Event, Notice
+from atari_dqn.telemetry.events import Counting, Event, Notice
 
 
 class Kept:

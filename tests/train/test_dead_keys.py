@@ -14,16 +14,16 @@ import torch
 from full_disk import largest_file
 from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
 
-from atari_dqn.assembly import build_network, build_replay
+from atari_dqn.assembly.parts import build_network, build_replay
 from atari_dqn.clock import Clock
-from atari_dqn.devices import set_kernels
-from atari_dqn.envs.registry import make_lanes
+from atari_dqn.envs.games import make_lanes
 from atari_dqn.errors import HaltedError, UserError
-from atari_dqn.evaluate import evaluate
-from atari_dqn.gates.periods import PeriodRecord
-from atari_dqn.metrics.columns import TABLES
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.machine.devices import set_kernels
 from atari_dqn.spec.keys import KEYS
-from atari_dqn.train.assembly import build_gates
+from atari_dqn.telemetry.columns import TABLES
+from atari_dqn.telemetry.gates.period_gates import PeriodRecord
+from atari_dqn.train.build import build_gates
 
 Overrides = tuple[str, ...]
 PONG = ("game=pong", "env.kind=atari")

@@ -12,9 +12,9 @@ import pytest
 from tiny import CPU, run
 
 from atari_dqn.errors import HaltedError, InterruptedRunError
-from atari_dqn.metrics.events import Event, Progress
 from atari_dqn.record.recording import load_recording
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.events import Event, Progress
 from atari_dqn.train import launch
 
 SHORT = (

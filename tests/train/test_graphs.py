@@ -11,16 +11,17 @@ from tiny import begun, digest_after, ticks_of, tiny_spec
 from torch.utils._python_dispatch import TorchDispatchMode
 from without_kernels import leave_to_torch
 
-from atari_dqn.agents import convolution, linear
-from atari_dqn.agents.optimizers import step_and_take_back, step_by_flag
-from atari_dqn.checkpoint.tree import tree_digest
-from atari_dqn.train import assembly, journal
+from atari_dqn.agent import convolution, linear
+from atari_dqn.agent.optimizers import step_and_take_back, step_by_flag
+from atari_dqn.replay.transfer import InRam
+from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.train import build as assembly
+from atari_dqn.train import metrics_ring as journal
 from atari_dqn.train import training as training_module
-from atari_dqn.train.assembly import uses_graphs
+from atari_dqn.train.build import uses_graphs
 from atari_dqn.train.graphs import CudaGraphs, Eager, parts, powers_of_two, unchanged
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
-from atari_dqn.transfer import InRam
 
 WAITS = (
     "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::unique", "aten::equal",

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from atari_dqn.run import RunDirectory
-from atari_dqn.train.watch import Watch
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.train.health import Watch
 
 
 def test_command_that_goes_on_after_a_halt_can_be_pasted(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ import pytest
 import torch
 from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
 
-from atari_dqn.checkpoint.tree import tree_digest
-from atari_dqn.metrics.events import Event
+from atari_dqn.run.checkpoint.tree import tree_digest
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.assembly import assemble
+from atari_dqn.telemetry.events import Event
+from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ import torch
 from tiny import CPU, begun, ticks_of, tiny_spec
 
 from atari_dqn.minibatch import Minibatch
-from atari_dqn.train import journal as journal_module
-from atari_dqn.train.journal import METRICS, RECENT_UPDATES, Journal
+from atari_dqn.train import metrics_ring as journal_module
+from atari_dqn.train.metrics_ring import METRICS, RECENT_UPDATES, Journal
 
 BATCH = 2
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tiny import begun, ticks_of, tiny_spec
 
-from atari_dqn.evaluate import evaluate
-from atari_dqn.scores import EvaluationScore
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.run.scores import EvaluationScore
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from toy_game import LEARNING, TOGGLES

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 from tiny import begun, digest_after, run, ticks_of, tiny_spec
 
-from atari_dqn.metrics.columns import column_names
-from atari_dqn.metrics.events import Row
+from atari_dqn.telemetry.columns import column_names
+from atari_dqn.telemetry.events import Row
 from atari_dqn.train.prediction_log import PredictionLog
 
 SHORT = "training.total_frames=640"

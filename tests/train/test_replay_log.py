@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from tiny import begun, digest_after, run, ticks_of, tiny_spec
 
-from atari_dqn.metrics.columns import column_names
+from atari_dqn.telemetry.columns import column_names
 from atari_dqn.train.replay_log import ReplayLog
 
 SHORT = "training.total_frames=640"

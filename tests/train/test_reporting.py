@@ -8,11 +8,11 @@ import pytest
 from tiny import begun, tiny_spec
 
 from atari_dqn.clock import Clock
-from atari_dqn.metrics.columns import column_names
-from atari_dqn.metrics.events import Row
+from atari_dqn.telemetry.columns import column_names
+from atari_dqn.telemetry.events import Row
 from atari_dqn.train.episodes import EpisodeTracker
-from atari_dqn.train.journal import METRICS
 from atari_dqn.train.loop import Tick, q_learning
+from atari_dqn.train.metrics_ring import METRICS
 from atari_dqn.train.reporter import Reporter, UpdateMeter
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.train.throughput import Throughput

@@ -13,11 +13,13 @@ import pytest
 import torch
 from tiny import CPU, TINY_CATCH, run
 
-from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.kernels.library import kernels_for
-from atari_dqn.run import RunDirectory
-from atari_dqn.train import assembly, launch, promises
+from atari_dqn.fast.cpu.library import kernels_for
+from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.train import build as assembly
+from atari_dqn.train import exactness as promises
+from atari_dqn.train import launch
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=2")
 

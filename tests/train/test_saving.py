@@ -7,11 +7,11 @@ import pytest
 from power_cut import CutAt, CutOnceSaved, PowerCut
 from tiny import CPU, run, tiny_spec
 
-from atari_dqn.checkpoint.store import CheckpointStore
-from atari_dqn.metrics.columns import TABLES
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.tracks import load_track
+from atari_dqn.telemetry.columns import TABLES
 from atari_dqn.train import launch
 from atari_dqn.train.saving import Cadence
 

@@ -11,12 +11,12 @@ import pytest
 from full_disk import largest_file
 from tiny import CPU, run
 
-from atari_dqn.checkpoint.store import CheckpointStore
 from atari_dqn.errors import DamagedError, DiskFullError, HaltedError, InterruptedRunError, UserError
-from atari_dqn.hardware import Hardware
-from atari_dqn.metrics.columns import TABLES, column_names
-from atari_dqn.metrics.events import Event, Notice, Progress, Row
-from atari_dqn.run import RunDirectory
+from atari_dqn.machine.hardware import Hardware
+from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.columns import TABLES, column_names
+from atari_dqn.telemetry.events import Event, Notice, Progress, Row
 from atari_dqn.train import launch
 from atari_dqn.train.interrupt import HELD, SignalGuard
 
@@ -326,7 +326,7 @@ def test_run_stopped_before_its_summary_is_not_evaluated_twice(tmp_path: Path) -
 def test_resume_on_other_versions_says_it_may_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run"
     run(path)
-    monkeypatch.setattr("atari_dqn.train.promises.versions", lambda: {"torch": "99.0"})
+    monkeypatch.setattr("atari_dqn.train.exactness.versions", lambda: {"torch": "99.0"})
     resume(path, 1600)
     assert "inexact" in notices(path)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from tiny import CPU, run
 
-from atari_dqn.checkpoint.store import CheckpointStore
-from atari_dqn.comparison.load import load_runs
+from atari_dqn.compare.load import load_runs
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.following.status import RunStatus
-from atari_dqn.metrics.columns import column_names
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.telemetry.columns import column_names
 from atari_dqn.train import launch
 from atari_dqn.verify.checks import check_run
 

@@ -9,9 +9,9 @@ import torch
 from tiny import CPU, run
 
 from atari_dqn.errors import UserError
-from atari_dqn.frozen import load_frozen
-from atari_dqn.run import RunDirectory
-from atari_dqn.threads import check_threads, steps_with_the_same_threads, threads_at
+from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.threads import check_threads, steps_with_the_same_threads, threads_at
 from atari_dqn.train import launch
 from atari_dqn.verify import proof
 from atari_dqn.verify.replay import play_on

@@ -12,7 +12,7 @@ import pytest
 from tiny import run
 
 from atari_dqn.record.recording import load_recording
-from atari_dqn.train import videos
+from atari_dqn.train import evaluation_videos as videos
 
 TWO_EVALUATIONS = (
     "training.total_frames=640", "evaluation.full_period_frames=400", "evaluation.light_period_frames=9999",
@@ -91,8 +91,8 @@ def test_process_that_prints_much_is_not_blocked_by_it(
 
 KILLED = """
 import os, signal, subprocess, sys
-from atari_dqn.processes import parent_to_end_with
-child = "from atari_dqn.processes import end_with_parent; import sys, time\\n" \
+from atari_dqn.envs.processes import parent_to_end_with
+child = "from atari_dqn.envs.processes import end_with_parent; import sys, time\\n" \
         "end_with_parent(int(sys.argv[1])); print('ready', flush=True); time.sleep(600)"
 process = subprocess.Popen([sys.executable, "-c", child, str(parent_to_end_with())], stdout=subprocess.PIPE)
 process.stdout.readline()

@@ -13,7 +13,7 @@ import pytest
 from tiny import CPU, run
 
 from atari_dqn.errors import DamagedError
-from atari_dqn.run import RunDirectory
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
 from atari_dqn.verify.proof import check_only
 

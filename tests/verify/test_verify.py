@@ -9,9 +9,9 @@ from tiny import CPU, run
 
 from atari_dqn.cli.verify import document, text, verify
 from atari_dqn.errors import InterruptedRunError, UserError
-from atari_dqn.files import json_document
-from atari_dqn.metrics.events import Event, Row
-from atari_dqn.run import RunDirectory
+from atari_dqn.files.atomic import json_document
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.events import Event, Row
 from atari_dqn.train import launch
 from atari_dqn.verify.proof import Verification, first_difference, verify_run
 from atari_dqn.verify.records import RecordedState, Records, records_of

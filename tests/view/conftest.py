@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from atari_dqn.metrics.columns import TABLES, column_names
-from atari_dqn.metrics.events import Row
+from atari_dqn.telemetry.columns import TABLES, column_names
+from atari_dqn.telemetry.events import Row
 
 MakeRow = Callable[..., Row]
 _WORDS = {"end_reason": "game_over", "eval_type": "light", "protocol": "0a1b2c3d"}

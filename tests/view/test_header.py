@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from atari_dqn.clock import Clock
-from atari_dqn.metrics.events import Counting, Notice, Progress
+from atari_dqn.telemetry.events import Counting, Notice, Progress
 from atari_dqn.view.header import Header
 from atari_dqn.view.periods import Periods, Speed
 

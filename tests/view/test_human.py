@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from atari_dqn.human import count, duration, measure, percentage, score, size
+from atari_dqn.formatting import count, duration, measure, percentage, score, size
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import GATES, Event, GateChanged, GateState, Notice, Progress, Row
-from atari_dqn.reference.agents import subject_of
+from atari_dqn.compare.reference.agents import subject_of
 from atari_dqn.spec.loader import load_spec
+from atari_dqn.telemetry.columns import TABLES
+from atari_dqn.telemetry.events import GATES, Event, GateChanged, GateState, Notice, Progress, Row
 from atari_dqn.view.live import LiveView, suits_live_view
 from atari_dqn.view.panels import fitting, sparkline
 

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from atari_dqn.metrics.events import Row
+from atari_dqn.telemetry.events import Row
 from atari_dqn.view.periods import Periods, RemainingTime
 
 MakePeriod = Callable[..., list[Row]]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from atari_dqn.metrics.columns import TABLES
-from atari_dqn.metrics.events import Event, GateChanged, GateState, Notice, Progress, Row
+from atari_dqn.telemetry.columns import TABLES
+from atari_dqn.telemetry.events import Event, GateChanged, GateState, Notice, Progress, Row
 from atari_dqn.view.plain import PlainView
 
 MakeRow = Callable[..., Row]

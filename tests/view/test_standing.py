@@ -6,7 +6,7 @@ import pytest
 from broken_runs import make_run
 from rich.console import Console
 
-from atari_dqn.following.status import RunStatus
+from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.view.standing import standing_text
 from atari_dqn.view.summary import summary_table
 

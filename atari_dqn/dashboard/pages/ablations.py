@@ -8,13 +8,13 @@ from itertools import pairwise
 import numpy as np
 from nicegui import ui
 
-from atari_dqn.comparison.compare import GroupResult
+from atari_dqn.compare.comparison import GroupResult
+from atari_dqn.compare.statistics import Scores, difference
 from atari_dqn.dashboard.figures import Figure, bars, figure
 from atari_dqn.dashboard.frame import frame
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.dashboard.pages.compared import compared, told
 from atari_dqn.dashboard.pages.games import table
-from atari_dqn.statistics import Scores, difference
 
 _TITLES = ("step", "toggles", "n", "score", "increment over the step before")
 

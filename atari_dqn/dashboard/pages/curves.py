@@ -10,7 +10,7 @@ from atari_dqn.dashboard.figures import Figure, Trace, figure, line, shaded
 from atari_dqn.dashboard.frame import by_name, frame, run_select
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import Axis, Values, band, series, smoothed, thinned
-from atari_dqn.metrics.columns import TABLES
+from atari_dqn.telemetry.columns import TABLES
 
 _AXES: dict[Axis, str] = {"frames": "emulator frames", "steps": "agent steps", "hours": "hours"}
 _WORDS = {"word", "hash"}

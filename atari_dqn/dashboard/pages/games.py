@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from atari_dqn.comparison.compare import GroupResult
+from atari_dqn.compare.comparison import GroupResult
 from atari_dqn.dashboard.frame import frame
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.pages.compared import compared, curves_figure, told
-from atari_dqn.human import count, score
+from atari_dqn.formatting import count, score
 
 _TITLES = ("group", "n", "frames", "mean", "median", "IQM", "best (a maximum)", "published")
 

@@ -7,12 +7,12 @@ import time
 
 from nicegui import ui
 
+from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.dashboard.frame import draw_each, frame
 from atari_dqn.dashboard.library import Library, RunEntry
-from atari_dqn.following.status import SILENT_SECONDS, RunStatus
-from atari_dqn.human import count, duration, measure, score
-from atari_dqn.metrics.events import GATES, GateChanged
-from atari_dqn.reference.caps import marked_score
+from atari_dqn.formatting import count, duration, measure, score
+from atari_dqn.run.tailing.status import SILENT_SECONDS, RunStatus
+from atari_dqn.telemetry.events import GATES, GateChanged
 
 _REFRESH_SECONDS = 3.0
 _SHOWN_EVENTS = 8

@@ -6,11 +6,11 @@ from typing import Any
 
 from nicegui import ui
 
+from atari_dqn.compare.reference.caps import MARK, marked_score
 from atari_dqn.dashboard.frame import frame
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
-from atari_dqn.following.status import RunStatus
-from atari_dqn.human import duration, fingerprint
-from atari_dqn.reference.caps import MARK, marked_score
+from atari_dqn.formatting import duration, fingerprint
+from atari_dqn.run.tailing.status import RunStatus
 
 _REFRESH_SECONDS = 10.0
 _NOTHING = "–"

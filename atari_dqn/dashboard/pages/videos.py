@@ -9,13 +9,13 @@ from urllib.parse import quote
 from nicegui import ui
 
 from atari_dqn.clock import steps_to_frames
+from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.dashboard.frame import by_name, draw_each, frame, one_run
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import columns
-from atari_dqn.following.boundary import attempt
-from atari_dqn.human import score
-from atari_dqn.reference.caps import marked_score
-from atari_dqn.sinks.videos import video_step, videos_of
+from atari_dqn.formatting import score
+from atari_dqn.run.tailing.boundary import attempt
+from atari_dqn.telemetry.sinks.video_frames import video_step, videos_of
 
 MEDIA = "/media"
 

@@ -1,0 +1,32 @@
+"""The parts a spec can choose by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from atari_dqn.registry import Registry
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+    from atari_dqn.agent.torsos import Torso
+
+NETWORKS: Registry[Callable[..., Torso]] = Registry(
+    "network",
+    [
+        ("data_efficient", "atari_dqn.agent.torsos:DataEfficientTorso"),
+        ("dopamine", "atari_dqn.agent.torsos:DopamineTorso"),
+        ("impala", "atari_dqn.agent.torsos:ImpalaTorso"),
+        ("nature", "atari_dqn.agent.torsos:NatureTorso"),
+    ],
+)
+
+OPTIMIZERS: Registry[Callable[..., Optimizer]] = Registry(
+    "optimizer",
+    [
+        ("adam", "atari_dqn.agent.optimizers:adam"),
+        ("deepmind_rmsprop", "atari_dqn.agent.optimizers:deepmind_rmsprop"),
+        ("torch_rmsprop", "atari_dqn.agent.optimizers:torch_rmsprop"),
+    ],
+)

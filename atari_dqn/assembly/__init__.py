@@ -1,0 +1,1 @@
+"""Assembly: the parts of a training, made from the whole spec."""

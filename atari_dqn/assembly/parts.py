@@ -1,0 +1,214 @@
+"""Parts from a spec: the places where a toggle chooses a part, once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+
+from atari_dqn.agent.augmentation import Augment, RandomShifts, unchanged
+from atari_dqn.agent.distributions import CategoricalOutput, Output, QuantileOutput, ValueOutput
+from atari_dqn.agent.heads import DuelingHead, Head, LinearHead, SharedDuelingHead
+from atari_dqn.agent.learner import Learner
+from atari_dqn.agent.losses import (
+    CATEGORICAL_PRIORITIES,
+    VALUE_RULES,
+    CategoricalLoss,
+    Loss,
+    ValueLoss,
+    quantile_loss,
+)
+from atari_dqn.agent.network import FractionCounts, ImplicitQuantileNetwork, QNetwork, initialize
+from atari_dqn.agent.noisy import NoisyLinear
+from atari_dqn.agent.parts import NETWORKS, OPTIMIZERS
+from atari_dqn.agent.targets import MunchausenTarget, TargetRule, double_dqn_target, dqn_target
+from atari_dqn.agent.torsos import Torso
+from atari_dqn.machine.denormals import flush_denormals
+from atari_dqn.machine.devices import replay_device
+from atari_dqn.machine.sizes import replay_bytes
+from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
+from atari_dqn.replay.prioritized import PrioritizedSampler
+from atari_dqn.replay.ring import FrameRing
+from atari_dqn.replay.sampler import Sampler
+from atari_dqn.replay.uniform import UniformSampler
+from atari_dqn.rng import torch_seed
+from atari_dqn.schedule import LinearSchedule
+from atari_dqn.spec.loader import AUTO
+from atari_dqn.spec.schema import Spec
+from atari_dqn.spec.schema_agent import Optimizer
+from atari_dqn.types import GameInfo
+
+T = TypeVar("T")
+
+
+def given(value: T | None) -> T:
+    """Return the value of a key whose part was chosen: the spec is complete."""
+    assert value is not None, "a chosen part has every key"
+    return value
+
+
+def build_network(spec: Spec, info: GameInfo, device: torch.device) -> QNetwork:
+    """Make a network of the spec's kind, its weights drawn from the run's own stream."""
+    flush_denormals()
+    network = _network(spec, info)
+    # Drawn on the CPU, so that a run begins with the same weights on every device.
+    generator = torch.Generator().manual_seed(torch_seed(spec.seed, "network"))
+    initialize(network, init=spec.network.init, generator=generator)
+    return network.to(device)
+
+
+def _network(spec: Spec, info: GameInfo) -> QNetwork:
+    values, precision = spec.distribution, spec.learner.precision
+    assert precision != AUTO, "atari_dqn.machine.automatic.resolve_auto comes first"
+    if spec.toggles.distribution == "iqn":
+        counts = FractionCounts(
+            loss=given(values.num_fractions),
+            target=given(values.num_target_fractions),
+            policy=given(values.num_policy_fractions),
+        )
+        return ImplicitQuantileNetwork(
+            *_torso_and_head(spec, info, size=1), precision=precision, counts=counts
+        )
+    output = _output(spec)
+    return QNetwork(*_torso_and_head(spec, info, size=output.size), precision=precision, output=output)
+
+
+def _output(spec: Spec) -> Output:
+    """Say what the numbers that a head puts out mean."""
+    values = spec.distribution
+    if spec.toggles.distribution == "c51":
+        return CategoricalOutput(
+            v_min=given(values.v_min), v_max=given(values.v_max), num_atoms=given(values.num_atoms)
+        )
+    if spec.toggles.distribution == "qr_dqn":
+        return QuantileOutput(num_quantiles=given(values.num_quantiles))
+    return ValueOutput()
+
+
+def _torso_and_head(spec: Spec, info: GameInfo, *, size: int) -> tuple[Torso, Head]:
+    """Make what sees, and what puts out `size` numbers for each action."""
+    layers = {}
+    if spec.toggles.noisy:
+        layers["layer"] = partial(NoisyLinear, sigma=given(spec.network.noisy_sigma))
+    width = {} if spec.network.width is None else {"width": spec.network.width}
+    head_type = _head_type(spec)
+    torso = NETWORKS.load(spec.network.kind)(
+        stack=spec.env.stack_frames,
+        frame_shape=info.frame_shape,
+        streams=head_type.streams,
+        hidden_units=spec.network.hidden_units,
+        **width,
+        **layers,
+    )
+    return torso, head_type(torso.num_features, info.num_actions, size, **layers)
+
+
+def _head_type(spec: Spec) -> type[Head]:
+    if not spec.toggles.dueling:
+        return LinearHead
+    return SharedDuelingHead if spec.network.kind == "dopamine" else DuelingHead
+
+
+def build_optimizer(network: QNetwork, optimizer: Optimizer) -> torch.optim.Optimizer:
+    """Make the chosen optimizer of the values its kind uses."""
+    values = {key: value for key, value in asdict(optimizer).items() if key != "kind" and value is not None}
+    return OPTIMIZERS.load(optimizer.kind)(network.parameters(), **values)
+
+
+def build_learner(spec: Spec, info: GameInfo, device: torch.device) -> Learner:
+    """Make online and target network, optimizer and rules.
+
+    A target network that is copied after every update is the online network: it is made once.
+    """
+    online = build_network(spec, info, device)
+    return Learner(
+        online=online,
+        target=online if _is_one_network(spec) else build_network(spec, info, device),
+        optimizer=build_optimizer(online, spec.optimizer),
+        target_rule=_target_rule(spec),
+        loss=_loss(spec),
+        reduction=spec.learner.reduction,
+        accumulate=spec.learner.accumulate,
+        max_grad_norm=spec.learner.max_grad_norm,
+        target_period_updates=spec.learner.target_period_updates,
+        generator=device_stream(spec, "learner", device),
+        augment=_augment(spec),
+        compiled=spec.learner.compile,
+    )
+
+
+def device_stream(spec: Spec, name: str, device: torch.device) -> torch.Generator:
+    """Make the run's stream of that name on a device."""
+    return torch.Generator(device=device).manual_seed(torch_seed(spec.seed, name))
+
+
+def _is_one_network(spec: Spec) -> bool:
+    return spec.learner.target_period_updates == 1
+
+
+def _target_rule(spec: Spec) -> TargetRule:
+    if spec.toggles.munchausen:
+        return MunchausenTarget(
+            scale=given(spec.learner.munchausen_scale),
+            temperature=given(spec.learner.munchausen_temperature),
+            lowest=given(spec.learner.munchausen_lowest),
+        )
+    # One network that draws nothing chooses as it rates: no need to ask it twice about the same frames.
+    draws = spec.toggles.noisy or spec.toggles.distribution == "iqn"
+    asks_two = spec.toggles.double and (draws or not _is_one_network(spec))
+    return double_dqn_target if asks_two else dqn_target
+
+
+def _augment(spec: Spec) -> Augment:
+    if not spec.toggles.random_shifts:
+        return unchanged
+    return RandomShifts(
+        shift_pixels=given(spec.learner.shift_pixels), intensity_scale=given(spec.learner.intensity_scale)
+    )
+
+
+def _loss(spec: Spec) -> Loss[Any]:
+    if spec.learner.loss is not None:
+        return ValueLoss(VALUE_RULES[spec.learner.loss])
+    if spec.toggles.distribution == "c51":
+        priority = spec.replay.priority or "kl"  # a uniform replay has no priorities, and no such key
+        return CategoricalLoss(CATEGORICAL_PRIORITIES[priority])
+    return quantile_loss
+
+
+def _build_sampler(spec: Spec, *, capacity: int, device: torch.device) -> Sampler:
+    """Make the sampler that `toggles.prioritized` chooses."""
+    seed, batch_size = torch_seed(spec.seed, "replay"), spec.learner.batch_size
+    if not spec.toggles.prioritized:
+        return UniformSampler(capacity=capacity, batch_size=batch_size, seed=seed, device=device)
+    return PrioritizedSampler(
+        capacity=capacity,
+        batch_size=batch_size,
+        alpha=given(spec.replay.alpha),
+        beta=LinearSchedule(
+            start=given(spec.replay.beta_start),
+            end=given(spec.replay.beta_end),
+            decay_frames=spec.training.total_frames,
+        ),
+        priority_offset=given(spec.replay.priority_offset),
+        seed=seed,
+        device=device,
+    )
+
+
+def build_replay(spec: Spec, info: GameInfo, device: torch.device) -> ReplayBuffer:
+    """Make the replay where the spec wants it."""
+    lanes, stack, capacity = spec.env.lanes, spec.env.stack_frames, spec.replay.capacity_steps
+    needed = replay_bytes(capacity_steps=capacity, screen_size_pixels=spec.env.screen_size_pixels)
+    place = replay_device(spec.replay.device, learner=device, needed_bytes=needed)
+    rows = ring_rows(capacity_steps=capacity, lanes=lanes, stack=stack, n_step=spec.toggles.n_step)
+    sampler = _build_sampler(spec, capacity=rows * lanes, device=place)
+    return ReplayBuffer(
+        FrameRing(rows=rows, lanes=lanes, frame_shape=info.frame_shape, stack=stack, device=place),
+        sampler,
+        n_step=spec.toggles.n_step,
+        gamma=spec.learner.discount,
+        max_abs_reward=spec.learner.max_abs_reward,
+    )

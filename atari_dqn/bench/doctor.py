@@ -1,0 +1,287 @@
+"""What this machine has, what is missing, and which settings suit it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from atari_dqn.bench.advice import Setting, recommend, recommend_for
+from atari_dqn.envs.exactness import exactness
+from atari_dqn.formatting import size
+from atari_dqn.machine.contention import CoreTimes, contention, read_core_times
+from atari_dqn.machine.hardware import Hardware, compiler_name, find_hardware, has_compiler
+from atari_dqn.machine.plan import Plan, make_plan
+from atari_dqn.machine.sizes import MOST_ACTIONS
+from atari_dqn.run.provenance import versions
+from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
+from atari_dqn.spec.keys import build
+from atari_dqn.spec.tracks import load_track
+
+if TYPE_CHECKING:  # it imports torch, which may be what is missing
+    from atari_dqn.bench.update_times import UpdateTime
+
+Status = Literal["ok", "warn", "fail"]
+"""`fail`: training cannot start. `warn`: it can, and something is slower or smaller than it should be."""
+
+_COLUMNS = 80
+_WATCHED_SECONDS = 0.4
+"""How long others are watched at least; finding the rest takes longer where torch is not imported yet."""
+_MIN_SHARED_MEMORY_BYTES = 64 * 10**6
+"""What Docker gives a container unless it is asked for more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One finding."""
+
+    name: str
+    status: Status
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """All that `dqn doctor` has to say."""
+
+    checks: tuple[Check, ...]
+    settings: tuple[Setting, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Training can start here."""
+        return all(check.status != "fail" for check in self.checks)
+
+
+def examine(path: Path, *, measured_seconds: float = 0.0) -> Diagnosis:
+    """Return what was found on this machine: what is missing is a finding. `path`: where runs are kept.
+
+    Updates are timed for `measured_seconds`, if that is more than 0, and the settings then follow from these
+    times; where runs go to a GPU or nothing can run, a check says that nothing was timed.
+    """
+    before = read_core_times()
+    hardware = find_hardware(path)
+    checks = (*_checks(hardware), _load_check(before))
+    if measured_seconds <= 0:
+        return Diagnosis(checks=checks, settings=recommend(hardware))
+    obstacle = _obstacle_to_timing(checks, hardware)
+    if obstacle:
+        untimed = Check(name="update times", status="warn", text=f"not measured: {obstacle}")
+        return Diagnosis(checks=(*checks, untimed), settings=recommend(hardware))
+    return Diagnosis(checks=checks, settings=recommend_for(_measure(hardware, measured_seconds), hardware))
+
+
+def _obstacle_to_timing(checks: Sequence[Check], hardware: Hardware) -> str:
+    """Return why updates on the CPU cannot or need not be timed; nothing where they can."""
+    if any(check.status == "fail" for check in checks):
+        return "what failed comes first"
+    return "runs go to the GPU here" if hardware.gpus else ""
+
+
+def _measure(hardware: Hardware, seconds: float) -> list[UpdateTime]:
+    from atari_dqn.bench.update_times import measure_update_times
+
+    precisions = ("fp32", "bf16") if hardware.fast_bf16 is not False else ("fp32",)
+    return measure_update_times(precisions=precisions, cores=hardware.cores_usable, seconds=seconds)
+
+
+def diagnosis_text(diagnosis: Diagnosis) -> str:
+    """Return a diagnosis as plain lines."""
+    width = max(len(check.name) for check in diagnosis.checks)
+    lines = [line for check in diagnosis.checks for line in _check_lines(check, width)]
+    lines += ["", "settings that suit this machine"]
+    lines += [line for setting in diagnosis.settings for line in _setting_lines(setting)]
+    return "\n".join(lines)
+
+
+def _setting_lines(setting: Setting) -> list[str]:
+    head = f"  {setting.key} = {setting.value}   "
+    return textwrap.wrap(
+        head + setting.reason, _COLUMNS, subsequent_indent=" " * len(head), drop_whitespace=True
+    )
+
+
+def _check_lines(check: Check, name_width: int) -> list[str]:
+    head = f"{check.status:<5} {check.name:<{name_width}}  "
+    indent = " " * len(head)
+    lines = textwrap.wrap(check.text, _COLUMNS, initial_indent=head, subsequent_indent=indent)
+    if check.remedy:
+        lines += textwrap.wrap(
+            check.remedy, _COLUMNS, initial_indent=indent + "→ ", subsequent_indent=indent + "  "
+        )
+    return lines or [head]
+
+
+def _checks(hardware: Hardware) -> Iterator[Check]:
+    yield _cpu_check(hardware)
+    paper = _paper_plan(hardware)
+    yield _memory_check(hardware, paper)
+    yield _disk_check(hardware, paper)
+    yield _shared_memory_check(hardware)
+    yield _version_check()
+    yield from (_guarded(name, probe) for name, probe in _PROBES)
+    yield _compiler_check()
+    yield from _gpu_checks(hardware)
+
+
+def _guarded(name: str, probe: Callable[[], Check]) -> Check:
+    """Run a probe of a package; a package that is missing or broken is a finding, not a failure of ours."""
+    try:
+        return probe()
+    except Exception as error:
+        remedy = "install the package again with its dependencies: pip install -e ."
+        return Check(name=name, status="fail", text=f"{type(error).__name__}: {error}", remedy=remedy)
+
+
+def _cpu_check(hardware: Hardware) -> Check:
+    flags = ", ".join(hardware.cpu_flags or ()) or "no wide vectors known"
+    cores = f"{hardware.cores_usable} of {hardware.cores_logical} cores usable"
+    return Check(name="CPU", status="ok", text=f"{hardware.cpu_model}; {cores}; {flags}")
+
+
+def _compiler_check() -> Check:
+    name = compiler_name()
+    use = "learner.compile = true can be used, and pays where the network is small"
+    text = f"{name}: {use}" if has_compiler() else f"no {name}: learner.compile = true cannot be used"
+    return Check(name="C++ compiler", status="ok", text=text)
+
+
+def _paper_plan(hardware: Hardware) -> Plan:
+    """Return what the paper's run needs on a CPU, with its replay of a million transitions."""
+    spec = build({**load_track("A"), "game": "pong", "seed": 1})
+    return make_plan(spec, num_actions=MOST_ACTIONS, device="cpu", hardware=hardware)
+
+
+def _memory_check(hardware: Hardware, paper: Plan) -> Check:
+    text = f"{size(hardware.memory_available_bytes)} of {size(hardware.memory_bytes)} free"
+    if hardware.memory_available_bytes >= paper.bytes("ram"):
+        return Check(name="RAM", status="ok", text=text)
+    remedy = f"the paper's replay needs {size(paper.bytes('ram'))} in all: lower replay.capacity_steps"
+    return Check(name="RAM", status="warn", text=text, remedy=remedy)
+
+
+def _disk_check(hardware: Hardware, paper: Plan) -> Check:
+    text = f"{size(hardware.disk_free_bytes)} free"
+    if hardware.disk_free_bytes >= paper.bytes("disk"):
+        return Check(name="disk", status="ok", text=text)
+    remedy = f"checkpoints of the paper's run need {size(paper.bytes('disk'))}: lower replay.capacity_steps"
+    return Check(name="disk", status="warn", text=text, remedy=remedy)
+
+
+def _load_check(before: CoreTimes) -> Check:
+    """Return whether other programs have left torch's threads the cores that they need, since `before`."""
+    time.sleep(max(0.0, before.at + _WATCHED_SECONDS - time.monotonic()))
+    found, threads = contention(before, read_core_times()), _torch_threads()
+    assert found is not None, "the time was long enough"
+    if threads is None or threads == 1 or not found.leaves_too_few(threads):
+        return Check(name="load", status="ok", text=str(found))
+    remedy = (
+        f"end them, or train with fewer threads: OMP_NUM_THREADS={found.suitable_threads} dqn train …, "
+        f"dqn resume RUN_DIR --threads {found.suitable_threads}"
+    )
+    text = f"{found}, and torch has {threads} threads, which wait for one another"
+    return Check(name="load", status="warn", text=text, remedy=remedy)
+
+
+def _torch_threads() -> int | None:
+    """Return how many threads torch computes with; None where its own check could not import it."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else int(torch.get_num_threads())
+
+
+def _shared_memory_check(hardware: Hardware) -> Check:
+    free = hardware.shared_memory_free_bytes
+    if free is None:
+        return Check(
+            name="shared memory", status="ok", text="no folder to measure; the system grows it as needed"
+        )
+    if free > _MIN_SHARED_MEMORY_BYTES:
+        return Check(name="shared memory", status="ok", text=f"{size(free)} free")
+    remedy = "give a container more (docker run --shm-size=1g), or set system.workers = 0"
+    return Check(name="shared memory", status="warn", text=f"{size(free)} free", remedy=remedy)
+
+
+def _version_check() -> Check:
+    found = versions()
+    missing = [name for name, number in found.items() if number is None]
+    text = ", ".join(f"{name} {number}" for name, number in found.items() if number is not None)
+    remedy = f"install {', '.join(missing)}: pip install -e ." if missing else ""
+    return Check(name="versions", status="warn" if missing else "ok", text=text, remedy=remedy)
+
+
+def _torch_probe() -> Check:
+    torch = importlib.import_module("torch")
+    threads = torch.get_num_threads()
+    cuda = torch.version.cuda or "none"
+    return Check(
+        name="torch", status="ok", text=f"{torch.__version__}; {threads} threads; built for CUDA: {cuda}"
+    )
+
+
+def _opencv_probe() -> Check:
+    cv2 = importlib.import_module("cv2")
+    return Check(name="OpenCV", status="ok", text=f"loads, {cv2.__version__}")
+
+
+def _roms_probe() -> Check:
+    roms = importlib.import_module("ale_py.roms")
+    known = roms.get_all_rom_ids()
+    found = sum(1 for name in known if _has_rom(roms.get_rom_path(name)))
+    text = f"{found} of {len(known)} found"
+    remedy = "" if found else "install ale-py from its wheel, which brings the ROMs"
+    return Check(name="ROMs", status="ok" if found else "fail", text=text, remedy=remedy)
+
+
+def _has_rom(path: str | Path | None) -> bool:
+    return path is not None and Path(path).is_file()
+
+
+def _exactness_probe() -> Check:
+    tried = exactness()
+    installed = version("ale-py")
+    if installed != tried.ale_version:
+        text = f"which games resume exactly was tried with ale-py {tried.ale_version}, not with {installed}"
+        remedy = f"pip install ale-py=={tried.ale_version}, or try again: python benchmarks/exactness.py"
+        return Check(name="exact resume", status="warn", text=text, remedy=remedy)
+    number = len(SINGLE_PLAYER_GAMES)
+    text = f"{number - len(tried.inexact_games)} of {number} games"
+    return Check(name="exact resume", status="ok", text=f"{text}; not {', '.join(tried.inexact_games)}")
+
+
+def _kernels_probe() -> Check:
+    library = importlib.import_module("atari_dqn.fast.cpu.library")
+    found, lacking = library.kernels_here(), library.libraries_lacking()
+    if not lacking:
+        text = f"compiled, for learning on a CPU: {', '.join(found)}" if found else "none for this system"
+        return Check(name="kernels", status="ok", text=text)
+    here = f", only {', '.join(found)}" if found else ""
+    return Check(
+        name="kernels",
+        status="warn",
+        text=f"not all compiled{here}: PyTorch computes the rest, and learning on a CPU is slower",
+        remedy="have g++ 12 or newer, with OpenMP, and see what it says: pip install -v -e .",
+    )
+
+
+_PROBES = (
+    ("torch", _torch_probe),
+    ("kernels", _kernels_probe),
+    ("OpenCV", _opencv_probe),
+    ("ROMs", _roms_probe),
+    ("exact resume", _exactness_probe),
+)
+
+
+def _gpu_checks(hardware: Hardware) -> Iterator[Check]:
+    if not hardware.gpus:
+        yield Check(name="GPU", status="ok", text="none that torch can use; runs go to the CPU")
+    for index, gpu in enumerate(hardware.gpus):
+        free = f"{size(gpu.memory_free_bytes)} of {size(gpu.memory_bytes)} free"
+        yield Check(name=f"GPU {index}", status="ok", text=f"{gpu.name}; {free}")

@@ -1,0 +1,181 @@
+"""What `dqn bench` finds, put together, as plain data and as text."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from atari_dqn.bench.ceilings import Ceilings, measure_ceilings
+from atari_dqn.bench.kernels import Kernels, finish, kernels_of
+from atari_dqn.fast.cpu.library import left_to_torch
+from atari_dqn.machine.hardware import Hardware, find_hardware
+from atari_dqn.run.provenance import versions
+from atari_dqn.spec.schema import Spec
+from atari_dqn.train.build import assemble
+from atari_dqn.train.rate import Rate, small, timed, warm_up
+
+_CEILING_SECONDS = 0.5
+PARTS = {
+    "act": "choosing actions", "emulate": "waiting for emulators", "store": "frames to the replay",
+    "sample": "drawing minibatches", "transfer": "moving them to the device",
+    "learn": "targets, loss, gradients", "optimize": "moving the weights", "other": "bookkeeping",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """The speed of one spec on one machine, beside what that machine can do."""
+
+    spec: str
+    device: str
+    torch_threads: int
+    emulating_processes: int
+    captured: bool
+    """Whether `rate` is of acting and updates from CUDA graphs."""
+    compiled: bool
+    """Whether acting and updates are compiled; `kernels` are those of the update as it is written."""
+    date: str
+    hardware: Hardware
+    versions: dict[str, str | None]
+    rate: Rate
+    split: Rate
+    """Measured apart where a device works on its own: without graphs, and every part waits for it."""
+    kernels: Kernels
+    library_kernels: Kernels | None
+    """The same by PyTorch's libraries, where `kernels` are the project's own."""
+    ceilings: Ceilings
+
+    @property
+    def learner_share_of_ceiling(self) -> float | None:
+        """How much of an update's time, optimizer included, its convolutions and products account for.
+
+        None where it is compiled: its kernels are other ones then.
+        """
+        return self._share_of_update(self.kernels)
+
+    @property
+    def learner_share_of_library(self) -> float | None:
+        """The same with PyTorch's libraries for the ceiling: over 1 where an update is quicker than those.
+
+        None where they compute it, or where it is compiled.
+        """
+        return self._share_of_update(self.library_kernels)
+
+    @property
+    def emulation_share_of_ceiling(self) -> float:
+        """Frames per second that an emulating process was busy, over those of plain emulation."""
+        busy_processes = self.rate.emulators_busy_share * self.emulating_processes
+        return self.rate.frames_per_second / busy_processes / self.ceilings.emulator_frames_per_second
+
+    def _share_of_update(self, kernels: Kernels | None) -> float | None:
+        if self.compiled or kernels is None:
+            return None
+        seconds = (self.split.shares["learn"] + self.split.shares["optimize"]) / self.split.updates_per_second
+        return kernels.seconds / seconds
+
+
+def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Bench:
+    """Measure a spec's training for `seconds` after a short prefill, then the hardware's ceilings."""
+    with closing(assemble(small(spec), device)) as training:
+        warm_up(training)
+        rate, captured = timed(training, seconds), training.captured
+        split = rate
+        if device.type == "cuda":
+            training.use_graphs(False)
+            training.stopwatch.synchronize = lambda: finish(device)
+            split = timed(training, seconds)
+        kernels = kernels_of(training.update_once, device)
+        with left_to_torch():
+            library_kernels = kernels_of(training.update_once, device) if kernels.are_ours else None
+        processes = training.lanes.num_processes
+    return Bench(
+        spec=name,
+        device=str(device),
+        torch_threads=torch.get_num_threads(),
+        emulating_processes=processes,
+        captured=captured,
+        compiled=spec.learner.compile,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        hardware=find_hardware(Path.cwd()),
+        versions=versions(),
+        rate=rate,
+        split=split,
+        kernels=kernels,
+        library_kernels=library_kernels,
+        ceilings=measure_ceilings(spec, device, seconds=_CEILING_SECONDS),
+    )
+
+
+def bench_data(result: Bench) -> dict[str, Any]:
+    """Return it as plain data, the shares of the ceilings included."""
+    return {
+        **asdict(result),
+        "learner_share_of_ceiling": result.learner_share_of_ceiling,
+        "learner_share_of_library": result.learner_share_of_library,
+        "emulation_share_of_ceiling": result.emulation_share_of_ceiling,
+    }
+
+
+def bench_text(result: Bench) -> str:
+    """Return it as lines of at most 80 columns."""
+    return "\n".join([*_speed(result), "", *_split(result), "", *_hardware_lines(result)])
+
+
+def _speed(result: Bench) -> list[str]:
+    rate = result.rate
+    return [
+        f"{result.spec}, {rate.seconds:.0f} s of training after the prefill",
+        f"{result.device}, torch threads: {result.torch_threads}, emulating processes: "
+        f"{result.emulating_processes}, CUDA graphs: {'on' if result.captured else 'off'}",
+        "",
+        f"  {rate.frames_per_second:>10,.0f}  emulator frames/s",
+        f"  {rate.updates_per_second:>10,.1f}  updates/s",
+        f"  {rate.samples_per_second:>10,.0f}  samples/s",
+    ]
+
+
+def _split(result: Bench) -> list[str]:
+    shares = result.split.shares
+    lines = [f"  {shares[part]:>6.1%}  {part:<9} {meaning}" for part, meaning in PARTS.items()]
+    return ["where the time goes", *lines, f"  {result.rate.emulators_busy_share:>6.1%}  emulators busy"]
+
+
+def _hardware_lines(result: Bench) -> list[str]:
+    ceilings, kernels = result.ceilings, result.kernels
+    giga = 1e-9
+    libraries = result.library_kernels
+    return [
+        "what this hardware can do",
+        f"  {ceilings.emulator_frames_per_second:>10,.0f}  frames/s of plain emulation on a core",
+        f"  {ceilings.fp32_flop_per_second * giga:>10,.0f}  GFLOP/s in products of large matrices, fp32",
+        f"  {ceilings.bf16_flop_per_second * giga:>10,.0f}  GFLOP/s, bf16",
+        f"  {kernels.flop_per_second * giga:>10,.0f}  GFLOP/s in an update's {kernels.calls} convolutions "
+        f"and products: {kernels.seconds * 1e3:.2f} ms",
+        *(() if libraries is None else (_line_of_libraries(libraries),)),
+        f"  {ceilings.copy_bytes_per_second * giga:>10,.1f}  GB/s copied",
+        "",
+        "how much of it is reached",
+        *_learner_lines(result),
+        f"  {result.emulation_share_of_ceiling:>10.0%}  of plain emulation, while an emulator is busy",
+    ]
+
+
+def _line_of_libraries(kernels: Kernels) -> str:
+    giga = 1e-9
+    return (
+        f"  {kernels.flop_per_second * giga:>10,.0f}  GFLOP/s in the same by PyTorch's libraries: "
+        f"{kernels.seconds * 1e3:.2f} ms"
+    )
+
+
+def _learner_lines(result: Bench) -> list[str]:
+    share, of_library = result.learner_share_of_ceiling, result.learner_share_of_library
+    lines = [] if share is None else [f"  {share:>10.0%}  of an update is convolutions and products"]
+    if of_library is not None:
+        lines.append(f"  {of_library:>10.0%}  is what PyTorch's libraries take for these alone")
+    return lines

@@ -1,0 +1,153 @@
+"""Aggregate scores over the games that methods share: human-normalised, and probability of improvement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from atari_dqn.compare.group import Method
+from atari_dqn.compare.reference.tables import HumanRandom
+from atari_dqn.compare.statistics import (
+    Estimate,
+    Scores,
+    estimates,
+    improvement,
+    iqm,
+    mean,
+    median,
+    optimality_gap,
+)
+
+_STATISTICS = {"mean": mean, "median": median, "iqm": iqm, "optimality_gap": optimality_gap}
+ScoresByGame = Mapping[str, Mapping[int, float]]
+"""The score of a method by game and seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """The games over which methods are compared."""
+
+    games: tuple[str, ...]
+    methods: tuple[Method, ...]
+    """Methods with scores on all of the games."""
+    left_out: Mapping[Method, str]
+    """Reason why each other method is left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregate:
+    """The human-normalised scores of a method, aggregated over games."""
+
+    method: Method
+    games: tuple[str, ...]
+    n: int
+    """Number of seeds per game."""
+    estimates: Mapping[str, Estimate]
+    """`mean`, `median` (of the games' means), `iqm` and `optimality_gap`."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Improvement:
+    """Probability that a run of `method` scores higher than a run of `over` on a game."""
+
+    method: Method
+    over: Method
+    games: tuple[str, ...]
+    probability: Estimate
+
+
+def shared_games(scores: Mapping[Method, ScoresByGame]) -> Shared:
+    """Choose the games that as many methods as possible share, and list the methods that are left out.
+
+    Between choices with the same number of methods, the one with more games is taken, then the one whose game
+    comes first. Methods that share no game with another are not compared. A single method keeps all of its
+    games.
+    """
+    able = {method: by_game for method, by_game in scores.items() if by_game}
+    games = dict.fromkeys(game for by_game in able.values() for game in by_game)
+    players = [[method for method, by_game in able.items() if game in by_game] for game in games]
+    choices = [_common(able, methods) for methods in players]
+    methods, common = max(choices, key=lambda choice: tuple(map(len, choice)), default=((), ()))
+    if len(methods) == 1 < len(able):
+        methods, common = (), ()
+    left_out = {method: _reason(scores[method]) for method in scores if able and method not in methods}
+    return Shared(games=common, methods=methods, left_out=left_out)
+
+
+def human_scores(
+    scores: Mapping[Method, ScoresByGame], humans: Mapping[str, HumanRandom]
+) -> dict[Method, ScoresByGame]:
+    """Return the scores of the games that the table of human scores contains."""
+    return {
+        method: {game: seeds for game, seeds in by_game.items() if game in humans}
+        for method, by_game in scores.items()
+    }
+
+
+def aggregates(
+    scores: Mapping[Method, ScoresByGame], shared: Shared, humans: Mapping[str, HumanRandom]
+) -> list[Aggregate]:
+    """Aggregate the scores of each method in `shared` over the shared games."""
+    return [_aggregate(method, scores[method], shared.games, humans) for method in shared.methods]
+
+
+def improvements(scores: Mapping[Method, ScoresByGame], shared: Shared) -> list[Improvement]:
+    """Estimate the probability that each method improves on the first, by raw scores on the shared games."""
+    if not shared.methods:
+        return []
+    first, *others = shared.methods
+    found = []
+    for method in others:
+        left, right = (_matrix(scores[each], shared.games)[0] for each in (method, first))
+        probability = improvement(left, right)
+        found.append(Improvement(method=method, over=first, games=shared.games, probability=probability))
+    return found
+
+
+def _reason(by_game: ScoresByGame) -> str:
+    if not by_game:
+        return "it has no score that can be normalised"
+    return f"it shares no game with the others: it plays {', '.join(by_game)}"
+
+
+def _common(
+    scores: Mapping[Method, ScoresByGame], methods: Sequence[Method]
+) -> tuple[tuple[Method, ...], tuple[str, ...]]:
+    """Return the methods, and the games that all of them have."""
+    first, *others = methods
+    games = [game for game in scores[first] if all(game in scores[other] for other in others)]
+    return tuple(methods), tuple(games)
+
+
+def _aggregate(
+    method: Method, by_game: ScoresByGame, games: Sequence[str], humans: Mapping[str, HumanRandom]
+) -> Aggregate:
+    matrix, notes = _matrix(by_game, games)
+    columns = [
+        [humans[game].normalised(score) for score in matrix[:, place]] for place, game in enumerate(games)
+    ]
+    left_out = [game for game in by_game if game not in games]
+    if left_out:
+        notes.append(f"without {', '.join(left_out)}, which some methods lack")
+    return Aggregate(
+        method=method,
+        games=tuple(games),
+        n=len(matrix),
+        estimates=estimates(np.array(columns).T, _STATISTICS),
+        notes=tuple(notes),
+    )
+
+
+def _matrix(by_game: ScoresByGame, games: Sequence[str]) -> tuple[Scores, list[str]]:
+    """Return the scores f64[N, M] of N seeds on M games, and notes on the seeds that are left out."""
+    n = min(len(by_game[game]) for game in games)
+    kept = {game: sorted(by_game[game])[:n] for game in games}
+    notes = []
+    for game in games:
+        if len(by_game[game]) > n:
+            seeds = ", ".join(str(seed) for seed in sorted(by_game[game])[n:])
+            notes.append(f"{game}: seeds {seeds} are left out, because another game has only {n}")
+    return np.array([[by_game[game][kept[game][row]] for game in games] for row in range(n)]), notes

@@ -1,0 +1,127 @@
+"""What a reader of a comparison must know before believing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from atari_dqn.compare.aggregate import Aggregate, Shared
+from atari_dqn.compare.contrast import IDENTICAL, identical_seeds
+from atari_dqn.compare.group import Group
+from atari_dqn.compare.load import Evaluation
+from atari_dqn.compare.reference.caps import MARK, cut_in_words, stands_for_games
+from atari_dqn.compare.score import GroupScore
+from atari_dqn.formatting import setting, shortened
+from atari_dqn.spec.protocol import Protocol
+
+Scored = tuple[Group, GroupScore, GroupScore]
+"""A group with its last and its best score."""
+
+_FEW_SEEDS = 3
+_SHOWN_KEYS = 4
+_ILL_CONDITIONED = {"video_pinball", "double_dunk"}
+"""Games on which people score so near to chance that a normalised score says little."""
+
+
+def warnings_of(scored: Sequence[Scored], protocols: Mapping[str, Protocol]) -> Iterator[str]:
+    """Yield warnings of groups and games, those of single groups first."""
+    for group, last, best in scored:
+        yield from _group_warnings(group, last, best)
+    for game in dict.fromkeys(group.game for group, _, _ in scored):
+        members = [each for each in scored if each[0].game == game]
+        yield from _missing_seeds(game, [group for group, _, _ in members])
+        yield from _mixed_protocols(game, [last for _, last, _ in members], protocols)
+        yield from _mixed_tracks(game, [group for group, _, _ in members])
+
+
+def warnings_over_games(aggregates: Sequence[Aggregate], shared: Shared) -> Iterator[str]:
+    """Yield what a reader must know of the human-normalised scores."""
+    yield from (
+        f"{method.label} is not human-normalised: {reason}" for method, reason in shared.left_out.items()
+    )
+    for aggregate in aggregates:
+        yield from (f"{aggregate.method.label}, human-normalised: {note}" for note in aggregate.notes)
+    for game in sorted(_ILL_CONDITIONED & {game for each in aggregates for game in each.games}):
+        yield f"{game}: people score so near to chance that its normalised score says little"
+
+
+def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterator[str]:
+    name = f"{group.game} {group.method.label}"
+    yield from (f"{name}: {note}" for note in group.notes)
+    yield from (
+        f"{name}: seed {seed} {reason}; it is not in the scores" for seed, reason in last.absent.items()
+    )
+    for seed, reason in best.absent.items():
+        if seed not in last.absent:
+            yield f"{name}: seed {seed} {reason}; it is not in the best"
+    if not last.n:
+        unfinished = not any(run.finished for run in group.runs)
+        reached = min(run.reached_frames for run in group.runs) if unfinished else 0
+        remedy = f"; `--at {reached:_}` compares what all of its runs have" if reached else ""
+        yield f"{name}: no run has a score here{remedy}"
+    elif last.n < _FEW_SEEDS:
+        yield f"{name}: n = {last.n}: fewer than {_FEW_SEEDS} seeds tell little of the spread"
+    for seeds in identical_seeds(group.runs):
+        yield f"{name}: seeds {', '.join(map(str, seeds))} are {IDENTICAL}"
+    yield from _cut(name, last, best)
+    yield from _lengths(name, group)
+    if group.method.track_label.endswith("*"):
+        deviations = shortened(group.deviations, _SHOWN_KEYS)
+        yield f"{name}: marked {group.method.track_label}: deviates in {deviations}"
+
+
+def _cut(name: str, last: GroupScore, best: GroupScore) -> Iterator[str]:
+    """Yield how many games of the scores the cap cut; of the best where the last have none."""
+    scored, which = (last, "") if last.frame_caps else (best, "of the best evaluations, ")
+    by_cap: dict[int | None, list[Evaluation]] = {}
+    for evaluation in scored.evaluations.values():
+        by_cap.setdefault(evaluation.max_episode_frames, []).append(evaluation)
+    for cap, evaluations in by_cap.items():
+        cut = sum(each.frame_caps for each in evaluations)
+        if cut:
+            played = sum(each.episodes for each in evaluations)
+            apart = "" if stands_for_games(cut, cap) else ": not normalised, aggregated or compared"
+            yield f"{name}: {MARK} {which}{cut_in_words(cut, played, cap)}{apart}"
+
+
+def _lengths(name: str, group: Group) -> Iterator[str]:
+    ends = {run.final_frames for run in group.runs if run.finished}
+    if ends and max(ends) - min(ends) >= group.runs[0].iteration_frames:
+        told = ", ".join(f"{frames:,}" for frames in sorted(ends))
+        yield f"{name}: finished runs are of unequal length ({told} frames): all are compared at the shortest"
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return "seed" if len(seeds) == 1 else "seeds"
+
+
+def _missing_seeds(game: str, groups: Sequence[Group]) -> Iterator[str]:
+    every = {run.seed for group in groups for run in group.runs}
+    for group in groups:
+        missing = sorted(every - {run.seed for run in group.runs})
+        if missing:
+            seeds = ", ".join(str(seed) for seed in missing)
+            yield f"{game} {group.method.label}: without {_seeds(missing)} {seeds}, which other groups have"
+
+
+def _mixed_protocols(
+    game: str, scores: Sequence[GroupScore], protocols: Mapping[str, Protocol]
+) -> Iterator[str]:
+    digests = list(dict.fromkeys(digest for score in scores for digest in score.protocol_digests))
+    unknown = [digest for digest in digests if digest not in protocols]
+    if unknown:
+        yield f"{game}: protocol {', '.join(unknown)} is in no run's provenance: its scores may not compare"
+    known = [asdict(protocols[digest]) for digest in digests if digest in protocols]
+    fields = [field for field in (known[0] if known else ()) if len({each[field] for each in known}) > 1]
+    if fields:
+        told = "; ".join(
+            f"{field} {' | '.join(setting(v) for v in dict.fromkeys(e[field] for e in known))}"
+            for field in fields
+        )
+        yield f"{game}: scores of different protocols stand in one table ({told})"
+
+
+def _mixed_tracks(game: str, groups: Sequence[Group]) -> Iterator[str]:
+    tracks = sorted({group.method.track_label.rstrip("*") for group in groups})
+    if len(tracks) > 1:
+        yield f"{game}: tracks {' and '.join(tracks)} stand in one table; no one claim is about both"

@@ -1,0 +1,89 @@
+"""Compare the scores of two groups on one game: identical, overlapping or separate intervals."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from atari_dqn.compare.group import Group, Method
+from atari_dqn.compare.load import Evaluation, Run
+from atari_dqn.compare.score import GroupScore
+
+Measured = tuple[int, str, int, str]
+"""Frames, kind, episodes and mean return."""
+
+IDENTICAL = "identical in every evaluation"
+OVERLAP = "the intervals overlap"
+APART = "the intervals do not overlap"
+_SENTENCES = {
+    IDENTICAL: f"{IDENTICAL} to {{other}}",
+    OVERLAP: f"{OVERLAP} those of {{other}}: no difference is shown",
+    APART: f"{APART} those of {{other}}",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """The result of comparing a group with another group of the same game."""
+
+    to: Method
+    is_first: bool
+    """Whether the other group is the first of its game."""
+    finding: str
+
+    def __str__(self) -> str:
+        other = "the first group" if self.is_first else self.to.label
+        return _SENTENCES[self.finding].format(other=other)
+
+
+def contrast(group: Group, last: GroupScore, earlier: Sequence[tuple[Group, GroupScore]]) -> Contrast | None:
+    """Compare a group with the earlier groups of its game: with an identical one, or else with the first.
+
+    None for the first group. None too if one of the two has no interval or is not comparable because a cap
+    cut its games.
+    """
+    for place, (other, _) in enumerate(earlier):
+        if identical(group.runs, other.runs):
+            return Contrast(to=other.method, is_first=place == 0, finding=IDENTICAL)
+    for other, other_last in earlier[:1]:
+        finding = _intervals(last, other_last)
+        if finding:
+            return Contrast(to=other.method, is_first=True, finding=finding)
+    return None
+
+
+def identical(left: Sequence[Run], right: Sequence[Run]) -> bool:
+    """Return whether two groups have the same seeds and, for each seed, equal evaluations."""
+    ours, theirs = ({run.seed: run.evaluations for run in runs} for runs in (left, right))
+    return ours.keys() == theirs.keys() and all(_alike(ours[seed], theirs[seed]) for seed in ours)
+
+
+def identical_seeds(runs: Sequence[Run]) -> list[list[int]]:
+    """Return the lists of two or more seeds of a group whose evaluations are all equal."""
+    seeds: dict[tuple[Measured, ...], list[int]] = {}
+    for run in runs:
+        if run.evaluations:
+            seeds.setdefault(tuple(map(_measured, run.evaluations)), []).append(run.seed)
+    return [alike for alike in seeds.values() if len(alike) > 1]
+
+
+def _alike(left: Sequence[Evaluation], right: Sequence[Evaluation]) -> bool:
+    """Return whether two sequences of evaluations are equal and not empty."""
+    same_number = 0 < len(left) == len(right)
+    return same_number and all(map(operator.eq, map(_measured, left), map(_measured, right)))
+
+
+def _measured(evaluation: Evaluation) -> Measured:
+    """Return the values of an evaluation that are compared; the return as text, so that NaN equals NaN."""
+    return evaluation.env_frames, evaluation.kind, evaluation.episodes, repr(evaluation.mean_return)
+
+
+def _intervals(left: GroupScore, right: GroupScore) -> str:
+    """Return `OVERLAP` or `APART`, or an empty string if the two cannot be compared."""
+    if not (left.n and right.n and left.comparable and right.comparable):
+        return ""
+    ours, theirs = left.estimates["mean"].interval, right.estimates["mean"].interval
+    if ours is None or theirs is None:
+        return ""
+    return OVERLAP if ours.low <= theirs.high and theirs.low <= ours.high else APART

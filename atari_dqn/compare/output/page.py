@@ -1,0 +1,117 @@
+"""A comparison as one HTML page that opens without a network: tables, interactive curves, videos."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+from urllib.parse import quote
+
+from atari_dqn import __version__
+from atari_dqn.compare.comparison import Comparison
+from atari_dqn.compare.output.curves import LearningCurve, group_curves, published_curves
+from atari_dqn.compare.output.html_tables import over_games, published, references, scores, times
+from atari_dqn.compare.output.palette import look
+from atari_dqn.compare.reference.tables import studies as known_studies
+from atari_dqn.compare.statistics import RESAMPLES
+from atari_dqn.files.atomic import plain
+from atari_dqn.formatting import printable
+
+
+def page(comparison: Comparison, *, folder: Path) -> str:
+    """Return the page. `folder` is where it will lie: videos are linked from there."""
+    return Template(_asset("page.html")).substitute(
+        title=escape(f"dqn compare: {', '.join(comparison.games)}"),
+        style=_asset("page.css"),
+        script=_asset("page.js"),
+        data=_script_safe(_curves(comparison)),
+        games="\n".join(_game(comparison, game) for game in comparison.games),
+        over_games="".join(over_games(comparison)),
+        warnings=_list(comparison.caveats),
+        protocols=_list(f"{digest} — {words.short()}" for digest, words in comparison.protocols.items()),
+        sources=_list(_sources(comparison)),
+        videos="\n".join(_videos(comparison, folder)) or "<p>The runs have kept no video.</p>",
+        resamples=f"{RESAMPLES:,}",
+        version=escape(__version__),
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+
+
+def _game(comparison: Comparison, game: str) -> str:
+    results = comparison.of_game(game)
+    chart = f'<figure class="chart" data-game="{escape(game)}"></figure>'
+    tables = scores(results) + times(results) + references(results) + published(results)
+    return f"<section><h2>{escape(game)}</h2>{chart}{tables}</section>"
+
+
+def _curves(comparison: Comparison) -> dict[str, Any]:
+    """Return what the page's script draws, by game."""
+    drawn = {}
+    for game in comparison.games:
+        results = comparison.of_game(game)
+        groups = [
+            {**_points(curve), **asdict(look(place)), "seeds": _seeds(curve.seeds)}
+            for place, curve in enumerate(group_curves(results))
+        ]
+        published = [{**_points(curve), "same": curve.same_protocol} for curve in published_curves(results)]
+        drawn[game] = {"groups": groups, "published": published}
+    return drawn
+
+
+def _points(curve: LearningCurve) -> dict[str, Any]:
+    arrays = {"frames": curve.frames, "mean": curve.mean, "low": curve.low, "high": curve.high}
+    return {"label": curve.label, **{name: array.tolist() for name, array in arrays.items()}}
+
+
+def _seeds(seeds: dict[int, tuple[Any, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"seed": seed, "frames": frames.tolist(), "values": values.tolist()}
+        for seed, (frames, values) in seeds.items()
+    ]
+
+
+def _videos(comparison: Comparison, folder: Path) -> Iterator[str]:
+    for result in comparison.results:
+        for run in result.group.runs:
+            for video in sorted([*run.path.glob("checkpoints/step_*/*.mp4"), *run.path.glob("videos/*.mp4")]):
+                link = quote(os.fsencode(os.path.relpath(video, folder)))
+                whose = f"{result.group.game}, {result.group.method.label}, seed {run.seed}"
+                name = escape(f"{whose}: {printable(video.stem)}")
+                yield (
+                    f'<figure><video controls preload="none" src="{link}"></video>'
+                    f'<figcaption><a href="{link}">{name}</a></figcaption></figure>'
+                )
+
+
+def _sources(comparison: Comparison) -> Iterator[str]:
+    studies = {
+        each.reference.study.name: each.reference.study for r in comparison.results for each in r.beside
+    } | {
+        each.column.study: known_studies()[each.column.study]
+        for r in comparison.results
+        for each in r.published
+    }
+    for study in studies.values():
+        commit = f" at {study.commit[:9]}" if study.commit else ""
+        notes = f" {' '.join(study.notes)}" if study.notes else ""
+        yield f"{study.title}. {study.source}{commit}; {study.licence}.{notes}"
+
+
+def _list(items: Iterator[str] | tuple[str, ...]) -> str:
+    return "".join(f"<li>{escape(item)}</li>" for item in items) or "<li>none</li>"
+
+
+def _script_safe(data: Any) -> str:
+    """Return JSON that cannot end the script element it lies in."""
+    return json.dumps(plain(data), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _asset(name: str) -> str:
+    return (files("atari_dqn.compare.output") / name).read_text(encoding="utf-8")

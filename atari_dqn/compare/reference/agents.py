@@ -1,0 +1,73 @@
+"""What a spec's scores are scores of, and the name under which the literature knows its toggles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from atari_dqn.compare.reference.match import Subject
+from atari_dqn.spec.protocol import evaluation_protocol
+from atari_dqn.spec.schema import Spec, Toggles
+
+_KNOWN = {
+    (False, False, False): "dqn",
+    (True, False, False): "double_dqn",
+    (False, False, True): "prioritized_dqn",
+    (True, False, True): "prioritized_ddqn",
+    (False, True, False): "dueling_dqn",
+    (True, True, False): "dueling_ddqn",
+    (False, True, True): "prioritized_dueling_dqn",
+    (True, True, True): "prioritized_dueling_ddqn",
+}
+"""By double, dueling, prioritized."""
+RAINBOW = Toggles(
+    double=True,
+    dueling=True,
+    prioritized=True,
+    n_step=3,
+    noisy=True,
+    distribution="c51",
+    random_shifts=False,
+    munchausen=False,
+)
+"""Hessel et al. (2018)."""
+
+
+_DISTRIBUTIONAL = {
+    ("none", True, False): "m_dqn",
+    ("c51", False, False): "c51",
+    ("qr_dqn", False, False): "qr_dqn",
+    ("iqn", False, False): "iqn",
+    ("iqn", True, False): "m_iqn",
+    ("none", False, True): "noisy_dqn",
+}
+"""By distribution, munchausen, noisy, where the three older toggles are off and one reward is summed."""
+
+
+def agent_name(toggles: Toggles) -> str:
+    """Return the agent's name as the tables of figures have it: `double_dqn`, `rainbow`, `m_iqn`.
+
+    What no table has is said behind the nearest name: `double_dqn, 3-step`, `prioritized_ddqn, c51, noisy`.
+    """
+    if replace(toggles, n_step=RAINBOW.n_step) == RAINBOW:
+        return "rainbow" if toggles == RAINBOW else f"rainbow, {toggles.n_step}-step"
+    older = (toggles.double, toggles.dueling, toggles.prioritized)
+    newer = (toggles.distribution, toggles.munchausen, toggles.noisy)
+    if not any(older) and not toggles.random_shifts and newer in _DISTRIBUTIONAL:
+        names = [_DISTRIBUTIONAL[newer]]
+    else:
+        names = [_KNOWN[older], *_said(toggles)]
+    return ", ".join(names + ([] if toggles.n_step == 1 else [f"{toggles.n_step}-step"]))
+
+
+def _said(toggles: Toggles) -> list[str]:
+    """Return the newer toggles that are on, as words."""
+    on = [name for name in ("noisy", "munchausen", "random_shifts") if getattr(toggles, name)]
+    return on if toggles.distribution == "none" else [toggles.distribution, *on]
+
+
+def subject_of(spec: Spec) -> Subject:
+    """Return what the evaluations of a run are scores of."""
+    protocol = evaluation_protocol(
+        spec, episodes=spec.evaluation.full_episodes, checkpoint="current", ale_version="", rom_md5=""
+    )
+    return Subject(game=spec.game, agent=agent_name(spec.toggles), protocol=protocol)

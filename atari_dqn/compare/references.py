@@ -1,0 +1,88 @@
+"""What was published of a group's agent and game, beside what the group scored, each under its protocol."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from atari_dqn.compare.group import Group
+from atari_dqn.compare.reference.match import Reference, Subject, references
+from atari_dqn.compare.reference.tables import Measure
+from atari_dqn.compare.score import GroupScore
+from atari_dqn.spec.protocol import Protocol
+
+_SHOWN_OTHERS = 2
+"""Figures of other protocols that are shown at most, nearest first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """A published figure, and the group's own of the same measure."""
+
+    reference: Reference
+    measure: Measure
+    score: float
+    """The group's mean over seeds."""
+    n: int
+    verdict: str
+    """`below`, `on track` or `above` its seeds; empty without a spread, or under another protocol."""
+
+
+def beside(group: Group, last: GroupScore, best: GroupScore) -> tuple[Beside, ...]:
+    """Return published figures of a group's own protocol, and where there are none the nearest of others."""
+    every = sorted(_every(group, last, best), key=lambda each: len(each.reference.differences))
+    same = [each for each in every if not each.reference.differences]
+    return tuple(same or every[:_SHOWN_OTHERS])
+
+
+def _every(group: Group, last: GroupScore, best: GroupScore) -> Iterator[Beside]:
+    protocol = protocol_of(group, last)
+    if protocol is None:
+        return
+    yield from _figures(group, last, protocol, "evaluation", last.estimates["mean"].value, last.env_frames)
+    trained = [run.training_returns.at(last.env_frames) for run in group.runs if run.seed in last.evaluations]
+    if not any(map(math.isnan, trained)):
+        yield from _figures(
+            group, last, _training(group, protocol), "training", sum(trained) / len(trained), last.env_frames
+        )
+    if best.n == last.n:
+        best_protocol = replace(protocol, checkpoint="best")
+        yield from _figures(
+            group, best, best_protocol, "evaluation", best.estimates["mean"].value, last.env_frames
+        )
+
+
+def _figures(
+    group: Group, own: GroupScore, protocol: Protocol, measure: Measure, score: float, env_frames: int
+) -> Iterator[Beside]:
+    subject = Subject(
+        game=group.game,
+        agent=group.method.agent,
+        protocol=protocol,
+        measure=measure,
+        cap_reached=measure == "training" or bool(own.frame_caps),
+    )
+    for reference in references(subject, env_frames):
+        is_best = reference.study.weights == "best"
+        if reference.study.measure == measure and is_best == (protocol.checkpoint == "best"):
+            yield Beside(
+                reference=reference, measure=measure, score=score, n=own.n, verdict=reference.verdict(score)
+            )
+
+
+def protocol_of(group: Group, last: GroupScore) -> Protocol | None:
+    """Return the one protocol of a group's scores; None where there is none, or more than one."""
+    if len(last.protocol_digests) != 1:
+        return None
+    return next((found for run in group.runs if (found := run.protocols.get(last.protocol_digests[0]))), None)
+
+
+def _training(group: Group, protocol: Protocol) -> Protocol:
+    """Return the protocol of the games trained on: their own ε and cap."""
+    values = group.runs[0].values
+    return replace(
+        protocol,
+        epsilon=float(values["exploration.epsilon_end"]),
+        max_episode_frames=int(values["env.max_episode_frames"]),
+    )

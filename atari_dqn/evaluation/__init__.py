@@ -1,0 +1,1 @@
+"""Evaluation: games played with frozen weights, and what is kept of them."""

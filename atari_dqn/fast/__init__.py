@@ -1,0 +1,1 @@
+"""The same numbers sooner: kernels, captured graphs, compilation. Imported by `assembly` alone."""

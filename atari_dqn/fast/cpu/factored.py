@@ -1,0 +1,78 @@
+"""The gradient of a fully connected layer's weights as the two sides of a product, and what is done with it.
+
+Written out it would be the largest thing that an update writes and reads. B batch, D inputs, F outputs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.graph import increment_version
+
+from atari_dqn.fast.cpu.arguments import address, kernels, sizes_of, unit_of
+from atari_dqn.fast.cpu.library import library, numbers
+
+MULTIPLE = 32
+"""Of this the kernels take inputs and outputs in multiples."""
+MOST_ROWS = 128
+"""A minibatch with more is not worth it: what its rows have in common is made pair by pair."""
+Rule = Literal["rmsprop", "adam"]
+_RULES: tuple[Rule, ...] = ("rmsprop", "adam")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactoredGradient:
+    """The gradient upstreamᵀ x · scale of a layer's weights, in one format; weights and noise are fp32."""
+
+    weights: tuple[Tensor, ...]
+    """The weight, F × D, and under noise its deviations, whose gradient is that of the weight times εᵒεⁱᵀ."""
+    x: Float[Tensor, "B D"]
+    upstream: Float[Tensor, "B F"]
+    noise: tuple[Float[Tensor, "D"], Float[Tensor, "F"]] | None = None
+    scale: float = 1.0
+
+    def squares(self) -> float:
+        """Return the sum of the squares of all that the gradient would be, before it is scaled."""
+        return float(kernels().squares_of_product(*self._sides()))
+
+    def step(self, rule: Rule, averages: Sequence[tuple[Tensor, Tensor]], values: Sequence[float]) -> None:
+        """Move the weights and two averages of each by a kernel's rule, to the bit as if it were written."""
+        rows = [(weight, *of_weight) for weight, of_weight in zip(self.weights, averages, strict=True)]
+        moved = [tensor for row in rows for tensor in row]
+        places = [address(tensor, self.weights[0].numel()) for tensor in moved]
+        kernels().step_by_product(
+            *self._sides(), self.scale, (ctypes.c_void_p * len(places))(*places), _RULES.index(rule),
+            numbers(values),
+        )  # fmt: skip
+        increment_version(moved)
+
+    def written(self) -> list[Tensor]:
+        """Return the gradient of each of the weights, written out in fp32."""
+        gradient = self.upstream.float().T @ self.x.float() * self.scale
+        if self.noise is None:
+            return [gradient]
+        noise_in, noise_out = self.noise
+        return [gradient, gradient * torch.outer(noise_out, noise_in)]
+
+    def _sides(self) -> tuple[int | None, ...]:
+        batch, inputs, outputs = sizes_of(self.x, self.weights[0])
+        noise_in, noise_out = self.noise or (None, None)
+        return (
+            unit_of(self.x, self.upstream), self.x.data_ptr(), address(self.upstream, batch * outputs), batch,
+            inputs, outputs, None if noise_in is None else address(noise_in, inputs),
+            None if noise_out is None else address(noise_out, outputs),
+        )  # fmt: skip
+
+
+def may_be_factored(gradient: FactoredGradient) -> bool:
+    """Return whether a gradient may stay the two sides of a product: the kernels step by it."""
+    outputs, inputs = gradient.weights[0].shape
+    has_kernels = library("portable") is not None and library("products") is not None
+    fits = outputs % MULTIPLE == 0 and inputs % MULTIPLE == 0 and len(gradient.x) <= MOST_ROWS
+    return has_kernels and fits

@@ -1,0 +1,250 @@
+"""Convolutions and products by the project's own kernels, as operators of torch, whose profiler sees them.
+
+In fp32 or bf16; gradients of weights and biases are fp32 in both. A sum over a minibatch is made in the same
+order whatever the number of threads. B minibatch, C channels, H×W pixels, D inputs, F filters or outputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from atari_dqn.fast.cpu.arguments import (
+    ChainArguments,
+    address,
+    channels_last,
+    empty_images,
+    kernels,
+    noisy_addresses,
+    row,
+    sizes_of,
+    unit_of,
+)  # fmt: skip
+from atari_dqn.fast.cpu.library import integers, pointers, unit_for
+from atari_dqn.fast.cpu.shapes import Size, around, shape_of
+
+MULTIPLE = 32
+"""Of this the kernels take sizes in multiples; others are left to torch."""
+
+
+def takes_convolution(x: Tensor, weight: Tensor) -> bool:
+    """Return whether the kernels compute this convolution of B × C × H × W here."""
+    has_images = x.ndim == 4 and x.shape[0] > 0 and x.shape[1] == weight.shape[1]
+    return has_images and unit_for(x.dtype) is not None and fits_convolution(weight.shape)
+
+
+def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
+    """Return whether the kernels compute convolutions that fit of these B × C × H × W bytes, in `dtype`."""
+    are_bytes = pixels.dtype is torch.uint8 and pixels.is_cpu
+    has_images = pixels.ndim == 4 and pixels.shape[0] > 0 and pixels.shape[1] == channels
+    return are_bytes and has_images and unit_for(dtype) is not None
+
+
+def takes_product(x: Tensor, weight: Tensor) -> bool:
+    """Return whether the kernels compute this product of B × D rows with F × D weights here."""
+    has_rows = x.ndim == 2 and x.shape[0] > 0 and x.shape[1] == weight.shape[1]
+    return has_rows and unit_for(x.dtype) is not None and fits_product(weight.shape, x.dtype)
+
+
+def fits_product(weight: Size, dtype: torch.dtype) -> bool:
+    """Return whether the kernels compute a product with a weight of this size, in `dtype`, at all."""
+    outputs, inputs = weight
+    any_outputs = dtype is torch.float32 and outputs >= MULTIPLE
+    return (any_outputs or outputs % MULTIPLE == 0) and inputs % MULTIPLE == 0
+
+
+def fits_convolution(weight: Size) -> bool:
+    """Return whether the kernels compute a convolution with a weight of this size at all."""
+    filters, channels, _, wide = weight
+    return filters % MULTIPLE == 0 and channels * wide % MULTIPLE == 0 and channels % 2 == 0
+
+
+def _convolve(
+    x: Tensor, weight: Tensor, bias: Tensor, stride: list[int], padding: list[int], relu: bool
+) -> Tensor:
+    """Return the convolution plus bias, channels-last, behind a ReLU if `relu`."""
+    x, weight, bias = channels_last(x), channels_last(weight), row(bias)
+    numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
+    y = empty_images(size, x)
+    kernels().convolve(
+        unit_of(x, weight), x.data_ptr(), integers(numbers), weight.data_ptr(), address(bias, len(weight)),
+        relu, y.data_ptr(),
+    )  # fmt: skip
+    return y
+
+
+def _convolve_backward(
+    upstream: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    y: Tensor,
+    stride: list[int],
+    padding: list[int],
+    relu: bool,
+    of_x: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of x, empty unless `of_x`, of the weight and of the bias."""
+    upstream, x, weight, y = (channels_last(tensor) for tensor in (upstream, x, weight, y))
+    gradient = torch.empty_like(x) if of_x else x.new_empty(0)
+    of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
+    numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
+    kernels().convolve_backward(
+        unit_of(x, weight, y, upstream), x.data_ptr(), integers(numbers), weight.data_ptr(),
+        address(y, math.prod(size)), address(upstream, math.prod(size)), relu,
+        of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
+    )  # fmt: skip
+    return gradient, of_weight, of_bias
+
+
+def _see(
+    pixels: Tensor,
+    weights: list[Tensor],
+    biases: list[Tensor],
+    strides: list[int],
+    zeros: list[int],
+    keeps: bool,
+) -> list[Tensor]:
+    """Return what a chain of convolutions, each behind a ReLU, makes of bytes: B × F, channel by channel.
+
+    Then, if it `keeps` them, what each layer but the last puts out. `zeros` has four numbers a layer.
+    """
+    chain = ChainArguments(pixels, weights, strides, zeros)
+    outputs = [empty_images(size, weights[0]) for size in chain.sizes[:-1]] if keeps else []
+    seen = weights[0].new_empty(pixels.shape[0], math.prod(chain.sizes[-1][1:]))
+    rows = [row(bias) for bias in biases]
+    kernels().see(
+        unit_of(seen), *chain.arguments, pointers(rows), pointers(outputs) if keeps else None,
+        seen.data_ptr(),
+    )  # fmt: skip
+    return [seen, *outputs]
+
+
+def _see_backward(
+    upstream: Tensor,
+    pixels: Tensor,
+    weights: list[Tensor],
+    outputs: list[Tensor],
+    strides: list[int],
+    zeros: list[int],
+) -> list[Tensor]:
+    """Return the gradients of the weights, then of the biases; `outputs` is what `see` returned and kept."""
+    chain = ChainArguments(pixels, weights, strides, zeros)
+    seen, *kept = outputs
+    upstream = upstream.contiguous()
+    of_weights = [torch.empty_like(weight, dtype=torch.float32) for weight in chain.weights]
+    of_biases = [torch.empty(len(weight)) for weight in weights]
+    assert [output.shape for output in kept] == chain.sizes[:-1]
+    count = math.prod(chain.sizes[-1])
+    kernels().see_backward(
+        unit_of(*weights, *outputs, upstream), *chain.arguments, pointers(kept), address(seen, count),
+        address(upstream, count), pointers(of_weights), pointers(of_biases),
+    )  # fmt: skip
+    return [*of_weights, *of_biases]
+
+
+def _multiply(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+    """Return x wᵀ + b, behind a ReLU if `relu`."""
+    x, weight, bias = x.contiguous(), weight.contiguous(), row(bias)
+    rows, inputs, outputs = sizes_of(x, weight)
+    y = x.new_empty(rows, outputs)
+    kernels().multiply(
+        unit_of(x, weight), x.data_ptr(), weight.data_ptr(), address(bias, outputs), rows, inputs, outputs,
+        relu, y.data_ptr(),
+    )  # fmt: skip
+    return y
+
+
+def _multiply_backward(
+    upstream: Tensor, x: Tensor, weight: Tensor, y: Tensor, relu: bool, of_x: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of x, empty unless `of_x`, of the weight and of the bias."""
+    upstream, x, weight = upstream.contiguous(), x.contiguous(), weight.contiguous()
+    gradient = torch.empty_like(x) if of_x else x.new_empty(0)
+    rows, inputs, outputs = sizes_of(x, weight)
+    of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(outputs)
+    kernels().multiply_backward(
+        unit_of(x, weight, y, upstream), x.data_ptr(), weight.data_ptr(), address(y, rows * outputs),
+        address(upstream, rows * outputs), rows, inputs, outputs, relu,
+        of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
+    )  # fmt: skip
+    return gradient, of_weight, of_bias
+
+
+def _multiply_noisy(
+    x: Tensor,
+    mean: Tensor,
+    deviation: Tensor,
+    noise_in: Tensor,
+    noise_out: Tensor,
+    bias: Tensor,
+    bias_deviation: Tensor,
+    relu: bool,
+) -> Tensor:
+    """Return x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b + σ ⊙ εᵒ, behind a ReLU if `relu`; all but x is fp32."""
+    x, (rows, inputs, outputs) = x.contiguous(), sizes_of(x, mean)
+    bias, bias_deviation = row(bias), row(bias_deviation)
+    y = x.new_empty(rows, outputs)
+    kernels().multiply_noisy(
+        unit_of(x), x.data_ptr(), *noisy_addresses(mean, deviation, noise_in, noise_out),
+        address(bias, outputs), address(bias_deviation, outputs), rows, inputs, outputs, relu, y.data_ptr(),
+    )  # fmt: skip
+    return y
+
+
+def _multiply_noisy_backward(
+    upstream: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    deviation: Tensor,
+    noise_in: Tensor,
+    noise_out: Tensor,
+    y: Tensor,
+    relu: bool,
+    of_x: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of x, empty unless `of_x`, of weights' means and deviations and of biases'."""
+    upstream, x = upstream.contiguous(), x.contiguous()
+    rows, inputs, outputs = sizes_of(x, mean)
+    gradient = torch.empty_like(x) if of_x else x.new_empty(0)
+    of_mean, of_deviation = torch.empty_like(mean), torch.empty_like(mean)
+    of_bias, of_bias_deviation = torch.empty(outputs), torch.empty(outputs)
+    kernels().multiply_noisy_backward(
+        unit_of(x, y, upstream), x.data_ptr(), *noisy_addresses(mean, deviation, noise_in, noise_out),
+        address(y, rows * outputs), address(upstream, rows * outputs), rows, inputs, outputs, relu,
+        of_mean.data_ptr(), of_deviation.data_ptr(), of_bias.data_ptr(), of_bias_deviation.data_ptr(),
+        gradient.data_ptr() if of_x else None,
+    )  # fmt: skip
+    return gradient, of_mean, of_deviation, of_bias, of_bias_deviation
+
+
+_THREE = "(Tensor, Tensor, Tensor)"
+_LAYER = "Tensor x, Tensor weight"
+_NOISY_LAYER = f"{_LAYER}, Tensor deviation, Tensor noise_in, Tensor noise_out"
+_WINDOW = "int[] stride, int[] padding, bool relu"
+_WINDOWS = "int[] strides, int[] zeros"
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    f"convolve({_LAYER}, Tensor bias, {_WINDOW}) -> Tensor": _convolve,
+    f"convolve_backward(Tensor upstream, {_LAYER}, Tensor y, {_WINDOW}, bool of_x) -> {_THREE}": (
+        _convolve_backward
+    ),
+    f"see(Tensor pixels, Tensor[] weights, Tensor[] biases, {_WINDOWS}, bool keeps) -> Tensor[]": _see,
+    f"see_backward(Tensor upstream, Tensor pixels, Tensor[] weights, Tensor[] outputs, {_WINDOWS})"
+    " -> Tensor[]": _see_backward,
+    f"multiply({_LAYER}, Tensor bias, bool relu) -> Tensor": _multiply,
+    f"multiply_backward(Tensor upstream, {_LAYER}, Tensor y, bool relu, bool of_x) -> {_THREE}": (
+        _multiply_backward
+    ),
+    f"multiply_noisy({_NOISY_LAYER}, Tensor bias, Tensor bias_deviation, bool relu) -> Tensor": (
+        _multiply_noisy
+    ),
+    f"multiply_noisy_backward(Tensor upstream, {_NOISY_LAYER}, Tensor y, bool relu, bool of_x)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)": _multiply_noisy_backward,
+}
+_namespace: Any = torch.library.Library("atari_dqn", "DEF")  # type: ignore[no-untyped-call]
+for _schema, _function in _OPERATORS.items():
+    _namespace.define(_schema)
+    _namespace.impl(_schema.partition("(")[0], _function, "CPU")

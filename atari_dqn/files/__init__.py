@@ -1,0 +1,1 @@
+"""Files that are whole or absent, directories that are whole or absent, and documents checked before use."""

@@ -1,0 +1,262 @@
+"""What a run will need: memory, disk, time. Predicted before it starts, and refused if it cannot fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from atari_dqn.clock import frames_to_steps
+from atari_dqn.errors import UserError
+from atari_dqn.formatting import size
+from atari_dqn.machine.devices import cuda_index
+from atari_dqn.machine.hardware import Hardware
+from atari_dqn.machine.sizes import (
+    CUDA_CONTEXT_BYTES,
+    CUDA_PROCESS_BYTES,
+    EMBEDDING_COSINES,
+    LANE_BYTES,
+    LOG_BYTES_PER_STEP,
+    PROCESS_BYTES,
+    SAVED_REPLAY_SHARE,
+    WORKER_BYTES,
+    NetworkShape,
+    minibatch_bytes,
+    network_bytes,
+    replay_bytes,
+    replay_is_beside,
+    trace_bytes,
+)
+from atari_dqn.spec.schema import Spec
+
+Place = Literal["ram", "vram", "disk"]
+PLACES: dict[Place, str] = {"ram": "RAM", "vram": "GPU memory", "disk": "disk"}
+"""Places by the names people know."""
+_NETWORKS = 2
+"""The online network and the target network."""
+_KEPT = "checkpoints kept"
+"""How the name of the item ends that a run's checkpoints are counted against."""
+_OPTIMIZER_BUFFERS = 2
+"""What an optimizer keeps for each weight; `torch_rmsprop` one more with momentum."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One thing a run needs room for, and the key that makes it smaller (empty where none does)."""
+
+    place: Place
+    name: str
+    bytes: int
+    key: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run will need."""
+
+    device: str
+    items: tuple[Item, ...]
+    total_frames: int
+    frames_per_second: float | None
+    """Emulator frames per second, evaluations left out; None where nothing was measured."""
+    rate_basis: str
+    """What the rate rests on."""
+
+    def bytes(self, place: Place) -> int:
+        """Return what the run needs of a place."""
+        return sum(item.bytes for item in self.items if item.place == place)
+
+    @property
+    def seconds(self) -> float | None:
+        """Training time at the assumed rate."""
+        return self.total_frames / self.frames_per_second if self.frames_per_second else None
+
+
+def replay_place(choice: str, device: str, needed_bytes: int, hardware: Hardware) -> str:
+    """Return the device the replay lives on. `auto` is the learner's if it fits there, else RAM."""
+    if device == "cpu":
+        return "cpu"
+    free = hardware.gpus[cuda_index(device)].memory_free_bytes
+    return device if replay_is_beside(choice, needed_bytes=needed_bytes, free_bytes=free) else "cpu"
+
+
+def make_plan(
+    spec: Spec,
+    *,
+    num_actions: int,
+    device: str,
+    hardware: Hardware,
+    frames_per_second: float | None = None,
+    rate_basis: str = "",
+) -> Plan:
+    """Return what a run of `spec` on `device` (`cpu`, `cuda` or `cuda:N`) will need."""
+    learner: Place = "ram" if device == "cpu" else "vram"
+    replay_on = replay_place(spec.replay.device, device, _replay_bytes(spec), hardware)
+    replay: Place = "ram" if replay_on == "cpu" else "vram"
+    network = network_shape(spec, num_actions)
+    weights = network_bytes(network)
+    items = (
+        Item(place=replay, name="replay", bytes=_replay_bytes(spec), key="replay.capacity_steps"),
+        Item(
+            place=learner,
+            name="networks and optimizer",
+            bytes=weights * (_networks_in_memory(spec) + 1 + _OPTIMIZER_BUFFERS),
+        ),
+        Item(
+            place=learner, name="minibatch", bytes=_minibatch_bytes(spec, network), key="learner.batch_size"
+        ),
+        *_process_items(spec, device),
+        *_trace_items(spec, num_actions),
+        *_disk_items(spec, weights),
+    )
+    return Plan(
+        device=device,
+        items=items,
+        total_frames=spec.training.total_frames,
+        frames_per_second=frames_per_second,
+        rate_basis=rate_basis,
+    )
+
+
+def free_bytes(plan: Plan, hardware: Hardware) -> dict[Place, int]:
+    """Return the room there is, in each place that the plan needs something of."""
+    room: dict[Place, int] = {"ram": hardware.memory_available_bytes, "disk": hardware.disk_free_bytes}
+    if plan.device != "cpu":
+        room["vram"] = hardware.gpus[cuda_index(plan.device)].memory_free_bytes
+    return room
+
+
+def check_fits(plan: Plan, hardware: Hardware, *, held_disk_bytes: int | None = None) -> None:
+    """Refuse what this machine cannot hold: `UserError` with the need, the room, and the remedy.
+
+    `held_disk_bytes`: what the checkpoints of a run that has begun take already; None for a new run. A run
+    that has begun keeps its spec, so that no key can be lowered.
+    """
+    problems = [
+        _problem(plan, place, free, held_disk_bytes)
+        for place, free in free_bytes(plan, hardware).items()
+        if _needed_bytes(plan, place, held_disk_bytes or 0) > free
+    ]
+    if problems:
+        raise UserError("\n".join(problems))
+
+
+def _needed_bytes(plan: Plan, place: Place, held_disk_bytes: int) -> int:
+    """Return what a run needs in addition. Checkpoints it holds stay while the next one is written."""
+    kept = sum(item.bytes for item in plan.items if item.name.endswith(_KEPT))
+    return plan.bytes(place) - (min(held_disk_bytes, kept) if place == "disk" else 0)
+
+
+def _problem(plan: Plan, place: Place, free: int, held_disk_bytes: int | None) -> str:
+    needed = size(_needed_bytes(plan, place, held_disk_bytes or 0))
+    if held_disk_bytes is not None:
+        more = " more" if place == "disk" else ""
+        return (
+            f"the run needs {needed}{more} of {PLACES[place]}, {size(free)} are free; "
+            "make room, or resume it on another machine: a run that has begun keeps its spec"
+        )
+    items = [item for item in plan.items if item.place == place and item.key]
+    largest = max(items, key=lambda item: item.bytes)
+    return (
+        f"the run needs {needed} of {PLACES[place]}, "
+        f"{size(free)} are free; lower {largest.key} ({largest.name}: {size(largest.bytes)})"
+    )
+
+
+def _key_of_checkpoints(spec: Spec) -> str:
+    """Return the key to lower where the checkpoints take too much."""
+    if spec.checkpoint.keep_last > 1:
+        return "checkpoint.keep_last"
+    return "checkpoint.keep_best" if spec.checkpoint.keep_best > 1 else "replay.capacity_steps"
+
+
+def _replay_bytes(spec: Spec) -> int:
+    return replay_bytes(
+        capacity_steps=spec.replay.capacity_steps, screen_size_pixels=spec.env.screen_size_pixels
+    )
+
+
+def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
+    """Return what decides how many weights the spec's network has."""
+    values, is_implicit = spec.distribution, spec.toggles.distribution == "iqn"
+    return NetworkShape(
+        kind=spec.network.kind,
+        screen_size_pixels=spec.env.screen_size_pixels,
+        stack_frames=spec.env.stack_frames,
+        num_actions=num_actions,
+        hidden_units=spec.network.hidden_units,
+        width=spec.network.width or 1,
+        dueling=spec.toggles.dueling,
+        noisy=spec.toggles.noisy,
+        outputs=values.num_atoms or values.num_quantiles or 1,
+        cosines=EMBEDDING_COSINES if is_implicit else 0,
+    )
+
+
+def _minibatch_bytes(spec: Spec, network: NetworkShape) -> int:
+    values = spec.distribution
+    predicted = values.num_fractions or values.num_quantiles or 0
+    compared_with = values.num_target_fractions or values.num_quantiles or 0
+    return minibatch_bytes(
+        network,
+        batch_size=spec.learner.batch_size,
+        parts=spec.learner.accumulate,
+        fractions=max(
+            values.num_fractions or 0, values.num_target_fractions or 0, values.num_policy_fractions or 0
+        ),
+        pairs=predicted * compared_with,
+        are_shifted=spec.toggles.random_shifts,
+    )
+
+
+def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
+    emulators = spec.env.lanes * LANE_BYTES
+    evaluation = spec.system.evaluation_lanes * LANE_BYTES
+    workers = (spec.system.workers + spec.system.evaluation_workers) * WORKER_BYTES
+    base = PROCESS_BYTES if device == "cpu" else CUDA_PROCESS_BYTES
+    items = (
+        Item(place="ram", name="emulators", bytes=emulators, key="env.lanes"),
+        Item(place="ram", name="evaluation", bytes=evaluation, key="system.evaluation_lanes"),
+        Item(place="ram", name="worker processes", bytes=workers, key="system.workers"),
+        Item(place="ram", name="Python and torch", bytes=base),
+    )
+    context = Item(place="vram", name="CUDA itself", bytes=0 if device == "cpu" else CUDA_CONTEXT_BYTES)
+    return tuple(item for item in (*items, context) if item.bytes)
+
+
+def _trace_items(spec: Spec, num_actions: int) -> tuple[Item, ...]:
+    """Return what a full evaluation is traced in, all games at their cap, so that one can be shown."""
+    if not spec.system.evaluation_video:
+        return ()
+    steps = frames_to_steps(spec.evaluation.max_episode_frames, frame_skip=spec.env.frame_skip)
+    traced = trace_bytes(
+        steps=spec.evaluation.full_episodes * steps,
+        num_actions=num_actions,
+        num_atoms=spec.distribution.num_atoms or 0,
+        num_quantiles=spec.distribution.num_quantiles or spec.distribution.num_policy_fractions or 0,
+    )
+    return (
+        Item(place="ram", name="decisions of an evaluation", bytes=traced, key="system.evaluation_video"),
+    )
+
+
+def _networks_in_memory(spec: Spec) -> int:
+    """Return how many networks a learner has: a target copied after every update is the online network."""
+    return 1 if spec.learner.target_period_updates == 1 else _NETWORKS
+
+
+def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
+    """Return what a run writes. Of the replay a checkpoint holds the compressed rows; it shares what it can.
+
+    At worst it shares none: it is a whole replay's length after the one before. While one is written the
+    older ones stay.
+    """
+    replay = round(_replay_bytes(spec) * SAVED_REPLAY_SHARE) if spec.checkpoint.replay else 0
+    checkpoint = replay + weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)
+    kept = spec.checkpoint.keep_last + spec.checkpoint.keep_best
+    key = _key_of_checkpoints(spec)
+    steps = frames_to_steps(spec.training.total_frames, frame_skip=spec.env.frame_skip)
+    return (
+        Item(place="disk", name=f"{kept} {_KEPT}", bytes=kept * checkpoint, key=key),
+        Item(place="disk", name="checkpoint being written", bytes=checkpoint, key="replay.capacity_steps"),
+        Item(place="disk", name="logs", bytes=round(steps * LOG_BYTES_PER_STEP), key="training.total_frames"),
+    )

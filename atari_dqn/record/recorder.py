@@ -1,0 +1,64 @@
+"""From an evaluation that was traced to a recording of some of its games."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atari_dqn.evaluation.evaluate import STREAM, evaluation_env
+from atari_dqn.evaluation.traces import Tracer
+from atari_dqn.record.recording import Look, RecordedGame, Recording, Source
+from atari_dqn.run.scores import EvaluationEpisode
+from atari_dqn.spec.protocol import Protocol
+from atari_dqn.spec.schema import Spec
+from atari_dqn.types import GameInfo
+
+
+def recording_of(
+    played: Sequence[EvaluationEpisode],
+    tracer: Tracer,
+    *,
+    spec: Spec,
+    info: GameInfo,
+    source: Source,
+    episodes: Sequence[int],
+    choice: str,
+    look: Look,
+) -> Recording:
+    """Return the recording of the evaluation's games with the numbers `episodes`."""
+    return Recording(
+        game=spec.game,
+        seed=spec.seed,
+        stream=STREAM,
+        env=evaluation_env(spec),
+        rom_md5=info.rom_md5,
+        action_names=info.action_names,
+        source=source,
+        choice=choice,
+        look=look,
+        games=tuple(
+            RecordedGame(episode=episode, result=played[episode], trace=tracer.trace(episode))
+            for episode in episodes
+        ),
+    )
+
+
+def source_of(protocol: Protocol, *, checkpoint: str, step: int, env_frames: int) -> Source:
+    """Return which agent played under which protocol, in the words of a recording."""
+    return Source(
+        checkpoint=checkpoint,
+        step=step,
+        env_frames=env_frames,
+        protocol=protocol.short(),
+        protocol_digest=protocol.digest(),
+        epsilon=protocol.epsilon,
+    )
+
+
+def best_first(played: Sequence[EvaluationEpisode]) -> list[int]:
+    """Return the numbers of the games, the highest return first; of equal ones the earlier."""
+    return sorted(range(len(played)), key=lambda episode: -played[episode].episode_return)
+
+
+def median_game(played: Sequence[EvaluationEpisode]) -> int:
+    """Return the number of the game with the median return; of an even number of games the lower one."""
+    return best_first(played)[len(played) // 2]

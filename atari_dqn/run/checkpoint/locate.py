@@ -1,0 +1,21 @@
+"""From what a user names to a run and one of its checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from atari_dqn.files.atomic import is_file
+from atari_dqn.run.checkpoint.store import MANIFEST, CheckpointStore
+from atari_dqn.run.directory import RunDirectory
+
+
+def locate(path: Path) -> tuple[RunDirectory, Path]:
+    """Return the run and the checkpoint that `path` names: a run directory's latest, or the one itself.
+
+    `UserError` if it is neither.
+    """
+    if is_file(path / MANIFEST):
+        checkpoint = path.resolve()
+        return RunDirectory.open(checkpoint.parent.parent), checkpoint
+    run = RunDirectory.open(path)
+    return run, CheckpointStore(run.checkpoints).latest()

@@ -1,0 +1,125 @@
+"""manifest.json: what a checkpoint holds, and the SHA-256 of each of its files and of itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files.atomic import exists, open_regular, sha256_of_file, write_json_atomically
+from atari_dqn.files.documents import Count, check_types, parse_json, read_run_file, reading_of_run
+from atari_dqn.run.checkpoint import seal
+from atari_dqn.run.checkpoint.bookkeeping import FileRecord
+from atari_dqn.run.checkpoint.segments import Segment
+from atari_dqn.types import StateDict
+
+SCHEMA_VERSION = 2
+MANIFEST = "manifest.json"
+_SEAL = "manifest_sha256"
+_MANIFEST_KEYS = ("step", "state_digest", "timestamp", "replay_saved", "files", "bookkeeping", _SEAL)
+_READING_THREADS = min(4, os.cpu_count() or 1)
+
+FileName = Annotated[str, Meta(pattern=r"^(agent\.pt|state\.json|arrays/[\w.-]+|replay/[\w.-]+)$")]
+"""Of a file below its checkpoint, and nowhere else."""
+
+
+class _Manifest(Struct):
+    """Types of a manifest; what `bookkeeping` holds is checked by `bookkeeping.check_bookkeeping`."""
+
+    step: Count
+    state_digest: str
+    timestamp: str
+    replay_saved: bool
+    files: dict[FileName, FileRecord]
+    bookkeeping: dict[str, Any]
+
+
+def verify(directory: Path) -> dict[str, Any]:
+    """Return the manifest once every file matches it; `DamagedError` names the first that does not."""
+    manifest = read_manifest(directory)
+    with ThreadPoolExecutor(_READING_THREADS) as pool:
+        list(pool.map(lambda named: _verify_file(directory / named[0], named[1]), manifest["files"].items()))
+    return manifest
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """Return a checkpoint's manifest. `UserError` if there is none, `DamagedError` if it cannot be used."""
+    path = directory / MANIFEST
+    if not exists(path):
+        raise UserError(f"{directory} is no checkpoint: it holds no {MANIFEST}")
+    data = read_run_file(path)
+    try:
+        manifest: dict[str, Any] = parse_json(data)
+        version = manifest["schema_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedError(f"{path}: is no manifest of a checkpoint ({error})") from error
+    if version != SCHEMA_VERSION:
+        raise DamagedError(
+            f"{path}: schema version {version}; this program reads {SCHEMA_VERSION}: "
+            "go on with the version of atari_dqn that wrote it (provenance.json names it)"
+        )
+    missing = [key for key in _MANIFEST_KEYS if key not in manifest]
+    if missing:
+        raise DamagedError(f"{path}: is no manifest of a checkpoint (it lacks {', '.join(missing)})")
+    if sealed(manifest)[_SEAL] != manifest[_SEAL]:
+        raise DamagedError(f"{path}: is not what was written; the file is damaged")
+    check_types(path, manifest, _Manifest)
+    return manifest
+
+
+def make_manifest(
+    directory: Path,
+    *,
+    step: int,
+    digest: str,
+    bookkeeping: StateDict,
+    segments: Iterable[Segment],
+    replay_saved: bool,
+) -> dict[str, Any]:
+    """Return the sealed manifest of a directory's files. Segments, whose SHA-256 is known, are not read."""
+    known = {segment.file: {"sha256": segment.sha256, "bytes": segment.bytes} for segment in segments}
+    names = sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+    contents = {
+        "schema_version": SCHEMA_VERSION,
+        "step": step,
+        "state_digest": digest,
+        "timestamp": now(),
+        "replay_saved": replay_saved,
+        "files": {name: known.get(name) or _file_entry(directory / name) for name in names},
+        "bookkeeping": bookkeeping,
+    }
+    return sealed(contents)
+
+
+def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the manifest with a digest of itself, so that damage to it shows too."""
+    return seal.sealed(manifest, _SEAL)
+
+
+def replace_bookkeeping(directory: Path, bookkeeping: StateDict) -> str:
+    """Replace a checkpoint's bookkeeping, in one step, and return its state digest."""
+    manifest = read_manifest(directory)
+    write_json_atomically(directory / MANIFEST, sealed({**manifest, "bookkeeping": bookkeeping}))
+    return str(manifest["state_digest"])
+
+
+def now() -> str:
+    """Return the present time in UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _file_entry(path: Path) -> dict[str, Any]:
+    return {"sha256": sha256_of_file(path), "bytes": path.stat().st_size}
+
+
+def _verify_file(path: Path, expected: dict[str, Any]) -> None:
+    with reading_of_run(path), open_regular(path) as file:
+        is_as_recorded = os.fstat(file.fileno()).st_size == expected["bytes"]
+        if not is_as_recorded or sha256_of_file(path) != expected["sha256"]:
+            raise DamagedError(f"{path}: is not what {MANIFEST} says; the file is damaged")

@@ -1,0 +1,153 @@
+"""Reconcile the catalog with the checkpoints on disk.
+
+The catalog is an index of the manifests, and the manifests take precedence: where the catalog is damaged or
+disagrees with them, its entries are rebuilt from them. A whole checkpoint that the catalog does not list is
+added to it. So a wrong catalog never loses a whole checkpoint, and a checkpoint that a killed process put in
+place but had not listed yet is found as the newest (docs/decisions/0039).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.files.atomic import is_file
+from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
+from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog
+from atari_dqn.run.checkpoint.manifest import MANIFEST, read_manifest, verify
+from atari_dqn.run.scores import EvaluationScore
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reconciled:
+    """The checkpoints of a folder, after its catalog was compared with the manifests."""
+
+    entries: tuple[CatalogEntry, ...]
+    """Oldest first."""
+    remarks: tuple[str, ...]
+    """Each difference between the entries and the catalog, as a sentence for the user."""
+    lost: Path | None
+    """The newest checkpoint, if it is not whole and the catalog is unusable; it is not among the entries."""
+
+
+def reconcile(folder: Path) -> Reconciled:
+    """Compare the catalog of a folder with its checkpoints. Nothing on disk is changed."""
+    listed, damage = _listed(folder)
+    directories = checkpoint_directories(folder)
+    entries = dict(_entries_of_manifests(directories, {entry.path: entry for entry in listed}))
+    newest = max(entries, default="")
+    missing = [entry for entry in listed if entry.path not in entries]
+    entries.update({entry.path: entry for entry in missing if entry.path > newest})
+    remarks = [damage] if damage else [*_disagreements(listed, entries)]
+    return Reconciled(
+        entries=tuple(entries[name] for name in sorted(entries)),
+        remarks=tuple(remarks),
+        lost=_lost(folder, newest) if damage else None,
+    )
+
+
+def checkpoint_directories(folder: Path) -> list[Path]:
+    """Return every directory that has a checkpoint's name and a manifest, oldest first."""
+    return sorted(path for path in folder.glob("step_*") if is_file(path / MANIFEST))
+
+
+def is_whole(checkpoint: Path) -> bool:
+    """Return whether every file of a checkpoint matches its manifest, and its directory's name fits.
+
+    `UserError` where the system refuses to read a file: that does not say whether the checkpoint is whole.
+    """
+    if not is_file(checkpoint / MANIFEST):
+        return False
+    try:
+        manifest = verify(checkpoint)
+        check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
+    except DamagedError:
+        return False
+    return checkpoint.name == f"step_{manifest['step']:09d}"
+
+
+def catalog_is_lost(folder: Path) -> bool:
+    """Return whether a folder has no catalog although a checkpoint was finished.
+
+    A single checkpoint without a `latest` link does not count: a process that is killed during its first save
+    leaves one before it writes link and catalog.
+    """
+    finished = (folder / "latest").is_symlink() or len(checkpoint_directories(folder)) > 1
+    return finished and not is_file(folder / CATALOG)
+
+
+def _listed(folder: Path) -> tuple[list[CatalogEntry], str]:
+    """Return the entries of the catalog, and why it cannot be used (empty if it can)."""
+    if catalog_is_lost(folder):
+        return [], f"{CATALOG} was missing; it is rebuilt from the checkpoints"
+    try:
+        return read_catalog(folder), ""
+    except DamagedError as error:
+        return [], f"{error}; it is rebuilt from the checkpoints"
+
+
+def _entries_of_manifests(
+    directories: list[Path], listed: dict[str, CatalogEntry]
+) -> Iterator[tuple[str, CatalogEntry]]:
+    """Yield the entry of each checkpoint that is listed or whole, by its directory's name."""
+    for directory in directories:
+        known = listed.get(directory.name)
+        if known is None and not is_whole(directory):
+            continue
+        try:
+            yield directory.name, _entry(directory, read_manifest(directory), known)
+        except DamagedError:
+            if known is not None:  # the error is raised when the checkpoint is loaded
+                yield directory.name, known
+
+
+def _entry(directory: Path, manifest: dict[str, Any], known: CatalogEntry | None) -> CatalogEntry:
+    """Return the entry that a manifest describes; `DamagedError` if a run did not write the manifest."""
+    step, bookkeeping = manifest["step"], manifest["bookkeeping"]
+    if directory.name != f"step_{step:0>9}":
+        raise DamagedError(
+            f"{directory / MANIFEST}: is of step {step}, but the directory is named for another"
+        )
+    try:
+        scores = dict(bookkeeping.get("scores", []))
+        score = EvaluationScore.of_state(scores[step]).mean_return if step in scores else None
+        protocol = bookkeeping["score_protocol"] if step in scores else None
+        inspected = step in bookkeeping.get("inspected", [])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DamagedError(
+            f"{directory / MANIFEST}: its bookkeeping is not that of a run ({error})"
+        ) from error
+    kept_tag = known.tag if known else None
+    return CatalogEntry(
+        step=step,
+        path=directory.name,
+        eval_score=score,
+        protocol=protocol,
+        timestamp=known.timestamp if known else manifest["timestamp"],
+        tag="inspect" if inspected else kept_tag,
+    )
+
+
+def _disagreements(listed: list[CatalogEntry], entries: dict[str, CatalogEntry]) -> Iterator[str]:
+    """Yield a sentence for each entry that was added, changed or removed."""
+    known = {entry.path: entry for entry in listed}
+    for path, entry in sorted(entries.items()):
+        if path not in known:
+            yield f"{path} is whole, but {CATALOG} did not list it; it is added"
+        elif known[path] != entry:
+            yield f"{CATALOG} differed from the manifest of {path}; the manifest is used"
+    for path in sorted(known.keys() - entries.keys()):
+        yield f"{path} does not exist, but {CATALOG} listed it; the entry is removed"
+
+
+def _lost(folder: Path, newest_entry: str) -> Path | None:
+    """Return the newest checkpoint by its name or the `latest` link, if it is newer than the newest entry."""
+    names = [path.name for path in folder.glob("step_*")]
+    latest = folder / "latest"
+    if latest.is_symlink():
+        names.append(latest.readlink().name)
+    newest = max(names, default="")
+    return folder / newest if newest > newest_entry else None

@@ -1,0 +1,51 @@
+"""Going on from a checkpoint: what lies after it leaves the catalog and the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.run.checkpoint.catalog import CATALOG, write_catalog
+from atari_dqn.run.checkpoint.manifest import MANIFEST
+from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile
+from atari_dqn.run.checkpoint.store import CheckpointStore
+
+
+def named_checkpoint(store: CheckpointStore, name: str) -> Path:
+    """Return the checkpoint called `name`: `latest`, `best` or a directory; `UserError` if there is none."""
+    known = {path.name: path for path in checkpoint_directories(store.folder)}
+    links = {link: (store.folder / link).resolve().name for link in ("latest", "best")}
+    target = links.get(name, name)
+    if target not in known:
+        there = ", ".join([*known, *(link for link, aim in links.items() if aim in known)])
+        raise UserError(f"{store.folder}: no checkpoint {name!r}; there are: {there or 'none'}")
+    return known[target]
+
+
+def refuse_wrong_place(checkpoint: Path, step: int) -> None:
+    """Raise a `DamagedError` where the directory of a checkpoint is named for another step than its own."""
+    if checkpoint.name != f"step_{step:09d}":
+        raise DamagedError(f"{checkpoint / MANIFEST}: is of step {step:,}, in the place of another")
+
+
+def refuse_lost_catalog(store: CheckpointStore) -> None:
+    """Raise a `DamagedError` where the catalog is missing though checkpoints were finished."""
+    if catalog_is_lost(store.folder):
+        raise DamagedError(f"{store.folder / CATALOG}: missing, though there are checkpoints")
+
+
+def later_checkpoints(store: CheckpointStore, step: int) -> list[Path]:
+    """Return the checkpoints of steps after `step`, oldest first."""
+    return [path for path in checkpoint_directories(store.folder) if path.name > f"step_{step:09d}"]
+
+
+def rewind(store: CheckpointStore, step: int) -> tuple[str, ...]:
+    """Make the checkpoint of `step` the latest, and remove what lies after it.
+
+    Return what was mended in the catalog on the way, as sentences for people.
+    """
+    found = reconcile(store.folder)
+    write_catalog(store.folder, [entry for entry in found.entries if entry.step <= step])
+    store.point_to(step)
+    store.tidy()
+    return found.remarks

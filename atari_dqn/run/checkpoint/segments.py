@@ -1,0 +1,221 @@
+"""Segments: pieces of the replay's rows on disk, compressed, written once and never changed.
+
+A later checkpoint takes over the segments of the one before by hard links, so that it writes new rows alone,
+and yet is whole by itself: it may be moved, and removing another takes nothing from it.
+
+A file is one zstandard frame of all columns, one after the other (docs/decisions/0016-replay-segments.md).
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import math
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import zstandard
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.files.atomic import open_regular, sha256_of_file
+from atari_dqn.files.documents import reading_of_run
+from atari_dqn.replay.rows import Rows, Tables, piece_rows
+from atari_dqn.run.checkpoint.tree import piece_digest
+
+FOLDER = "replay"
+LEVEL = 3
+"""Of zstandard: docs/results/codec.json. As quick as level 1 and a tenth smaller; 5 takes far longer."""
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+"""A file system that has no hard links, or no more for this file."""
+_MOST_WINDOW_BYTES = 2**27
+"""What a decompressor may look back: more than a level that we write with needs."""
+_MOST_FRAME_HEADER_BYTES = 18
+_MOST_PIECE_BYTES = 2**30
+"""Of a segment of which nothing is known but its file: five times a whole piece of 160 × 160 frames."""
+
+Columns = dict[str, tuple[str, tuple[int, ...]]]
+"""Each column's dtype and the shape of one row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """One file of rows."""
+
+    file: str
+    """Path below its checkpoint."""
+    first: int
+    stop: int
+    digest: str
+    """Of the rows; see `tree.piece_digest`."""
+    sha256: str
+    """Of the file."""
+    bytes: int
+
+    def holds(self, first: int, stop: int) -> bool:
+        """Return whether the file holds all of these rows."""
+        return self.first <= first and stop <= self.stop
+
+
+def columns_of(tables: Tables) -> Columns:
+    """Return what must be known to read a segment again."""
+    return {name: (array.dtype.str, array.shape[1:]) for name, array in tables.items()}
+
+
+def write_segment(checkpoint: Path, tables: Tables, *, first: int, stop: int) -> Segment:
+    """Write rows into a checkpoint that is being made. `OSError` if the disk refuses."""
+    name = file_of(first, stop)
+    data = _compressed(list(tables.values()))
+    (checkpoint / name).write_bytes(data)
+    return Segment(
+        file=name,
+        first=first,
+        stop=stop,
+        digest=piece_digest(tables),
+        sha256=hashlib.sha256(data).hexdigest(),
+        bytes=len(data),
+    )
+
+
+def share_segment(source: Path, checkpoint: Path, segment: Segment) -> bool:
+    """Take over a segment of the checkpoint `source`; return whether it is there and undamaged."""
+    target = checkpoint / segment.file
+    try:
+        _link(source / segment.file, target)
+    except FileNotFoundError:
+        return False
+    if sha256_of_file(target) == segment.sha256:
+        return True
+    target.unlink()
+    return False
+
+
+class SavedRows:
+    """Rows in the segments of a checkpoint, read when they are asked for."""
+
+    def __init__(
+        self, checkpoint: Path, *, first: int, stop: int, columns: Columns, segments: Sequence[Segment]
+    ) -> None:
+        self.checkpoint, self._first, self._stop = checkpoint, first, stop
+        self._columns, self.segments = columns, tuple(segments)
+        self._by_piece = {segment.first // piece_rows(self.lanes): segment for segment in segments}
+
+    @property
+    def first(self) -> int:
+        """Number of the oldest row."""
+        return self._first
+
+    @property
+    def stop(self) -> int:
+        """Number after the newest row."""
+        return self._stop
+
+    @property
+    def columns(self) -> Columns:
+        """What is read of each row."""
+        return self._columns
+
+    @property
+    def lanes(self) -> int:
+        """Cells in a row."""
+        return next(iter(self._columns.values()))[1][0]
+
+    def read(self, first: int, stop: int) -> Tables:
+        """Return some of the rows. `DamagedError` names the file that does not hold them."""
+        segment = self.segment_of(first, stop)
+        if segment is None:
+            raise DamagedError(f"{self.checkpoint / FOLDER}: no segment holds the rows {first} to {stop}")
+        whole = self._read_segment(segment)
+        rows = slice(first - segment.first, stop - segment.first)
+        return {name: column[rows] for name, column in whole.items()}
+
+    def segment_of(self, first: int, stop: int) -> Segment | None:
+        """Return the segment that holds some rows of one piece, if there is one."""
+        segment = self._by_piece.get(first // piece_rows(self.lanes))
+        return segment if segment is not None and segment.holds(first, stop) else None
+
+    def _read_segment(self, segment: Segment) -> Tables:
+        path = self.checkpoint / segment.file
+        with reading_of_run(path), open_regular(path) as file:
+            try:
+                tables = _decompress(file, self._columns, count=segment.stop - segment.first)
+            except (EOFError, zstandard.ZstdError) as error:
+                raise DamagedError(f"{path}: cannot be read: {error}") from error
+        return tables
+
+
+def as_plain(rows: Rows, columns: Columns, segments: Iterable[Segment]) -> dict[str, Any]:
+    """Return what state.json holds in place of rows."""
+    return {
+        "first": rows.first,
+        "stop": rows.stop,
+        "columns": {name: [dtype, list(shape)] for name, (dtype, shape) in columns.items()},
+        "segments": [vars(segment) for segment in segments],
+    }
+
+
+def from_plain(checkpoint: Path, plain: Mapping[str, Any]) -> SavedRows:
+    """Return the rows that `as_plain` described."""
+    return SavedRows(
+        checkpoint,
+        first=plain["first"],
+        stop=plain["stop"],
+        columns={name: (dtype, tuple(shape)) for name, (dtype, shape) in plain["columns"].items()},
+        segments=[Segment(**segment) for segment in plain["segments"]],
+    )
+
+
+def file_of(first: int, stop: int) -> str:
+    """Return the path of a segment's file below its checkpoint."""
+    return f"{FOLDER}/{first:012d}-{stop:012d}.zst"
+
+
+def _compressed(arrays: Sequence[np.ndarray]) -> bytes:
+    compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
+    stream = compressor.compressobj(size=sum(array.nbytes for array in arrays))
+    return b"".join([*(stream.compress(_bytes_of(array)) for array in arrays), stream.flush()])
+
+
+def _decompress(file: BinaryIO, columns: Columns, *, count: int) -> Tables:
+    """Return the columns of so many rows; `EOFError`, before memory is taken, if the file has others."""
+    row_bytes = sum(np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape in columns.values())
+    declared = zstandard.get_frame_parameters(file.read(_MOST_FRAME_HEADER_BYTES)).content_size
+    if declared != count * row_bytes:
+        raise EOFError(f"it declares {declared:,} bytes, {count:,} rows have {count * row_bytes:,}")
+    if declared > _MOST_PIECE_BYTES:
+        raise EOFError(f"it declares {declared:,} bytes, a piece has up to {_MOST_PIECE_BYTES:,}")
+    file.seek(0)
+    tables = {name: np.empty((count, *shape), dtype) for name, (dtype, shape) in columns.items()}
+    with zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES).stream_reader(file) as reader:
+        for table in tables.values():
+            _fill(table, reader)
+        if reader.read(1):
+            raise EOFError("it holds more than its rows")
+    return tables
+
+
+def _fill(table: np.ndarray, reader: zstandard.ZstdDecompressionReader) -> None:
+    place = _bytes_of(table)
+    filled = 0
+    while filled < len(place):
+        count = reader.readinto(place[filled:])
+        if not count:
+            raise EOFError("it ends too early")
+        filled += count
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        shutil.copyfile(source, target)

@@ -1,0 +1,272 @@
+"""The checkpoints of a run: made beside their place and renamed into it, so one is whole or absent.
+
+Training waits while a snapshot is taken: copies of all that changes, and a loan of the replay's rows, which
+do not. A thread then writes the checkpoint while training goes on; `stages.py` has its steps.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial as bound
+from pathlib import Path
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files.atomic import write_failure, writing
+from atari_dqn.formatting import size
+from atari_dqn.replay.rows import RingRows
+from atari_dqn.run.checkpoint import stages
+from atari_dqn.run.checkpoint.background import Background
+from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog, worth_keeping
+from atari_dqn.run.checkpoint.files import read_agent, read_rest
+from atari_dqn.run.checkpoint.layout import layout_of_rest
+from atari_dqn.run.checkpoint.manifest import (
+    MANIFEST,
+    SCHEMA_VERSION,
+    now,
+    read_manifest,
+    replace_bookkeeping,
+    sealed,
+    verify,
+)
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
+from atari_dqn.run.checkpoint.row_saver import RowSaver
+from atari_dqn.run.checkpoint.segments import SavedRows
+from atari_dqn.run.checkpoint.stages import Snapshot
+from atari_dqn.run.checkpoint.tree import detached, leaves
+from atari_dqn.types import StateDict
+
+__all__ = [
+    "CATALOG",
+    "MANIFEST",
+    "SCHEMA_VERSION",
+    "CatalogEntry",
+    "CheckpointStore",
+    "Saved",
+    "load_checkpoint",
+    "read_manifest",
+    "sealed",
+    "verify",
+]
+
+_GIVING_UP_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """A checkpoint that is on disk."""
+
+    step: int
+    state_digest: str
+
+
+class CheckpointStore:
+    """The folder `checkpoints/` of a run directory. One checkpoint is written at a time."""
+
+    def __init__(
+        self, folder: Path, *, keep_last: int = 1, keep_best: int = 1, save_replay: bool = True
+    ) -> None:
+        self.folder, self.keep_last, self.keep_best = folder, keep_last, keep_best
+        self.save_replay = save_replay
+        self._writer: Background[Saved] = Background()
+        self._rows_before: SavedRows | None = None
+        """The rows of the newest checkpoint, if they are those of the run that is saved here."""
+
+    def save(
+        self,
+        *,
+        step: int,
+        training: StateDict,
+        bookkeeping: StateDict,
+        eval_score: float | None,
+        protocol: str | None = None,
+        tag: str | None = None,
+    ) -> str:
+        """Save a state and return its digest. `UserError` if the disk refuses; what was there stays whole."""
+        self.begin(
+            step=step,
+            training=training,
+            bookkeeping=bookkeeping,
+            eval_score=eval_score,
+            protocol=protocol,
+            tag=tag,
+        )
+        saved = self.finish()
+        assert saved is not None
+        return saved.state_digest
+
+    def begin(
+        self,
+        *,
+        step: int,
+        training: StateDict,
+        bookkeeping: StateDict,
+        eval_score: float | None,
+        protocol: str | None = None,
+        tag: str | None = None,
+    ) -> None:
+        """Take a snapshot, and begin to write it in the background; the state may change from here on.
+
+        The digest is of `training` alone: `bookkeeping`, plain values, holds what may differ between equal
+        runs, such as elapsed time. Of a step that is saved already only the bookkeeping is written again,
+        and the score if one is given. Waits for the checkpoint before, and raises its error.
+        """
+        self.finish()
+        entry = CatalogEntry(
+            step=step,
+            path=f"step_{step:09d}",
+            eval_score=eval_score,
+            timestamp=now(),
+            protocol=protocol,
+            tag=tag,
+        )
+        saved = any(known.step == step for known in self.catalog())
+        bookkeeping = copy.deepcopy(bookkeeping)
+        if saved:
+            self._writer.begin(bound(self._save_again, entry, bookkeeping))
+        else:
+            self._writer.begin(bound(self._save, entry, self._snapshot(step, training, bookkeeping)))
+
+    def finish(self) -> Saved | None:
+        """Wait for a checkpoint that was begun, and return it; None if there is none.
+
+        `UserError` if the disk refuses, `DiskFullError` if for want of room; what was there stays whole.
+        """
+        return self._writer.finish()
+
+    def poll(self) -> Saved | None:
+        """Return what `finish` does if it would not wait, else None."""
+        return self.finish() if self._writer.done else None
+
+    def wait(self) -> None:
+        """Wait until nothing is being written, so that `latest` is what it will be."""
+        self._writer.wait()
+
+    def give_up(self) -> None:
+        """Let what is being written go: the process has to end at once."""
+        self._writer.give_up(wait_seconds=_GIVING_UP_SECONDS)
+
+    def go_on_from(self, checkpoint: Path) -> None:
+        """Take the segments of the checkpoint that a run's state was loaded from as saved."""
+        self._rows_before = saved_rows(read_rest(checkpoint))
+
+    def point_to(self, step: int) -> None:
+        """Make the checkpoint of a step the latest."""
+        with writing(self.folder / "latest"):
+            stages.point(self.folder, f"step_{step:09d}")
+
+    def tidy(self) -> None:
+        """Remove what the catalog does not list. Call it while no other process saves, after `reconcile`."""
+        listed = {entry.path for entry in self.catalog()}
+        for path in [*self.folder.glob(".*.partial"), *self.folder.glob("step_*")]:
+            if path.is_symlink() or not path.is_dir():
+                path.unlink()
+            elif path.name not in listed:
+                stages.remove(path)
+
+    def catalog(self) -> list[CatalogEntry]:
+        """Return what is kept, oldest first."""
+        return read_catalog(self.folder)
+
+    def latest(self) -> Path:
+        """Return the newest checkpoint, whether or not its link is there.
+
+        `UserError` if none was saved, `DamagedError` if the one there should be is not.
+        """
+        link = self.folder / "latest"
+        if link.exists():
+            path = link.resolve()
+        elif there := checkpoint_directories(self.folder):
+            path = there[-1]
+        else:
+            raise UserError(f"{self.folder}: nothing was saved before the run ended; begin another")
+        if not (path / MANIFEST).is_file():
+            raise DamagedError(f"{path / MANIFEST}: missing")
+        return path
+
+    def best(self) -> Path | None:
+        """Return the checkpoint of the best full evaluation, if there was one."""
+        path = self.folder / "best"
+        return path.resolve() if path.exists() else None
+
+    def _snapshot(self, step: int, training: StateDict, bookkeeping: StateDict) -> Snapshot:
+        copied = detached(training)
+        path, rows = next((path, leaf) for path, leaf in leaves(copied) if isinstance(leaf, RingRows))
+        saver = RowSaver(rows, before=self._rows_before, keep=self.save_replay)
+        return Snapshot(step=step, training=copied, bookkeeping=bookkeeping, rows_path=path, rows=saver)
+
+    def _save(self, entry: CatalogEntry, snapshot: Snapshot) -> Saved:
+        final = self.folder / entry.path
+        with self._writing(final, snapshot):
+            digest = self._make(final, snapshot)
+            self._list(entry, entry.path)
+        if self.save_replay:
+            self._rows_before = snapshot.rows.saved_in(final)
+        return Saved(step=entry.step, state_digest=digest)
+
+    def _save_again(self, entry: CatalogEntry, bookkeeping: StateDict) -> Saved:
+        """Write of a saved step what may have changed."""
+        final = self.folder / entry.path
+        with writing(final):
+            digest = replace_bookkeeping(final, bookkeeping)
+            self._list(entry if entry.eval_score is not None else None, entry.path)
+        return Saved(step=entry.step, state_digest=digest)
+
+    def _make(self, final: Path, snapshot: Snapshot) -> str:
+        """Make a checkpoint in its place and return its digest; nothing is left of one that fails."""
+        partial = final.with_name(f".{final.name}.partial")
+        for left_over in (partial, final):  # by a process that died before the catalog listed it
+            shutil.rmtree(left_over, ignore_errors=True)
+        try:
+            partial.mkdir(parents=True)
+            stages.write_rows(partial, snapshot, self._writer.check_wanted)
+            stages.write_rest(partial, snapshot)
+            digest = stages.write_manifest(partial, snapshot)
+            stages.flush(partial)
+            self._writer.check_wanted()
+            stages.put_in_place(partial, final)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        return digest
+
+    def _list(self, entry: CatalogEntry | None, newest: str) -> None:
+        if entry is not None:
+            stages.enter(self.folder, entry)
+        stages.point(self.folder, newest)
+        kept = worth_keeping(self.catalog(), keep_last=self.keep_last, keep_best=self.keep_best)
+        stages.prune(self.folder, kept)
+
+    @contextmanager
+    def _writing(self, final: Path, snapshot: Snapshot) -> Iterator[None]:
+        """Give the rows back in any case; put an error of the disk into words, with what is needed."""
+        try:
+            yield
+        except OSError as error:
+            detail = (
+                f" (the checkpoint takes about {size(snapshot.bytes_expected())}, "
+                f"{size(shutil.disk_usage(self.folder).free)} are free)"
+            )
+            raise write_failure(final, error, detail=detail) from error
+        finally:
+            snapshot.rows.end()
+
+
+def load_checkpoint(directory: Path, like: StateDict | None = None) -> tuple[StateDict, StateDict]:
+    """Return the training state and the bookkeeping of a checkpoint, every file verified first.
+
+    The state must have the keys, types and sizes of `like`, that of a new training, before it takes memory;
+    None is any state. The replay's rows are read from their files when they are asked for.
+    """
+    manifest = verify(directory)
+    layout, learner = (None, None) if like is None else (layout_of_rest(like), like["learner"])
+    training = {**read_rest(directory, layout), "learner": read_agent(directory, learner)}
+    return training, manifest["bookkeeping"]
+
+
+def saved_rows(training: StateDict) -> SavedRows | None:
+    """Return the rows of a loaded state; None where the replay was left out."""
+    return next((leaf for _, leaf in leaves(training) if isinstance(leaf, SavedRows)), None)

@@ -1,0 +1,294 @@
+"""The run directory: what lies where, how it comes to be, and how one is told from another folder."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files.atomic import (
+    exists,
+    fsync_directory,
+    fsync_file,
+    is_file,
+    json_document,
+    reading,
+    sha256_of_beginning,
+    write_durably,
+    writing,
+)
+from atari_dqn.files.documents import check_types, read_json, read_run_file, reading_of_run
+from atari_dqn.files.whole_directory import whole_directory
+from atari_dqn.run.provenance import Provenance
+from atari_dqn.telemetry.columns import TABLES
+
+_SPEC = "spec.toml"
+_PROVENANCE = "provenance.json"
+_CHECKPOINTS = "checkpoints"
+_LOCK = ".lock"
+_LOCK_TRIES = 25
+_LOCK_PAUSE_SECONDS = 0.02
+
+
+def default_run_dir(name: str, seed: int, root: Path = Path("outputs")) -> Path:
+    """Return where a run is kept unless its user says otherwise."""
+    return root / f"{name}_seed{seed}"
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """A run on disk. Made by `create` or `open`, so that its specification is there and whole."""
+
+    path: Path
+
+    @classmethod
+    def create(
+        cls, path: Path, spec_toml: str, spec_digest: str, provenance: Mapping[str, Any]
+    ) -> RunDirectory:
+        """Make the directory of a new run: all of it, or nothing.
+
+        `spec_digest` is the digest of what can change results; the digest of the file's bytes is kept beside
+        it. `UserError` if the path exists, which is then left alone, or cannot be written.
+        """
+        refuse_existing(path)
+        files = _new_files(spec_toml.encode(), spec_digest, provenance)
+        with writing(path), whole_directory(path, holds=(*files, _CHECKPOINTS)) as partial:
+            for name, data in files.items():
+                write_durably(partial / name, data)
+            (partial / _CHECKPOINTS).mkdir()
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """Open the directory of an existing run.
+
+        `UserError` if it is no run's; `DamagedError` if a file is missing or the spec was changed.
+        """
+        run = cls(path)
+        _refuse_other_folder(path)
+        recorded = run.read_provenance().get("spec", {}).get("toml_sha256")
+        found = hashlib.sha256(read_run_file(run.spec)).hexdigest()
+        if found != recorded:
+            raise DamagedError(
+                f"{run.spec}: was changed after the run began: its SHA-256 is {found}, "
+                f"{_PROVENANCE} recorded {recorded}; restore the file, or start a new run from it"
+            )
+        return run
+
+    @property
+    def spec(self) -> Path:
+        """The resolved specification, never changed."""
+        return self.path / _SPEC
+
+    @property
+    def provenance(self) -> Path:
+        """What the run came from, never changed."""
+        return self.path / _PROVENANCE
+
+    @property
+    def tables(self) -> Path:
+        """The folder of the CSV tables."""
+        return self.path
+
+    @property
+    def events(self) -> Path:
+        """The log of notices."""
+        return self.path / "events.jsonl"
+
+    @property
+    def summary(self) -> Path:
+        """The result of a finished run."""
+        return self.path / "summary.json"
+
+    @property
+    def set_aside(self) -> Path:
+        """The folder of damaged logs that new ones have taken the place of."""
+        return self.path / "set_aside"
+
+    @property
+    def diagnostics(self) -> Path:
+        """The folder of the bundles that gates leave when they halt the run."""
+        return self.path / "diagnostics"
+
+    @property
+    def evaluations(self) -> Path:
+        """The folder of the scores that `dqn eval` has measured."""
+        return self.path / "evaluations"
+
+    @property
+    def evaluation_progress(self) -> Path:
+        """The finished games of an evaluation of the run's own that is under way."""
+        return self.path / "evaluation_progress.jsonl"
+
+    @property
+    def videos(self) -> Path:
+        """The folder of the videos, and of the recordings they are made from."""
+        return self.path / "videos"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
+        return self.path / _CHECKPOINTS
+
+    def file_records(self) -> dict[str, dict[str, Any]]:
+        """Return length and SHA-256 of every file beside the checkpoints, once the disk holds that much.
+
+        Logs grow after that, and the record is of their beginning.
+        """
+        records = {path.name: _file_record(path) for path in (*self._constant, *self._growing)}
+        with writing(self.path):
+            fsync_directory(self.path)  # or a power failure may take the names of files that were begun since
+        return records
+
+    def file_sizes(self) -> list[int]:
+        """Return the lengths of the files beside the checkpoints, in bytes."""
+        return [path.stat().st_size for path in (*self._constant, *self._growing)]
+
+    def check_files(self, records: Mapping[str, Mapping[str, Any]]) -> None:
+        """Raise a `DamagedError` that names the first file that does not begin with what was recorded."""
+        for name, problem in self.problems(records):
+            raise DamagedError(f"{self.path / name}: {problem}")
+
+    def problems(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+        """Yield each file that does not begin with what was recorded, and what is wrong with it."""
+        for name, record in records.items():
+            path = self.path / name
+            if not is_file(path):
+                yield name, "missing"
+                continue
+            with reading_of_run(path):
+                problem = self._problem(path, record)
+            if problem:
+                yield name, problem
+
+    def is_log(self, name: str) -> bool:
+        """Return whether a file beside the checkpoints is one that grows."""
+        return self.path / name in self._growing
+
+    def _problem(self, path: Path, record: Mapping[str, Any]) -> str:
+        """Return in what a file does not begin with what was recorded; empty where it does."""
+        length, recorded = path.stat().st_size, record["bytes"]
+        if path in self._growing and length < recorded:
+            return f"has {length:,} bytes of {recorded:,} recorded; rows are lost"
+        if path in self._constant and length != recorded:
+            return "was changed after the run began; restore the file"
+        if sha256_of_beginning(path, recorded) != record["sha256"]:
+            return "is not what a checkpoint recorded; the file is damaged"
+        return ""
+
+    @property
+    def _constant(self) -> tuple[Path, ...]:
+        return (self.spec, self.provenance)
+
+    @property
+    def _growing(self) -> tuple[Path, ...]:
+        return (*(self.tables / f"{name}.csv" for name in TABLES), self.events)
+
+    def recorded(self, key: str) -> Any:
+        """Return one entry of the provenance; `DamagedError` where it is missing."""
+        provenance = self.read_provenance()
+        if key not in provenance:
+            raise DamagedError(f"{self.provenance}: {key!r} is missing")
+        return provenance[key]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for this process; `UserError` while another holds it. A dead one holds nothing."""
+        path = self._lock_file()
+        with writing(path):
+            file = path.open("a")
+        with file:
+            with writing(path):
+                self._lock(file, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def held_still(self) -> Iterator[None]:
+        """Keep others from running the run, without writing anything; `UserError` while one does."""
+        path = self._lock_file()
+        if not exists(path):
+            yield
+            return
+        with reading(path):
+            file = path.open("rb")
+        with file:
+            with reading(path):
+                self._lock(file, fcntl.LOCK_SH)
+            yield
+
+    def _lock_file(self) -> Path:
+        path = self.path / _LOCK
+        if path.is_fifo():  # to open it would wait for ever
+            raise DamagedError(f"{path}: is a pipe; remove it")
+        return path
+
+    def _lock(self, file: IO[Any], kind: int) -> None:
+        # A killed process may leave a child for an instant, which holds the lock until it is gone too.
+        for _ in range(_LOCK_TRIES):
+            with suppress(BlockingIOError):
+                fcntl.flock(file, kind | fcntl.LOCK_NB)
+                return
+            time.sleep(_LOCK_PAUSE_SECONDS)
+        raise UserError(f"{self.path} is being run by another process; wait for it, or end it")
+
+    def read_provenance(self) -> dict[str, Any]:
+        """Return what the run came from; `DamagedError` names the key that holds no such thing."""
+        data: dict[str, Any] = read_json(self.provenance)
+        check_types(self.provenance, data, Provenance)
+        return data
+
+
+def _file_record(path: Path) -> dict[str, Any]:
+    with writing(path):
+        fsync_file(path)
+    with reading(path):
+        length = path.stat().st_size
+        return {"bytes": length, "sha256": sha256_of_beginning(path, length)}
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise the `UserError` that says how to resume a run that is there, or to name another directory."""
+    if "\0" in str(path):
+        raise UserError(
+            f"run directory {str(path)!r}: a path holds no NUL; choose another name with --run-dir"
+        )
+    if os.path.lexists(path):  # a broken link too is something of the user's
+        remedy = "name another directory with --run-dir"
+        if exists(path / _SPEC) and exists(path / _PROVENANCE):
+            remedy = f"continue that run with `dqn resume {shlex.quote(str(path))}`, or {remedy}"
+        raise UserError(f"run directory {path} exists and is never overwritten; {remedy}")
+
+
+def _new_files(spec: bytes, spec_digest: str, provenance: Mapping[str, Any]) -> dict[str, bytes]:
+    digests = {"digest": spec_digest, "toml_sha256": hashlib.sha256(spec).hexdigest()}
+    record = {**provenance, "spec": digests}
+    return {_SPEC: spec, _PROVENANCE: json_document(record)}
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a folder is a run's, be it damaged: whether it holds a file that only a run has."""
+    return bool(_marks(path))
+
+
+def _marks(path: Path) -> set[str]:
+    return {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
+
+
+def _refuse_other_folder(path: Path) -> None:
+    expected = "expected a directory that `dqn train` made"
+    if "\0" in str(path) or not exists(path):
+        raise UserError(f"run directory {str(path)!r}: not found; {expected}")
+    present = _marks(path)
+    if not present:
+        raise UserError(f"{path} is no run directory: it holds no {_SPEC}; {expected}")
+    missing = sorted({_SPEC, _PROVENANCE} - present)
+    if missing:
+        raise DamagedError(f"run directory {path}: {' and '.join(missing)} missing")

@@ -1,0 +1,154 @@
+"""Where a run came from: code, versions, hardware, game, protocol."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+import atari_dqn
+from atari_dqn import wait_variables
+from atari_dqn.machine.hardware import Hardware
+
+PACKAGES = ("torch", "numpy", "ale-py", "gymnasium", "opencv-python-headless")
+"""Distributions whose version can change a run's numbers."""
+MOST_THREADS = 2**16
+"""More than any machine has cores: a larger number in a file is damage."""
+
+
+class _Digests(Struct):
+    digest: str
+    toml_sha256: str
+
+
+class _Track(Struct):
+    label: str
+    deviations: list[str] = []
+
+
+class _Gpu(Struct):
+    name: str
+
+
+class _Hardware(Struct):
+    cpu_model: str
+    cpu_flags: list[str] | None
+    gpus: list[_Gpu]
+
+
+class _Commit(Struct):
+    commit: str
+    dirty: bool
+
+
+class Provenance(Struct):
+    """Types of a record of provenance, of whatever version: of the keys that something reads."""
+
+    spec: _Digests
+    name: str = ""
+    started: str = ""
+    command_line: list[str] = []
+    track: _Track | None = None
+    protocols: dict[str, dict[str, Any]] = {}
+    versions: dict[str, str | None] = {}
+    git: _Commit | None = None
+    device: str = ""
+    replay_device: str = ""
+    torch_threads: Annotated[int, Meta(ge=1, le=MOST_THREADS)] = 1
+    kernels: list[str] = []
+    compiler: str | None = None
+    hardware: _Hardware | None = None
+    auto: dict[str, str] = {}
+
+
+def provenance(
+    *,
+    command_line: Sequence[str],
+    track: str,
+    deviations: Sequence[str],
+    game: str,
+    rom_md5: str,
+    protocols: Mapping[str, Any],
+    device: str,
+    torch_threads: int,
+    kernels: Sequence[str],
+    hardware: Hardware,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> dict[str, Any]:
+    """Return the record of where a run came from, as plain data.
+
+    `track` is the label with its mark (`A*` for a run that deviates, in the keys `deviations`). `protocols`
+    maps a protocol's fingerprint to its words. Torch's threads are recorded: their number changes rounding,
+    and which of our own `kernels` ran: they round otherwise than torch's. How OpenMP's threads wait is
+    recorded too; it changes their speed alone. The digests of the specification are added by
+    `RunDirectory.create`.
+    """
+    return {
+        "started": now().isoformat(timespec="seconds"),
+        "command_line": list(command_line),
+        "track": {"label": track, "deviations": list(deviations)},
+        "game": {"id": game, "rom_md5": rom_md5},
+        "protocols": dict(protocols),
+        "versions": versions(),
+        "git": git_state(Path(atari_dqn.__file__).parent),
+        "device": device,
+        "torch_threads": torch_threads,
+        "openmp": wait_variables(),
+        "kernels": list(kernels),
+        "hardware": asdict(hardware),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of everything that can change a run's numbers; None for what is not installed."""
+    system = {
+        "atari_dqn": atari_dqn.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+    return system | {name: _version(name) for name in PACKAGES}
+
+
+def git_state(package: Path) -> dict[str, Any] | None:
+    """Return the commit of the checkout that `package` lies in and whether its files differ from it.
+
+    None for a package that was installed: a repository further up the path is not the package's.
+    """
+    root = package.parent
+    if not (root / ".git").exists():
+        return None
+    commit = _git(root, "rev-parse", "HEAD")
+    changes = _git(root, "status", "--porcelain", "--", str(package))
+    return None if commit is None or changes is None else {"commit": commit, "dirty": bool(changes)}
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """Return what git prints, None where it is missing or fails."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    # A hook's GIT_DIR would point to another repository.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        result = subprocess.run(  # noqa: S603 - fixed arguments, no shell
+            [git, "-C", str(root), *arguments], capture_output=True, text=True, timeout=10, env=environment
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

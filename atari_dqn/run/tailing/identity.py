@@ -1,0 +1,63 @@
+"""What a run is: its specification and the record of where it came from, checked before use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from atari_dqn.files.documents import checked
+from atari_dqn.formatting import printable
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.spec.keys import Scalar
+from atari_dqn.spec.recorded import spec_values
+
+_MOST = 2**53
+"""Of a count: what every program that reads the files can hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """What a run is, from its spec and provenance. All text is safe to show."""
+
+    game: str
+    seed: int
+    track: str
+    track_label: str
+    """The track, with a star if the run deviates from it."""
+    deviations: tuple[str, ...]
+    total_frames: int
+    values: Mapping[str, Scalar]
+    """The complete spec, by dotted key."""
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+
+
+class _Spec(msgspec.Struct):
+    """The keys of a spec without which nothing can be shown."""
+
+    game: str
+    seed: _Count
+    track: str
+    total_frames: _Count = msgspec.field(name="training.total_frames")
+
+
+def identity_of(run: Path) -> Identity:
+    """Return what a run is; `UserError` or `DamagedError` where its files do not say."""
+    directory = RunDirectory(run)
+    values = spec_values(directory.spec)
+    spec = checked(directory.spec, values, _Spec)
+    track = directory.read_provenance().get("track") or {}
+    return Identity(
+        game=spec.game,
+        seed=spec.seed,
+        track=spec.track,
+        track_label=printable(track.get("label") or spec.track),
+        deviations=tuple(map(printable, track.get("deviations", ()))),
+        total_frames=spec.total_frames,
+        values=values,
+    )

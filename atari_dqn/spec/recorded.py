@@ -1,0 +1,44 @@
+"""A run's spec as its file has it, by dotted key: also of versions of this program that have other keys."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.files.documents import lowered, read_run_file
+from atari_dqn.formatting import printable
+from atari_dqn.spec.keys import Scalar
+
+
+def spec_values(path: Path) -> dict[str, Scalar]:
+    """Return the values of a run's spec by dotted key, text made printable.
+
+    `DamagedError` for a file that is no TOML, and for a value that is neither a number, a word nor a boolean.
+    """
+    return dict(_scalars(_table(path), path))
+
+
+def _table(path: Path) -> dict[str, Any]:
+    data = read_run_file(path)
+    try:
+        return tomllib.loads(data.decode())
+    except RecursionError as error:
+        raise DamagedError(f"{path}: is not TOML: it is nested too deeply") from error
+    except ValueError as error:  # of tomllib, and of the decoding of UTF-8
+        raise DamagedError(f"{path}: is not TOML: {lowered(str(error))}") from error
+
+
+def _scalars(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Scalar]]:
+    for name, value in table.items():
+        entries = (
+            {f"{name}.{key}": item for key, item in value.items()}
+            if isinstance(value, dict)
+            else {name: value}
+        )
+        for key, item in entries.items():
+            if not isinstance(item, bool | int | float | str):
+                raise DamagedError(f"{path}: {printable(key)} is no plain value ({type(item).__name__})")
+            yield printable(key), printable(item) if isinstance(item, str) else item

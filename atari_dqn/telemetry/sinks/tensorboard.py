@@ -1,0 +1,73 @@
+"""TensorBoard: scalars, histograms, videos and hyperparameters, over emulator frames."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
+from atari_dqn.telemetry.sinks.scalars import distributions, gate_scalars, row_scalars
+from atari_dqn.telemetry.sinks.target import Target
+from atari_dqn.telemetry.sinks.video_frames import NewVideos, gif
+
+FOLDER = "tensorboard"
+
+
+class TensorBoardSink:
+    """Writes TensorBoard's event files into the run's `tensorboard/`.
+
+    After a resume what the viewer has of later frames is hidden: it is written again.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._videos = NewVideos(target.directory, frame_skip=int(target.values["env.frame_skip"]))
+        self._writer: Any = None
+
+    def handle(self, event: Event) -> None:
+        """Write what an event holds."""
+        if self._writer is None:
+            self._writer = self._open(event)
+        if isinstance(event, Row):
+            self._scalars(row_scalars(event), int(event.values["env_frames"]))
+        elif isinstance(event, GateChanged):
+            self._scalars(gate_scalars(event), event.env_frames)
+        elif isinstance(event, Notice):
+            self._notice(event)
+
+    def close(self) -> None:
+        """Flush and let go of the files."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _open(self, first: Event) -> Any:
+        from torch.utils.tensorboard import SummaryWriter
+
+        resumed = isinstance(first, Notice) and first.kind == "resumed"
+        purge_step = first.env_frames + 1 if isinstance(first, Notice) and resumed else None
+        writer: Any = SummaryWriter(str(self._target.directory / FOLDER), purge_step=purge_step)
+        if not resumed:
+            writer.add_hparams(dict(self._target.values), {}, run_name=".")
+        return writer
+
+    def _scalars(self, scalars: dict[str, float], env_frames: int) -> None:
+        for name, value in scalars.items():
+            self._writer.add_scalar(name, value, env_frames)
+
+    def _notice(self, notice: Notice) -> None:
+        self._writer.add_text(f"notice/{notice.kind}", notice.message, notice.env_frames)
+        for name, values in distributions(notice).items():
+            self._writer.add_histogram(name, np.asarray(values), notice.env_frames)
+        for env_frames, video in self._videos.fresh():
+            self._add_video(env_frames, *gif(video))
+        self._writer.flush()
+
+    def _add_video(self, env_frames: int, height: int, width: int, data: bytes) -> None:
+        """Write a GIF, which TensorBoard plays; its own `add_video` needs another library to make one."""
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=data)
+        summary = Summary(value=[Summary.Value(tag="video", image=image)])
+        self._writer.file_writer.add_summary(summary, env_frames, time.time())

@@ -1,0 +1,138 @@
+"""Weights & Biases: metrics over emulator frames, videos, and one W&B run however often ours resumes."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from netrc import NetrcParseError, netrc
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from atari_dqn.errors import UserError
+from atari_dqn.files.atomic import write_json_atomically
+from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
+from atari_dqn.telemetry.sinks.scalars import distributions, gate_scalars, row_scalars
+from atari_dqn.telemetry.sinks.target import Target
+from atari_dqn.telemetry.sinks.video_frames import NewVideos
+
+STATE = "wandb.json"
+_PROJECT = "atari_dqn"
+_SERVER = "https://api.wandb.ai"
+_OFFLINE = {"offline", "dryrun", "disabled"}
+
+
+def require_key() -> None:
+    """Raise the `UserError` of a W&B without a key, rather than have it ask for one amid a run.
+
+    Only looks for one: whether the key is good is the network's to say, which a run does not wait for.
+    """
+    if os.environ.get("WANDB_MODE") not in _OFFLINE and not _has_key():
+        raise UserError(
+            "--sink wandb: no key found; run `wandb login`, set WANDB_API_KEY, or set WANDB_MODE=offline"
+        )
+
+
+def _has_key() -> bool:
+    if any(os.environ.get(name) for name in ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE")):
+        return True
+    file = Path(os.environ.get("NETRC", Path.home() / ".netrc"))
+    host = urlsplit(os.environ.get("WANDB_BASE_URL", _SERVER)).hostname or ""
+    try:
+        return netrc(file).authenticators(host) is not None
+    except (OSError, NetrcParseError):
+        return False
+
+
+class WandbSink:
+    """Logs to a W&B run whose id the run directory keeps.
+
+    W&B's own variables hold: WANDB_PROJECT, WANDB_ENTITY, WANDB_MODE, … A row that was sent before a resume
+    is not sent again: it is the same.
+    """
+
+    def __init__(self, target: Target) -> None:
+        import wandb
+
+        self._wandb = wandb
+        self._sent = _Sent(target.directory / STATE)
+        self._videos = NewVideos(target.directory, frame_skip=int(target.values["env.frame_skip"]))
+        self._finished = False
+        self._run: Any = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", _PROJECT),
+            id=self._sent.run_id,
+            resume="allow",
+            name=target.name,
+            tags=[f"track {target.track_label}", str(target.values["game"])],
+            config=dict(target.values),
+            settings=_settings(target.directory),
+        )
+        self._run.define_metric("env_frames")
+        self._run.define_metric("*", step_metric="env_frames")
+
+    def handle(self, event: Event) -> None:
+        """Log what an event holds."""
+        if isinstance(event, Row):
+            if self._sent.is_new(event.table, int(event.values["step"])):
+                self._log(row_scalars(event), int(event.values["env_frames"]))
+        elif isinstance(event, GateChanged):
+            self._log(gate_scalars(event), event.env_frames)
+        elif isinstance(event, Notice):
+            self._notice(event)
+
+    def close(self) -> None:
+        """Finish uploading; a run that has not come to its end is marked as one that can go on."""
+        self._sent.save()
+        self._run.finish(exit_code=0 if self._finished else 1)
+
+    def _notice(self, notice: Notice) -> None:
+        self._finished |= notice.kind == "finished"
+        media: dict[str, Any] = {f"notice/{notice.kind}": notice.message}
+        for name, values in distributions(notice).items():
+            media[name] = self._wandb.Histogram(values)
+        self._log(media, notice.env_frames)
+        for env_frames, video in self._videos.fresh():
+            self._log({"video": self._wandb.Video(str(video), format="mp4")}, env_frames)
+        self._sent.save()
+
+    def _log(self, values: dict[str, Any], env_frames: int) -> None:
+        self._run.log({**values, "env_frames": env_frames})
+
+
+class _Sent:
+    """The id of the W&B run, and the last agent step of each table that it has."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        state = json.loads(path.read_bytes()) if path.exists() else {}
+        self.run_id: str = state.get("run_id", secrets.token_hex(8))
+        self._before: dict[str, int] = state.get("last_steps", {})
+        self._last = dict(self._before)
+        self.save()
+
+    def is_new(self, table: str, step: int) -> bool:
+        """Return whether a row was not sent before this resume, and count it as sent."""
+        self._last[table] = max(step, self._last.get(table, -1))
+        if table == "update_log":
+            self.save()
+        return step > self._before.get(table, -1)
+
+    def save(self) -> None:
+        write_json_atomically(self._path, {"run_id": self.run_id, "last_steps": self._last})
+
+
+def _settings(directory: Path) -> Any:
+    """Return settings under which W&B prints nothing and looks at nothing beside what it is given."""
+    import wandb
+
+    return wandb.Settings(
+        mode=os.environ.get("WANDB_MODE", "online"),  # type: ignore[arg-type]
+        root_dir=str(directory),
+        silent=True,
+        console="off",
+        save_code=False,
+        disable_git=True,
+        x_disable_meta=True,
+        x_disable_stats=True,
+    )

@@ -1,0 +1,137 @@
+"""Where events go: the tables, the log of notices, and several sinks as one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.files.atomic import AppendFile, plain
+from atari_dqn.telemetry.columns import TABLES, TABLES_ADDED, column_names
+from atari_dqn.telemetry.csv_table import CsvTable
+from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row, Sink
+from atari_dqn.types import StateDict
+
+
+class TableSink:
+    """Writes every row to the CSV file of its table. All declared tables exist from the start."""
+
+    def __init__(self, directory: Path) -> None:
+        self._tables = {name: CsvTable(directory / f"{name}.csv", column_names(name)) for name in TABLES}
+
+    def handle(self, event: Event) -> None:
+        """Append a row; other events belong to other sinks. `ValueError` for an undeclared table."""
+        if not isinstance(event, Row):
+            return
+        if event.table not in self._tables:
+            raise ValueError(f"undeclared table {event.table!r} (declared: {', '.join(self._tables)})")
+        self._tables[event.table].append(event.values)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for table in self._tables.values():
+            table.close()
+
+    def state_dict(self) -> StateDict:
+        """Return each file's length in bytes, once the disk holds that much of it."""
+        for table in self._tables.values():
+            table.sync()
+        return {name: table.offset() for name, table in self._tables.items()}
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Cut the rows written after the state was taken, so that a resumed run writes none twice.
+
+        A table that came after the state was taken begins with the resume.
+        """
+        if not self._tables.keys() - TABLES_ADDED <= state.keys() <= self._tables.keys():
+            raise DamagedError(
+                f"the checkpoint knows the tables {sorted(state)}, expected {sorted(self._tables)}"
+            )
+        for name, table in self._tables.items():
+            if name in state:
+                table.truncate(state[name])
+            else:
+                table.restart()
+
+    def restart(self) -> None:
+        """Cut every row: the run begins again."""
+        for table in self._tables.values():
+            table.restart()
+
+
+def utc_now() -> datetime:
+    """Return the present time, in UTC."""
+    return datetime.now(UTC)
+
+
+class EventLog:
+    """Appends notices and changes of gates to a file of JSON lines, across resumes too."""
+
+    def __init__(self, path: Path, now: Callable[[], datetime] = utc_now) -> None:
+        self._now = now
+        self._file = AppendFile(path)
+        if self._ends_inside_a_line():  # a crash of the machine tore the last one
+            self._file.append(b"\n")
+
+    def handle(self, event: Event) -> None:
+        """Append what happened once; other events belong to other sinks."""
+        if isinstance(event, GateChanged):
+            event = _notice_of(event)
+        if isinstance(event, Notice):
+            line = json.dumps(self._record(event), ensure_ascii=False, allow_nan=False)
+            self._file.append(line.encode() + b"\n")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _record(self, notice: Notice) -> dict[str, Any]:
+        return {
+            "timestamp": self._now().isoformat(timespec="milliseconds"),
+            "kind": notice.kind,
+            "step": notice.step,
+            "env_frames": notice.env_frames,
+            "message": notice.message,
+            "data": plain(notice.data),
+        }
+
+    def _ends_inside_a_line(self) -> bool:
+        length = self._file.length()
+        return length > 0 and self._file.read(length - 1, 1) != b"\n"
+
+
+def _notice_of(change: GateChanged) -> Notice:
+    return Notice(
+        kind="gate",
+        step=change.step,
+        env_frames=change.env_frames,
+        message=change.message,
+        data={
+            "gate": change.gate,
+            "state": change.state,
+            "value": change.value,
+            "threshold": change.threshold,
+        },
+    )
+
+
+class Sinks:
+    """Several sinks as one: each gets every event, in order."""
+
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self._sinks = tuple(sinks)
+
+    def handle(self, event: Event) -> None:
+        """Give the event to every sink."""
+        for sink in self._sinks:
+            sink.handle(event)
+
+    def close(self) -> None:
+        """Close every sink, the last one first, even if one of them fails."""
+        with ExitStack() as stack:
+            for sink in self._sinks:
+                stack.callback(sink.close)

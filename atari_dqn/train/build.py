@@ -1,0 +1,131 @@
+"""Assembly: the one place that reads the whole spec and puts a training together."""
+
+from __future__ import annotations
+
+import torch
+
+from atari_dqn.agent.actor import EpsilonGreedy
+from atari_dqn.agent.compiled import compiling
+from atari_dqn.assembly.parts import build_learner, build_replay, device_stream
+from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
+from atari_dqn.envs.games import make_lanes
+from atari_dqn.machine.allocator import keep_freed_memory
+from atari_dqn.machine.devices import check_precision, make_current, set_kernels
+from atari_dqn.rng import numpy_stream
+from atari_dqn.schedule import LinearSchedule
+from atari_dqn.spec.schema import Spec
+from atari_dqn.telemetry.gates.evaluation_gate import EvaluationsGate
+from atari_dqn.telemetry.gates.gates import Gates
+from atari_dqn.telemetry.gates.period_gates import ActionsGate, DeadUnitsGate, DiskGate, ThroughputGate
+from atari_dqn.telemetry.gates.replay_gate import PrioritiesGate
+from atari_dqn.telemetry.gates.update_gates import GradientsGate, GradNormGate, LossGate, QBoundGate
+from atari_dqn.train.metrics_ring import Journal
+from atari_dqn.train.reporter import Reporter
+from atari_dqn.train.stopwatch import Stopwatch
+from atari_dqn.train.training import Training
+from atari_dqn.types import Lanes
+
+
+def assemble(spec: Spec, device: torch.device) -> Training:
+    """Make a training of a spec. Close it, or its worker processes live on."""
+    check_precision(spec.learner.precision, device)
+    make_current(device)
+    set_kernels(device, deterministic=spec.learner.deterministic)
+    keep_freed_memory()
+    lanes = make_lanes(
+        game=spec.game,
+        env=spec.env,
+        num_lanes=spec.env.lanes,
+        seed=spec.seed,
+        stream="training",
+        workers=spec.system.workers,
+    )
+    try:
+        if not spec.learner.compile:
+            return _training(spec, device, lanes)
+        with compiling():
+            training = _training(spec, device, lanes)
+            training.compile()
+            return training
+    except BaseException:
+        lanes.close()
+        raise
+
+
+def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
+    env, skip = spec.env, spec.env.frame_skip
+    clock = Clock(frame_skip=skip, prefill_steps=spec.replay.prefill_steps)
+    learner = build_learner(spec, lanes.info, device)
+    replay = build_replay(spec, lanes.info, device)
+    journal = Journal(
+        batch_size=spec.learner.batch_size,
+        device=device,
+        updates_per_tick=-(-env.lanes // spec.learner.update_period_steps),
+    )
+    return Training(
+        clock=clock,
+        exploration=LinearSchedule(
+            start=spec.exploration.epsilon_start,
+            end=spec.exploration.epsilon_end,
+            decay_frames=spec.exploration.epsilon_decay_frames,
+        ),
+        total_steps=frames_to_steps(spec.training.total_frames, frame_skip=skip),
+        update_period_steps=spec.learner.update_period_steps,
+        update_frames=steps_to_frames(spec.learner.update_period_steps + env.lanes - 1, frame_skip=skip),
+        terminal_on_life_loss=env.terminal_on_life_loss,
+        device=device,
+        lanes=lanes,
+        replay=replay,
+        policy=EpsilonGreedy(
+            learner.online,
+            lanes=env.lanes,
+            num_actions=lanes.info.num_actions,
+            stream=numpy_stream(spec.seed, "policy"),
+            generator=device_stream(spec, "noise", device),
+            compiled=spec.learner.compile,
+        ),
+        learner=learner,
+        journal=journal,
+        reporter=Reporter(
+            clock,
+            lanes=env.lanes,
+            update_period_steps=spec.logging.update_period_steps,
+            rolling_episodes=spec.logging.rolling_episodes,
+            updates=journal.reader(),
+        ),
+        stopwatch=Stopwatch(),
+        captured=uses_graphs(spec, device, replay_on=replay.ring.device),
+    )
+
+
+def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:
+    """Return whether acting and updates are captured: on a GPU that holds the replay too, and if wanted."""
+    return spec.system.cuda_graphs and device.type == "cuda" and replay_on == device
+
+
+def build_gates(spec: Spec, clock: Clock) -> Gates:
+    """Make the failure gates of a spec, in the order in which they are shown what happens."""
+    gates = spec.gates
+    return Gates(
+        clock,
+        updates=(
+            LossGate(),
+            GradientsGate(max_consecutive=gates.max_consecutive_nonfinite_gradients),
+            GradNormGate(max_norm=gates.max_grad_norm),
+            QBoundGate(
+                max_abs_reward=spec.learner.max_abs_reward,
+                discount=spec.learner.discount,
+                max_over_bound=gates.max_q_over_bound,
+            ),
+        ),
+        evaluations=(
+            EvaluationsGate(max_drop=gates.max_evaluation_drop, patience=gates.evaluation_drop_evaluations),
+        ),
+        replay=(PrioritiesGate(min_share=gates.min_effective_share or 0.0),),
+        periods=(
+            ActionsGate(max_share=gates.max_greedy_action_share, patience=gates.greedy_action_periods),
+            DeadUnitsGate(max_share=gates.max_dead_unit_share),
+            ThroughputGate(min_share=gates.min_throughput_share, patience=gates.throughput_drop_periods),
+            DiskGate(min_free_bytes=gates.min_free_disk_bytes),
+        ),
+    )

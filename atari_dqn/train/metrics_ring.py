@@ -1,0 +1,99 @@
+"""What the latest updates drew and measured, in tables on the learner's device.
+
+An update writes its own row, at a place that is counted on the device too, so that an update that is played
+from a graph writes it as well. The host reads the numbers later, many at once, when they have arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from atari_dqn.minibatch import Minibatch
+from atari_dqn.replay.transfer import host_copy
+from atari_dqn.telemetry.gates.update_gates import UpdateRecord
+
+RECENT_UPDATES = 1_000
+"""Updates that are remembered at least: their numbers, and their minibatches by cells."""
+METRICS = UpdateRecord._fields[1:]
+"""Columns of what an update measures."""
+
+
+class Journal:
+    """A ring of rows, one for each update. B minibatch, M metrics."""
+
+    def __init__(self, *, batch_size: int, device: torch.device, updates_per_tick: int = 1) -> None:
+        self.count = 0
+        """Updates of this process so far, those included that a device still works on."""
+        self.arrived = 0
+        """How many of them the host can read."""
+        self._length = rows = max(RECENT_UPDATES, 2 * updates_per_tick)
+        self._place = torch.zeros(1, dtype=torch.int64, device=device)
+        self._cell = torch.zeros((rows, batch_size), dtype=torch.int64, device=device)
+        self._weight = torch.zeros((rows, batch_size), device=device)
+        self._measured = torch.zeros((rows, len(METRICS)), device=device)
+        self._on_host = host_copy(self._measured)
+        self._values = self._on_host.wait()
+
+    def write(self, batch: Minibatch, metrics: Mapping[str, Tensor]) -> None:
+        """Write an update's row: work of the device, and for it alone."""
+        measured = torch.stack([metrics[name] for name in METRICS])
+        self._measured.index_copy_(0, self._place, measured[None])
+        self._cell.index_copy_(0, self._place, batch.cell[None])
+        self._weight.index_copy_(0, self._place, batch.weight[None])
+        self._place.add_(1).remainder_(self._length)
+
+    def written(self) -> list[Tensor]:
+        """Return the tensors that `write` changes."""
+        return [self._place, self._measured, self._cell, self._weight]
+
+    def wrote(self, updates: int) -> None:
+        """Take note that the device was asked for so many updates; have their numbers sent."""
+        self.count += updates
+        self._on_host.fetch()
+        # the host waits here only where it has run far ahead: for as long as every lane acts at random
+        if self._on_host.is_here or self.count - self.arrived > self._length // 2:
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until the numbers of every update so far have arrived."""
+        self._values = self._on_host.wait()
+        self.arrived = self.count
+
+    def rows(self, first: int, stop: int) -> Float[np.ndarray, "n M"]:
+        """Return what the updates from `first` up to, not including, `stop` measured."""
+        assert self.count - self._length <= first <= stop <= self.arrived
+        return self._values[np.arange(first, stop) % self._length]
+
+    def minibatch(self, updates_ago: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]] | None:
+        """Return the cells and weights of a recent update; None if it is too long ago."""
+        if updates_ago >= min(self.count, self._length):
+            return None
+        row = (self.count - 1 - updates_ago) % self._length
+        return self._cell[row].clone(), self._weight[row].clone()
+
+    def reader(self) -> Reader:
+        """Return a reader of the updates from now on."""
+        return Reader(self)
+
+
+class Reader:
+    """Reads every update's numbers once, in order."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._next = journal.count
+
+    def arrived(self) -> Float[np.ndarray, "n M"]:
+        """Return the rows that have arrived and were not read yet."""
+        first, self._next = self._next, self._journal.arrived
+        return self._journal.rows(first, self._next)
+
+    def all(self) -> Float[np.ndarray, "n M"]:
+        """Wait for the updates so far, and return the rows that were not read yet."""
+        self._journal.wait()
+        return self.arrived()

@@ -1,0 +1,102 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+from parts import frames, make_network, stream
+from scipy.stats import chisquare
+
+from atari_dqn.agent.actor import EpsilonGreedy, greedy_actions
+
+
+class Counting(torch.nn.Module):
+    """A network that prefers action 2, and notes how it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[bool, bool]] = []
+        self.weight = torch.nn.Parameter(torch.tensor([0.0, 1.0, 5.0, 5.0]))
+
+    def preferences(self, stacks, generator=None, *, noise_rows):
+        assert noise_rows == len(stacks)
+        values = self.weight.expand(len(stacks), 4)
+        self.asked.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
+        assert not (values * 2).requires_grad
+        return values
+
+
+def policy(lanes: int = 1, seed: int = 0) -> EpsilonGreedy:
+    return EpsilonGreedy(
+        Counting(), lanes=lanes, num_actions=4, stream=np.random.default_rng(seed), generator=stream()
+    )
+
+
+def ask(of: EpsilonGreedy):
+    return lambda: greedy_actions(of.network, frames(of.lanes), of.generator).numpy()
+
+
+def choices(of: EpsilonGreedy, epsilon: float, times: int) -> np.ndarray:
+    return np.concatenate([of.choose(ask(of), epsilon) for _ in range(times)])
+
+
+def test_D21_without_exploration_every_action_is_the_best_one() -> None:
+    assert set(choices(policy(lanes=3), 0.0, 200)) == {2}
+
+
+def test_first_of_equal_actions_is_taken() -> None:
+    assert greedy_actions(Counting(), frames(2)).tolist() == [2, 2]
+
+
+def test_D21_with_full_exploration_actions_are_uniform() -> None:
+    assert chisquare(np.bincount(choices(policy(lanes=4), 1.0, 3_000))).pvalue > 0.001
+
+
+def test_with_full_exploration_the_network_is_never_asked() -> None:
+    of = policy(lanes=3)
+    for _ in range(50):
+        of.choose(lambda: 1 / 0, 1.0)
+    assert of.network.asked == []
+
+
+def test_share_of_exploring_choices_is_epsilon() -> None:
+    found = np.bincount(choices(policy(lanes=4), 0.4, 1_000), minlength=4)
+    assert chisquare(found, [400, 400, 2_800, 400]).pvalue > 0.001
+
+
+def test_place_in_the_stream_does_not_depend_on_epsilon() -> None:
+    one, other = policy(lanes=3), policy(lanes=3)
+    choices(one, 0.0, 20)
+    choices(other, 1.0, 20)
+    assert one.state_dict()["stream"] == other.state_dict()["stream"]
+
+
+def test_lanes_explore_apart() -> None:
+    of = policy(lanes=8)
+    mixed = [len(set(of.choose(ask(of), 0.5) == 2)) for _ in range(50)]
+    assert mixed.count(2) > 40
+
+
+def test_P04_acting_is_in_inference_mode() -> None:
+    of = policy()
+    choices(of, 0.0, 3)
+    assert set(of.network.asked) == {(False, True)}
+
+
+def test_P04_compiled_acting_is_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    of = policy()
+    choices(of, 0.0, 3)
+    assert set(of.network.asked) == {(False, False)}
+
+
+def test_P04_acting_leaves_gradients_on_for_learning() -> None:
+    network = make_network()
+    greedy_actions(network, frames(1))
+    assert network(frames(1)).requires_grad
+
+
+def test_loaded_policy_goes_on_as_the_saved_one_would() -> None:
+    saved, loaded = policy(seed=1), policy(seed=2)
+    choices(saved, 0.5, 10)
+    loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
+    assert choices(saved, 0.5, 50).tolist() == choices(loaded, 0.5, 50).tolist()

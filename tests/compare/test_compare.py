@@ -1,0 +1,471 @@
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import run
+
+from atari_dqn.compare.comparison import Comparison, GroupResult, compare
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files.atomic import sha256_of_file
+from runs import make_run
+
+NAN = math.nan
+
+
+def compared(*paths: Path, **options: Any) -> Comparison:
+    return compare(paths, **{"human_table": "atari57", **options})
+
+
+def only(*paths: Path, **options: Any) -> GroupResult:
+    (result,) = compared(*paths, **options).results
+    return result
+
+
+@pytest.fixture
+def seeds(tmp_path: Path) -> list[Path]:
+    """Three seeds of Track A on Pong, evaluated four times."""
+    finals = {1: 10.0, 2: 12.0, 3: 20.0}
+    return [
+        make_run(tmp_path / f"s{seed}", [-20.0, -5.0, 15.0, final], overrides=[f"seed={seed}"])
+        for seed, final in finals.items()
+    ]
+
+
+def test_runs_that_differ_in_their_seed_alone_are_one_group(seeds: list[Path]):
+    result = only(*seeds)
+    assert [run.seed for run in result.group.runs] == [1, 2, 3]
+    assert (result.last.n, result.last.values) == (3, [10.0, 12.0, 20.0])
+
+
+def test_statistics_are_over_the_final_scores(seeds: list[Path]):
+    last = only(*seeds).last
+    assert {name: estimate.value for name, estimate in last.estimates.items()} == {
+        "mean": 14.0, "median": 12.0, "iqm": 14.0,
+    }  # fmt: skip
+    assert last.quartiles == (11.0, 16.0)
+    assert last.env_frames == 2_000_000
+
+
+def test_best_is_of_each_seed_its_maximum(seeds: list[Path]):
+    assert only(*seeds).best.values == [15.0, 15.0, 20.0]
+
+
+def test_at_a_frame_the_latest_evaluation_before_it_counts(seeds: list[Path]):
+    result = only(*seeds, at_frames=1_200_000)
+    assert (result.last.values, result.last.env_frames) == ([-5.0, -5.0, -5.0], 1_000_000)
+    assert result.best.values == [-5.0, -5.0, -5.0]
+
+
+def test_another_key_is_another_group_named_by_it(seeds: list[Path], tmp_path: Path):
+    double = make_run(tmp_path / "double", [0.0], overrides=["seed=1", "toggles.double=true"])
+    labels = [result.group.method.label for result in compared(*seeds, double).results]
+    assert labels == ["trackA double=false", "trackA double=true"]
+
+
+def labels_of(folder: Path, *changes: list[str]) -> list[str]:
+    """Names of groups of a run each, which differ from Track A in these keys."""
+    runs = [make_run(folder / str(place), [0.0], overrides=keys) for place, keys in enumerate(changes)]
+    return [result.group.method.label for result in compared(*runs).results]
+
+
+MANY_KEYS = ["env.lanes=8", "learner.batch_size=8", "learner.loss=mse", "replay.prefill_steps=9_000"]
+
+
+def test_groups_that_differ_in_many_keys_all_have_names_of_their_own(tmp_path: Path):
+    changes = [MANY_KEYS[:count] for count in range(len(MANY_KEYS) + 1)]
+    assert len(set(labels_of(tmp_path, *changes))) == len(changes)
+
+
+def test_a_groups_name_begins_with_what_tells_it_apart_and_counts_what_else_differs(tmp_path: Path):
+    assert labels_of(tmp_path, [], MANY_KEYS, [*MANY_KEYS, "toggles.double=true"]) == [
+        "trackA double=false, batch_size=32, loss=huber, and 2 keys more",
+        "trackA double=false, batch_size=8, loss=mse, and 2 keys more",
+        "trackA double=true, batch_size=8, loss=mse, and 2 keys more",
+    ]
+
+
+def test_of_groups_that_many_keys_tell_apart_each_is_named_by_what_is_unusual_in_it(tmp_path: Path):
+    changes = [[], *([key] for key in MANY_KEYS), MANY_KEYS[:2]]
+    assert labels_of(tmp_path, *changes) == [
+        "trackA as most", "trackA lanes=8", "trackA batch_size=8", "trackA loss=mse",
+        "trackA prefill_steps=9,000", "trackA batch_size=8, lanes=8",
+    ]  # fmt: skip
+
+
+def test_of_groups_with_a_key_of_its_own_each_none_is_named_without_it(tmp_path: Path):
+    changes = [[key] for key in (*MANY_KEYS, "env.stack_frames=3")]
+    assert labels_of(tmp_path, *changes) == [
+        "trackA lanes=8", "trackA batch_size=8", "trackA loss=mse", "trackA prefill_steps=9,000",
+        "trackA stack_frames=3",
+    ]  # fmt: skip
+
+
+def test_keys_that_come_with_a_toggle_are_counted_and_not_named(tmp_path: Path):
+    labels = labels_of(tmp_path, [], ["toggles.random_shifts=true"])
+    assert labels == [
+        "trackA random_shifts=false, and 2 keys more", "trackA random_shifts=true, and 2 keys more"
+    ]  # fmt: skip
+
+
+def test_a_key_whose_last_word_others_have_too_is_named_whole(tmp_path: Path):
+    labels = labels_of(tmp_path, ["optimizer.epsilon=0.1"], ["optimizer.epsilon=0.2"])
+    assert labels == ["trackA optimizer.epsilon=0.1", "trackA optimizer.epsilon=0.2"]
+
+
+def test_a_group_whose_spec_is_named_for_its_game_alone_is_named_for_its_agent(tmp_path: Path):
+    run = make_run(tmp_path / "pong.toml", [0.0], overrides=["toggles.double=true"])
+    provenance = run / "provenance.json"
+    provenance.write_text(provenance.read_text().replace("pong_trackA", "pong"))
+    assert compared(run).results[0].group.method.label == "double_dqn"
+
+
+def make_auto_run(path: Path, precision: str, seed: int) -> Path:
+    """Make a run whose spec left the precision to the machine, which chose this one."""
+    overrides = [f"seed={seed}", f"learner.precision={precision}"]
+    return make_run(path, [0.0], overrides=overrides, auto={"learner.precision": precision})
+
+
+def test_seeds_whose_machines_chose_different_precisions_are_one_group_that_says_so(tmp_path: Path):
+    chosen = {1: "fp32", 2: "bf16", 3: "bf16"}
+    runs = [make_auto_run(tmp_path / str(seed), precision, seed) for seed, precision in chosen.items()]
+    comparison = compared(*runs)
+    assert [run.seed for run in comparison.results[0].group.runs] == [1, 2, 3]
+    assert warned(
+        comparison,
+        "learner.precision was auto, and the machines chose different values: "
+        "fp32 for seed 1; bf16 for seeds 2, 3",
+    )
+    assert warned(comparison, "marked A*: deviates in learner.precision")
+
+
+def test_precisions_that_the_specs_say_are_two_groups(tmp_path: Path):
+    assert labels_of(tmp_path, [], ["learner.precision=bf16"]) == [
+        "trackA precision=fp32", "trackA precision=bf16"
+    ]  # fmt: skip
+
+
+def test_a_precision_that_was_chosen_and_one_that_was_written_are_one_group_where_they_agree(
+    seeds: list[Path], tmp_path: Path
+):
+    comparison = compared(*seeds, make_auto_run(tmp_path / "4", "fp32", 4))
+    assert comparison.results[0].last.n == 4
+    assert not warned(comparison, "auto")
+
+
+def test_keys_that_no_spec_leaves_to_the_machine_tell_methods_apart_whatever_a_run_says(tmp_path: Path):
+    runs = [
+        make_run(
+            tmp_path / double,
+            [0.0],
+            overrides=[f"toggles.double={double}"],
+            auto={"toggles.double": double},
+        )
+        for double in ("false", "true")
+    ]
+    assert len(compared(*runs).results) == 2
+
+
+def test_keys_that_cannot_change_results_are_no_other_group(seeds: list[Path], tmp_path: Path):
+    other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4", "system.workers=2"])
+    assert only(*seeds, other).last.n == 4
+
+
+def respecify(run: Path, pattern: str, text: str) -> None:
+    """Change a run's spec as if it had begun with another version of this program."""
+    spec, provenance = run / "spec.toml", run / "provenance.json"
+    before = sha256_of_file(spec)
+    spec.write_text(re.sub(pattern, text, spec.read_text()))
+    assert before != sha256_of_file(spec)
+    provenance.write_text(provenance.read_text().replace(before, sha256_of_file(spec)))
+
+
+def test_a_run_from_before_a_key_was_added_is_of_the_same_group(seeds: list[Path]):
+    respecify(seeds[0], "(?m)^accumulate = .*\n", "")
+    assert only(*seeds).last.n == 3
+
+
+def test_a_key_of_another_version_that_is_not_known_makes_another_group(seeds: list[Path]):
+    respecify(seeds[0], "(?m)^accumulate = .*\n", "accumulate = 1\nlookahead = 2\n")
+    labels = [result.group.method.label for result in compared(*seeds).results]
+    assert labels == ["trackA lookahead=2", "trackA without lookahead"]
+
+
+def test_a_path_that_is_named_twice_counts_once(seeds: list[Path]):
+    assert only(*seeds, seeds[0]).last.n == 3
+
+
+def test_a_seed_that_was_run_twice_counts_once_and_says_so(seeds: list[Path], tmp_path: Path):
+    again = make_run(tmp_path / "again", [0.0, 0.0], overrides=["seed=1"])
+    comparison = compared(*seeds, again)
+    assert comparison.results[0].last.n == 3
+    assert warned(comparison, f"seed 1 was run twice: {seeds[0]} counts, {again} is left out")
+
+
+def warned(comparison: Comparison, text: str) -> bool:
+    return any(text in warning for warning in comparison.warnings)
+
+
+def test_a_run_that_is_not_finished_is_left_out_in_words(seeds: list[Path], tmp_path: Path):
+    running = make_run(tmp_path / "running", [-20.0, -10.0], overrides=["seed=4"], finished=False)
+    comparison = compared(*seeds, running)
+    assert comparison.results[0].last.n == 3
+    assert warned(comparison, "seed 4 has no final evaluation yet: 1,000,000 of 50,000,000 frames")
+
+
+def test_a_group_with_no_finished_run_says_where_it_can_be_compared(tmp_path: Path):
+    running = make_run(tmp_path / "running", [-20.0, -10.0], finished=False)
+    comparison = compared(running)
+    assert comparison.results[0].last.estimates == {}
+    assert warned(comparison, "no run has a score here; `--at 1_000_000` compares what all of its runs have")
+    assert compared(running, at_frames=1_000_000).results[0].last.values == [-10.0]
+
+
+def test_a_run_that_has_not_come_to_the_frame_is_left_out_in_words(seeds: list[Path], tmp_path: Path):
+    running = make_run(tmp_path / "running", [-20.0, -10.0], overrides=["seed=4"], finished=False)
+    comparison = compared(*seeds, running, at_frames=1_500_000)
+    assert (comparison.results[0].last.n, comparison.results[0].best.n) == (3, 3)
+    assert warned(comparison, "seed 4 has 1,000,000 of 1,500,000 frames; it is not in the scores")
+
+
+def test_finished_runs_of_unequal_length_are_compared_at_the_shortest(seeds: list[Path], tmp_path: Path):
+    longer = make_run(tmp_path / "longer", [0.0, 1.0, 2.0, 3.0, 99.0], overrides=["seed=4"])
+    comparison = compared(*seeds, longer)
+    assert comparison.results[0].last.values == [10.0, 12.0, 20.0, 3.0]
+    assert warned(comparison, "finished runs are of unequal length (2,000,000, 2,500,000 frames)")
+
+
+@pytest.fixture
+def lanes(tmp_path: Path) -> list[Path]:
+    """Three seeds of eight environments, which come to their evaluations a few frames apart."""
+    late = {1: 12, 2: 0, 3: 28}
+    return [
+        make_run(
+            tmp_path / str(seed), [-20.0, seed], overrides=[f"seed={seed}", "env.lanes=8"], late_frames=frames
+        )
+        for seed, frames in late.items()
+    ]
+
+
+def test_seeds_of_several_environments_that_end_a_few_frames_apart_are_compared(lanes: list[Path]):
+    comparison = compared(*lanes)
+    assert comparison.results[0].last.values == [1.0, 2.0, 3.0]
+    assert not warned(comparison, "of unequal length")
+
+
+def test_an_evaluation_due_at_a_frame_counts_there_though_it_came_a_few_frames_later(lanes: list[Path]):
+    assert only(*lanes, at_frames=500_000).last.values == [-20.0, -20.0, -20.0]
+
+
+def test_an_evaluation_a_whole_iteration_later_does_not_count(lanes: list[Path], tmp_path: Path):
+    later = make_run(tmp_path / "4", [-20.0, 4.0], overrides=["seed=4", "env.lanes=8"], late_frames=32)
+    assert only(*lanes, later, at_frames=500_000).last.n == 3
+
+
+def test_a_score_that_is_not_a_number_is_left_out_in_words(seeds: list[Path], tmp_path: Path):
+    broken = make_run(tmp_path / "nan", [0.0, 0.0, 0.0, NAN], overrides=["seed=4"])
+    comparison = compared(*seeds, broken)
+    assert comparison.results[0].last.values == [10.0, 12.0, 20.0]
+    assert warned(
+        comparison, "seed 4 has a score at 2,000,000 frames that is not a number; it is not in the scores"
+    )
+
+
+def test_a_seed_that_other_groups_have_is_missed(seeds: list[Path], tmp_path: Path):
+    double = make_run(tmp_path / "double", [0.0], overrides=["seed=1", "toggles.double=true"])
+    assert warned(
+        compared(*seeds, double), "pong trackA double=true: without seeds 2, 3, which other groups have"
+    )
+
+
+def test_a_row_that_was_cut_off_is_left_out_in_words(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    table.write_bytes(table.read_bytes()[:-20])
+    comparison = compared(*seeds)
+    assert comparison.results[0].last.n == 2
+    assert warned(comparison, "seed 1: the last row of eval_log.csv is cut off and left out")
+
+
+def test_a_table_cut_within_its_header_is_damaged(seeds: list[Path]):
+    (seeds[0] / "eval_log.csv").write_bytes(b"step,env_fra")
+    with pytest.raises(DamagedError, match=r"eval_log.csv: no column env_frames"):
+        compared(*seeds)
+
+
+@pytest.mark.parametrize("name", ["eval_log", "update_log", "throughput_log"])
+def test_a_missing_table_is_damage(seeds: list[Path], name: str):
+    (seeds[0] / f"{name}.csv").unlink()
+    with pytest.raises(DamagedError, match=f"{name}.csv: is missing"):
+        compared(*seeds)
+
+
+def test_a_missing_column_is_damage(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    table.write_text(table.read_text().replace("mean_return", "mean", 1))
+    with pytest.raises(DamagedError, match="no column mean_return"):
+        compared(*seeds)
+
+
+def test_a_word_among_numbers_is_damage(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    table.write_text(table.read_text().replace("-20.0", "many", 1))
+    with pytest.raises(DamagedError, match=r"eval_log.csv: cannot be read as a table"):
+        compared(*seeds)
+
+
+def test_a_directory_that_is_no_run_is_the_user_s_mistake(tmp_path: Path):
+    with pytest.raises(UserError, match="is no run directory"):
+        compared(tmp_path)
+
+
+def test_frames_and_hours_to_a_score_are_medians_over_seeds(seeds: list[Path]):
+    pace = only(*seeds, to_score=15.0).pace
+    assert (pace.reached, pace.runs, pace.median_frames, pace.median_hours) == (3, 3, 1_500_000, 3.0)
+
+
+def test_a_seed_that_never_comes_to_a_score_counts_as_never(seeds: list[Path]):
+    pace = only(*seeds, to_score=16.0).pace
+    assert (pace.reached, pace.median_frames) == (1, math.inf)
+
+
+def test_a_person_s_score_is_counted_to_where_none_is_asked_for(seeds: list[Path]):
+    assert only(*seeds).pace.score == 14.6
+
+
+def test_fewer_than_three_seeds_are_warned_of(seeds: list[Path]):
+    assert warned(compared(*seeds[:2]), "n = 2: fewer than 3 seeds")
+    assert not warned(compared(*seeds), "fewer than 3 seeds")
+
+
+def test_a_run_that_deviates_from_its_track_is_marked(tmp_path: Path):
+    run = make_run(tmp_path / "run", [0.0], overrides=["learner.batch_size=64"])
+    assert warned(compared(run), "marked A*: deviates in learner.batch_size")
+
+
+def test_tracks_in_one_table_are_warned_of(seeds: list[Path], tmp_path: Path):
+    other = make_run(tmp_path / "b", [0.0], spec="pong_trackB.toml")
+    comparison = compared(*seeds, other)
+    assert warned(comparison, "tracks A and B stand in one table")
+    assert warned(comparison, "sticky_probability 0.0 | 0.25")
+
+
+def test_protocols_in_one_table_are_warned_of_field_by_field(seeds: list[Path], tmp_path: Path):
+    other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4"], ale_version="0.13")
+    assert warned(
+        compared(*seeds, other), "different protocols stand in one table (ale_version 0.12.1 | 0.13)"
+    )
+
+
+def test_versions_in_one_group_are_warned_of(seeds: list[Path], tmp_path: Path):
+    other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4"], versions={"torch": "2.11.0"})
+    assert warned(compared(*seeds, other), "made by different versions")
+
+
+def test_published_figures_of_the_same_protocol_give_a_verdict(seeds: list[Path]):
+    (beside,) = only(*seeds).beside
+    assert (beside.reference.study.name, beside.reference.agent) == ("nnabla_dqn", "dqn")
+    assert (beside.verdict, beside.score) == ("above", 14.0)
+
+
+def test_published_figures_of_another_protocol_give_none(tmp_path: Path):
+    capped = make_run(tmp_path / "run", [0.0] * 4, frame_caps=1)
+    assert {each.verdict for each in only(capped).beside} == {""}
+    assert only(capped).beside[0].reference.differences == ("cap 400,000",)
+
+
+def test_training_returns_stand_beside_published_training_returns(tmp_path: Path):
+    run = make_run(tmp_path / "run", [0.0] * 4, spec="ablations/pong_1_vanilla.toml", training_return=-18.0)
+    found = {each.reference.study.name: each for each in only(run).beside}
+    assert (found["dopamine_jax"].measure, found["dopamine_jax"].score) == ("training", -18.0)
+    assert found["dopamine_jax"].verdict == "on track"
+
+
+def test_aggregate_is_human_normalised_over_the_games_all_methods_have(seeds: list[Path], tmp_path: Path):
+    breakout = make_run(tmp_path / "b", [30.5], spec="breakout_trackA.toml")
+    comparison = compared(*seeds[:1], breakout)
+    (aggregate,) = comparison.aggregates
+    assert aggregate.games == ("pong", "breakout")
+    assert aggregate.estimates["mean"].value == pytest.approx(((10 + 20.7) / 35.3 + 1.0) / 2)
+    assert aggregate.estimates["optimality_gap"].value == pytest.approx((1 - 30.7 / 35.3) / 2)
+
+
+def test_games_that_one_method_lacks_are_left_out_of_the_aggregate_in_words(
+    seeds: list[Path], tmp_path: Path
+):
+    breakout = make_run(tmp_path / "b", [30.5], spec="breakout_trackA.toml")
+    double = make_run(tmp_path / "double", [0.0], overrides=["toggles.double=true"])
+    comparison = compared(*seeds, breakout, double)
+    assert {aggregate.games for aggregate in comparison.aggregates} == {("pong",)}
+    assert warned(comparison, "human-normalised: without breakout")
+
+
+def test_probability_of_improvement_is_over_the_first_method(seeds: list[Path], tmp_path: Path):
+    double = make_run(tmp_path / "double", [11.0], overrides=["toggles.double=true"])
+    (improvement,) = compared(*seeds, double).improvements
+    assert improvement.probability.value == pytest.approx(1 / 3)
+    assert improvement.over.label == "trackA double=false"
+
+
+def test_an_empty_cell_where_a_number_must_be_is_damage(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    table.write_text(table.read_text().replace(",30,", ",,", 1))
+    with pytest.raises(DamagedError, match=r"eval_log.csv: cells of episodes are empty"):
+        compared(*seeds)
+
+
+def test_rows_out_of_order_are_damage(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    header, *rows = table.read_text().splitlines(keepends=True)
+    table.write_text("".join([header, *reversed(rows)]))
+    with pytest.raises(DamagedError, match="not in the order of env_frames"):
+        compared(*seeds)
+
+
+def test_tables_of_other_versions_with_other_columns_are_read_too(seeds: list[Path]):
+    table = seeds[0] / "eval_log.csv"
+    lines = table.read_text().splitlines()
+    table.write_text("".join(f"{word},{line}\n" for word, line in zip(["new", *"1234"], lines, strict=True)))
+    assert only(*seeds).last.values == [10.0, 12.0, 20.0]
+
+
+def test_a_full_evaluation_without_a_number_leaves_its_seed_out_of_the_best_in_words(tmp_path: Path):
+    run = make_run(tmp_path / "run", [0.0, NAN, 2.0])
+    comparison = compared(run)
+    assert (comparison.results[0].last.n, comparison.results[0].best.n) == (1, 0)
+    assert warned(
+        comparison, "seed 1 has 1 of 3 full evaluations that are not a number; it is not in the best"
+    )
+
+
+def test_a_run_that_has_just_begun_has_no_score(tmp_path: Path):
+    comparison = compared(make_run(tmp_path / "run", [], finished=False))
+    assert comparison.results[0].last.n == 0
+    assert warned(comparison, "seed 1 has no final evaluation yet: 0 of 50,000,000 frames")
+
+
+def test_a_path_may_hold_what_a_shell_would_expand(tmp_path: Path):
+    assert only(make_run(tmp_path / "run[1] a*b?", [3.0])).last.values == [3.0]
+
+
+@pytest.fixture(scope="module")
+def catch(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two seeds of a real run, from its start to its end."""
+    root = tmp_path_factory.mktemp("catch")
+    for seed in (1, 2):
+        run(root / str(seed), f"seed={seed}")
+    return [root / "1", root / "2"]
+
+
+def test_real_runs_are_one_group_with_the_scores_of_their_summaries(catch: list[Path]):
+    scores = [json.loads((path / "summary.json").read_text()) for path in catch]
+    result = only(*catch)
+    assert result.last.values == [score["last"]["mean_return"] for score in scores]
+    assert result.best.values == [score["best"]["mean_return"] for score in scores]
+    assert result.last.protocol_digests == [scores[0]["protocol_digest"]]
+
+
+def test_a_game_that_nobody_published_has_no_reference_and_no_human_score(catch: list[Path]):
+    comparison = compared(*catch)
+    assert (comparison.results[0].beside, comparison.results[0].pace, comparison.aggregates) == ((), None, ())

@@ -1,0 +1,83 @@
+"""What the scores of two groups tell: identical, overlapping, apart."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.compare.comparison import Comparison, compare
+from runs import make_run
+
+
+def compared(root: Path, plain: Sequence[float], double: Sequence[float]) -> Comparison:
+    """Compare two groups by the final scores of their seeds, all evaluated once before at −20."""
+    paths = [
+        make_run(root / f"{name}{seed}", [-20.0, final], overrides=[f"seed={seed}", *toggles])
+        for name, finals, toggles in (("plain", plain, []), ("double", double, ["toggles.double=true"]))
+        for seed, final in enumerate(finals, start=1)
+    ]
+    return compare(paths, human_table="atari57")
+
+
+def findings(comparison: Comparison) -> list[str | None]:
+    return [each.contrast and each.contrast.finding for each in comparison.results]
+
+
+@pytest.mark.parametrize(
+    ("plain", "double", "finding"),
+    [
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "identical in every evaluation"),
+        ([1.0], [1.0], "identical in every evaluation"),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], "the intervals overlap"),
+        ([1.0, 2.0, 3.0], [2.0, 1.0, 3.0], "the intervals overlap"),
+        ([1.0, 2.0, 3.0], [11.0, 12.0, 13.0], "the intervals do not overlap"),
+        ([1.0], [2.0], None),
+    ],
+    ids=["same", "same, one seed", "overlapping", "seeds swapped", "apart", "no interval"],
+)
+def test_a_group_is_told_from_the_first(
+    tmp_path: Path, plain: list[float], double: list[float], finding: str | None
+):
+    assert findings(compared(tmp_path, plain, double)) == [None, finding]
+
+
+def test_a_group_that_is_identical_to_another_than_the_first_says_to_which(tmp_path: Path):
+    first = make_run(tmp_path / "1", [5.0])
+    second = make_run(tmp_path / "2", [6.0], overrides=["learner.loss=mse"])
+    third = make_run(tmp_path / "3", [6.0], overrides=["learner.loss=mse", "toggles.double=true"])
+    contrast = compare([first, second, third], human_table="atari57").results[2].contrast
+    assert contrast is not None
+    assert (contrast.to.label, contrast.finding) == (
+        "trackA double=false, loss=mse", "identical in every evaluation",
+    )  # fmt: skip
+
+
+def test_a_finding_is_said_in_a_sentence(tmp_path: Path):
+    overlapping = compared(tmp_path, [1.0, 2.0, 3.0], [1.0, 2.0, 4.0]).results[1].contrast
+    assert str(overlapping) == "the intervals overlap those of the first group: no difference is shown"
+
+
+def test_a_score_of_cut_games_is_not_set_against_whole_games(tmp_path: Path):
+    cap = "evaluation.max_episode_frames=1_000"
+    runs = [make_run(tmp_path / f"whole{seed}", [20.0], overrides=[f"seed={seed}"]) for seed in (1, 2)]
+    runs += [
+        make_run(tmp_path / f"cut{seed}", [-1.0], overrides=[f"seed={seed}", cap], frame_caps=9)
+        for seed in (1, 2)
+    ]
+    assert findings(compare(runs, human_table="atari57")) == [None, None]
+
+
+def test_groups_of_other_games_are_not_told_apart(tmp_path: Path):
+    pong = make_run(tmp_path / "pong", [5.0])
+    breakout = make_run(tmp_path / "breakout", [5.0], spec="breakout_trackA.toml")
+    assert findings(compare([pong, breakout], human_table="atari57")) == [None, None]
+
+
+def test_seeds_that_are_identical_are_named(tmp_path: Path):
+    finals = {1: 5.0, 2: 6.0, 3: 5.0}
+    runs = [
+        make_run(tmp_path / str(seed), [-20.0, final], overrides=[f"seed={seed}"])
+        for seed, final in finals.items()
+    ]
+    warnings = compare(runs, human_table="atari57").warnings
+    assert "pong trackA: seeds 1, 3 are identical in every evaluation" in warnings

@@ -1,0 +1,131 @@
+"""Scores of games that the frame cap cut: marked wherever they are shown, and compared with no others."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from atari_dqn.compare.comparison import Comparison, GroupResult, compare
+from atari_dqn.compare.document import comparison_csv, comparison_document
+from atari_dqn.compare.output.curves import group_curves
+from atari_dqn.compare.output.page import page
+from atari_dqn.compare.reference.caps import cut_in_words, published_caps, stands_for_games
+from atari_dqn.compare.reference.match import Subject, references
+from atari_dqn.files.atomic import json_document
+from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
+from atari_dqn.view.comparison import comparison_view
+from runs import make_run
+
+SHORT = ["evaluation.max_episode_frames=1_000"]
+
+
+def shown(comparison: Comparison) -> str:
+    console = Console(width=80, file=io.StringIO())
+    console.print(comparison_view(comparison))
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Comparison:
+    """Pong as pong_smoke_b plays it: games cut at 1,000 frames, beside whole games of another method."""
+    run = make_run(tmp_path / "cut", [-5.0, -6.0], overrides=SHORT, frame_caps=2, episodes=2)
+    whole = make_run(tmp_path / "whole", [-20.0, 10.0], overrides=["toggles.double=true"])
+    return compare([run, whole], human_table="atari57")
+
+
+def of(comparison: Comparison) -> GroupResult:
+    return comparison.results[0]
+
+
+@pytest.mark.parametrize(
+    ("frame_caps", "cap", "stands"),
+    [(0, 1_000, True), (1, 1_000, False), (1, 18_000, True), (1, 108_000, True), (1, None, False)],
+)
+def test_a_cut_score_stands_for_games_where_published_ones_were_cut_too(
+    frame_caps: int, cap: int | None, stands: bool
+):
+    assert stands_for_games(frame_caps, cap) is stands
+
+
+def test_published_caps_are_those_of_the_sources():
+    assert published_caps() == {18_000, 108_000, 400_000}
+
+
+def test_a_cut_score_says_how_many_games_were_cut_and_where():
+    assert cut_in_words(1, 2, 1_000) == "1 of 2 games were cut at 1,000 frames, as in no published score"
+
+
+def test_a_cut_score_is_not_human_normalised(cut: Comparison):
+    assert [each.method for each in cut.aggregates] == [cut.results[1].group.method]
+
+
+def test_a_cut_score_stands_beside_no_published_evaluation(cut: Comparison):
+    assert {each.measure for each in of(cut).beside} == {"training"}
+
+
+def test_a_cut_score_is_not_compared_with_whole_games(cut: Comparison):
+    assert cut.improvements == ()
+
+
+def test_a_cut_evaluation_does_not_reach_a_person_s_score(tmp_path: Path):
+    run = make_run(tmp_path / "run", [15.0, 16.0], overrides=SHORT, frame_caps=1)
+    (result,) = compare([run], human_table="atari57").results
+    assert result.pace is not None
+    assert result.pace.reached == 0
+
+
+def test_a_cut_score_is_marked_in_the_terminal(cut: Comparison):
+    assert "-6.0†" in shown(cut)
+    assert "10.0†" not in shown(cut)
+
+
+def test_a_cut_score_is_explained(cut: Comparison):
+    (warning,) = [each for each in cut.warnings if "†" in each]
+    assert warning.endswith(
+        ": † 2 of 2 games were cut at 1,000 frames, as in no published score: "
+        "not normalised, aggregated or compared"
+    )
+
+
+def test_a_cut_score_is_marked_in_json(cut: Comparison):
+    first, second = json.loads(json_document(comparison_document(cut)))["groups"]
+    assert (first["last"]["frame_caps"], first["last"]["comparable"]) == (2, False)
+    assert (second["last"]["frame_caps"], second["last"]["comparable"]) == (0, True)
+
+
+def test_a_cut_score_is_marked_in_csv(cut: Comparison):
+    rows = list(csv.DictReader(comparison_csv(cut).splitlines()))
+    assert [(row["frame_caps"], row["comparable"]) for row in rows] == [("2", "false"), ("0", "true")]
+
+
+def test_a_cut_score_is_marked_on_the_page(cut: Comparison, tmp_path: Path):
+    assert "<td>-6.0†</td>" in page(cut, folder=tmp_path)
+
+
+def test_a_curve_of_cut_games_says_so_in_its_name(cut: Comparison):
+    first, second = group_curves(cut.results)
+    assert first.label.endswith(", n = 1 † games cut at 1,000 frames")
+    assert second.label.endswith(", n = 1")
+
+
+def test_games_cut_at_the_published_cap_are_marked_and_compared(tmp_path: Path):
+    run = make_run(tmp_path / "run", [300.0], spec="breakout_trackB.toml", frame_caps=30)
+    comparison = compare([run], human_table="atari57")
+    assert "300.0†" in shown(comparison)
+    assert len(comparison.aggregates) == 1
+    assert any("as games of published scores were" in each for each in comparison.warnings)
+
+
+def test_references_of_cut_games_are_none(cut: Comparison):
+    protocol = next(each for each in cut.protocols.values() if each.max_episode_frames == 1_000)
+    subject = Subject(game="pong", agent="dqn", protocol=protocol, cap_reached=True)
+    assert list(references(subject, 1_000_000)) == []
+
+
+def test_a_score_in_words_counts_the_games_that_were_cut():
+    reasons = ("game_over", "frame_cap", "frame_cap")
+    played = [EvaluationEpisode(episode_return=1.0, length_frames=9, end_reason=each) for each in reasons]
+    assert str(EvaluationScore.of(played)) == "1.00 ± 0.00 over 3 episodes, 2 cut by the frame cap"

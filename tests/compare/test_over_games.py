@@ -1,0 +1,109 @@
+"""Over which games methods are aggregated and compared, and who is left out."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atari_dqn.compare.aggregate import ScoresByGame, aggregates, improvements, shared_games
+from atari_dqn.compare.comparison import Comparison, compare
+from atari_dqn.compare.group import Method
+from atari_dqn.compare.reference.tables import HumanRandom, human_random
+from runs import make_run
+
+GAMES = ("alien", "breakout", "pong", "qbert")
+HUMANS: Mapping[str, HumanRandom] = {
+    game: found for game in GAMES if (found := human_random(game)) is not None
+}
+
+
+def method(name: str) -> Method:
+    return Method(label=name, track_label="A", agent="dqn")
+
+
+def scores_of(coverage: Mapping[str, set[str]]) -> dict[Method, ScoresByGame]:
+    return {method(name): {game: {1: 1.0} for game in sorted(games)} for name, games in coverage.items()}
+
+
+coverages = st.lists(st.sets(st.sampled_from(GAMES)), max_size=5).map(
+    lambda lists: {f"m{place}": games for place, games in enumerate(lists)}
+)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(coverages)
+def test_all_methods_are_aggregated_over_the_same_games_which_each_of_them_plays(
+    coverage: dict[str, set[str]],
+):
+    scores = scores_of(coverage)
+    found = aggregates(scores, shared_games(scores), HUMANS)
+    assert len({each.games for each in found}) <= 1
+    assert all(set(each.games) <= coverage[each.method.label] for each in found)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(coverages)
+def test_methods_that_share_a_game_are_aggregated_over_all_that_they_share(coverage: dict[str, set[str]]):
+    playing = {name: games for name, games in coverage.items() if games}
+    common = set.intersection(*playing.values()) if playing else set()
+    shared = shared_games(scores_of(coverage))
+    if common:
+        assert set(shared.games) == common
+        assert {each.label for each in shared.methods} == set(playing)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(coverages)
+def test_a_method_is_aggregated_or_named_as_left_out(coverage: dict[str, set[str]]):
+    shared = shared_games(scores_of(coverage))
+    named = {each.label for each in (*shared.methods, *shared.left_out)}
+    assert named == (set(coverage) if any(coverage.values()) else set())
+    assert not set(shared.methods) & set(shared.left_out)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(coverages)
+def test_probabilities_of_improvement_are_over_the_games_that_all_share(
+    coverage: dict[str, set[str]],
+):
+    scores = scores_of(coverage)
+    shared = shared_games(scores)
+    found = improvements(scores, shared)
+    assert {each.games for each in found} <= {shared.games}
+    assert len(found) == max(0, len(shared.methods) - 1)
+
+
+def test_a_method_without_shared_games_does_not_keep_others_from_theirs():
+    shared = shared_games(scores_of({"a": {"pong"}, "b": {"alien"}, "c": {"pong", "qbert"}}))
+    assert (shared.games, [each.label for each in shared.methods]) == (("pong",), ["a", "c"])
+    assert shared.left_out == {method("b"): "it shares no game with the others: it plays alien"}
+
+
+def test_methods_of_which_no_two_share_a_game_are_not_aggregated():
+    shared = shared_games(scores_of({"a": {"pong"}, "b": {"alien"}}))
+    assert (shared.games, shared.methods, len(shared.left_out)) == ((), (), 2)
+
+
+def test_a_method_alone_is_aggregated_over_its_games():
+    assert shared_games(scores_of({"a": {"pong", "alien"}})).games == ("alien", "pong")
+
+
+@pytest.fixture
+def with_toy(tmp_path: Path) -> Comparison:
+    """Two methods on Pong, and a third on the toy game, which no table of human scores has."""
+    plain = make_run(tmp_path / "plain", [10.0])
+    double = make_run(tmp_path / "double", [0.0], overrides=["toggles.double=true"])
+    catch = make_run(tmp_path / "catch", [3.0], spec="catch_smoke.toml")
+    return compare([plain, double, catch], human_table="atari57")
+
+
+def test_a_group_without_a_human_scored_game_does_not_disable_sharing(with_toy: Comparison):
+    assert [each.games for each in with_toy.aggregates] == [("pong",), ("pong",)]
+    assert not any("share no game" in note for each in with_toy.aggregates for note in each.notes)
+
+
+def test_a_group_without_a_human_scored_game_is_named_as_left_out(with_toy: Comparison):
+    (warning,) = [each for each in with_toy.warnings if "not human-normalised" in each]
+    assert warning == "smoke is not human-normalised: it has no score that can be normalised"

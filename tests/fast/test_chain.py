@@ -1,0 +1,144 @@
+"""The chain of convolutions: what one after the other computes, of bytes and in one pass."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from kernel_checks import assert_near, threads
+from torch import Tensor
+from torch.nn import functional as F
+
+from atari_dqn.fast.cpu import products
+
+STRIDES = [4, 2, 1]
+WITHOUT_ZEROS = [0] * 12
+DOPAMINE = [2, 2, 2, 2, 1, 2, 1, 2, 1, 1, 1, 1]
+"""Above, below, left and right of each layer's input; one more below and right of the second's."""
+EACH_ZEROS = pytest.mark.parametrize("zeros", [WITHOUT_ZEROS, DOPAMINE], ids=["none", "Dopamine's"])
+EACH_BATCH = pytest.mark.parametrize("batch", [1, 9, 32])
+
+
+class Chain:
+    """The Nature convolutions, drawn, of frames that are bytes."""
+
+    def __init__(self, batch: int, zeros: list[int], dtype: torch.dtype) -> None:
+        torch.manual_seed(0)
+        self.zeros = zeros
+        self.frames = torch.randint(0, 256, (batch, 4, 84, 84), dtype=torch.uint8)
+        sizes = (((32, 4, 8, 8), 0.1 / 255), ((64, 32, 4, 4), 0.05), ((64, 64, 3, 3), 0.05))
+        self.weights = [
+            (torch.randn(size) * scale).to(dtype).contiguous(memory_format=torch.channels_last)
+            for size, scale in sizes
+        ]
+        self.biases = [torch.randn(len(weight)) * 0.1 for weight in self.weights]
+        self.outputs: Sequence[Tensor] = ()
+
+    def see(self, *, keeps: bool = True) -> Tensor:
+        self.outputs = torch.ops.atari_dqn.see(
+            self.frames, self.weights, self.biases, STRIDES, self.zeros, keeps
+        )
+        return self.outputs[0]
+
+    def gradients(self, upstream: Tensor) -> Sequence[Tensor]:
+        self.see()
+        return torch.ops.atari_dqn.see_backward(
+            upstream, self.frames, self.weights, self.outputs, STRIDES, self.zeros
+        )
+
+    def one_by_one(self) -> tuple[Tensor, list[Tensor]]:
+        """Return what is seen in double precision, each layer's output rounded, and what depends on it."""
+        x, dtype = self.frames.double(), self.weights[0].dtype
+        wide = [tensor.double().requires_grad_() for tensor in (*self.weights, *self.biases)]
+        for place, stride in enumerate(STRIDES):
+            above, below, left, right = self.zeros[4 * place : 4 * place + 4]
+            x = F.conv2d(F.pad(x, (left, right, above, below)), wide[place], wide[3 + place], stride).relu()
+            x = x + (x.to(dtype).double() - x).detach()
+        return x.flatten(1), wide
+
+    def upstream(self) -> Tensor:
+        seen = self.see()
+        return torch.randn(seen.shape).to(seen.dtype)
+
+
+@EACH_ZEROS
+@EACH_BATCH
+def test_what_is_seen_is_what_layers_make_one_by_one(
+    batch: int, zeros: list[int], dtype: torch.dtype
+) -> None:
+    chain = Chain(batch, zeros, dtype)
+    assert_near(chain.see(), chain.one_by_one()[0].detach())
+
+
+@EACH_ZEROS
+@EACH_BATCH
+def test_gradients_are_those_of_layers_one_by_one(batch: int, zeros: list[int], dtype: torch.dtype) -> None:
+    chain = Chain(batch, zeros, dtype)
+    exact, wide = chain.one_by_one()
+    upstream = chain.upstream()
+    # between layers bf16 rounds the upstream gradient, by a 512th each time
+    allowed = 1e-5 if dtype == torch.float32 else 1 / 100
+    for ours, theirs in zip(
+        chain.gradients(upstream), torch.autograd.grad(exact, wide, upstream.double()), strict=True
+    ):
+        assert (ours - theirs).abs().max() <= allowed * theirs.abs().max()
+
+
+@EACH_ZEROS
+@EACH_BATCH
+def test_bits_are_the_same_with_any_number_of_threads(
+    batch: int, zeros: list[int], dtype: torch.dtype
+) -> None:
+    chain = Chain(batch, zeros, dtype)
+    upstream, found = chain.upstream(), []
+    for count in (1, 2, 3):
+        with threads(count):
+            found.append([chain.see(), *chain.gradients(upstream)])
+    assert all(map(torch.equal, found[0], found[1]))
+    assert all(map(torch.equal, found[0], found[2]))
+
+
+def test_what_an_image_shows_does_not_depend_on_the_others(dtype: torch.dtype) -> None:
+    chain = Chain(9, WITHOUT_ZEROS, dtype)
+    seen = chain.see()
+    chain.frames = chain.frames[4:5]
+    assert torch.equal(chain.see(), seen[4:5])
+
+
+def test_order_of_the_bytes_in_memory_makes_no_difference(dtype: torch.dtype) -> None:
+    chain = Chain(3, WITHOUT_ZEROS, dtype)
+    upstream = chain.upstream()
+    before = [chain.see(), *chain.gradients(upstream)]
+    chain.frames = chain.frames.contiguous(memory_format=torch.channels_last)
+    assert all(map(torch.equal, before, [chain.see(), *chain.gradients(upstream)]))
+
+
+@pytest.mark.parametrize(("channels", "side"), [(2, 84), (4, 83), (8, 60)])
+def test_frames_of_other_sizes_and_stacks_are_seen_as_well(
+    channels: int, side: int, dtype: torch.dtype
+) -> None:
+    chain = Chain(2, WITHOUT_ZEROS, dtype)
+    chain.frames = torch.randint(0, 256, (2, channels, side, side), dtype=torch.uint8)
+    chain.weights[0] = torch.randn(32, channels, 16 // channels * 2, 8).to(dtype) / 2550
+    if channels * 8 % 32:
+        chain.weights[0] = torch.randn(32, channels, 8, 16).to(dtype) / 2550
+    assert_near(chain.see(), chain.one_by_one()[0].detach())
+
+
+def test_kept_outputs_change_nothing(dtype: torch.dtype) -> None:
+    chain = Chain(3, DOPAMINE, dtype)
+    assert torch.equal(chain.see(keeps=False), chain.see(keeps=True))
+    assert len(chain.outputs) == len(STRIDES)
+
+
+def test_not_a_number_that_is_seen_lets_its_gradient_through(dtype: torch.dtype) -> None:
+    chain = Chain(2, WITHOUT_ZEROS, dtype)
+    upstream = chain.upstream()
+    chain.biases[-1][5] = torch.nan
+    of_bias = chain.gradients(upstream)[-1]
+    assert_near(of_bias[5], upstream.view(2, 64, -1)[:, 5].double().sum())
+
+
+def test_no_frames_are_left_to_torch(dtype: torch.dtype) -> None:
+    frames = torch.zeros(2, 4, 84, 84, dtype=torch.uint8)
+    assert products.takes_bytes(frames, 4, dtype)
+    assert not products.takes_bytes(frames[:0], 4, dtype)

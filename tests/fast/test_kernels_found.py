@@ -1,0 +1,179 @@
+"""Where no kernels are, PyTorch computes; which there are is told."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from without_kernels import leave_to_torch
+
+from atari_dqn.agent.convolution import Convolution
+from atari_dqn.agent.heads import LinearHead
+from atari_dqn.agent.linear import QuickLinear
+from atari_dqn.agent.network import QNetwork, initialize
+from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, ImpalaTorso, NatureTorso
+from atari_dqn.errors import UserError
+from atari_dqn.fast.cpu import library as found
+from atari_dqn.fast.cpu import products
+
+
+def test_missing_library_is_none() -> None:
+    assert found.library.__wrapped__("of_another_name") is None
+
+
+@pytest.mark.skipif(found.library("portable") is None, reason="no kernels of our own on this machine")
+def test_library_of_other_sources_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in found.FOLDER.glob("*portable*"):
+        shutil.copy(file, tmp_path)
+    monkeypatch.setattr(found, "FOLDER", tmp_path)
+    assert found.library.__wrapped__("portable") is not None
+    (tmp_path / "optimizer.cpp").write_text("// changed since")
+    with pytest.raises(UserError, match="install again"):
+        found.library.__wrapped__("portable")
+
+
+def test_without_a_library_there_are_no_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(found, "library", lambda name: None)
+    monkeypatch.setattr(found, "units", found.units.__wrapped__)
+    assert found.kernels_here() == ()
+
+
+@pytest.mark.parametrize(
+    ("here", "dtype", "unit"),
+    [
+        (("fp32 vectors", "bf16 vectors", "bf16 tiles"), torch.bfloat16, 2),
+        (("fp32 vectors", "bf16 vectors"), torch.bfloat16, 1),
+        (("fp32 vectors", "bf16 tiles"), torch.float32, 0),
+        (("fp32 vectors",), torch.bfloat16, None),
+        (("fp32 vectors",), torch.float64, None),
+    ],
+)
+def test_quickest_unit_of_a_format_is_chosen(
+    here: tuple[str, ...], dtype: torch.dtype, unit: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(found, "units", lambda: here)
+    assert found._unit_for.__wrapped__(dtype) == unit
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A folder with what `setup.py` compiles, a compiler that only notes its outputs, and none of its own."""
+    repository = found.FOLDER.parents[2]
+    shutil.copy(repository / "setup.py", tmp_path)
+    (tmp_path / "atari_dqn/fast/cpu").mkdir(parents=True)
+    for file in found.FOLDER.glob("*.?pp"):
+        shutil.copy(file, tmp_path / "atari_dqn/fast/cpu")
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done; echo "$2" >> outputs; touch "$2"\n')
+    compiler.chmod(0o755)
+    return tmp_path
+
+
+def build(folder: Path, compiler: str) -> list[str]:
+    """Compile in place; return what a compiler put out."""
+    (folder / "outputs").write_text("")
+    with_compiler = os.environ | {
+        "CC": compiler,
+        "CXX": compiler,
+        "LDSHARED": compiler,
+        "LDCXXSHARED": compiler,
+    }
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=folder, env=with_compiler, check=True, capture_output=True,
+    )  # fmt: skip
+    return (folder / "outputs").read_text().split()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing is compiled on this system")
+def test_change_of_one_source_has_every_library_compiled_anew(sources: Path) -> None:
+    first = build(sources, str(sources / "compiler"))
+    assert first
+    changed = sources / "atari_dqn/fast/cpu/frames.cpp"
+    os.utime(changed, (changed.stat().st_atime, time.time() + 10))
+    assert sorted(build(sources, str(sources / "compiler"))) == sorted(first)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing is compiled on this system")
+def test_compiler_that_fails_leaves_no_library_of_before(sources: Path) -> None:
+    build(sources, str(sources / "compiler"))
+    kernels = sources / "atari_dqn/fast/cpu"
+    assert list(kernels.glob("*.so"))
+    (kernels / "frames.cpp").write_text("// changed since")
+    build(sources, "/bin/false")
+    assert list(kernels.glob("*.so")) == []
+
+
+@pytest.mark.parametrize(
+    ("precision", "used"), [("fp32", ["fp32 vectors", "portable"]), ("bf16", ["bf16 tiles", "portable"])]
+)
+def test_run_uses_the_quickest_unit_of_its_precision(precision: str, used: list[str]) -> None:
+    assert found.kernels_for(precision, (*found.UNITS, "portable")) == used
+
+
+def q_and_gradients(network: QNetwork, frames: torch.Tensor) -> list[torch.Tensor]:
+    network.zero_grad()
+    q_values = network(frames)
+    q_values.square().sum().backward()
+    return [q_values.detach(), *(weight.grad for weight in network.parameters() if weight.grad is not None)]
+
+
+@pytest.mark.skipif(products.unit_for(torch.float32) is None, reason="no kernels of our own on this machine")
+@pytest.mark.parametrize("torso_type", [NatureTorso, DopamineTorso, DataEfficientTorso, ImpalaTorso])
+def test_network_is_the_same_with_kernels_and_without(
+    torso_type: type[NatureTorso | DopamineTorso | DataEfficientTorso | ImpalaTorso],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torso = torso_type(stack=4, frame_shape=(84, 84))
+    network = QNetwork(torso, LinearHead(torso.num_features, 6), precision="fp32")
+    initialize(network, init="he_uniform", generator=torch.Generator().manual_seed(0))
+    frames = torch.randint(0, 256, (9, 4, 84, 84), dtype=torch.uint8)
+    ours = q_and_gradients(network, frames)
+    leave_to_torch(monkeypatch)
+    for one, other in zip(ours, q_and_gradients(network, frames), strict=True):
+        assert (one - other).abs().max() <= 1e-5 * other.abs().max()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: QuickLinear(64, 32)(torch.randn(2, 96)),
+        lambda: Convolution(32, 32, 4)(torch.randn(1, 64, 9, 9)),
+        lambda: Convolution(32, 32, 4, 2)(torch.randn(1, 32, 3, 3)),
+        lambda: NatureTorso(stack=4, frame_shape=(84, 84)).see(torch.zeros(2, 8, 84, 84, dtype=torch.uint8)),
+        lambda: NatureTorso(stack=4, frame_shape=(84, 84)).see(torch.zeros(2, 2, 84, 84, dtype=torch.uint8)),
+        lambda: NatureTorso(stack=4, frame_shape=(84, 84)).see(torch.zeros(2, 4, 16, 16, dtype=torch.uint8)),
+    ],
+    ids=["inputs", "channels", "image smaller than a kernel", "stack of 8", "stack of 2", "small frames"],
+)
+@pytest.mark.parametrize("no_grad", [True, False])
+def test_input_that_does_not_fit_the_weights_is_an_error(wrong: Callable[[], object], no_grad: bool) -> None:
+    with torch.set_grad_enabled(not no_grad), pytest.raises((RuntimeError, ValueError)):
+        wrong()
+
+
+@pytest.mark.skipif(products.unit_for(torch.bfloat16) is None, reason="no kernels of our own on this machine")
+def test_tensors_of_two_formats_are_refused() -> None:
+    x, weight = torch.zeros(2, 64), torch.zeros(32, 64, dtype=torch.bfloat16)
+    with pytest.raises(ValueError, match="too many values"):
+        torch.ops.atari_dqn.multiply(x, weight, torch.zeros(32), False)
+
+
+@pytest.mark.parametrize(
+    "layer", [QuickLinear(64, 32), Convolution(32, 32, 3), NatureTorso(stack=4, frame_shape=(84, 84))]
+)
+def test_gradient_of_a_gradient_is_refused(layer: torch.nn.Module) -> None:
+    x = {
+        QuickLinear: torch.ones(2, 64),
+        Convolution: torch.ones(1, 32, 9, 9),
+        NatureTorso: torch.ones(1, 4, 84, 84, dtype=torch.uint8),
+    }[type(layer)]
+    weights = list(layer.parameters())
+    gradients = torch.autograd.grad(layer(x).square().sum(), weights, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        sum(gradient.sum() for gradient in gradients).backward()

@@ -1,0 +1,216 @@
+"""Each kernel against the same operation in double precision, of the same rounded numbers."""
+
+import pytest
+import torch
+from kernel_checks import assert_near, threads
+from torch import Tensor
+from torch.nn import functional as F
+
+from atari_dqn.fast.cpu import products
+
+CONVOLUTIONS = [  # minibatch, channels, side, kernel, stride, zeros above and left, filters
+    (3, 4, 84, 8, 4, (0, 0), 32),
+    (32, 32, 20, 4, 2, (0, 0), 64),
+    (9, 64, 9, 3, 1, (0, 0), 64),
+    (2, 64, 9, 3, 1, (1, 1), 64),
+    (1, 32, 20, 4, 2, (2, 1), 64),
+    (1, 4, 21, 8, 4, (3, 0), 32),
+]
+PRODUCTS = [(32, 3136, 512), (1, 576, 256), (8, 64, 32), (9, 64, 32), (33, 96, 64)]  # rows, inputs, outputs
+ODD_PRODUCTS = [(32, 512, 306), (9, 64, 51), (1, 64, 33), (3, 96, 95)]  # for fp32 alone
+EACH_CONVOLUTION = pytest.mark.parametrize("sizes", CONVOLUTIONS, ids=str)
+EACH_PRODUCT = pytest.mark.parametrize("sizes", PRODUCTS + ODD_PRODUCTS, ids=str)
+Sizes = tuple[int, int, int, int, int, tuple[int, int], int]
+
+
+class Convolved:
+    """A convolution behind a ReLU, its arguments drawn, by the kernels and in double precision."""
+
+    def __init__(self, sizes: Sizes, dtype: torch.dtype) -> None:
+        batch, channels, side, kernel, stride, padding, filters = sizes
+        torch.manual_seed(0)
+        self.x = torch.randn(batch, channels, side, side).to(dtype)
+        self.weight = (torch.randn(filters, channels, kernel, kernel) * 0.05).to(dtype)
+        self.bias = torch.randn(filters)
+        self.window = [stride, stride], list(padding)
+        self.wide = [tensor.double().requires_grad_() for tensor in (self.x, self.weight, self.bias)]
+        self.exact = F.conv2d(*self.wide, stride, padding).relu()
+        self.upstream = torch.randn(self.exact.shape).to(dtype)
+        assert products.takes_convolution(self.x, self.weight)
+
+    def forward(self) -> Tensor:
+        return torch.ops.atari_dqn.convolve(self.x, self.weight, self.bias, *self.window, True)
+
+    def gradients(self) -> list[Tensor]:
+        return torch.ops.atari_dqn.convolve_backward(
+            self.upstream, self.x, self.weight, self.forward(), *self.window, True, True
+        )
+
+
+class Multiplied:
+    """A fully connected layer behind a ReLU, its arguments drawn, by the kernels and in double precision."""
+
+    def __init__(self, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
+        rows, inputs, outputs = sizes
+        torch.manual_seed(0)
+        self.x = torch.randn(rows, inputs).to(dtype)
+        self.weight = (torch.randn(outputs, inputs) * 0.05).to(dtype)
+        self.bias = torch.randn(outputs)
+        self.wide = [tensor.double().requires_grad_() for tensor in (self.x, self.weight, self.bias)]
+        self.exact = F.linear(*self.wide).relu()
+        self.upstream = torch.randn(self.exact.shape).to(dtype)
+        if not products.takes_product(self.x, self.weight):
+            pytest.skip("outputs that are no multiple of 32 are for fp32")
+
+    def forward(self) -> Tensor:
+        return torch.ops.atari_dqn.multiply(self.x, self.weight, self.bias, True)
+
+    def gradients(self) -> list[Tensor]:
+        return torch.ops.atari_dqn.multiply_backward(
+            self.upstream, self.x, self.weight, self.forward(), True, True
+        )
+
+
+class NoisyMultiplied:
+    """A noisy layer under one noise, behind a ReLU, by the kernels and in double precision."""
+
+    def __init__(self, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
+        plain = Multiplied(sizes, dtype)
+        _, inputs, outputs = sizes
+        self.x, self.bias, self.upstream = plain.x, plain.bias, plain.upstream
+        self.mean, self.deviation = torch.randn(outputs, inputs) * 0.05, torch.randn(outputs, inputs) * 0.05
+        self.bias_deviation = torch.randn(outputs)
+        self.noise_in, self.noise_out = torch.randn(inputs), torch.randn(outputs)
+        drawn = (self.x, self.mean, self.deviation, self.bias, self.bias_deviation)
+        self.wide = [tensor.double().requires_grad_() for tensor in drawn]
+        x, mean, deviation, bias, bias_deviation = self.wide
+        noise_out = self.noise_out.double()
+        noise = noise_out[:, None] * self.noise_in.double()
+        self.exact = F.linear(x, mean + deviation * noise, bias + bias_deviation * noise_out)
+
+    def forward(self) -> Tensor:
+        return torch.ops.atari_dqn.multiply_noisy(
+            self.x, self.mean, self.deviation, self.noise_in, self.noise_out, self.bias, self.bias_deviation,
+            True,
+        )  # fmt: skip
+
+    def gradients(self) -> list[Tensor]:
+        return torch.ops.atari_dqn.multiply_noisy_backward(
+            self.upstream, self.x, self.mean, self.deviation, self.noise_in, self.noise_out, self.forward(),
+            True, True,
+        )  # fmt: skip
+
+
+@EACH_PRODUCT
+def test_noisy_product_is_that_in_double_precision(sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
+    case = NoisyMultiplied(sizes, dtype)
+    assert_near(case.forward(), case.exact.detach().relu())
+
+
+@EACH_PRODUCT
+def test_gradients_of_a_noisy_product_are_those_in_double_precision(
+    sizes: tuple[int, int, int], dtype: torch.dtype
+) -> None:
+    case = NoisyMultiplied(sizes, dtype)
+    passed = case.upstream.double() * (case.forward() > 0)  # a sum that is nearly 0 may be rounded below it
+    exact = torch.autograd.grad(case.exact, case.wide, passed)
+    for ours, theirs in zip(case.gradients(), exact, strict=True):
+        assert_near(ours, theirs, roundings=2)  # of each noisy weight, and of what comes out
+
+
+@EACH_CONVOLUTION
+def test_convolution_is_that_in_double_precision(sizes: Sizes, dtype: torch.dtype) -> None:
+    case = Convolved(sizes, dtype)
+    assert_near(case.forward(), case.exact)
+
+
+@EACH_CONVOLUTION
+def test_gradients_of_a_convolution_are_those_in_double_precision(sizes: Sizes, dtype: torch.dtype) -> None:
+    case = Convolved(sizes, dtype)
+    exact = torch.autograd.grad(case.exact, case.wide, case.upstream.double())
+    for ours, theirs in zip(case.gradients(), exact, strict=True):
+        assert_near(ours, theirs)
+
+
+@EACH_PRODUCT
+def test_product_is_that_in_double_precision(sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
+    case = Multiplied(sizes, dtype)
+    assert_near(case.forward(), case.exact)
+
+
+@EACH_PRODUCT
+def test_gradients_of_a_product_are_those_in_double_precision(
+    sizes: tuple[int, int, int], dtype: torch.dtype
+) -> None:
+    case = Multiplied(sizes, dtype)
+    exact = torch.autograd.grad(case.exact, case.wide, case.upstream.double())
+    for ours, theirs in zip(case.gradients(), exact, strict=True):
+        assert_near(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [(Convolved, sizes) for sizes in CONVOLUTIONS]
+    + [(kind, sizes) for kind in (Multiplied, NoisyMultiplied) for sizes in (PRODUCTS[0], ODD_PRODUCTS[0])],
+    ids=str,
+)
+def test_bits_are_the_same_with_any_number_of_threads(kind, sizes, dtype: torch.dtype) -> None:
+    case = kind(sizes, dtype)
+    found = []
+    for count in (1, 2, 3):
+        with threads(count):
+            found.append([case.forward(), *case.gradients()])
+    assert all(map(torch.equal, found[0], found[1]))
+    assert all(map(torch.equal, found[0], found[2]))
+
+
+def test_convolution_without_a_relu_puts_out_negative_numbers_and_lets_all_gradients_through(
+    dtype: torch.dtype,
+) -> None:
+    case = Convolved(CONVOLUTIONS[2], dtype)
+    exact = F.conv2d(*case.wide)
+    y = torch.ops.atari_dqn.convolve(case.x, case.weight, case.bias, *case.window, False)
+    of_x, _, _ = torch.ops.atari_dqn.convolve_backward(
+        case.upstream, case.x, case.weight, y, *case.window, False, True
+    )
+    assert_near(y, exact)
+    assert_near(of_x, torch.autograd.grad(exact, case.wide[0], case.upstream.double())[0])
+
+
+@EACH_PRODUCT
+def test_product_without_a_relu_puts_out_negative_numbers_and_lets_all_gradients_through(
+    sizes: tuple[int, int, int], dtype: torch.dtype
+) -> None:
+    case = Multiplied(sizes, dtype)
+    exact = F.linear(*case.wide)
+    y = torch.ops.atari_dqn.multiply(case.x, case.weight, case.bias, False)
+    of_x, _, _ = torch.ops.atari_dqn.multiply_backward(case.upstream, case.x, case.weight, y, False, True)
+    assert_near(y, exact)
+    assert_near(of_x, torch.autograd.grad(exact, case.wide[0], case.upstream.double())[0])
+
+
+@pytest.mark.parametrize(("kind", "sizes"), [(Convolved, CONVOLUTIONS[1]), (Multiplied, PRODUCTS[0])])
+def test_not_a_number_is_not_lost(kind, sizes, dtype: torch.dtype) -> None:
+    case = kind(sizes, dtype)
+    case.x.view(-1)[0] = torch.nan
+    _, of_weight, _ = case.gradients()
+    assert case.forward().isnan().any()
+    assert of_weight.isnan().any()
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "side"), [(4, 33, 8), (3, 32, 32), (4, 32, 3)], ids=["filters", "channels", "row"]
+)
+def test_sizes_that_the_kernels_do_not_know_are_left_to_torch(
+    channels: int, filters: int, side: int, dtype: torch.dtype
+) -> None:
+    x = torch.zeros(2, channels, 20, 20, dtype=dtype)
+    weight = torch.zeros(filters, channels, side, side, dtype=dtype)
+    assert not products.takes_convolution(x, weight)
+    assert products.takes_convolution(x[:, :1].expand(2, 4, 20, 20), weight.new_zeros(32, 4, 8, 8))
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_empty_minibatches_are_left_to_torch(rows: int, dtype: torch.dtype) -> None:
+    x, weight = torch.zeros(rows, 64, dtype=dtype), torch.zeros(32, 64, dtype=dtype)
+    assert products.takes_product(x, weight) is (rows > 0)
