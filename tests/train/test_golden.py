@@ -5,23 +5,33 @@ To write it anew: `python tests/train/test_golden.py`.
 
 import json
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tiny import begun, tiny_spec
+from tiny import TINY_CATCH, begun, tiny_spec
 
+from atari_dqn.spec.loader import load_spec
+from atari_dqn.spec.schema import Spec
 from atari_dqn.train.loop import q_learning
 
 GOLDEN = Path(__file__).with_name("golden_catch.json")
+FAMILIES = Path(__file__).with_name("golden_families.json")
+RUNS = Path(__file__).parents[2] / "runs"
 COLUMNS = ("step", "updates", "loss", "mean_q", "max_q", "grad_norm", "rolling_return", "epsilon")
 
 
 def course(*overrides: str) -> list[dict[str, float]]:
     """Return rows of update_log from the first with an update on."""
-    with begun(tiny_spec("training.total_frames=1_400", *overrides)) as training:
+    return course_of(tiny_spec("training.total_frames=1_400", *overrides))
+
+
+def course_of(spec: Spec) -> list[dict[str, float]]:
+    with begun(spec) as training:
         return [
             {name: row.values[name] for name in COLUMNS}
             for tick in q_learning(training)
@@ -52,8 +62,37 @@ def test_toggle_alone_leaves_the_course_that_was_recorded(override: str) -> None
     assert taken[-1] != pytest.approx(recorded[3], rel=1e-4, abs=1e-6)
 
 
+SHIPPED = {
+    "DQN": "pong_trackA", "Track B": "pong_trackB", "C51": "pong_c51", "QR-DQN": "pong_qr_dqn",
+    "IQN": "pong_iqn", "M-IQN": "pong_m_iqn", "Rainbow": "pong_rainbow", "DER": "atari100k/der/pong",
+}  # fmt: skip
+"""The spec in `runs/` of each family of agents."""
+
+
+def family_course(name: str) -> list[dict[str, float]]:
+    """Return the course of a family's shipped spec, on the toy game and made small."""
+    tiny_keys = flattened(tomllib.loads(TINY_CATCH.read_text()))
+    del tiny_keys["track"], tiny_keys["system.evaluation_video"], tiny_keys["learner.target_period_updates"]
+    small = [f"{key}={value}" for key, value in tiny_keys.items()]
+    return course_of(load_spec(RUNS / f"{SHIPPED[name]}.toml", [*small, "training.total_frames=1_000"]).spec)
+
+
+def flattened(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_family_of_agents_takes_the_course_that_was_recorded(name: str) -> None:
+    recorded = json.loads(FAMILIES.read_text())[name]
+    assert family_course(name) == [pytest.approx(row, rel=1e-4, abs=1e-6) for row in recorded]
+
+
 if __name__ == "__main__":
     import torch
 
     torch.set_num_threads(1)
     GOLDEN.write_text(json.dumps(course(), indent=2) + "\n")
+    FAMILIES.write_text(json.dumps({name: family_course(name) for name in SHIPPED}, indent=2) + "\n")
