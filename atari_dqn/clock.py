@@ -38,7 +38,7 @@ class Clock:
 
     @property
     def env_frames(self) -> int:
-        """Emulator frames played so far, over all lanes."""
+        """Emulator frames played so far, over all environments."""
         return steps_to_frames(self.steps, frame_skip=self.frame_skip)
 
     @property

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def stream_seed(seed: int, *name: str | int) -> int:
     """Return the 128-bit seed of the stream called `name` under the run's `seed`.
 
-    A hash, not an offset: streams of neighbouring seeds or lanes share nothing.
+    A hash, not an offset: streams of neighbouring seeds or environments share nothing.
     """
     text = "/".join(str(part) for part in (seed, *name))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")

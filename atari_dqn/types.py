@@ -1,6 +1,6 @@
 """Arrays and protocols that cross module boundaries.
 
-Letters in shapes: E lanes, B minibatch, S stacked frames, H×W one frame, A actions.
+Letters in shapes: E environments, B minibatch, S stacked frames, H×W one frame, A actions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class Stateful(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBatch:
-    """What E lanes show after one step. Rows with `first` set ignored their action: they are new episodes."""
+    """What E environments show after one step.
+
+    Rows with `first` set ignored their action: they are new episodes.
+    """
 
     frame: UInt8[np.ndarray, "E H W"]
     """Newest preprocessed frame."""
@@ -48,7 +51,7 @@ class StepBatch:
 
     @property
     def ended(self) -> Bool[np.ndarray, "E"]:
-        """The episode ended, for either reason; the lane's next step is its reset."""
+        """The episode ended, for either reason; the environment's next step is its reset."""
         ended: np.ndarray = self.terminated | self.truncated
         return ended
 
@@ -75,21 +78,21 @@ class GameInfo:
         return len(self.action_names)
 
 
-class Lanes(Protocol):
+class Environments(Protocol):
     """E copies of one game that step together, wherever they run.
 
-    Autoreset takes a step of its own: after a row with `terminated` or `truncated` the lane's next step
-    ignores its action and returns the new episode's first frame, with `first` set.
-    The arrays of a returned `StepBatch` may be reused by the next `send`: copy what must last.
+    Autoreset takes a step of its own: after a row with `terminated` or `truncated` the environment's next
+    step ignores its action and returns the new episode's first frame, with `first` set. The arrays of a
+    returned `StepBatch` may be reused by the next `send`: copy what must last.
     """
 
     @property
     def info(self) -> GameInfo:
-        """The game all lanes play."""
+        """The game all environments play."""
         ...
 
     @property
-    def num_lanes(self) -> int:
+    def num_envs(self) -> int:
         """E."""
         ...
 
@@ -104,11 +107,11 @@ class Lanes(Protocol):
         ...
 
     def reset(self) -> StepBatch:
-        """Begin a new episode on every lane."""
+        """Begin a new episode on every environment."""
         ...
 
     def send(self, actions: Int64[np.ndarray, "E"]) -> None:
-        """Begin one step on every lane; returns at once where lanes run elsewhere."""
+        """Begin one step on every environment; returns at once where environments run elsewhere."""
         ...
 
     def recv(self) -> StepBatch:
@@ -124,11 +127,11 @@ class Lanes(Protocol):
         ...
 
     def state_dict(self) -> StateDict:
-        """Return every lane's state; not allowed between `send` and `recv`."""
+        """Return every environment's state; not allowed between `send` and `recv`."""
         ...
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of as many lanes, however they were spread over processes."""
+        """Take over a state of as many environments, however they were spread over processes."""
         ...
 
     def close(self) -> None:

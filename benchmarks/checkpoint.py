@@ -1,9 +1,9 @@
 """What a checkpoint of 1,000,000 Pong frames costs: pause, write, bytes, memory, and the way back.
 
-Track A on Pong with eight lanes (which fill the replay eight times as fast). The replay is filled with a tape
-of real frames, played at random and repeated; a repetition lies far outside of what the compressor looks back
-on. Three checkpoints are saved while real training goes on in the foreground: of the whole replay, of 250,000
-new transitions, and of a few. Then a fresh process loads the last one and makes its first update.
+Track A on Pong with eight environments (which fill the replay eight times as fast). The replay is filled with
+a tape of real frames, played at random and repeated; a repetition lies far outside of what the compressor
+looks back on. Three checkpoints are saved while real training goes on in the foreground: of the whole replay,
+of 250,000 new transitions, and of a few. Then a fresh process loads the last one and makes its first update.
 """
 
 import argparse
@@ -34,13 +34,13 @@ from atari_dqn.types import StepBatch
 
 CPU = torch.device("cpu")
 SPEC = Path(__file__).parents[1] / "runs/pong_trackA.toml"
-LANES = 8
+ENVS = 8
 TAPE_ROWS = 5_000
 QUIET_TICKS = 40
 
 
 def pong(capacity_steps: int) -> Spec:
-    return load_spec(SPEC, [f"env.lanes={LANES}", f"replay.capacity_steps={capacity_steps}"]).spec
+    return load_spec(SPEC, [f"env.num_envs={ENVS}", f"replay.capacity_steps={capacity_steps}"]).spec
 
 
 def record_tape(training: Training) -> list[tuple[np.ndarray, StepBatch]]:
@@ -48,9 +48,9 @@ def record_tape(training: Training) -> list[tuple[np.ndarray, StepBatch]]:
     generator = np.random.default_rng(0)
     tape = []
     for _ in range(TAPE_ROWS):
-        actions = generator.integers(training.lanes.info.num_actions, size=LANES)
-        training.lanes.send(actions)
-        tape.append((actions, copied(training.lanes.recv())))
+        actions = generator.integers(training.envs.info.num_actions, size=ENVS)
+        training.envs.send(actions)
+        tape.append((actions, copied(training.envs.recv())))
     return tape
 
 
@@ -60,7 +60,7 @@ def copied(step: StepBatch) -> StepBatch:
 
 def store_rows(training: Training, tape: Iterator[tuple[np.ndarray, StepBatch]], transitions: int) -> None:
     """Put rows of the tape into the replay, and set clock and learner as if they had been played."""
-    for actions, step in islice(tape, transitions // LANES):
+    for actions, step in islice(tape, transitions // ENVS):
         training.store(actions, step)
     training.clock.steps += transitions
     training.clock.updates += training.clock.updates_due(period_steps=training.update_period_steps)
@@ -135,7 +135,7 @@ def measure(folder: Path, capacity_steps: int) -> dict[str, object]:
         training.begin()
         tape = cycle(record_tape(training))
         training.total_steps = 2**62
-        store_rows(training, tape, capacity_steps + LANES * 100)
+        store_rows(training, tape, capacity_steps + ENVS * 100)
         quiet = ticks_per_second(training, QUIET_TICKS)
         report = {"ticks_per_second_without": quiet, "whole_replay": checkpoint(training, store, tables)}
         store_rows(training, tape, capacity_steps // 4)

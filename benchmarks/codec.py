@@ -1,7 +1,8 @@
 """How the replay's frames are best compressed: codecs and levels on frames of real games.
 
-Frames of random play, of one lane and of eight, as segments hold them (run/checkpoint/segments.py), as
-they are and as differences (XOR) to the frame before on the same lane. Seconds are of one core's own time.
+Frames of random play, of one environment and of eight, as segments hold them (run/checkpoint/segments.py), as
+they are and as differences (XOR) to the frame before on the same environment. Seconds are of one core's own
+time.
 """
 
 import argparse
@@ -16,12 +17,12 @@ import numpy as np
 import zstandard
 from hardware import circumstances
 
-from atari_dqn.envs.games import make_lanes
+from atari_dqn.envs.games import make_envs
 from atari_dqn.replay.rows import PIECE_CELLS
 from atari_dqn.spec.loader import load_spec
 
 GAMES = ("pong", "breakout", "seaquest")
-LANES = (1, 8)
+ENVS = (1, 8)
 ZSTD_LEVELS = (-5, -1, 1, 2, 3, 5)
 ROUNDS = 3
 RUNS = Path(__file__).parents[1] / "runs"
@@ -45,14 +46,14 @@ def codecs() -> dict[str, Codec]:
     return found
 
 
-def play(game: str, lanes: int) -> np.ndarray:
+def play(game: str, envs: int) -> np.ndarray:
     """Return a whole piece of frames of random play: u8[T, E, H, W]."""
     spec = load_spec(RUNS / f"{game}_trackA.toml").spec
-    games = make_lanes(game=game, env=spec.env, num_lanes=lanes, seed=1, stream="training")
+    games = make_envs(game=game, env=spec.env, num_envs=envs, seed=1, stream="training")
     generator = np.random.default_rng(0)
     frames = [games.reset().frame.copy()]
-    while len(frames) < PIECE_CELLS // lanes:
-        games.send(generator.integers(games.info.num_actions, size=lanes))
+    while len(frames) < PIECE_CELLS // envs:
+        games.send(generator.integers(games.info.num_actions, size=envs))
         frames.append(games.recv().frame.copy())
     games.close()
     return np.stack(frames)
@@ -89,11 +90,11 @@ def measure(data: bytes, codec: Codec) -> dict[str, float]:
 def rows() -> Iterator[dict[str, object]]:
     """Yield one measurement after the other."""
     for game in GAMES:
-        for lanes in LANES:
-            frames = play(game, lanes)
+        for envs in ENVS:
+            frames = play(game, envs)
             for form, data in (("frames", frames.tobytes()), ("xor", differences(frames).tobytes())):
                 for name, codec in codecs().items():
-                    yield {"game": game, "lanes": lanes, "form": form, "codec": name} | measure(data, codec)
+                    yield {"game": game, "envs": envs, "form": form, "codec": name} | measure(data, codec)
 
 
 def main() -> None:
@@ -104,9 +105,8 @@ def main() -> None:
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     for row in report["rows"]:
         print(
-            "{game:9} {lanes} {form:6} {codec:8} {ratio:6.1f}x {compress_mb_per_second:6.0f} MB/s".format(
-                **row
-            )
+            f"{row['game']:9} {row['envs']} {row['form']:6} {row['codec']:8} {row['ratio']:6.1f}x "
+            f"{row['compress_mb_per_second']:6.0f} MB/s"
         )
 
 

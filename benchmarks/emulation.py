@@ -5,9 +5,9 @@ Ours and theirs play 16 Pong emulators with random actions, frame skip 4, the ma
 stacks. Frames per CPU-second (all processes and threads, as the kernel counts them) say what a busy machine
 hides.
 
-The bare emulator is the ceiling: the same lanes and actions played by `act` alone, no screen read, each
-process at its own pace. "All at once" are as many processes as we have workers; "one alone" is one of them,
-times their number, for a core that is busy alone may clock higher. Quote the share of the first.
+The bare emulator is the ceiling: the same environments and actions played by `act` alone, no screen read,
+each process at its own pace. "All at once" are as many processes as we have workers; "one alone" is one of
+them, times their number, for a core that is busy alone may clock higher. Quote the share of the first.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ale_py import ALEInterface, LoggerMode
 from ale_py.roms import get_rom_path
 from ale_py.vector_env import AtariVectorEnv
 
-from atari_dqn.envs.games import make_lanes
-from atari_dqn.envs.pool import split_lanes
+from atari_dqn.envs.games import make_envs
+from atari_dqn.envs.pool import split_envs
 from atari_dqn.spec.schema import Env
 
 FRAME_SKIP = 4
@@ -43,10 +43,10 @@ WARM_UP_STEPS = 20
 Step = Callable[[np.ndarray], object]
 
 
-def spec(num_lanes: int) -> Env:
+def spec(num_envs: int) -> Env:
     return Env(
         kind="atari",
-        lanes=num_lanes,
+        envs=num_envs,
         frame_skip=FRAME_SKIP,
         screen_size_pixels=84,
         resize="area",
@@ -60,10 +60,10 @@ def spec(num_lanes: int) -> Env:
     )
 
 
-def theirs(game: str, num_lanes: int, threads: int) -> AtariVectorEnv:
+def theirs(game: str, num_envs: int, threads: int) -> AtariVectorEnv:
     return AtariVectorEnv(
         game,
-        num_lanes,
+        num_envs,
         num_threads=threads,
         frameskip=FRAME_SKIP,
         stack_num=1,
@@ -93,12 +93,12 @@ def speeds(step: Step, actions: np.ndarray, seconds: float) -> tuple[float, floa
     return frames / elapsed, frames / (cpu_seconds() - used)
 
 
-class BareLanes:
+class BareEnvironments:
     """Emulators that play and are not looked at."""
 
-    def __init__(self, game: str, num_lanes: int) -> None:
+    def __init__(self, game: str, num_envs: int) -> None:
         ALEInterface.setLoggerMode(LoggerMode.Error)
-        self._emulators = [ALEInterface() for _ in range(num_lanes)]
+        self._emulators = [ALEInterface() for _ in range(num_envs)]
         for ale in self._emulators:
             ale.setFloat("repeat_action_probability", 0.0)
             ale.loadROM(get_rom_path(game))
@@ -116,20 +116,20 @@ class BareLanes:
 
 def play_bare(pipe: Connection, game: str, actions: np.ndarray) -> None:
     """Answer each number of seconds with the `speeds` of so many, until told None."""
-    lanes = BareLanes(game, actions.shape[1])
+    envs = BareEnvironments(game, actions.shape[1])
     while (seconds := pipe.recv()) is not None:
-        pipe.send(speeds(lanes.step, actions, seconds))
+        pipe.send(speeds(envs.step, actions, seconds))
 
 
 class BareProcesses:
-    """The ceiling: processes that each play their share of the lanes."""
+    """The ceiling: processes that each play their share of the environments."""
 
     def __init__(self, game: str, actions: np.ndarray, count: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipes: list[Connection] = []
-        for lanes in split_lanes(actions.shape[1], count):
+        for envs in split_envs(actions.shape[1], count):
             ours, other = context.Pipe()
-            share = actions[:, lanes.start : lanes.stop]
+            share = actions[:, envs.start : envs.stop]
             context.Process(target=play_bare, args=(other, game, share), daemon=True).start()
             self._pipes.append(ours)
 
@@ -164,19 +164,19 @@ def hardware() -> dict[str, object]:
     }
 
 
-def measure(game: str, num_lanes: int, workers: int, rounds: int, seconds: float) -> dict[str, object]:
-    lanes = make_lanes(
-        game=game, env=spec(num_lanes), num_lanes=num_lanes, seed=1, stream="bench", workers=workers
+def measure(game: str, num_envs: int, workers: int, rounds: int, seconds: float) -> dict[str, object]:
+    envs = make_envs(
+        game=game, env=spec(num_envs), num_envs=num_envs, seed=1, stream="bench", workers=workers
     )
-    vector = theirs(game, num_lanes, workers)
-    actions = np.random.default_rng(0).integers(0, lanes.info.num_actions, (1_000, num_lanes))
+    vector = theirs(game, num_envs, workers)
+    actions = np.random.default_rng(0).integers(0, envs.info.num_actions, (1_000, num_envs))
     bare = BareProcesses(game, actions, workers)
-    lanes.reset()
+    envs.reset()
     vector.reset(seed=1)
 
     def step_ours(action: np.ndarray) -> None:
-        lanes.send(action)
-        lanes.recv()
+        envs.send(action)
+        envs.recv()
 
     played: dict[str, list[tuple[float, float]]] = {
         "ours": [],
@@ -190,7 +190,7 @@ def measure(game: str, num_lanes: int, workers: int, rounds: int, seconds: float
         played["atari_vector_env"].append(speeds(vector.step, actions, seconds))
         per_second, per_cpu_second = bare.speeds(seconds / 2, 1)
         played["bare_one_alone"].append((per_second * workers, per_cpu_second))
-    lanes.close()
+    envs.close()
     vector.close()
     bare.close()
     return {
@@ -219,13 +219,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     parser.add_argument("--game", default="pong")
-    parser.add_argument("--lanes", type=int, default=16)
+    parser.add_argument("--envs", type=int, default=16)
     parser.add_argument("--workers", type=int, default=2, help="our processes, bare ones, and their threads")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--seconds", type=float, default=1.5, help="of each measurement")
     options = parser.parse_args()
     settings = {key: value for key, value in vars(options).items() if key != "out"}
-    result = measure(options.game, options.lanes, options.workers, options.rounds, options.seconds)
+    result = measure(options.game, options.envs, options.workers, options.rounds, options.seconds)
     report = {"settings": settings, "hardware": hardware(), **result}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report, indent=2))

@@ -1,9 +1,9 @@
-"""Which games of ale-py go on exactly as they would have, once their lane is restored in a fresh process.
+"""Which games of ale-py go on exactly as they would have, once restored in a fresh process.
 
-One process plays a lane under Track B's rules, with random actions, and keeps its state at 20 points. A
-second one, fresh, restores each state into an emulator of its own and plays 500 steps on: every frame, reward
-and flag must be what the first process saw, and the state at the end too. Then the same with a frame skip of
-1, which hides nothing: a step of 4 frames shows the last two only.
+One process plays an environment under Track B's rules, with random actions, and keeps its state at 20 points.
+A second one, fresh, restores each state into an emulator of its own and plays 500 steps on: every frame,
+reward and flag must be what the first process saw, and the state at the end too. Then the same with a frame
+skip of 1, which hides nothing: a step of 4 frames shows the last two only.
 
 Writes the JSON to --out, the table to docs/exactness.md and the games that are not exact to the package.
 """
@@ -41,7 +41,7 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Mode:
-    """How a lane is played, and how far apart the points are."""
+    """How an environment is played, and how far apart the points are."""
 
     frame_skip: int
     point_period_steps: int
@@ -66,14 +66,14 @@ def rules(mode: Mode) -> Env:
 
 
 class Player:
-    """One lane of a game and the digest of all it shows."""
+    """One environment of a game and the digest of all it shows."""
 
     def __init__(self, game: str, mode: Mode) -> None:
         self.shard = AtariShard(
             game=game,
             env=rules(mode),
-            lanes=range(1),
-            num_lanes=1,
+            envs=range(1),
+            num_envs=1,
             seed=SEED,
             stream="exactness",
             power_on_reset=False,
@@ -93,7 +93,7 @@ class Player:
 
 
 def digest_of(state: StateDict) -> str:
-    """Return the digest of a lane's state, without torch: a fresh process a game should start quickly."""
+    """Digest an environment's state, without torch: a fresh process a game should start quickly."""
     serialised = hashlib.sha256(state["emulator"]["serialised"].tobytes()).hexdigest()
     return hashlib.sha256(json.dumps({**state, "emulator": serialised}).encode()).hexdigest()
 
@@ -180,13 +180,13 @@ def table(results: Sequence[Result], where: dict[str, Any]) -> str:
 Made by `python benchmarks/exactness.py`, {where["date"][:10]}, ale-py {where["versions"]["ale-py"]}; the
 steps that differ are in [results/exactness.json](results/exactness.json).
 
-A lane's state is kept at {POINTS} points of a random game under Track B's rules with no-op starts, restored
-in a fresh process, and played on: {MODES["steps"].steps_on} steps with the tracks' frame skip of 4, where a
-step shows its last two frames, and {MODES["frames"].steps_on} with a frame skip of 1, where every frame is
-seen. Exact: from every point every frame, reward and flag, and the state at the end, are those of the process
-that was never interrupted. Episodes end after {EPISODE_FRAMES:,} frames, so that resets are among the steps.
-In the JSON a step that is the last one means that all that was shown was the same and the state at the end
-was not.
+An environment's state is kept at {POINTS} points of a random game under Track B's rules with no-op starts,
+restored in a fresh process, and played on: {MODES["steps"].steps_on} steps with the tracks' frame skip of 4,
+where a step shows its last two frames, and {MODES["frames"].steps_on} with a frame skip of 1, where every
+frame is seen. Exact: from every point every frame, reward and flag, and the state at the end, are those of
+the process that was never interrupted. Episodes end after {EPISODE_FRAMES:,} frames, so that resets are among
+the steps. In the JSON a step that is the last one means that all that was shown was the same and the state at
+the end was not.
 
 **{len(results) - len(inexact)} of {len(results)} games are exact.** Of the others
 ({", ".join(inexact) or "none"}) `dqn resume`, `dqn verify` and `dqn doctor` say that a resumed run may differ

@@ -38,16 +38,16 @@ BF16, EAGER = "learner.precision=bf16", "system.cuda_graphs=false"
 QUICKEST = (BF16, "learner.deterministic=false")
 
 FRAMES = {
-    "A, 64 lanes, bf16": (TRACK_A, 64, (BF16,)),
-    "A, 128 lanes, bf16": (TRACK_A, 128, (BF16,)),
-    "A, 64 lanes, fp32": (TRACK_A, 64, ()),
-    "A, 1 lane, fp32": (TRACK_A, 1, ()),
-    "B, 64 lanes, bf16": (TRACK_B, 64, (BF16,)),
-    "B, 64 lanes, fp32": (TRACK_B, 64, ()),
-    "A, 64 lanes, bf16, without graphs": (TRACK_A, 64, (BF16, EAGER)),
-    "A, 64 lanes, bf16, not deterministic": (TRACK_A, 64, QUICKEST),
+    "A, 64 environments, bf16": (TRACK_A, 64, (BF16,)),
+    "A, 128 environments, bf16": (TRACK_A, 128, (BF16,)),
+    "A, 64 environments, fp32": (TRACK_A, 64, ()),
+    "A, 1 environment, fp32": (TRACK_A, 1, ()),
+    "B, 64 environments, bf16": (TRACK_B, 64, (BF16,)),
+    "B, 64 environments, fp32": (TRACK_B, 64, ()),
+    "A, 64 environments, bf16, without graphs": (TRACK_A, 64, (BF16, EAGER)),
+    "A, 64 environments, bf16, not deterministic": (TRACK_A, 64, QUICKEST),
 }
-"""Training speeds: spec, lanes and further keys."""
+"""Training speeds: spec, environments and further keys."""
 UPDATES = {
     "uniform, fp32": (TRACK_A, ()),
     "uniform, bf16": (TRACK_A, (BF16,)),
@@ -60,9 +60,9 @@ UPDATES = {
 COMPILED = {"uniform, fp32": (TRACK_A, ()), "Track B, bf16": (TRACK_B, (BF16,))}
 """Updates that are measured compiled too."""
 TARGETS = {
-    "A, 64 lanes, bf16": 100_000,
-    "A, 1 lane, fp32": 10_000,
-    "B, 64 lanes, bf16": 80_000,
+    "A, 64 environments, bf16": 100_000,
+    "A, 1 environment, fp32": 10_000,
+    "B, 64 environments, bf16": 80_000,
     "uniform, fp32": 120,
     "prioritized, fp32": 160,
     "seconds to 18": 180,
@@ -70,20 +70,20 @@ TARGETS = {
 """What is aimed at: frames/s, µs an update, seconds."""
 TOLERANCE = 1e-4
 PONG = (
-    "env.lanes=32", "replay.capacity_steps=400_000", "replay.prefill_steps=20_000",
+    "env.num_envs=32", "replay.capacity_steps=400_000", "replay.prefill_steps=20_000",
     "exploration.epsilon_decay_frames=800_000", "training.total_frames=12_000_000",
     "evaluation.light_period_frames=400_000", "evaluation.light_episodes=8",
     "evaluation.full_period_frames=12_000_000", "evaluation.full_episodes=8", "system.evaluation_workers=8",
 )  # fmt: skip
-"""`pong_quick.toml` with more lanes and a longer budget; it ends at the first evaluation of 18."""
+"""`pong_quick.toml` with more environments and a longer budget; it ends at the first evaluation of 18."""
 
 
 def frames(device: torch.device, workers: int, seconds: float, share: Share) -> None:
     """Emulator frames/s of training after the prefill, and where the time went."""
     found: dict[str, Any] = {}
-    for name, (path, lanes, overrides) in FRAMES.items():
-        own = workers if lanes > 1 else 0
-        spec = load_spec(path, [*overrides, f"env.lanes={lanes}", f"system.workers={own}"]).spec
+    for name, (path, envs, overrides) in FRAMES.items():
+        own = workers if envs > 1 else 0
+        spec = load_spec(path, [*overrides, f"env.num_envs={envs}", f"system.workers={own}"]).spec
         rate = measure_rate(spec, device, seconds=seconds)
         found[name] = {
             "frames_per_second": rate.frames_per_second,
@@ -190,7 +190,7 @@ def learning(
     path: Path, device: torch.device, workers: int, *overrides: str, updates: int = 32
 ) -> Iterator[Training]:
     """Yield a training that has filled its replay, and has made so many updates."""
-    spec = load_spec(path, [*overrides, "env.lanes=64", f"system.workers={workers}"]).spec
+    spec = load_spec(path, [*overrides, "env.num_envs=64", f"system.workers={workers}"]).spec
     with closing(assemble(small(spec), device)) as training:
         training.begin()
         for _ in q_learning(training):

@@ -1,8 +1,8 @@
 """Kill small runs of real games 200 times and compare what comes out with runs that nothing killed.
 
-Five games, both tracks, 1 and 8 lanes, 0 and 2 worker processes: 40 cases, five kills each, half of them at a
-random moment, half inside a checkpoint's write; then five cases through the program `dqn`, twice each.
-SIGKILL goes to the whole process group. State digests, tables to the byte, evaluation results, gates,
+Five games, both tracks, 1 and 8 environments, 0 and 2 worker processes: 40 cases, five kills each, half of
+them at a random moment, half inside a checkpoint's write; then five cases through the program `dqn`, twice
+each. SIGKILL goes to the whole process group. State digests, tables to the byte, evaluation results, gates,
 summaries and what is kept on disk must be the same. Prints a line a case and writes JSON to --out.
 """
 
@@ -45,21 +45,21 @@ COMMAND_KILLS = 2
 
 
 class Group:
-    """The cases of a game, a track and a number of lanes: workers change nothing, so all must end alike."""
+    """The cases of a game, a track and a number of environments: workers change nothing."""
 
-    def __init__(self, zygote: Zygote, folder: Path, game: str, track: str, lanes: int) -> None:
+    def __init__(self, zygote: Zygote, folder: Path, game: str, track: str, envs: int) -> None:
         self.zygote, self.folder = zygote, folder
-        self.game, self.track, self.lanes = game, track, lanes
+        self.game, self.track, self.envs = game, track, envs
         zygote.run(self.case(0), folder / "whole")
         self.expected = outcome(folder / "whole")
 
     def case(self, workers: int) -> Case:
-        return Case(self.game, self.track, self.lanes, workers)
+        return Case(self.game, self.track, self.envs, workers)
 
     def results(self) -> Iterator[dict[str, Any]]:
         for workers in WORKERS:
             yield from self.killed(self.case(workers))
-        if (self.track, self.lanes) == ("B", 1):
+        if (self.track, self.envs) == ("B", 1):
             yield self.killed_command(self.case(0))
 
     def killed(self, case: Case) -> Iterator[dict[str, Any]]:
@@ -95,9 +95,9 @@ class Group:
 def results_of(group: tuple[int, str, str], until: float) -> list[dict[str, Any]]:
     if time.monotonic() > until:
         return []
-    lanes, track, game = group
+    envs, track, game = group
     with tempfile.TemporaryDirectory() as folder, Zygote() as zygote:
-        return list(Group(zygote, Path(folder), game, track, lanes).results())
+        return list(Group(zygote, Path(folder), game, track, envs).results())
 
 
 def main() -> None:
@@ -116,7 +116,7 @@ def main() -> None:
     totals = {
         "kills": len(kills),
         "runs": len(found),
-        "cases": len({(each["game"], each["track"], each["lanes"], each["workers"]) for each in found}),
+        "cases": len({(each["game"], each["track"], each["envs"], each["workers"]) for each in found}),
         "runs_that_differ": sum(bool(result["differences"]) for result in found),
         "kills_by_place": Counter(kill["point"] or "at a random moment" for kill in kills),
         "seconds": round(time.monotonic() - began),

@@ -1,10 +1,10 @@
 """What settings and toggles change in learning per frame, on the toy game.
 
-Settings: bf16 beside fp32, more lanes beside fewer. Toggles, 8 lanes of 36 × 36 pixels: each alone, IQN
-with Munchausen, and Rainbow, beside plain DQN with Adam and a batch's mean; 50 quantiles, 8 fractions of
-each kind, shifts of one pixel, and no ε where layers are noisy. There is an update for every four agent
-steps everywhere. Scores are means of 20 games played greedily, after 6,000, 12,000 and 24,000 frames; of
-ten balls none is missed at 10, and chance is about −2.
+Settings: bf16 beside fp32, more environments beside fewer. Toggles, 8 environments of 36 × 36 pixels: each
+alone, IQN with Munchausen, and Rainbow, beside plain DQN with Adam and a batch's mean; 50 quantiles, 8
+fractions of each kind, shifts of one pixel, and no ε where layers are noisy. There is an update for every
+four agent steps everywhere. Scores are means of 20 games played greedily, after 6,000, 12,000 and 24,000
+frames; of ten balls none is missed at 10, and chance is about −2.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from atari_dqn.train.loop import q_learning
 
 SPEC = Path(__file__).parents[1] / "runs/catch_smoke.toml"
 SETTINGS = {
-    "1 lane, fp32": ("env.lanes=1",),
-    "8 lanes, fp32": ("env.lanes=8",),
-    "8 lanes, bf16": ("env.lanes=8", "learner.precision=bf16"),
-    "16 lanes, fp32": ("env.lanes=16",),
-    "64 lanes, fp32": ("env.lanes=64",),
-    "128 lanes, fp32": ("env.lanes=128",),
+    "1 environment, fp32": ("env.num_envs=1",),
+    "8 environments, fp32": ("env.num_envs=8",),
+    "8 environments, bf16": ("env.num_envs=8", "learner.precision=bf16"),
+    "16 environments, fp32": ("env.num_envs=16",),
+    "64 environments, fp32": ("env.num_envs=64",),
+    "128 environments, fp32": ("env.num_envs=128",),
 }
-SMALL = ("env.lanes=8", "env.screen_size_pixels=36")
+SMALL = ("env.num_envs=8", "env.screen_size_pixels=36")
 GROUPS = {
     "settings": SETTINGS,
     "toggles": {name: (*SMALL, *overrides) for name, overrides in TOGGLES.items()},

@@ -1,8 +1,8 @@
 """The most memory that a whole training run holds at once: `dqn train` with a replay of 1,000,000 steps.
 
-A spec is trained as a user trains it: eight lanes in two worker processes play at random until the replay is
-full, then the agent learns while a checkpoint of the whole replay is written, and the run ends with an
-evaluation, its video and a second checkpoint. Only how long each part lasts differs from the spec; a frame
+A spec is trained as a user trains it: eight environments in two worker processes play at random until the
+replay is full, then the agent learns while a checkpoint of the whole replay is written, and the run ends with
+an evaluation, its video and a second checkpoint. Only how long each part lasts differs from the spec; a frame
 skip of 1 makes the filling four times as fast and no row of the replay smaller.
 
 Two figures. `peak_bytes` is the sum over all processes of each one's own highest resident size, as the kernel
@@ -26,7 +26,7 @@ import psutil
 from hardware import circumstances
 
 TRACK_A = Path(__file__).parents[1] / "runs/pong_trackA.toml"
-LANES, WORKERS = 8, 2
+ENVS, WORKERS = 8, 2
 SAMPLE_SECONDS = 0.5
 LEARNING_STEPS = 2_000
 """Learned from before the first checkpoint, and as many again while it is written and after."""
@@ -37,7 +37,7 @@ PROMISED_BYTES = 8_500_000_000
 def overrides(capacity_steps: int) -> dict[str, object]:
     """Return what makes a short run fill its replay, learn from it and save it."""
     return {
-        "env.lanes": LANES,
+        "env.num_envs": ENVS,
         "env.frame_skip": 1,  # so that a step is a frame
         "system.workers": WORKERS,
         "replay.capacity_steps": capacity_steps,

@@ -53,7 +53,7 @@ class Part:
 
 TOY = Part(
     spec=RUNS / "catch_smoke.toml",
-    overrides=(*LEARNING, "env.lanes=8", "env.screen_size_pixels=36"),
+    overrides=(*LEARNING, "env.num_envs=8", "env.screen_size_pixels=36"),
     games=20,
 )
 
@@ -138,7 +138,7 @@ def copied(network: QNetwork, training: Training, spec: Spec, precision: str) ->
         made.dtype = torch.float64
         return made
     of_precision = replace(spec, learner=replace(spec.learner, precision=precision))
-    made = build_network(of_precision, training.lanes.info, CPU)
+    made = build_network(of_precision, training.envs.info, CPU)
     made.load_state_dict(network.state_dict())
     return made
 

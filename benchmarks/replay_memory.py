@@ -1,7 +1,8 @@
 """The memory of a full replay: resident bytes measured beside what `dqn train --plan` predicts.
 
 Steps of random noise, which no page can be shared for, go through `ReplayBuffer.append` until every row was
-written. Eight lanes, because that fills it eight times as fast; the bytes of a transition are the same.
+written. Eight environments, because that fills it eight times as fast; the bytes of a transition are the
+same.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.types import StepBatch
 
 SCREEN_SIZE_PIXELS = 84
-LANES = 8
+ENVS = 8
 STACK_FRAMES = 4
 BATCH_SIZE = 32
 EPISODE_ROWS = 1_000
@@ -29,30 +30,30 @@ CPU = torch.device("cpu")
 
 
 def build(capacity_steps: int) -> ReplayBuffer:
-    rows = ring_rows(capacity_steps=capacity_steps, lanes=LANES, stack=STACK_FRAMES, n_step=1)
+    rows = ring_rows(capacity_steps=capacity_steps, envs=ENVS, stack=STACK_FRAMES, n_step=1)
     frame_shape = (SCREEN_SIZE_PIXELS, SCREEN_SIZE_PIXELS)
-    ring = FrameRing(rows=rows, lanes=LANES, frame_shape=frame_shape, stack=STACK_FRAMES, device=CPU)
-    sampler = UniformSampler(capacity=rows * LANES, batch_size=BATCH_SIZE, seed=0, device=CPU)
+    ring = FrameRing(rows=rows, num_envs=ENVS, frame_shape=frame_shape, stack=STACK_FRAMES, device=CPU)
+    sampler = UniformSampler(capacity=rows * ENVS, batch_size=BATCH_SIZE, seed=0, device=CPU)
     return ReplayBuffer(ring, sampler, n_step=1, gamma=0.99, max_abs_reward=1.0)
 
 
 def noise(generator: np.random.Generator, row: int) -> StepBatch:
-    none = np.zeros(LANES, dtype=bool)
-    shape = (LANES, SCREEN_SIZE_PIXELS, SCREEN_SIZE_PIXELS)
+    none = np.zeros(ENVS, dtype=bool)
+    shape = (ENVS, SCREEN_SIZE_PIXELS, SCREEN_SIZE_PIXELS)
     return StepBatch(
         frame=generator.integers(256, size=shape, dtype=np.uint8),
-        reward=np.zeros(LANES),
+        reward=np.zeros(ENVS),
         terminated=none,
         truncated=none,
         life_lost=none,
-        first=np.full(LANES, row % EPISODE_ROWS == 0),
+        first=np.full(ENVS, row % EPISODE_ROWS == 0),
     )
 
 
 def fill(replay: ReplayBuffer) -> None:
     """Write every row, and sample once a thousand rows, as training would."""
     generator = np.random.default_rng(0)
-    actions, discount = np.zeros(LANES, dtype=np.int64), np.ones(LANES)
+    actions, discount = np.zeros(ENVS, dtype=np.int64), np.ones(ENVS)
     replay.begin(noise(generator, 0))
     for row in range(1, replay.ring.rows + STACK_FRAMES + 1):
         replay.append(actions, discount, noise(generator, row))
@@ -63,7 +64,7 @@ def fill(replay: ReplayBuffer) -> None:
 
 def warm_up() -> None:
     """Load what allocating and sampling load once, so that it is not counted as the replay's."""
-    fill(build(64 * LANES))
+    fill(build(64 * ENVS))
 
 
 def measure(capacity_steps: int) -> dict[str, object]:

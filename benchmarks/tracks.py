@@ -1,8 +1,9 @@
 """Our own agents on Pong beside one another: emulator frames/s after the prefill, taking turns.
 
-All in fp32 on one lane of the CPU unless their name says otherwise, batch 32 every 4 agent steps, with the
-same replay size, target period, ε and torch threads. Track B adds the second stream of a dueling network, a
-forward pass of the online network for Double, the priorities, and sticky actions, and has another optimizer.
+All in fp32 on one environment of the CPU unless their name says otherwise, batch 32 every 4 agent steps, with
+the same replay size, target period, ε and torch threads. Track B adds the second stream of a dueling network,
+a forward pass of the online network for Double, the priorities, and sticky actions, and has another
+optimizer.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ RUNS = Path(__file__).parents[1] / "runs"
 GAME = "pong"
 
 
-def ours(spec: str, *overrides: str, lanes: int = 1) -> Contender:
+def ours(spec: str, *overrides: str, envs: int = 1) -> Contender:
     """Return the agent of a file in `runs/`."""
-    options = {"game": GAME, "spec": RUNS / spec, "lanes": lanes, "set": overrides}
+    options = {"game": GAME, "spec": RUNS / spec, "envs": envs, "set": overrides}
     return Contender(python=Path(sys.executable), script="train_ours.py", options=options)
 
 
-TRACK_A, TRACK_A_BF16, TRACK_B = "ours A", "ours A, 8 lanes, bf16", "ours B"
+TRACK_A, TRACK_A_BF16, TRACK_B = "ours A", "ours A, 8 environments, bf16", "ours B"
 C51, RAINBOW, RAINBOW_BF16 = "ours C51", "ours Rainbow", "ours Rainbow, bf16"
 OURS = {
     TRACK_A: ours("pong_trackA.toml"),
-    TRACK_A_BF16: ours("pong_trackA.toml", "learner.precision=bf16", lanes=8),
+    TRACK_A_BF16: ours("pong_trackA.toml", "learner.precision=bf16", envs=8),
     TRACK_B: ours("pong_trackB.toml"),
     C51: ours("pong_c51.toml"),
     RAINBOW: ours("pong_rainbow.toml"),

@@ -93,7 +93,7 @@ def main() -> None:
     theirs = {
         "env-id": options.game,
         "total-timesteps": 10**9,
-        "num-envs": options.lanes,
+        "num-envs": options.envs,
         "buffer-size": options.capacity_steps,
         "learning-starts": options.prefill_steps,
         "train-frequency": UPDATE_PERIOD_STEPS,

@@ -18,7 +18,7 @@ def benchmark_spec(options: argparse.Namespace) -> Spec:
     """Return the spec with the common settings; a noisy network explores by itself and has no ε."""
     overrides = {
         "game": f'"{options.game}"',
-        "env.lanes": options.lanes,
+        "env.num_envs": options.envs,
         "replay.capacity_steps": options.capacity_steps,
         "replay.prefill_steps": options.prefill_steps,
         "learner.target_period_updates": options.target_period_updates,
@@ -52,7 +52,7 @@ def main() -> None:
                 "updates_per_second": found.updates_per_second,
                 "shares": found.shares,
                 "spec": options.spec.name,
-                "lanes": spec.env.lanes,
+                "envs": spec.env.num_envs,
                 "workers": spec.system.workers,
                 "precision": spec.learner.precision,
                 "torch": torch.__version__,

@@ -43,18 +43,18 @@ class SpeedMeter(BaseCallback):
 
 
 def agent(options: argparse.Namespace) -> DQN:
-    """Return DQN that learns from as many minibatches per agent step whatever the number of lanes."""
+    """Return DQN that learns from as many minibatches per agent step whatever the number of environments."""
     gymnasium.register_envs(ale_py)
-    lanes = options.lanes
-    env = VecFrameStack(make_atari_env(options.game, n_envs=lanes, seed=1), n_stack=4)
+    envs = options.envs
+    env = VecFrameStack(make_atari_env(options.game, n_envs=envs, seed=1), n_stack=4)
     return DQN(
         "CnnPolicy",
         env,
         buffer_size=options.capacity_steps,
         learning_starts=options.prefill_steps,
         batch_size=32,
-        train_freq=max(1, UPDATE_PERIOD_STEPS // lanes),  # counted in steps of all lanes together
-        gradient_steps=max(1, lanes // UPDATE_PERIOD_STEPS),
+        train_freq=max(1, UPDATE_PERIOD_STEPS // envs),  # counted in steps of all environments together
+        gradient_steps=max(1, envs // UPDATE_PERIOD_STEPS),
         target_update_interval=options.target_period_updates * UPDATE_PERIOD_STEPS,
         exploration_initial_eps=options.epsilon,
         exploration_final_eps=options.epsilon,

@@ -1,8 +1,8 @@
 """Track A, C51 and Rainbow on Pong beside CleanRL's scripts: emulator frames/s after the prefill, in turns.
 
-Both: one game, one lane unless ours says otherwise, the CPU, batch 32 every 4 agent steps, the target network
-copied at the same period, ε fixed (Rainbow has none), as many torch threads. Each has its own optimizer,
-replay, preprocessing and episode ends. CleanRL's scripts run unchanged.
+Both: one game, one environment unless ours says otherwise, the CPU, batch 32 every 4 agent steps, the target
+network copied at the same period, ε fixed (Rainbow has none), as many torch threads. Each has its own
+optimizer, replay, preprocessing and episode ends. CleanRL's scripts run unchanged.
 
 The package of CleanRL has a `dqn_atari.py` for Gymnasium, but a `c51_atari.py` for the older `gym` and no
 `rainbow_atari.py`. Give a checkout of its repository with --cleanrl to have these two measured as well; what

@@ -15,7 +15,7 @@ from training_speed import Contender, Match, prepare, run
 
 GAME = "PongNoFrameskip-v4"
 PACKAGES = ("stable-baselines3==2.9.*", "ale-py==0.12.*", "opencv-python-headless", "gymnasium")
-DQN, DQN_8_LANES = "SB3 DQN", "SB3 DQN, 8 lanes"
+DQN, DQN_8_ENVS = "SB3 DQN", "SB3 DQN, 8 environments"
 
 
 def add_options(_parser: argparse.ArgumentParser) -> None:
@@ -23,15 +23,15 @@ def add_options(_parser: argparse.ArgumentParser) -> None:
 
 
 def match(options: argparse.Namespace) -> Match:
-    """Return both forms of Track A against SB3 as it is used, and against SB3 on as many lanes."""
+    """Return both forms of Track A against SB3 as it is used, and against SB3 on as many environments."""
     python = prepare(options.venv / "sb3", PACKAGES)
     theirs = {
-        name: Contender(python=python, script="train_sb3.py", options={"game": GAME, "lanes": lanes})
-        for name, lanes in ((DQN, 1), (DQN_8_LANES, 8))
+        name: Contender(python=python, script="train_sb3.py", options={"game": GAME, "envs": envs})
+        for name, envs in ((DQN, 1), (DQN_8_ENVS, 8))
     }
     return Match(
         contenders={TRACK_A: OURS[TRACK_A], TRACK_A_BF16: OURS[TRACK_A_BF16], **theirs},
-        ratios=[(TRACK_A, DQN), (TRACK_A_BF16, DQN), (TRACK_A_BF16, DQN_8_LANES)],
+        ratios=[(TRACK_A, DQN), (TRACK_A_BF16, DQN), (TRACK_A_BF16, DQN_8_ENVS)],
     )
 
 

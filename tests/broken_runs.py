@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parent / "comparison"))
+sys.path.append(str(Path(__file__).parent / "compare"))
 
 from runs import make_run
 

@@ -63,7 +63,7 @@ class Case:
 
     game: str
     track: str
-    lanes: int
+    envs: int
     workers: int
     raised_frames: tuple[int, ...] = ()
 
@@ -72,7 +72,7 @@ class Case:
         return [
             f"game={self.game}",
             f"track={self.track}",
-            f"env.lanes={self.lanes}",
+            f"env.num_envs={self.envs}",
             f"system.workers={self.workers}",
         ]
 

@@ -91,7 +91,7 @@ def test_imports_point_down(path):
         ("agent", "from atari_dqn.replay.ring import FrameRing", ["replay"]),
         ("envs", "def f():\n    import atari_dqn.train.loop", ["train"]),
         ("rng", "from atari_dqn import clock", ["clock"]),
-        ("spec", "from atari_dqn import __version__\nfrom atari_dqn.types import Lanes", []),
+        ("spec", "from atari_dqn import __version__\nfrom atari_dqn.types import Environments", []),
         ("train", "from atari_dqn.train.loop import Tick", []),
         ("agent", "from atari_dqn.agent.rules import huber", []),
     ],

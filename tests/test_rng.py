@@ -13,12 +13,12 @@ def test_a_streams_seed_never_changes_between_versions():
 
 
 def test_streams_differ_by_seed_by_name_and_by_number():
-    seeds = {stream_seed(seed, name, lane) for seed in range(3) for name in "ab" for lane in range(3)}
+    seeds = {stream_seed(seed, name, slot) for seed in range(3) for name in "ab" for slot in range(3)}
     assert len(seeds) == 18
 
 
-def test_neighbouring_lanes_share_no_draws():
-    draws = [numpy_stream(0, "lane", lane).integers(1 << 62, size=100) for lane in range(8)]
+def test_neighbouring_envs_share_no_draws():
+    draws = [numpy_stream(0, "lane", slot).integers(1 << 62, size=100) for slot in range(8)]
     assert len(np.unique(np.concatenate(draws))) == 800
 
 

@@ -48,7 +48,7 @@ def test_most_of_many_calls_are_not_looked_at():
 
 
 def test_wrong_cells_in_the_replay_are_caught():
-    ring = FrameRing(rows=4, lanes=2, frame_shape=(8, 8), stack=2, device=CPU)
+    ring = FrameRing(rows=4, num_envs=2, frame_shape=(8, 8), stack=2, device=CPU)
     with pytest.raises(TypeCheckError):
         ring.stacks(torch.zeros((2, 2), dtype=torch.int64))
 

@@ -37,7 +37,7 @@ def test_a_ratio_is_the_median_of_those_within_a_round(tmp_path):
 
 
 def test_an_option_with_several_values_is_given_several_times():
-    assert words({"lanes": 8, "set": ("x=1", "y=2")}) == ["--lanes", "8", "--set", "x=1", "--set", "y=2"]
+    assert words({"envs": 8, "set": ("x=1", "y=2")}) == ["--envs", "8", "--set", "x=1", "--set", "y=2"]
 
 
 def test_a_contender_of_two_comparisons_runs_once():

@@ -17,11 +17,11 @@ from atari_dqn.rng import generator_state, restore_generator, set_generator_stat
 from atari_dqn.types import StateDict
 
 Greedy = Callable[[], Int64[np.ndarray, "E"]]
-"""Returns the action that each lane's network values most."""
+"""Returns the action that each environment's network values most."""
 
 
 def greedy_actions(network: QNetwork, stacks: Pixels, rng: Rng | None = None) -> Int64[Tensor, "E"]:
-    """Return the action each of E lanes' network values most; the first of several that are equal.
+    """Return the action each of E environments' network values most; the first of several that are equal.
 
     With random numbers under noise, where the network has any.
     """
@@ -32,23 +32,23 @@ def greedy_actions(network: QNetwork, stacks: Pixels, rng: Rng | None = None) ->
 
 
 class EpsilonGreedy:
-    """Explores each lane with probability ε, else takes the action of the highest value.
+    """Explores each environment with probability ε, else takes the action of the highest value.
 
-    Both draws of a lane are made whatever ε is, so that the stream's place depends on the number of choices
-    alone. Where every lane explores, the network is not asked.
+    Both draws of an environment are made whatever ε is, so that the stream's place depends on the number of
+    choices alone. Where every environment explores, the network is not asked.
     """
 
     def __init__(
         self,
         network: QNetwork,
         *,
-        lanes: int,
+        envs: int,
         num_actions: int,
         stream: np.random.Generator,
         generator: torch.Generator,
         compiled: bool = False,
     ) -> None:
-        self.network, self.lanes, self.num_actions, self.stream = network, lanes, num_actions, stream
+        self.network, self.envs, self.num_actions, self.stream = network, envs, num_actions, stream
         self.generator = generator
         """The stream of the network's own noise, on its device."""
         self._compiled = compiled
@@ -57,9 +57,9 @@ class EpsilonGreedy:
         """How often each action was the greedy one so far, where the network was asked."""
 
     def choose(self, ask: Greedy, epsilon: float) -> Int64[np.ndarray, "E"]:
-        """Return one action per lane; `ask` is called only if some lane needs it."""
-        explores = self.stream.random(self.lanes) < epsilon
-        random_actions = self.stream.integers(self.num_actions, size=self.lanes)
+        """Return one action per environment; `ask` is called only if some environment needs it."""
+        explores = self.stream.random(self.envs) < epsilon
+        random_actions = self.stream.integers(self.num_actions, size=self.envs)
         if explores.all():
             return random_actions
         greedy = ask()
@@ -67,7 +67,7 @@ class EpsilonGreedy:
         return np.where(explores, random_actions, greedy)
 
     def greedy(self, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
-        """Return the action each lane's network values most, under fresh noise where it has any."""
+        """Return the action each environment's network values most, under fresh noise where it has any."""
         if self._compiled:
             stacks = self.network.arrange(stacks, compiled=True)
         actions: Tensor = self._ask(self.generator, stacks)

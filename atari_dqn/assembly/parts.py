@@ -200,13 +200,13 @@ def _build_sampler(spec: Spec, *, capacity: int, device: torch.device) -> Sample
 
 def build_replay(spec: Spec, info: GameInfo, device: torch.device) -> ReplayBuffer:
     """Make the replay where the spec wants it."""
-    lanes, stack, capacity = spec.env.lanes, spec.env.stack_frames, spec.replay.capacity_steps
+    envs, stack, capacity = spec.env.num_envs, spec.env.stack_frames, spec.replay.capacity_steps
     needed = replay_bytes(capacity_steps=capacity, screen_size_pixels=spec.env.screen_size_pixels)
     place = replay_device(spec.replay.device, learner=device, needed_bytes=needed)
-    rows = ring_rows(capacity_steps=capacity, lanes=lanes, stack=stack, n_step=spec.toggles.n_step)
-    sampler = _build_sampler(spec, capacity=rows * lanes, device=place)
+    rows = ring_rows(capacity_steps=capacity, envs=envs, stack=stack, n_step=spec.toggles.n_step)
+    sampler = _build_sampler(spec, capacity=rows * envs, device=place)
     return ReplayBuffer(
-        FrameRing(rows=rows, lanes=lanes, frame_shape=info.frame_shape, stack=stack, device=place),
+        FrameRing(rows=rows, num_envs=envs, frame_shape=info.frame_shape, stack=stack, device=place),
         sampler,
         n_step=spec.toggles.n_step,
         gamma=spec.learner.discount,

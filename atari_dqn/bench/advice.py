@@ -62,7 +62,7 @@ def _device_setting(hardware: Hardware) -> Setting:
 
 def _workers_setting(hardware: Hardware) -> Setting:
     if hardware.gpus and hardware.cores_usable > 1:
-        reason = "for runs of many lanes: a core feeds the GPU, one does all else, the others emulate"
+        reason = "for runs of many environments: a core feeds the GPU, one does all else, the others emulate"
         return Setting(key="system.workers", value=str(max(1, hardware.cores_usable - 2)), reason=reason)
     return Setting(
         key="system.workers", value="0", reason="emulation takes a few percent; learning needs the cores"

@@ -43,8 +43,8 @@ def _emulator_frames_per_second(spec: Spec, seconds: float) -> float:
     shard = ENVS.load(spec.env.kind)(
         game=spec.game,
         env=spec.env,
-        lanes=range(1),
-        num_lanes=1,
+        envs=range(1),
+        num_envs=1,
         seed=spec.seed,
         stream="bench",
         power_on_reset=False,

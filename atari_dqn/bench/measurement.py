@@ -92,7 +92,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         kernels = kernels_of(training.update_once, device)
         with left_to_torch():
             library_kernels = kernels_of(training.update_once, device) if kernels.are_ours else None
-        processes = training.lanes.num_processes
+        processes = training.envs.num_processes
     return Bench(
         spec=name,
         device=str(device),

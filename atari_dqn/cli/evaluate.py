@@ -46,7 +46,7 @@ def evaluate(
     *,
     protocol: str,
     episodes: int | None,
-    lanes: int | None,
+    envs: int | None,
     device: str,
     as_json: bool,
     save: bool,
@@ -57,7 +57,7 @@ def evaluate(
         prepare_folder(agent.run.evaluations)
     results = []
     for name in PROTOCOLS[protocol]:
-        result, saved = _score(agent, name, episodes=episodes, lanes=lanes, save=save)
+        result, saved = _score(agent, name, episodes=episodes, envs=envs, save=save)
         results.append(result)
         if not as_json:
             typer.echo(_text(agent, result, saved))
@@ -67,7 +67,7 @@ def evaluate(
 
 
 def _score(
-    agent: FrozenAgent, name: ProtocolName, *, episodes: int | None, lanes: int | None, save: bool
+    agent: FrozenAgent, name: ProtocolName, *, episodes: int | None, envs: int | None, save: bool
 ) -> tuple[CheckpointScore, Path | None]:
     """Play an evaluation, or what is missing of one that was interrupted; return its score and file."""
     with ExitStack() as stack:
@@ -85,7 +85,7 @@ def _score(
                     agent,
                     protocol=name,
                     episodes=episodes,
-                    lanes=lanes,
+                    envs=envs,
                     progress=kept,
                     on_progress=on_progress,
                     stop=lambda: guard.received is not None,

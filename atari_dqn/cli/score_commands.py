@@ -76,7 +76,7 @@ def evaluate(
         typer.Option(metavar="N", help="Games to play. Default: as the run's full evaluations."),
     ] = None,
     protocol: EvaluationProtocolOption = "run",
-    lanes: Annotated[
+    envs: Annotated[
         str | None, typer.Option(metavar="N", help="Games played side by side; changes no result.")
     ] = None,
     device: DeviceOption = "auto",
@@ -86,7 +86,7 @@ def evaluate(
     ] = True,
 ) -> None:
     """Score a checkpoint, and keep the score in its run's directory."""
-    games, side_by_side = integer("--episodes", episodes, high=_MOST_GAMES), integer("--lanes", lanes)
+    games, side_by_side = integer("--episodes", episodes, high=_MOST_GAMES), integer("--envs", envs)
     chosen = choice("--protocol", protocol, EvaluationProtocol)
     check_device_name(device)
     run_named(path)
@@ -97,7 +97,7 @@ def evaluate(
         path,
         protocol=chosen.value,
         episodes=games,
-        lanes=side_by_side,
+        envs=side_by_side,
         device=device,
         as_json=json,
         save=save,

@@ -28,7 +28,7 @@ _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_
 _NEEDED: Mapping[str, type] = {
     "track": str, "game": str, "seed": int, "toggles.double": bool, "toggles.dueling": bool,
     "toggles.prioritized": bool, "toggles.n_step": int, "exploration.epsilon_end": float,
-    "env.max_episode_frames": int, "env.lanes": int, "env.frame_skip": int, "training.total_frames": int,
+    "env.max_episode_frames": int, "env.num_envs": int, "env.frame_skip": int, "training.total_frames": int,
     "evaluation.light_period_frames": int,
 }  # fmt: skip
 
@@ -131,7 +131,7 @@ class Run:
     @property
     def iteration_frames(self) -> int:
         """Frames of a step in all environments: what is due comes fewer than so many frames later."""
-        return int(self.values["env.lanes"]) * int(self.values["env.frame_skip"])
+        return int(self.values["env.num_envs"]) * int(self.values["env.frame_skip"])
 
     @property
     def evaluation_period_frames(self) -> int:

@@ -1,1 +1,1 @@
-"""Games in lanes: emulators with preprocessing, inline or in worker processes over shared memory."""
+"""Games in environments: emulators with preprocessing, inline or in worker processes over shared memory."""

@@ -13,7 +13,7 @@ from jaxtyping import UInt8
 
 from atari_dqn.envs.emulator import NOOP
 from atari_dqn.envs.greys import GREYS_OF_ALE_PY, NTSC_GREYS, PAL_ROWS, SAME_GREYS
-from atari_dqn.envs.shard import Shard, lane_streams
+from atari_dqn.envs.shard import Shard, slot_streams
 from atari_dqn.errors import UserError
 from atari_dqn.spec.games import MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES
 from atari_dqn.spec.schema import Env
@@ -38,7 +38,7 @@ def _interface(path: Path) -> ALEInterface:
     """Return an emulator with the ROM loaded and every kind of chance off."""
     ALEInterface.setLoggerMode(LoggerMode.Error)
     ale = ALEInterface()
-    # stickiness is drawn by the lane: a saved emulator forgets the action it would repeat
+    # stickiness is drawn by the environment: a saved emulator forgets the action it would repeat
     ale.setFloat("repeat_action_probability", 0.0)
     # the default is the time of day
     ale.setInt("random_seed", 0)
@@ -117,15 +117,15 @@ class AtariEmulator:
 
 
 class AtariShard(Shard):
-    """Lanes of one Atari game."""
+    """Environments of one Atari game."""
 
     def __init__(
         self,
         *,
         game: str,
         env: Env,
-        lanes: range,
-        num_lanes: int,
+        envs: range,
+        num_envs: int,
         seed: int,
         stream: str,
         power_on_reset: bool,
@@ -133,7 +133,7 @@ class AtariShard(Shard):
         path = rom_path(game)
         emulators = [
             AtariEmulator(path, full_action_set=env.full_action_set, power_on_reset=power_on_reset)
-            for _ in lanes
+            for _ in envs
         ]
         info = GameInfo(
             game=game,
@@ -141,5 +141,5 @@ class AtariShard(Shard):
             frame_shape=(env.screen_size_pixels, env.screen_size_pixels),
             rom_md5=hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest(),
         )
-        streams = lane_streams(lanes=lanes, num_lanes=num_lanes, seed=seed, stream=stream)
+        streams = slot_streams(envs=envs, num_envs=num_envs, seed=seed, stream=stream)
         super().__init__(emulators, streams, env, info)

@@ -1,4 +1,4 @@
-"""The arrays that lanes write their rows into."""
+"""The arrays that environments write their rows into."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ _DTYPES = {
 _ALIGNMENT_BYTES = 64
 
 
-def _shape(name: str, num_lanes: int, frame_shape: tuple[int, int]) -> tuple[int, ...]:
-    return (num_lanes, *frame_shape) if name == "frame" else (num_lanes,)
+def _shape(name: str, num_envs: int, frame_shape: tuple[int, int]) -> tuple[int, ...]:
+    return (num_envs, *frame_shape) if name == "frame" else (num_envs,)
 
 
-def _padded_bytes(name: str, num_lanes: int, frame_shape: tuple[int, int]) -> int:
-    size = prod(_shape(name, num_lanes, frame_shape)) * np.dtype(_DTYPES[name]).itemsize
+def _padded_bytes(name: str, num_envs: int, frame_shape: tuple[int, int]) -> int:
+    size = prod(_shape(name, num_envs, frame_shape)) * np.dtype(_DTYPES[name]).itemsize
     return -(-size // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
 
-def batch_bytes(num_lanes: int, frame_shape: tuple[int, int]) -> int:
+def batch_bytes(num_envs: int, frame_shape: tuple[int, int]) -> int:
     """Return the bytes that `batch_over` needs."""
-    return sum(_padded_bytes(name, num_lanes, frame_shape) for name in _DTYPES)
+    return sum(_padded_bytes(name, num_envs, frame_shape) for name in _DTYPES)
 
 
-def batch_over(memory: NDArray[np.uint8], num_lanes: int, frame_shape: tuple[int, int]) -> StepBatch:
+def batch_over(memory: NDArray[np.uint8], num_envs: int, frame_shape: tuple[int, int]) -> StepBatch:
     """Return a batch whose arrays lie in `memory` one after the other, each on a cache line of its own."""
     arrays: dict[str, NDArray[Any]] = {}
     begin = 0
     for name, dtype in _DTYPES.items():
-        shape = _shape(name, num_lanes, frame_shape)
+        shape = _shape(name, num_envs, frame_shape)
         count = prod(shape)
         arrays[name] = np.frombuffer(memory, dtype, count, begin).reshape(shape)
-        begin += _padded_bytes(name, num_lanes, frame_shape)
+        begin += _padded_bytes(name, num_envs, frame_shape)
     return StepBatch(**arrays)
 
 
-def rows_of(batch: StepBatch, lanes: range) -> StepBatch:
-    """Return views of the rows of consecutive lanes."""
-    rows = slice(lanes.start, lanes.stop)
+def rows_of(batch: StepBatch, envs: range) -> StepBatch:
+    """Return views of the rows of consecutive environments."""
+    rows = slice(envs.start, envs.stop)
     return StepBatch(**{field.name: getattr(batch, field.name)[rows] for field in fields(batch)})
 
 
-def new_batch(num_lanes: int, frame_shape: tuple[int, int]) -> StepBatch:
+def new_batch(num_envs: int, frame_shape: tuple[int, int]) -> StepBatch:
     """Return a batch in this process's own memory."""
-    return batch_over(np.zeros(batch_bytes(num_lanes, frame_shape), np.uint8), num_lanes, frame_shape)
+    return batch_over(np.zeros(batch_bytes(num_envs, frame_shape), np.uint8), num_envs, frame_shape)

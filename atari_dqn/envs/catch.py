@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 
 from atari_dqn.envs.emulator import NOOP
 from atari_dqn.envs.greys import SAME_GREYS
-from atari_dqn.envs.shard import Shard, lane_streams
+from atari_dqn.envs.shard import Shard, slot_streams
 from atari_dqn.errors import UserError
 from atari_dqn.rng import stream_seed
 from atari_dqn.spec.games import TOY_GAME
@@ -112,15 +112,15 @@ class CatchEmulator:
 
 
 class CatchShard(Shard):
-    """Lanes of Catch. Every reset is a power-on reset, and the action set is always the full one."""
+    """Environments of Catch. Every reset is a power-on reset, and the action set is always the full one."""
 
     def __init__(
         self,
         *,
         game: str,
         env: Env,
-        lanes: range,
-        num_lanes: int,
+        envs: range,
+        num_envs: int,
         seed: int,
         stream: str,
         power_on_reset: bool,  # noqa: ARG002 — true of this game either way
@@ -129,8 +129,8 @@ class CatchShard(Shard):
             raise UserError(f"unknown game {game!r} for env.kind = 'catch'; expected game = {TOY_GAME!r}")
         size = env.screen_size_pixels
         info = GameInfo(game=game, action_names=ACTION_NAMES, frame_shape=(size, size), rom_md5="")
-        streams = lane_streams(lanes=lanes, num_lanes=num_lanes, seed=seed, stream=stream)
-        super().__init__([CatchEmulator(size) for _ in lanes], streams, env, info)
+        streams = slot_streams(envs=envs, num_envs=num_envs, seed=seed, stream=stream)
+        super().__init__([CatchEmulator(size) for _ in envs], streams, env, info)
 
 
 assert ACTION_NAMES[NOOP] == "noop"

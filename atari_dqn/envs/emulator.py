@@ -1,4 +1,4 @@
-"""What a lane needs of a game."""
+"""What an environment needs of a game."""
 
 from __future__ import annotations
 

@@ -34,22 +34,22 @@ class EpisodeRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeStreams:
-    """The random streams of one lane's episodes.
+    """The random streams of one environment's episodes.
 
-    Episode k of lane e of E has the number e + kE over all lanes, and streams of its own: what it draws
-    depends neither on the draws of others nor on how lanes are spread over processes. With `episodes` that
-    number is a place in them.
+    Episode k of environment e of E has the number e + kE over all environments, and streams of its own: what
+    it draws depends neither on the draws of others nor on how environments are spread over processes. With
+    `episodes` that number is a place in them.
     """
 
     seed: int
     stream: str
-    lane: int
-    num_lanes: int
+    slot: int
+    num_envs: int
     episodes: tuple[int, ...] = ()
     """Numbers of the episodes to play, in place of 0, 1, 2, …; empty for all of them."""
 
     def generator(self, episode: int, purpose: str) -> np.random.Generator:
-        """Return a fresh generator for one purpose within the lane's episode of that index."""
+        """Return a fresh generator for one purpose within the environment's episode of that index."""
         return numpy_stream(self.seed, self.stream, "episode", self._number(episode), purpose)
 
     def game_seed(self, episode: int) -> int:
@@ -57,5 +57,5 @@ class EpisodeStreams:
         return stream_seed(self.seed, self.stream, "episode", self._number(episode), "game") % 2**63
 
     def _number(self, episode: int) -> int:
-        place = self.lane + episode * self.num_lanes
+        place = self.slot + episode * self.num_envs
         return self.episodes[place] if place < len(self.episodes) else place

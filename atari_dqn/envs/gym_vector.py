@@ -1,4 +1,4 @@
-"""Gymnasium's faces of lanes, so that other programs can play them."""
+"""Gymnasium's faces of environments, so that other programs can play them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64, Int64, UInt8
 from numpy.typing import NDArray
 
 from atari_dqn.envs.stacking import FrameStacker
-from atari_dqn.types import Lanes, StepBatch
+from atari_dqn.types import Environments, StepBatch
 
 VectorStep = tuple[
     UInt8[np.ndarray, "E S H W"],
@@ -24,23 +24,25 @@ VectorStep = tuple[
 ]
 
 
-class LanesVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
-    """Lanes as a `gymnasium.vector.VectorEnv` that resets itself in the step after an ending.
+class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
+    """Environments as a `gymnasium.vector.VectorEnv` that resets itself in the step after an ending.
 
     Observations are stacks of the newest frames, the newest last, zero before an episode's first:
-    u8[E, S, H, W]. `info["life_lost"]` tells which lanes lost a life.
+    u8[E, S, H, W]. `info["life_lost"]` tells which environments lost a life.
     """
 
-    def __init__(self, build_lanes: Callable[[int], Lanes], *, stack_frames: int, seed: int = 0) -> None:
-        """Build the lanes with `seed`; `reset(seed=...)` builds them anew with another."""
+    def __init__(
+        self, build_envs: Callable[[int], Environments], *, stack_frames: int, seed: int = 0
+    ) -> None:
+        """Build the environments with `seed`; `reset(seed=...)` builds them anew with another."""
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}
-        self._build_lanes = build_lanes
-        self._lanes = build_lanes(seed)
-        self.num_envs = self._lanes.num_lanes
-        info = self._lanes.info
+        self._build_envs = build_envs
+        self._envs = build_envs(seed)
+        self.num_envs = self._envs.num_envs
+        info = self._envs.info
         shape = (stack_frames, *info.frame_shape)
         self._stacker = FrameStacker(
-            lanes=self.num_envs, stack=stack_frames, frame_shape=self._lanes.info.frame_shape
+            envs=self.num_envs, stack=stack_frames, frame_shape=self._envs.info.frame_shape
         )
         self.single_observation_space = Box(0, 255, shape, np.uint8)
         self.observation_space = Box(0, 255, self._stacker.frames.shape, np.uint8)
@@ -50,25 +52,26 @@ class LanesVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-        """Begin a new episode on every lane; with `seed`, the first one of lanes made with it.
+        """Begin a new episode on every environment; with `seed`, the first one of environments made with it.
 
-        `ValueError` for a list of seeds, as one seed makes the streams of all lanes, and for any option.
+        `ValueError` for a list of seeds, as one seed makes the streams of all environments, and for any
+        option.
         """
         if options:
             raise ValueError(f"unknown options {sorted(options)}: reset takes none")
         if isinstance(seed, list):
-            raise ValueError(f"expected one seed for all lanes, got the list {seed}")
+            raise ValueError(f"expected one seed for all environments, got the list {seed}")
         super().reset(seed=seed)
         if seed is not None:
-            self._lanes.close()
-            self._lanes = self._build_lanes(seed)
-        batch = self._lanes.reset()
+            self._envs.close()
+            self._envs = self._build_envs(seed)
+        batch = self._envs.reset()
         return self._observe(batch), {"life_lost": batch.life_lost.copy()}
 
     def step(self, actions: Int64[np.ndarray, "E"]) -> VectorStep:
-        """Step every lane; a lane whose episode has ended ignores its action and begins the next."""
-        self._lanes.send(np.asarray(actions, np.int64))
-        batch = self._lanes.recv()
+        """Step every environment; one whose episode has ended ignores its action and begins the next."""
+        self._envs.send(np.asarray(actions, np.int64))
+        batch = self._envs.recv()
         return (
             self._observe(batch),
             batch.reward.copy(),
@@ -81,19 +84,23 @@ class LanesVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any
         return self._stacker.push(batch).copy()
 
     def close_extras(self, **kwargs: Any) -> None:  # noqa: ARG002 — the base class passes some
-        """Close the lanes."""
-        self._lanes.close()
+        """Close the environments."""
+        self._envs.close()
 
 
-class LaneEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
-    """A single lane as a `gymnasium.Env`; observations are u8[S, H, W]."""
+class GymnasiumEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
+    """A single environment as a `gymnasium.Env`; observations are u8[S, H, W]."""
 
-    def __init__(self, build_lanes: Callable[[int], Lanes], *, stack_frames: int, seed: int = 0) -> None:
-        """Build the lane with `seed`; `ValueError` unless `build_lanes` makes exactly one."""
-        self._vector = LanesVectorEnv(build_lanes, stack_frames=stack_frames, seed=seed)
+    def __init__(
+        self, build_envs: Callable[[int], Environments], *, stack_frames: int, seed: int = 0
+    ) -> None:
+        """Build the environment with `seed`; `ValueError` unless `build_envs` makes exactly one."""
+        self._vector = GymnasiumVectorEnv(build_envs, stack_frames=stack_frames, seed=seed)
         if self._vector.num_envs != 1:
             self._vector.close()
-            raise ValueError(f"expected one lane, got {self._vector.num_envs}; LanesVectorEnv takes more")
+            raise ValueError(
+                f"expected one environment, got {self._vector.num_envs}; GymnasiumVectorEnv takes more"
+            )
         self.metadata = {"render_modes": []}
         self.observation_space = self._vector.single_observation_space
         self.action_space = self._vector.single_action_space
@@ -107,11 +114,11 @@ class LaneEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         return observation[0], {"life_lost": bool(info["life_lost"][0])}
 
     def step(self, action: np.int64) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        """Step the lane."""
+        """Step the environment."""
         observation, reward, terminated, truncated, info = self._vector.step(np.array([action]))
         facts = {"life_lost": bool(info["life_lost"][0])}
         return observation[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), facts
 
     def close(self) -> None:
-        """Close the lane."""
+        """Close the environment."""
         self._vector.close()

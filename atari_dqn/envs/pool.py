@@ -1,4 +1,4 @@
-"""Lanes in worker processes over shared memory.
+"""Environments in worker processes over shared memory.
 
 The memory is anonymous: its file is unlinked before a worker starts, so a crash leaves nothing behind.
 Workers are spawned, not forked: they hold no copy of the parent's threads, locks or accelerator.
@@ -21,14 +21,14 @@ import numpy as np
 from jaxtyping import Int64
 
 from atari_dqn.envs.buffers import batch_bytes, batch_over
-from atari_dqn.envs.lanes import BuildShard
+from atari_dqn.envs.inline import BuildShard
 from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
 from atari_dqn.envs.worker import Command, SharedMemory, work
 from atari_dqn.envs.worker_handle import GOODBYE_SECONDS, Worker, WorkerDiedError
 from atari_dqn.errors import UserError
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
-__all__ = ["WorkerDiedError", "WorkerPool", "split_lanes"]
+__all__ = ["WorkerDiedError", "WorkerPool", "split_envs"]
 
 _SILENT_WAITS = 60
 """Waits in a row without an answer, to a step that takes milliseconds, before a worker counts as lost.
@@ -40,10 +40,10 @@ _LAST_WAITS = 5
 _WAIT_SECONDS = 1.0
 
 
-def split_lanes(num_lanes: int, workers: int) -> list[range]:
-    """Return consecutive ranges of lanes, one a worker, their lengths as even as can be and none empty."""
-    workers = min(workers, num_lanes)
-    edges = [num_lanes * index // workers for index in range(workers + 1)]
+def split_envs(num_envs: int, workers: int) -> list[range]:
+    """Split environments into consecutive ranges, one per worker, as even as possible, none empty."""
+    workers = min(workers, num_envs)
+    edges = [num_envs * index // workers for index in range(workers + 1)]
     return [range(begin, end) for begin, end in pairwise(edges)]
 
 
@@ -59,7 +59,7 @@ def _within_limits(workers: int) -> Iterator[None]:
         ) from error
 
 
-def _start(context: SpawnContext, index: int, lanes: range, arguments: tuple[Any, ...]) -> Worker:
+def _start(context: SpawnContext, index: int, envs: range, arguments: tuple[Any, ...]) -> Worker:
     ours, theirs = context.Pipe()
     process = context.Process(
         target=work, args=(theirs, parent_to_end_with(), *arguments), name=f"lanes-{index}", daemon=True
@@ -67,7 +67,7 @@ def _start(context: SpawnContext, index: int, lanes: range, arguments: tuple[Any
     with interrupts_blocked():  # a terminal tells the whole group; the parent decides
         process.start()
     theirs.close()
-    return Worker(index=index, lanes=lanes, process=process, pipe=ours)
+    return Worker(index=index, envs=envs, process=process, pipe=ours)
 
 
 class _Patience:
@@ -97,23 +97,23 @@ class _Patience:
 
 
 class WorkerPool:
-    """Lanes spread over worker processes; use `close` or `with`. Implements `types.Lanes`.
+    """Environments spread over worker processes; use `close` or `with`. Implements `types.Environments`.
 
     A worker that dies makes the call that waits for it raise `WorkerDiedError`; after that only `close` may
     be called.
     """
 
     def __init__(
-        self, build_shard: BuildShard, *, num_lanes: int, workers: int, frame_shape: tuple[int, int]
+        self, build_shard: BuildShard, *, num_envs: int, workers: int, frame_shape: tuple[int, int]
     ) -> None:
         context = multiprocessing.get_context("spawn")
-        shared_frames = context.RawArray("B", batch_bytes(num_lanes, frame_shape))
-        shared_actions = context.RawArray("q", num_lanes)
+        shared_frames = context.RawArray("B", batch_bytes(num_envs, frame_shape))
+        shared_actions = context.RawArray("q", num_envs)
         shared_seconds = context.RawArray("d", workers)
-        self._batch = batch_over(np.frombuffer(shared_frames, np.uint8), num_lanes, frame_shape)
+        self._batch = batch_over(np.frombuffer(shared_frames, np.uint8), num_envs, frame_shape)
         self._actions = np.frombuffer(shared_actions, np.int64)
         self._busy_seconds = np.frombuffer(shared_seconds, np.float64)
-        self._num_lanes = num_lanes
+        self._num_envs = num_envs
         self._workers: list[Worker] = []
         self._busy = False
         self._by_handle: dict[int, Worker] = {}
@@ -124,9 +124,9 @@ class WorkerPool:
         memory = SharedMemory(shared_frames, shared_actions, shared_seconds)
         try:
             with _within_limits(workers):
-                for index, lanes in enumerate(split_lanes(num_lanes, workers)):
-                    arguments = (build_shard, index, lanes, num_lanes, memory)
-                    self._watch(_start(context, index, lanes, arguments))
+                for index, envs in enumerate(split_envs(num_envs, workers)):
+                    arguments = (build_shard, index, envs, num_envs, memory)
+                    self._watch(_start(context, index, envs, arguments))
             self._busy = True
             self._info: GameInfo = self._gather()[0]
         except BaseException:
@@ -142,13 +142,13 @@ class WorkerPool:
 
     @property
     def info(self) -> GameInfo:
-        """The game all lanes play."""
+        """The game all environments play."""
         return self._info
 
     @property
-    def num_lanes(self) -> int:
+    def num_envs(self) -> int:
         """E."""
-        return self._num_lanes
+        return self._num_envs
 
     @property
     def num_processes(self) -> int:
@@ -161,13 +161,13 @@ class WorkerPool:
         return float(self._busy_seconds.sum())
 
     def reset(self) -> StepBatch:
-        """Begin a new episode on every lane."""
+        """Begin a new episode on every environment."""
         self._tell(Command.RESET)
         self._gather()
         return self._batch
 
     def send(self, actions: Int64[np.ndarray, "E"]) -> None:
-        """Begin one step on every lane and return at once."""
+        """Begin one step on every environment and return at once."""
         assert actions.shape == self._actions.shape, f"expected {self._actions.shape}, got {actions.shape}"
         self._actions[:] = actions
         self._tell(Command.STEP)
@@ -193,17 +193,17 @@ class WorkerPool:
         self._stop = stop
 
     def state_dict(self) -> StateDict:
-        """Return every lane's state."""
+        """Return every environment's state."""
         self._tell(Command.GET_STATES)
         return {"lanes": [state for states in self._gather() for state in states]}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of as many lanes, however they were spread."""
+        """Take over a state of as many environments, however they were spread."""
         states = state["lanes"]
-        assert len(states) == self._num_lanes, f"expected {self._num_lanes} states, got {len(states)}"
+        assert len(states) == self._num_envs, f"expected {self._num_envs} states, got {len(states)}"
         self._begin(Command.SET_STATES)
         for worker in self._workers:
-            worker.tell(Command.SET_STATES, states[worker.lanes.start : worker.lanes.stop])
+            worker.tell(Command.SET_STATES, states[worker.envs.start : worker.envs.stop])
         self._gather()
 
     def _begin(self, command: Command) -> None:

@@ -1,6 +1,6 @@
 """From screens to frames.
 
-    the screens of a lane's step   A, B  →  max(grey A, grey B), scaled  →  its frame
+    the screens of an environment's step   A, B  →  max(grey A, grey B), scaled  →  its frame
     in cells                       what does not change is not done again:
 
         a screen, 210×160              its frame, 84×84
@@ -9,8 +9,8 @@
         ├────┼────┼────┼────┤           ├──┼──┼──┼──┤
           40 columns                     21 columns
 
-Letters: E lanes, h×w a screen, H×W its frame, N cells, R×C a screen's cells, a×b a cell's pixels on a screen,
-A×B on a frame.
+Letters: E environments, h×w a screen, H×W its frame, N cells, R×C a screen's cells, a×b a cell's pixels on a
+screen, A×B on a frame.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _stacked(cells: UInt8[np.ndarray, "N a b"]) -> UInt8[np.ndarray, "Na b"]:
 
 
 class Preprocessor:
-    """Makes the frames of E lanes, and of each only the cells in which a colour has changed.
+    """Makes the frames of E environments, and of each only the cells in which a colour has changed.
 
     Between two steps of a game most of the screen stays: 94 % of Pong's cells do, 74 % of Enduro's.
     Invariant (`check`): the frames are those of the screens of the last `process`, whatever came before. So
@@ -175,7 +175,7 @@ class Preprocessor:
     def __init__(
         self,
         *,
-        lanes: int,
+        envs: int,
         screen_shape: tuple[int, int],
         size_pixels: int,
         method: Literal["area", "bilinear"],
@@ -184,24 +184,24 @@ class Preprocessor:
         self._greys = greys
         grid = Grid.of(screen_shape, size_pixels, _INTERPOLATION[method])
         self._resizer = Resizer(grid, _INTERPOLATION[method])
-        self._new, self._old = (_Screens(lanes, screen_shape, grid) for _ in range(2))
+        self._new, self._old = (_Screens(envs, screen_shape, grid) for _ in range(2))
         self._interpolation = _INTERPOLATION[method]
-        self._frames = np.zeros((lanes, size_pixels, size_pixels), np.uint8)
+        self._frames = np.zeros((envs, size_pixels, size_pixels), np.uint8)
         self._frames[:] = self._anew()
         rows, columns = grid.scaled_cell
-        self._frame_cells = self._frames.reshape(lanes, grid.rows, rows, grid.columns, columns)
+        self._frame_cells = self._frames.reshape(envs, grid.rows, rows, grid.columns, columns)
 
     @property
     def screens(self) -> list[Screens]:
-        """Where the screens of each lane are to be written before `process`; elsewhere after each."""
-        return self._new.of_lanes
+        """Where the screens of each environment are to be written before `process`; elsewhere after each."""
+        return self._new.of_envs
 
     def process(self) -> UInt8[np.ndarray, "E H W"]:
         """Return the frames of the screens written; the array is reused."""
-        lane, row, column = self._new.where_they_differ(self._old)
-        if lane.size:
-            pairs = self._new.cells[lane, :, row, :, column]
-            self._frame_cells[lane, row, :, column] = self._scaled(pairs)
+        slot, row, column = self._new.where_they_differ(self._old)
+        if slot.size:
+            pairs = self._new.cells[slot, :, row, :, column]
+            self._frame_cells[slot, row, :, column] = self._scaled(pairs)
         self._new, self._old = self._old, self._new
         return self._frames
 
@@ -210,7 +210,7 @@ class Preprocessor:
         assert np.array_equal(self._frames, self._anew()), "a frame is not that of its screens"
 
     def _anew(self) -> UInt8[np.ndarray, "E H W"]:
-        pooled = [np.maximum(self._greys[first], self._greys[second]) for first, second in self._old.of_lanes]
+        pooled = [np.maximum(self._greys[first], self._greys[second]) for first, second in self._old.of_envs]
         size = self._frames.shape[1:]
         return np.array([cv2.resize(screen, size, interpolation=self._interpolation) for screen in pooled])
 
@@ -220,28 +220,28 @@ class Preprocessor:
 
 
 class _Screens:
-    """The two screens of each lane, as they are written and as they are read."""
+    """The two screens of each environment, as they are written and as they are read."""
 
-    def __init__(self, lanes: int, screen_shape: tuple[int, int], grid: Grid) -> None:
-        whole = np.zeros((lanes, 2, *screen_shape), np.uint8)
-        self.of_lanes: list[Screens] = [(first, second) for first, second in whole]
+    def __init__(self, envs: int, screen_shape: tuple[int, int], grid: Grid) -> None:
+        whole = np.zeros((envs, 2, *screen_shape), np.uint8)
+        self.of_envs: list[Screens] = [(first, second) for first, second in whole]
         rows, columns = grid.cell
         self.cells: UInt8[np.ndarray, "E 2 R a C b"] = whole.reshape(
-            lanes, 2, grid.rows, rows, grid.columns, columns
+            envs, 2, grid.rows, rows, grid.columns, columns
         )
         # compared in words as wide as a cell's width allows
         word = np.dtype(f"u{gcd(columns, _MAX_WORD_BYTES)}")
         self._words = whole.view(word)
         self._differ = np.zeros(self._words.shape, np.bool_)
-        self._either = np.zeros((lanes, *self._words.shape[2:]), np.bool_)
-        cells = np.arange(lanes * grid.rows * grid.columns).reshape(lanes, grid.rows, 1, grid.columns, 1)
-        in_words = (lanes, grid.rows, rows, grid.columns, columns // word.itemsize)
+        self._either = np.zeros((envs, *self._words.shape[2:]), np.bool_)
+        cells = np.arange(envs * grid.rows * grid.columns).reshape(envs, grid.rows, 1, grid.columns, 1)
+        in_words = (envs, grid.rows, rows, grid.columns, columns // word.itemsize)
         self._cell_of_word = np.broadcast_to(cells, in_words).reshape(-1)
         self._cell_differs = np.zeros(cells.size, np.bool_)
-        self._places = np.indices((lanes, grid.rows, grid.columns)).reshape(3, -1)
+        self._places = np.indices((envs, grid.rows, grid.columns)).reshape(3, -1)
 
     def where_they_differ(self, other: _Screens) -> Int64[np.ndarray, "3 N"]:
-        """Return lane, row and column of each cell that differs in either screen."""
+        """Return environment, row and column of each cell that differs in either screen."""
         np.not_equal(self._words, other._words, out=self._differ)
         np.logical_or(self._differ[:, 0], self._differ[:, 1], out=self._either)
         self._cell_differs.fill(False)

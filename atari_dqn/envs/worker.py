@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 
 from atari_dqn.envs.buffers import batch_over, rows_of
-from atari_dqn.envs.lanes import BuildShard
+from atari_dqn.envs.inline import BuildShard
 from atari_dqn.envs.processes import end_with_parent
 from atari_dqn.errors import UserError
 
@@ -22,9 +22,9 @@ class SharedMemory(NamedTuple):
     """What parent and workers share: `RawArray`s, for which ctypes has no static type."""
 
     frames: Any
-    """Bytes of a `StepBatch` of all lanes."""
+    """Bytes of a `StepBatch` of all environments."""
     actions: Any
-    """An int64 a lane."""
+    """An int64 an environment."""
     busy_seconds: Any
     """A float64 a worker: the time it has spent playing steps."""
 
@@ -52,15 +52,15 @@ def work(
     parent: int | None,
     build_shard: BuildShard,
     index: int,
-    lanes: range,
-    num_lanes: int,
+    envs: range,
+    num_envs: int,
     memory: SharedMemory,
 ) -> None:
     """Serve the parent until it hangs up or ends. Errors go to it as text, and end the worker."""
     end_with_parent(parent)
     _leave_signals_to_the_parent()
     try:
-        _serve(pipe, build_shard, index, lanes, num_lanes, memory)
+        _serve(pipe, build_shard, index, envs, num_envs, memory)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent hung up, or is dead
     except UserError as error:
@@ -85,15 +85,15 @@ def _serve(
     pipe: Connection,
     build_shard: BuildShard,
     index: int,
-    lanes: range,
-    num_lanes: int,
+    envs: range,
+    num_envs: int,
     memory: SharedMemory,
 ) -> None:
     cv2.setNumThreads(1)
-    shard = build_shard(lanes=lanes)
-    batch = batch_over(np.frombuffer(memory.frames, np.uint8), num_lanes, shard.info.frame_shape)
-    rows = rows_of(batch, lanes)
-    actions = np.frombuffer(memory.actions, np.int64)[lanes.start : lanes.stop]
+    shard = build_shard(envs=envs)
+    batch = batch_over(np.frombuffer(memory.frames, np.uint8), num_envs, shard.info.frame_shape)
+    rows = rows_of(batch, envs)
+    actions = np.frombuffer(memory.actions, np.int64)[envs.start : envs.stop]
     busy_seconds = np.frombuffer(memory.busy_seconds, np.float64)
     _answer(pipe, Outcome.RESULT, shard.info)
     while True:

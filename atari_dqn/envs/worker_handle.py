@@ -18,7 +18,7 @@ GOODBYE_SECONDS = 2.0
 
 
 class WorkerDiedError(HaltedError):
-    """A worker process ended: says which, the lanes it held, and why."""
+    """A worker process ended: says which, the environments it held, and why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +26,14 @@ class Worker:
     """One worker of a pool."""
 
     index: int
-    lanes: range
+    envs: range
     process: SpawnProcess
     pipe: Connection
 
     def died(self, reason: str) -> WorkerDiedError:
         """Return the error for this worker and what became of it."""
         return WorkerDiedError(
-            f"environment worker {self.index} (lanes {self.lanes.start} to {self.lanes.stop - 1}) {reason}"
+            f"worker {self.index} (environments {self.envs.start} to {self.envs.stop - 1}) {reason}"
         )
 
     def how_it_ended(self) -> str:

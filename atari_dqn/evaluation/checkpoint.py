@@ -74,7 +74,7 @@ def evaluate_checkpoint(
     *,
     protocol: ProtocolName = "run",
     episodes: int | None = None,
-    lanes: int | None = None,
+    envs: int | None = None,
     progress: EvaluationProgress | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -82,12 +82,12 @@ def evaluate_checkpoint(
     """Play an evaluation of an agent under a protocol; `StoppedError` once `stop()` is true.
 
     The episodes are those of the run's own evaluations: the first `episodes` of one endless sequence, as many
-    as the run's full evaluations by default. `lanes` of them are played side by side, which changes nothing
+    as the run's full evaluations by default. `envs` of them are played side by side, which changes nothing
     but the time it takes. Games that `progress` has are not played again, and it gets those that are.
     """
     spec = under_protocol(agent.spec, protocol)
-    if lanes is not None:
-        spec = replace(spec, system=replace(spec.system, evaluation_lanes=lanes))
+    if envs is not None:
+        spec = replace(spec, system=replace(spec.system, evaluation_envs=envs))
     played = evaluate(
         agent.network,
         spec,

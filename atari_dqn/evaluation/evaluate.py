@@ -1,10 +1,10 @@
 """Scores of frozen weights: own environments, own random streams, nothing of training touched.
 
 Episode i of an evaluation is the same game whatever runs beside it: its no-ops, sticky draws and explorations
-come from streams named by i, its emulator begins from power-on, and the network sees it at slot i mod 8 of
-batches of 8, because batches of another shape may round differently. Where a game stands still, what the
-network expected is not worked out again: weights are frozen, and the same frames at the same slot give the
-same answer.
+come from streams named by i, its emulator begins from power-on, and the network sees it at row i mod 8
+of batches of 8, because batches of another shape may round differently. Where a game stands still, what the
+network expected is not worked out again: weights are frozen, and the same frames at the same row give
+the same answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 from atari_dqn.agent.distributions import Categorical, Prediction, Value
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.clock import steps_to_frames
-from atari_dqn.envs.games import make_lanes
+from atari_dqn.envs.games import make_envs
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.envs.stacking import FrameStacker
 from atari_dqn.evaluation.traces import BestReturn, Tracer
@@ -28,7 +28,7 @@ from atari_dqn.machine.sizes import MOST_QUANTILES_TRACED
 from atari_dqn.rng import numpy_stream
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.schema import Env, Spec
-from atari_dqn.types import Lanes, StepBatch
+from atari_dqn.types import Environments, StepBatch
 
 FORWARD_BATCH = 8
 STREAM = "evaluation"
@@ -90,31 +90,31 @@ def _play(
     tracer: Tracer | None,
 ) -> None:
     """Play the episodes of these numbers."""
-    num_lanes = min(spec.system.evaluation_lanes, len(episodes))
-    lanes = make_lanes(
+    num_envs = min(spec.system.evaluation_envs, len(episodes))
+    envs = make_envs(
         game=spec.game,
         env=evaluation_env(spec),
-        num_lanes=num_lanes,
-        workers=min(spec.system.evaluation_workers, num_lanes),
+        num_envs=num_envs,
+        workers=min(spec.system.evaluation_workers, num_envs),
         seed=spec.seed,
         stream=STREAM,
         power_on_reset=True,
         episodes=episodes,
     )
-    lanes.stop_waiting_when(stop)
+    envs.stop_waiting_when(stop)
     try:
-        _Evaluation(network, spec, lanes, episodes, tracer, finish).play(stop)
+        _Evaluation(network, spec, envs, episodes, tracer, finish).play(stop)
     except WorkerDiedError as error:
         if stop():  # nobody waits for these games any longer
             raise StoppedError from error
         raise
     finally:
-        lanes.close()
+        envs.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """What the network expects at one lane."""
+    """What the network expects at one environment."""
 
     values: Float32[np.ndarray, "A"]
     best_return: BestReturn | None
@@ -122,85 +122,86 @@ class _Expected:
 
 
 class _Evaluation:
-    """Lane e of E plays the e-th of the episodes, the (e + E)-th, and so on, and idles after its last."""
+    """Environment e of E plays episodes e, e + E, and so on, and idles after its last."""
 
     def __init__(
         self,
         network: QNetwork,
         spec: Spec,
-        lanes: Lanes,
+        envs: Environments,
         episodes: Sequence[int],
         tracer: Tracer | None,
         finish: Finish,
     ) -> None:
-        self.network, self.spec, self.lanes, self.tracer = network, spec, lanes, tracer
+        self.network, self.spec, self.envs, self.tracer = network, spec, envs, tracer
         self.device = next(network.parameters()).device
         self.finish, self.left = finish, len(episodes)
-        self.waiting = [iter(episodes[lane :: lanes.num_lanes]) for lane in range(lanes.num_lanes)]
+        self.waiting = [iter(episodes[slot :: envs.num_envs]) for slot in range(envs.num_envs)]
         self.playing = np.array([next(episodes_of) for episodes_of in self.waiting])
-        """By lane, the number of its episode; `_IDLE` after its last."""
-        self.resetting = np.zeros(lanes.num_lanes, dtype=np.bool_)
+        """By environment, the number of its episode; `_IDLE` after its last."""
+        self.resetting = np.zeros(envs.num_envs, dtype=np.bool_)
         self.streams = [self._stream(int(episode)) for episode in self.playing]
-        self.returns = np.zeros(lanes.num_lanes)
-        self.steps = np.zeros(lanes.num_lanes, dtype=np.int64)
+        self.returns = np.zeros(envs.num_envs)
+        self.steps = np.zeros(envs.num_envs, dtype=np.int64)
         self.stacker = FrameStacker(
-            lanes=lanes.num_lanes, stack=spec.env.stack_frames, frame_shape=lanes.info.frame_shape
+            envs=envs.num_envs, stack=spec.env.stack_frames, frame_shape=envs.info.frame_shape
         )
         self.known: dict[int, tuple[UInt8[np.ndarray, "S H W"], _Expected]] = {}
-        """By lane, the frames that the network was asked about last, and its answer."""
+        """By environment, the frames that the network was asked about last, and its answer."""
 
     def play(self, stop: Callable[[], bool]) -> None:
-        stacks = self.stacker.push(self.lanes.reset())
+        stacks = self.stacker.push(self.envs.reset())
         while self.left:
             if stop():
                 raise StoppedError
-            self.lanes.send(self._actions(stacks))
-            step = self.lanes.recv()
+            self.envs.send(self._actions(stacks))
+            step = self.envs.recv()
             stacks = self.stacker.push(step)
             self._count(step)
 
     def _actions(self, stacks: UInt8[np.ndarray, "E S H W"]) -> Int64[np.ndarray, "E"]:
-        # A reset row ignores its action: a draw for it would shift the stream of all but a lane's first game.
+        # A reset row ignores its action: a draw for it would shift the stream of all but an environment's
+        # first game.
         wanted = np.flatnonzero((self.playing != _IDLE) & ~self.resetting)
         explores, actions = self._draw(wanted)
         greedy = wanted[~explores[wanted]]
         expected = self._expected(stacks, greedy if self.tracer is None else wanted)
-        for lane in greedy:
-            actions[lane] = expected[lane].values.argmax()
+        for slot in greedy:
+            actions[slot] = expected[slot].values.argmax()
         self._trace(actions, explores, expected)
         return actions
 
-    def _draw(self, lanes: Int64[np.ndarray, "n"]) -> tuple[Bool[np.ndarray, "E"], Int64[np.ndarray, "E"]]:
-        """Return which of these lanes explore, and a random action for each."""
-        explores = np.zeros(self.lanes.num_lanes, dtype=np.bool_)
-        actions = np.zeros(self.lanes.num_lanes, dtype=np.int64)
-        for lane in lanes:
-            explores[lane] = self.streams[lane].random() < self.spec.evaluation.epsilon
-            actions[lane] = self.streams[lane].integers(self.lanes.info.num_actions)
+    def _draw(self, envs: Int64[np.ndarray, "n"]) -> tuple[Bool[np.ndarray, "E"], Int64[np.ndarray, "E"]]:
+        """Return which of these environments explore, and a random action for each."""
+        explores = np.zeros(self.envs.num_envs, dtype=np.bool_)
+        actions = np.zeros(self.envs.num_envs, dtype=np.int64)
+        for slot in envs:
+            explores[slot] = self.streams[slot].random() < self.spec.evaluation.epsilon
+            actions[slot] = self.streams[slot].integers(self.envs.info.num_actions)
         return explores, actions
 
     @torch.inference_mode()
     def _expected(
         self, stacks: UInt8[np.ndarray, "E S H W"], asked: Int64[np.ndarray, "n"]
     ) -> dict[int, _Expected]:
-        """Return what is expected at the lanes that are asked for."""
-        asked_anew = [lane for lane in asked.tolist() if not self._stands_still(lane, stacks[lane])]
-        for batch in _slots(asked_anew, self.playing):
-            slots, lanes = list(batch), list(batch.values())
+        """Return what is expected at the environments that are asked for."""
+        asked_anew = [slot for slot in asked.tolist() if not self._stands_still(slot, stacks[slot])]
+        for batch in _batches(asked_anew, self.playing):
+            rows_of_batch, envs = list(batch), list(batch.values())
             frames = np.zeros((FORWARD_BATCH, *stacks.shape[1:]), dtype=np.uint8)
-            frames[slots] = stacks[lanes]
+            frames[rows_of_batch] = stacks[envs]
             prediction = self.network.predict(torch.from_numpy(frames).to(self.device))
             q_values = prediction.q_values()
             values = q_values.cpu().numpy()
             best_returns = (
                 [None] * len(values) if self.tracer is None else _best_returns(prediction, q_values)
             )
-            for slot, lane in batch.items():
-                self.known[lane] = (frames[slot], _Expected(values[slot], best_returns[slot]))
-        return {lane: self.known[lane][1] for lane in asked.tolist()}
+            for row, slot in batch.items():
+                self.known[slot] = (frames[row], _Expected(values[row], best_returns[row]))
+        return {slot: self.known[slot][1] for slot in asked.tolist()}
 
-    def _stands_still(self, lane: int, frames: UInt8[np.ndarray, "S H W"]) -> bool:
-        return lane in self.known and np.array_equal(self.known[lane][0], frames)
+    def _stands_still(self, slot: int, frames: UInt8[np.ndarray, "S H W"]) -> bool:
+        return slot in self.known and np.array_equal(self.known[slot][0], frames)
 
     def _trace(
         self,
@@ -210,38 +211,38 @@ class _Evaluation:
     ) -> None:
         if self.tracer is None:
             return
-        for lane, at_lane in expected.items():
+        for slot, at_slot in expected.items():
             self.tracer.decided(
-                int(self.playing[lane]),
-                action=int(actions[lane]),
-                explored=bool(explores[lane]),
-                values=at_lane.values,
-                best_return=at_lane.best_return,
+                int(self.playing[slot]),
+                action=int(actions[slot]),
+                explored=bool(explores[slot]),
+                values=at_slot.values,
+                best_return=at_slot.best_return,
             )
 
     def _count(self, step: StepBatch) -> None:
-        """Add one step of every lane, and finish the episodes that ended with it."""
+        """Add one step of every environment, and finish the episodes that ended with it."""
         self.returns += step.reward
         self.steps += ~step.first
         self.resetting = step.ended
-        for lane in np.flatnonzero(self.resetting):
-            self._finish(int(lane), bool(step.terminated[lane]))
+        for slot in np.flatnonzero(self.resetting):
+            self._finish(int(slot), bool(step.terminated[slot]))
 
-    def _finish(self, lane: int, game_over: bool) -> None:
-        episode = int(self.playing[lane])
+    def _finish(self, slot: int, game_over: bool) -> None:
+        episode = int(self.playing[slot])
         if episode != _IDLE:
             game = EvaluationEpisode(
-                episode_return=float(self.returns[lane]),
-                length_frames=steps_to_frames(int(self.steps[lane]), frame_skip=self.spec.env.frame_skip),
+                episode_return=float(self.returns[slot]),
+                length_frames=steps_to_frames(int(self.steps[slot]), frame_skip=self.spec.env.frame_skip),
                 end_reason="game_over" if game_over else "frame_cap",
             )
             self.left -= 1
             self.finish(episode, game)
-        self.returns[lane] = 0.0
-        self.steps[lane] = 0
-        self.playing[lane] = next(self.waiting[lane], _IDLE)
-        self.known.pop(lane, None)  # the next game may have another slot
-        self.streams[lane] = self._stream(int(self.playing[lane]))
+        self.returns[slot] = 0.0
+        self.steps[slot] = 0
+        self.playing[slot] = next(self.waiting[slot], _IDLE)
+        self.known.pop(slot, None)  # the next game may have another row
+        self.streams[slot] = self._stream(int(self.playing[slot]))
 
     def _stream(self, episode: int) -> np.random.Generator:
         return numpy_stream(self.spec.seed, STREAM, "episode", int(episode), "actions")
@@ -264,14 +265,14 @@ def _best_returns(prediction: Prediction, q_values: Float[Tensor, "E A"]) -> lis
     ]
 
 
-def _slots(lanes: list[int], playing: Int64[np.ndarray, "E"]) -> list[dict[int, int]]:
-    """Return batches, each a map from slot to lane; an episode's slot never depends on its neighbours."""
+def _batches(envs: list[int], playing: Int64[np.ndarray, "E"]) -> list[dict[int, int]]:
+    """Group environments into batches by their episodes' rows, which never depend on the other episodes."""
     batches: list[dict[int, int]] = []
-    for lane in lanes:
-        slot = int(playing[lane]) % FORWARD_BATCH
-        batch = next((batch for batch in batches if slot not in batch), None)
+    for slot in envs:
+        row = int(playing[slot]) % FORWARD_BATCH
+        batch = next((batch for batch in batches if row not in batch), None)
         if batch is None:
             batch = {}
             batches.append(batch)
-        batch[slot] = lane
+        batch[row] = slot
     return batches

@@ -12,7 +12,7 @@ import torch
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.clock import steps_to_frames
-from atari_dqn.envs.games import make_lanes
+from atari_dqn.envs.games import make_envs
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import STREAM
 from atari_dqn.machine.devices import set_kernels
@@ -91,9 +91,9 @@ def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device)
 
 def game_info(spec: Spec) -> GameInfo:
     """Return what is known of a spec's game."""
-    lanes = make_lanes(game=spec.game, env=spec.env, num_lanes=1, seed=spec.seed, stream=STREAM)
-    with closing(lanes):
-        return lanes.info
+    envs = make_envs(game=spec.game, env=spec.env, num_envs=1, seed=spec.seed, stream=STREAM)
+    with closing(envs):
+        return envs.info
 
 
 def _refuse_other_game(manifest: dict[str, Any], checkpoint: Path, spec: Spec) -> None:

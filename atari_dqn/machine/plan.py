@@ -14,10 +14,10 @@ from atari_dqn.machine.sizes import (
     CUDA_CONTEXT_BYTES,
     CUDA_PROCESS_BYTES,
     EMBEDDING_COSINES,
-    LANE_BYTES,
     LOG_BYTES_PER_STEP,
     PROCESS_BYTES,
     SAVED_REPLAY_SHARE,
+    SLOT_BYTES,
     WORKER_BYTES,
     NetworkShape,
     minibatch_bytes,
@@ -209,13 +209,13 @@ def _minibatch_bytes(spec: Spec, network: NetworkShape) -> int:
 
 
 def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
-    emulators = spec.env.lanes * LANE_BYTES
-    evaluation = spec.system.evaluation_lanes * LANE_BYTES
+    emulators = spec.env.num_envs * SLOT_BYTES
+    evaluation = spec.system.evaluation_envs * SLOT_BYTES
     workers = (spec.system.workers + spec.system.evaluation_workers) * WORKER_BYTES
     base = PROCESS_BYTES if device == "cpu" else CUDA_PROCESS_BYTES
     items = (
-        Item(place="ram", name="emulators", bytes=emulators, key="env.lanes"),
-        Item(place="ram", name="evaluation", bytes=evaluation, key="system.evaluation_lanes"),
+        Item(place="ram", name="emulators", bytes=emulators, key="env.num_envs"),
+        Item(place="ram", name="evaluation", bytes=evaluation, key="system.evaluation_envs"),
         Item(place="ram", name="worker processes", bytes=workers, key="system.workers"),
         Item(place="ram", name="Python and torch", bytes=base),
     )

@@ -9,7 +9,7 @@ _MB = 10**6
 
 REPLAY_ROW_BYTES_BESIDE_FRAME = 28
 """action i16, reward f32, discount f32, three flags; the sampler's i64, or a priority, sums and minima."""
-LANE_BYTES = 1 * _MB
+SLOT_BYTES = 1 * _MB
 """An emulator with its ROM, screen buffers and preprocessing: 0.7 MB measured, ale-py 0.12."""
 WORKER_BYTES = 90 * _MB
 """A spawned process with NumPy, OpenCV and ale-py: 63 MB measured before the first emulator."""
@@ -34,7 +34,7 @@ _F32 = 4
 
 
 def replay_row_bytes(screen_size_pixels: int) -> int:
-    """Return what the replay takes for one agent step of one lane: a frame of u8 and what lies beside it."""
+    """Compute the replay's bytes for one step of one environment: a frame of u8 and its other columns."""
     return screen_size_pixels**2 + REPLAY_ROW_BYTES_BESIDE_FRAME
 
 

@@ -57,12 +57,12 @@ def playback(recording: Recording, game: RecordedGame) -> Iterator[Moment]:
 
 
 def _stage(recording: Recording, game: RecordedGame) -> Shard:
-    """Return a lane that begins with this game."""
+    """Return an environment that begins with this game."""
     shard = ENVS.load(recording.env.kind)(
         game=recording.game,
         env=recording.env,
-        lanes=range(game.episode, game.episode + 1),
-        num_lanes=game.episode + 1,
+        envs=range(game.episode, game.episode + 1),
+        num_envs=game.episode + 1,
         seed=recording.seed,
         stream=recording.stream,
         power_on_reset=True,

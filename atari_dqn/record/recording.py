@@ -22,7 +22,7 @@ from atari_dqn.files.atomic import is_file, plain, read_regular, reading, write_
 from atari_dqn.files.documents import parse_json
 from atari_dqn.record.packing import digits, pack, undigits, unpack
 from atari_dqn.run.scores import EvaluationEpisode
-from atari_dqn.spec.history import ADDED
+from atari_dqn.spec.history import ADDED, current_name
 from atari_dqn.spec.schema import Env
 
 SCHEMA_VERSION = 1
@@ -178,9 +178,10 @@ def _recording(table: Mapping[str, Any]) -> Recording:
 
 
 def _env(table: Mapping[str, Any]) -> Env:
-    """Return what was played on; an older recording lacks the keys that came later."""
+    """Return the environment's section; an older recording lacks keys, or has them under former names."""
     later = {key.removeprefix("env."): value for key, value in ADDED.items() if key.startswith("env.")}
-    complete: dict[str, Any] = {**later, **table}
+    recorded = {current_name(f"env.{key}").removeprefix("env."): value for key, value in table.items()}
+    complete: dict[str, Any] = {**later, **recorded}
     return Env(**complete)
 
 

@@ -49,7 +49,7 @@ def saliency_of(
 def _stacks(recording: Recording, game: RecordedGame) -> list[UInt8[np.ndarray, "S H W"]]:
     """Return what the network saw before each decision."""
     size = recording.env.screen_size_pixels
-    stacker = FrameStacker(lanes=1, stack=recording.env.stack_frames, frame_shape=(size, size))
+    stacker = FrameStacker(envs=1, stack=recording.env.stack_frames, frame_shape=(size, size))
     seen = [stacker.push(moment.rows)[0].copy() for moment in playback(recording, game)]
     return seen[:-1]
 

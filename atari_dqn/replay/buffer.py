@@ -15,12 +15,12 @@ from atari_dqn.replay.sampler import Sampler
 from atari_dqn.types import StateDict, StepBatch
 
 
-def ring_rows(*, capacity_steps: int, lanes: int, stack: int, n_step: int) -> int:
+def ring_rows(*, capacity_steps: int, envs: int, stack: int, n_step: int) -> int:
     """Return the rows it takes to keep `capacity_steps` transitions that can be sampled.
 
     The oldest S − 1 rows lack frames for a whole stack, the newest n lack steps for a whole window.
     """
-    return -(-capacity_steps // lanes) + stack - 1 + n_step
+    return -(-capacity_steps // envs) + stack - 1 + n_step
 
 
 class ReplayBuffer:
@@ -36,7 +36,7 @@ class ReplayBuffer:
         self.ring, self.sampler = ring, sampler
         self.n_step, self.gamma, self.max_abs_reward = n_step, gamma, max_abs_reward
         self._window = partial(ring.window, n_step=n_step) if n_step > 1 else ring.single
-        self._is_step = np.zeros((ring.rows, ring.lanes), dtype=np.bool_)
+        self._is_step = np.zeros((ring.rows, ring.num_envs), dtype=np.bool_)
         """The ring's own `is_step`, on the host, where the sampler's bookkeeping is done."""
         self._first_row = 0
         """The oldest row the sampler lists."""
@@ -59,7 +59,7 @@ class ReplayBuffer:
             self.sampler.add(self._cells(self.ring.newest - self.n_step))
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
-        """Return what the agent sees now on each lane, to be read before the next row is stored."""
+        """Return what the agent sees now on each environment, to be read before the next row is stored."""
         return self.ring.newest_stacks()
 
     def prepare(self, env_frames: int) -> None:
@@ -110,7 +110,7 @@ class ReplayBuffer:
         """Assert the invariant; tests call it after every change."""
         ring = self.ring
         stored = torch.arange(ring.oldest, ring.newest) % ring.rows
-        on_device = ring.is_step.view(ring.rows, ring.lanes).cpu()[stored]
+        on_device = ring.is_step.view(ring.rows, ring.num_envs).cpu()[stored]
         assert torch.equal(on_device, torch.from_numpy(self._is_step)[stored])
         last = self.ring.newest - self.n_step
         expected = [cell for row in range(self._first_row, last + 1) for cell in self._cells(row).tolist()]
@@ -149,7 +149,7 @@ class ReplayBuffer:
             raise ValueError(f"replay.first_row: found {first}, the rows are from {self.ring.oldest} on")
         places = torch.arange(first, max(first, last + 1)) % self.ring.rows
         steps = torch.from_numpy(self._is_step)[places].nonzero()
-        expected = places[steps[:, 0]] * self.ring.lanes + steps[:, 1]
+        expected = places[steps[:, 0]] * self.ring.num_envs + steps[:, 1]
         listed = self.sampler.listed().cpu()
         if len(listed) != self.sampler.count or not torch.equal(listed.sort().values, expected.sort().values):
             raise ValueError("replay.sampler: lists other cells than those that hold a transition")
@@ -157,7 +157,7 @@ class ReplayBuffer:
     def _cells(self, row: int) -> Int64[Tensor, "n"]:
         """Return the cells of a row that hold a step."""
         place = row % self.ring.rows
-        return torch.from_numpy(np.flatnonzero(self._is_step[place]) + place * self.ring.lanes)
+        return torch.from_numpy(np.flatnonzero(self._is_step[place]) + place * self.ring.num_envs)
 
     def _drop_rows_before(self, row: int) -> None:
         """Take rows off the list once their stack reaches back into a row that was overwritten."""
@@ -170,13 +170,13 @@ class ReplayBuffer:
 
 def _first_step(frame: UInt8[np.ndarray, "E H W"]) -> StepBatch:
     """Return frames as if episodes began with them."""
-    lanes = len(frame)
-    no = np.zeros(lanes, dtype=np.bool_)
+    envs = len(frame)
+    no = np.zeros(envs, dtype=np.bool_)
     return StepBatch(
         frame=frame,
-        reward=np.zeros(lanes),
+        reward=np.zeros(envs),
         terminated=no,
         truncated=no,
         life_lost=no,
-        first=np.ones(lanes, dtype=np.bool_),
+        first=np.ones(envs, dtype=np.bool_),
     )

@@ -55,7 +55,7 @@ def _contents(ring: FrameRing, cells: Int64[Tensor, "n"]) -> dict[str, float]:
 
 
 def _ages(ring: FrameRing, cells: Int64[Tensor, "n"]) -> dict[str, float]:
-    steps = ring.age_rows(cells).double() * ring.lanes
+    steps = ring.age_rows(cells).double() * ring.num_envs
     return {
         "mean_age_steps": steps.mean().item(),
         "median_age_steps": steps.median().item(),

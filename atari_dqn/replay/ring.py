@@ -1,12 +1,12 @@
-"""Storage: one frame per step per lane, and the windows that are put together when sampling.
+"""Storage: one frame per step per environment, and the windows that are put together when sampling.
 
-Rows are time, lanes are columns; row t of a lane holds
+Rows are time, environments are columns; row t of an environment holds
 
     frame[t]   start[t]   action[t]  reward[t]  discount[t]   is_step[t]
     what the agent saw    what it did, and what came of it    False on the row an episode's last frame lies in
 
-The newest row has a frame but no action yet. Row numbers count from the run's beginning and never wrap;
-`row % rows` is where a row lies. A *cell* is a row of a lane: `(row % rows) * lanes + lane`.
+The newest row has a frame but no action yet. Row numbers count from the run's beginning and never wrap; `row
+% rows` is where a row lies. A *cell* is a row of an environment: `(row % rows) * environments + environment`.
 
     frames   A   B   C   D | E   F   G          | = an episode's start
     stack of F (S = 4):      ·   ·   E   F      · = the zero frame
@@ -42,18 +42,18 @@ class Window:
 
 
 class FrameRing:
-    """A ring of `rows` × `lanes` cells. The last cell of the frame table is a zero frame, for padding.
+    """A ring of `rows` × `num_envs` cells. The last cell of the frame table is a zero frame, for padding.
 
     Invariant: the rows from `oldest` to `newest` are stored; all but `newest` are complete, and no complete
     row changes before it is overwritten, which waits for a loan of it.
     """
 
     def __init__(
-        self, *, rows: int, lanes: int, frame_shape: tuple[int, int], stack: int, device: torch.device
+        self, *, rows: int, num_envs: int, frame_shape: tuple[int, int], stack: int, device: torch.device
     ) -> None:
-        self.rows, self.lanes, self.stack, self.device = rows, lanes, stack, device
+        self.rows, self.num_envs, self.stack, self.device = rows, num_envs, stack, device
         self.newest = -1
-        cells = rows * lanes
+        cells = rows * num_envs
         self.zero_cell = cells
         self.frame = torch.zeros((cells + 1, *frame_shape), dtype=torch.uint8, device=device)
         self.action = torch.zeros(cells, dtype=torch.int16, device=device)
@@ -62,13 +62,13 @@ class FrameRing:
         self.start = torch.zeros(cells, dtype=torch.bool, device=device)
         self.is_step = torch.zeros(cells, dtype=torch.bool, device=device)
         self._back = torch.arange(stack - 1, -1, -1, device=device)
-        self._lane_numbers = torch.arange(lanes, device=device)
-        self._newest_cells = self._lane_numbers.clone()
+        self._slot_numbers = torch.arange(num_envs, device=device)
+        self._newest_cells = self._slot_numbers.clone()
         """The newest row's cells, on the device: acting reads them there."""
         self._writers = {name: row_writer(column) for name, column in self._columns().items()}
         self._kernels = library("portable") if device.type == "cpu" else None
         in_ram = device.type == "cpu"
-        self._seen_now = torch.zeros((lanes, stack, *frame_shape), dtype=torch.uint8) if in_ram else None
+        self._seen_now = torch.zeros((num_envs, stack, *frame_shape), dtype=torch.uint8) if in_ram else None
         """The newest stacks, kept as rows come in: a shift in place of the look-up that a GPU does."""
         self._loan = Loan(0)
         self._loan.end()
@@ -107,7 +107,7 @@ class FrameRing:
         return self.frame.index_select(0, cells.flatten()).view(*cells.shape, *self.frame.shape[1:])
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
-        """Return what the agent sees now on each lane, to be read before the next row is stored."""
+        """Return what the agent sees now on each environment, to be read before the next row is stored."""
         return self.stacks(self._newest_cells) if self._seen_now is None else self._seen_now
 
     def window(self, cell: Int64[Tensor, "B"], *, n_step: int, gamma: float) -> Window:
@@ -128,17 +128,17 @@ class FrameRing:
         return Window(self.reward[cell], gamma * self.discount[cell], torch.ones_like(cell))
 
     def ahead(self, cell: Int64[Tensor, "B"], steps: Int64[Tensor, "B"]) -> Int64[Tensor, "B"]:
-        """Return the cells `steps` rows later on the same lanes."""
-        return (cell + steps * self.lanes) % self.zero_cell
+        """Return the cells `steps` rows later on the same environments."""
+        return (cell + steps * self.num_envs) % self.zero_cell
 
     def age_rows(self, cell: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
         """Return how many rows ago each cell was stored; 0 for the newest row."""
-        return (self.newest - cell // self.lanes) % self.rows
+        return (self.newest - cell // self.num_envs) % self.rows
 
     def step_share(self) -> float:
         """Return which share of the complete cells holds a step; the others are an episode's last frame."""
         stored = torch.arange(self.oldest, self.newest, device=self.device) % self.rows
-        return self.is_step.view(self.rows, self.lanes)[stored].double().mean().item()
+        return self.is_step.view(self.rows, self.num_envs)[stored].double().mean().item()
 
     def state_dict(self) -> StateDict:
         """Return the complete rows, as a view of the tables, and what is known of the newest row."""
@@ -174,9 +174,9 @@ class FrameRing:
 
     def steps_of_rows(self) -> Bool[Tensor, "T E"]:
         """Return which cells hold a step, on the host, by place; False in rows that are not complete."""
-        flags = torch.zeros((self.rows, self.lanes), dtype=torch.bool)
+        flags = torch.zeros((self.rows, self.num_envs), dtype=torch.bool)
         stored = torch.arange(self.oldest, self.newest) % self.rows
-        flags[stored] = self.is_step.view(self.rows, self.lanes).cpu()[stored]
+        flags[stored] = self.is_step.view(self.rows, self.num_envs).cpu()[stored]
         return flags
 
     def _complete_rows(self) -> RingRows:
@@ -190,9 +190,9 @@ class FrameRing:
         return self._loan
 
     def _tables(self) -> dict[str, Tensor]:
-        """Return every column, as [rows, lanes, …]."""
+        """Return every column, as [rows, environments, …]."""
         return {
-            name: column.view(self.rows, self.lanes, *column.shape[1:])
+            name: column.view(self.rows, self.num_envs, *column.shape[1:])
             for name, column in self._columns().items()
         }
 
@@ -229,17 +229,17 @@ class FrameRing:
 
     def _go_to(self, row: int) -> None:
         self.newest = row
-        torch.add(self._lane_numbers, self._first_cell(row), out=self._newest_cells)
+        torch.add(self._slot_numbers, self._first_cell(row), out=self._newest_cells)
 
     def _first_cell(self, row: int) -> int:
-        return row % self.rows * self.lanes
+        return row % self.rows * self.num_envs
 
     def _cells_of(self, row: int) -> slice:
         first = self._first_cell(row)
-        return slice(first, first + self.lanes)
+        return slice(first, first + self.num_envs)
 
     def _stack_cells(self, cell: Int64[Tensor, "B"]) -> Int64[Tensor, "B S"]:
-        cells = (cell[:, None] - self._back * self.lanes) % self.zero_cell
+        cells = (cell[:, None] - self._back * self.num_envs) % self.zero_cell
         starts_after = self.start[cells[:, 1:]].flip(1).cumsum(dim=1).flip(1)
         cells[:, :-1].masked_fill_(starts_after > 0, self.zero_cell)
         return cells
@@ -248,7 +248,7 @@ class FrameRing:
         assert cell.dtype == torch.int64
         shape = (len(cell), self.stack, *self.frame.shape[1:])
         stacks = torch.empty(shape, dtype=torch.uint8)
-        sizes = (self.zero_cell, self.lanes, self.stack, self.frame[0].numel())
+        sizes = (self.zero_cell, self.num_envs, self.stack, self.frame[0].numel())
         tables = self.frame.data_ptr(), self.start.data_ptr()
         if not kernels.gather_stacks(*tables, *sizes, cell.data_ptr(), len(cell), stacks.data_ptr()):
             raise IndexError(f"expected cells from 0 to {self.zero_cell - 1}, found {cell.tolist()}")
@@ -256,7 +256,7 @@ class FrameRing:
 
     def _ahead(self, cell: Int64[Tensor, "B"], count: int) -> Int64[Tensor, "B n"]:
         steps = torch.arange(count, device=self.device)
-        return (cell[:, None] + steps * self.lanes) % self.zero_cell
+        return (cell[:, None] + steps * self.num_envs) % self.zero_cell
 
     def _open_before(self, steps: Int64[Tensor, "B n"]) -> Bool[Tensor, "B n"]:
         """Return which steps of a window happen: there is one, and nothing ended before it."""

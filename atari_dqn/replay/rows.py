@@ -22,7 +22,7 @@ PIECE_CELLS = 8_192
 """Cells in a whole piece: 58 MB of frames of 84 × 84. Digests of states rest on it."""
 
 Tables = dict[str, np.ndarray]
-"""Columns of some rows by name, each [rows, lanes, …], on the host."""
+"""Columns of some rows by name, each [rows, environments, …], on the host."""
 
 
 @runtime_checkable
@@ -40,7 +40,7 @@ class Rows(Protocol):
         ...
 
     @property
-    def lanes(self) -> int:
+    def envs(self) -> int:
         """Cells in a row."""
         ...
 
@@ -49,14 +49,14 @@ class Rows(Protocol):
         ...
 
 
-def piece_rows(lanes: int) -> int:
+def piece_rows(envs: int) -> int:
     """Return the rows of a whole piece."""
-    return max(1, PIECE_CELLS // lanes)
+    return max(1, PIECE_CELLS // envs)
 
 
 def pieces_of(rows: Rows) -> Iterator[tuple[int, int]]:
     """Yield first and stop of each piece, oldest first; the outer two may be cut short."""
-    size = piece_rows(rows.lanes)
+    size = piece_rows(rows.envs)
     for start in range(rows.first - rows.first % size, rows.stop, size):
         yield max(start, rows.first), min(start + size, rows.stop)
 
@@ -113,7 +113,7 @@ class RingRows:
         return self._stop
 
     @property
-    def lanes(self) -> int:
+    def envs(self) -> int:
         """Cells in a row."""
         return next(iter(self._tables.values())).shape[1]
 

@@ -12,7 +12,7 @@ from atari_dqn.spec.games import game_problem
 from atari_dqn.spec.keys import Values
 
 _SPARE_ROWS = 2
-"""Rows of a lane's pool that cannot start a transition besides its window: the one being written, a reset."""
+"""Rows per environment that cannot start a transition, besides its window: the one being written, a reset."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,16 @@ def _prefill_is_over_in_time(prefill_steps: int, frame_skip: int, total_frames: 
 
 
 def window_rows(stack_frames: int, n_step: int) -> int:
-    """Return how many rows of a lane's pool it takes for one to start a transition at any time."""
+    """Return how many rows of an environment's pool it takes for one to start a transition at any time."""
     return stack_frames + n_step + _SPARE_ROWS
 
 
-def _holds_a_window(capacity_steps: int, lanes: int, stack_frames: int, n_step: int) -> bool:
-    return capacity_steps // lanes >= window_rows(stack_frames, n_step)
+def _holds_a_window(capacity_steps: int, envs: int, stack_frames: int, n_step: int) -> bool:
+    return capacity_steps // envs >= window_rows(stack_frames, n_step)
 
 
-def _holds_a_transition(prefill_steps: int, lanes: int, n_step: int) -> bool:
-    return prefill_steps // lanes >= n_step + _SPARE_ROWS
+def _holds_a_transition(prefill_steps: int, envs: int, n_step: int) -> bool:
+    return prefill_steps // envs >= n_step + _SPARE_ROWS
 
 
 def _support_suits(v_max: float, v_min: float, max_abs_reward: float, discount: float) -> bool:
@@ -96,14 +96,14 @@ RULES = (
         "the prefill, in frames, must end before the budget does: lower the first or raise the last",
     ),
     Rule(
-        ("replay.prefill_steps", "env.lanes", "toggles.n_step"),
+        ("replay.prefill_steps", "env.num_envs", "toggles.n_step"),
         _holds_a_transition,
-        "the prefill must leave a whole n-step transition on each lane: raise the first",
+        "the prefill must leave a whole n-step transition on each environment: raise the first",
     ),
     Rule(
-        ("replay.capacity_steps", "env.lanes", "env.stack_frames", "toggles.n_step"),
+        ("replay.capacity_steps", "env.num_envs", "env.stack_frames", "toggles.n_step"),
         _holds_a_window,
-        "each lane's share of the pool must hold a stack and its n steps: raise the first",
+        "each environment's share of the pool must hold a stack and its n steps: raise the first",
     ),
     Rule(
         ("exploration.epsilon_start", "exploration.epsilon_end"),

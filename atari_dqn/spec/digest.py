@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 
+from atari_dqn.spec.history import first_name
 from atari_dqn.spec.keys import Scalar, flatten
 from atari_dqn.spec.schema import Spec
 
@@ -26,7 +27,7 @@ def spec_digest(spec: Spec) -> str:
 
     A key that does not apply is left out, so that adding a part to the schema moves no digest.
     """
-    values = {key: value for key, value in flatten(spec).items() if not is_free(key)}
+    values = {first_name(key): value for key, value in flatten(spec).items() if not is_free(key)}
     return hashlib.sha256(canonical_json(values).encode()).hexdigest()
 
 

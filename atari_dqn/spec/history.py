@@ -1,4 +1,4 @@
-"""Keys that came after runs had been made, and the value at which such a run goes on as it was."""
+"""Keys that were added or renamed after runs had been made: how the specs of such runs are read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,23 @@ ADDED: dict[str, Scalar] = {
     "system.evaluation_workers": 0,
     "system.cuda_graphs": True,
 }
-"""A new key is entered here, or every earlier run's spec would lack it."""
+"""New keys, each with the value at which an earlier run goes on as it was. A new key must be entered here."""
+RENAMED = {
+    "env.lanes": "env.num_envs",
+    "system.evaluation_lanes": "system.evaluation_envs",
+}
+"""Keys by their former names. Specs that have them are read as before."""
+_FORMER = {new: former for former, new in RENAMED.items()}
+
+
+def current_name(key: str) -> str:
+    """Return a key's present name."""
+    return RENAMED.get(key, key)
+
+
+def first_name(key: str) -> str:
+    """Return the name that a key had at first, by which digests know it: renaming a key moves no digest."""
+    return _FORMER.get(key, key)
 
 
 def brought_up_to_date(values: Values) -> dict[str, Scalar]:

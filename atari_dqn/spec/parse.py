@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from atari_dqn.spec.errors import Fault, SpecError
+from atari_dqn.spec.history import current_name
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.numbers import whole_number
 from atari_dqn.spec.suggest import did_you_mean
@@ -115,7 +116,7 @@ def table_entries(table: Mapping[str, Any], *, where: str) -> Iterator[Entry]:
             yield Entry(_shown(name), value, where)
             continue
         for leaf, leaf_value in value.items():
-            yield Entry(f"{_shown(name)}.{_shown(leaf)}", leaf_value, where)
+            yield Entry(current_name(f"{_shown(name)}.{_shown(leaf)}"), leaf_value, where)
 
 
 def override_entry(text: str) -> Entry:
@@ -125,7 +126,7 @@ def override_entry(text: str) -> Entry:
     or `1e6`. `SpecError` where there is no key or no value.
     """
     name, equals, value = text.partition("=")
-    name, value = name.strip(), value.strip()
+    name, value = current_name(name.strip()), value.strip()
     if not equals or not name or not value:
         problem = f"found {text!r}, expected KEY=VALUE, as learner.batch_size=64"
         raise SpecError([Fault(SET_OPTION, "", problem)])

@@ -10,6 +10,7 @@ from typing import Any
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.documents import lowered, read_run_file
 from atari_dqn.formatting import printable
+from atari_dqn.spec.history import current_name
 from atari_dqn.spec.keys import Scalar
 
 
@@ -34,7 +35,7 @@ def _table(path: Path) -> dict[str, Any]:
 def _scalars(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Scalar]]:
     for name, value in table.items():
         entries = (
-            {f"{name}.{key}": item for key, item in value.items()}
+            {current_name(f"{name}.{key}"): item for key, item in value.items()}
             if isinstance(value, dict)
             else {name: value}
         )

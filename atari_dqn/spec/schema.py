@@ -42,7 +42,7 @@ class Env:
 
     kind: Literal["atari", "catch"]
     """Which environment: the Arcade Learning Environment, or the toy game for tests."""
-    lanes: Annotated[int, AtLeast(1)]
+    num_envs: Annotated[int, AtLeast(1)]
     """Copies of the game that step together. 1 is the paper; more changes results."""
     frame_skip: Annotated[int, AtLeast(1)]
     """Emulator frames an action is held for. 4 in Mnih et al. (2015)."""
@@ -84,7 +84,7 @@ class Replay:
     """The pool of past transitions."""
 
     capacity_steps: Annotated[int, AtLeast(1)]
-    """Agent steps kept, over all lanes; one frame is stored for each."""
+    """Agent steps kept, over all environments; one frame is stored for each."""
     prefill_steps: Annotated[int, AtLeast(1)]
     """Random steps before learning starts. 50,000 in Mnih et al. (2015)."""
     device: Literal["auto", "cpu", "cuda"]
@@ -207,7 +207,7 @@ class System:
 
     workers: Annotated[int, AtLeast(0)]
     """Processes that emulate; 0 emulates in the learner's own."""
-    evaluation_lanes: Annotated[int, AtLeast(1)]
+    evaluation_envs: Annotated[int, AtLeast(1)]
     """Evaluation episodes that run side by side."""
     evaluation_workers: Annotated[int, AtLeast(0)]
     """Processes that emulate an evaluation, begun anew for each; 0 emulates in the learner's own."""

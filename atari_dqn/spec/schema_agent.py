@@ -64,7 +64,7 @@ class Learner:
     accumulate: Annotated[int, AtLeast(1)]
     """Equal parts of a minibatch whose gradients are added up: an update in less memory, to rounding."""
     update_period_steps: Annotated[int, AtLeast(1)]
-    """Agent steps between updates, summed over lanes. 4 in Mnih et al. (2015)."""
+    """Agent steps between updates, summed over environments. 4 in Mnih et al. (2015)."""
     target_period_updates: Annotated[int, AtLeast(1)]
     """Updates between copies of the online network to the target network; with 1 they are one network."""
     max_abs_reward: Annotated[float, MoreThan(0.0)]

@@ -19,7 +19,7 @@ class Column:
     meaning: str
 
 
-_STEP = Column("step", "agent steps", "over all lanes, the prefill included")
+_STEP = Column("step", "agent steps", "over all environments, the prefill included")
 _ENV_FRAMES = Column("env_frames", "emulator frames", "step × frame_skip")
 
 TABLES: dict[str, tuple[Column, ...]] = {
@@ -27,7 +27,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _STEP,
         _ENV_FRAMES,
         Column("episode_number", "episodes", "1 for the first that ended"),
-        Column("lane", "index", "the lane it was played on"),
+        Column("lane", "index", "the environment it was played on"),
         Column("episode_return", "game score", "unclipped, whole game"),
         Column("episode_length_steps", "agent steps", "transitions of the episode"),
         Column("episode_length_frames", "emulator frames", "its steps × frame_skip"),
@@ -61,7 +61,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("negative_reward_share", "share", "of rewards as stored, clipped"),
         Column("zero_reward_share", "share", "of rewards as stored, clipped"),
         Column("positive_reward_share", "share", "of rewards as stored, clipped"),
-        Column("mean_age_steps", "agent steps", "in minibatches drawn for the report; rows since × lanes"),
+        Column(
+            "mean_age_steps", "agent steps", "in minibatches drawn for the report; rows since × environments"
+        ),
         Column("median_age_steps", "agent steps", "in minibatches drawn for the report"),
         Column("max_age_steps", "agent steps", "in minibatches drawn for the report"),
         Column("min_priority", "p^α", "what a probability is proportional to; 1 under uniform sampling"),

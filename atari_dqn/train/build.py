@@ -8,7 +8,7 @@ from atari_dqn.agent.actor import EpsilonGreedy
 from atari_dqn.agent.compiled import compiling
 from atari_dqn.assembly.parts import build_learner, build_replay, device_stream
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
-from atari_dqn.envs.games import make_lanes
+from atari_dqn.envs.games import make_envs
 from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.machine.devices import check_precision, make_current, set_kernels
 from atari_dqn.rng import numpy_stream
@@ -23,7 +23,7 @@ from atari_dqn.train.metrics_ring import Journal
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.train.training import Training
-from atari_dqn.types import Lanes
+from atari_dqn.types import Environments
 
 
 def assemble(spec: Spec, device: torch.device) -> Training:
@@ -32,35 +32,35 @@ def assemble(spec: Spec, device: torch.device) -> Training:
     make_current(device)
     set_kernels(device, deterministic=spec.learner.deterministic)
     keep_freed_memory()
-    lanes = make_lanes(
+    envs = make_envs(
         game=spec.game,
         env=spec.env,
-        num_lanes=spec.env.lanes,
+        num_envs=spec.env.num_envs,
         seed=spec.seed,
         stream="training",
         workers=spec.system.workers,
     )
     try:
         if not spec.learner.compile:
-            return _training(spec, device, lanes)
+            return _training(spec, device, envs)
         with compiling():
-            training = _training(spec, device, lanes)
+            training = _training(spec, device, envs)
             training.compile()
             return training
     except BaseException:
-        lanes.close()
+        envs.close()
         raise
 
 
-def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
+def _training(spec: Spec, device: torch.device, envs: Environments) -> Training:
     env, skip = spec.env, spec.env.frame_skip
     clock = Clock(frame_skip=skip, prefill_steps=spec.replay.prefill_steps)
-    learner = build_learner(spec, lanes.info, device)
-    replay = build_replay(spec, lanes.info, device)
+    learner = build_learner(spec, envs.info, device)
+    replay = build_replay(spec, envs.info, device)
     journal = Journal(
         batch_size=spec.learner.batch_size,
         device=device,
-        updates_per_tick=-(-env.lanes // spec.learner.update_period_steps),
+        updates_per_tick=-(-env.num_envs // spec.learner.update_period_steps),
     )
     return Training(
         clock=clock,
@@ -71,15 +71,15 @@ def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
         ),
         total_steps=frames_to_steps(spec.training.total_frames, frame_skip=skip),
         update_period_steps=spec.learner.update_period_steps,
-        update_frames=steps_to_frames(spec.learner.update_period_steps + env.lanes - 1, frame_skip=skip),
+        update_frames=steps_to_frames(spec.learner.update_period_steps + env.num_envs - 1, frame_skip=skip),
         terminal_on_life_loss=env.terminal_on_life_loss,
         device=device,
-        lanes=lanes,
+        envs=envs,
         replay=replay,
         policy=EpsilonGreedy(
             learner.online,
-            lanes=env.lanes,
-            num_actions=lanes.info.num_actions,
+            envs=env.num_envs,
+            num_actions=envs.info.num_actions,
             stream=numpy_stream(spec.seed, "policy"),
             generator=device_stream(spec, "noise", device),
             compiled=spec.learner.compile,
@@ -88,7 +88,7 @@ def _training(spec: Spec, device: torch.device, lanes: Lanes) -> Training:
         journal=journal,
         reporter=Reporter(
             clock,
-            lanes=env.lanes,
+            envs=env.num_envs,
             update_period_steps=spec.logging.update_period_steps,
             rolling_episodes=spec.logging.rolling_episodes,
             updates=journal.reader(),

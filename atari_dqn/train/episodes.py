@@ -1,4 +1,4 @@
-"""What the lanes' episodes add up to: returns and lengths, unclipped, per game."""
+"""What the environments' episodes add up to: returns and lengths, unclipped, per game."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from atari_dqn.types import StateDict, StepBatch
 class Episode:
     """A finished game."""
 
-    lane: int
+    slot: int
     episode_return: float
     length_steps: int
     end_reason: str
@@ -21,27 +21,27 @@ class Episode:
 
 
 class EpisodeTracker:
-    """Adds up each lane's rewards and steps until its episode ends."""
+    """Adds up each environment's rewards and steps until its episode ends."""
 
-    def __init__(self, lanes: int) -> None:
-        self.returns = np.zeros(lanes)
-        self.length_steps = np.zeros(lanes, dtype=np.int64)
+    def __init__(self, envs: int) -> None:
+        self.returns = np.zeros(envs)
+        self.length_steps = np.zeros(envs, dtype=np.int64)
 
     def finished(self, step: StepBatch) -> list[Episode]:
-        """Take one step of every lane; return the episodes that it ended."""
+        """Take one step of every environment; return the episodes that it ended."""
         self.returns += step.reward
         self.length_steps += ~step.first
-        episodes = [self._episode(int(lane), step) for lane in np.flatnonzero(step.ended)]
+        episodes = [self._episode(int(slot), step) for slot in np.flatnonzero(step.ended)]
         self.returns[step.ended] = 0.0
         self.length_steps[step.ended] = 0
         return episodes
 
-    def _episode(self, lane: int, step: StepBatch) -> Episode:
+    def _episode(self, slot: int, step: StepBatch) -> Episode:
         return Episode(
-            lane=lane,
-            episode_return=float(self.returns[lane]),
-            length_steps=int(self.length_steps[lane]),
-            end_reason="game_over" if step.terminated[lane] else "frame_cap",
+            slot=slot,
+            episode_return=float(self.returns[slot]),
+            length_steps=int(self.length_steps[slot]),
+            end_reason="game_over" if step.terminated[slot] else "frame_cap",
         )
 
     def state_dict(self) -> StateDict:

@@ -22,7 +22,7 @@ from atari_dqn.spec.schema import Spec
 
 _MEASURE = ("-m", "atari_dqn.train.estimate")
 _MEASURED_SECONDS = 1.5
-_MOST_LANES = 64
+_MOST_ENVS = 64
 """Making more environments takes longer than there is time; past this many the rate hardly changes."""
 
 
@@ -52,11 +52,11 @@ def estimate_rate(spec: Spec, device: str, *, within_seconds: float) -> Estimate
 def cheaper(spec: Spec) -> tuple[Spec, tuple[str, ...]]:
     """Return the spec without what takes minutes before the first update, and what was changed."""
     changes = []
-    if spec.env.lanes > _MOST_LANES:
-        changes.append(f"with {_MOST_LANES} environments in place of {spec.env.lanes:,}")
-        workers = min(spec.system.workers, _MOST_LANES)
+    if spec.env.num_envs > _MOST_ENVS:
+        changes.append(f"with {_MOST_ENVS} environments in place of {spec.env.num_envs:,}")
+        workers = min(spec.system.workers, _MOST_ENVS)
         spec = replace(
-            spec, env=replace(spec.env, lanes=_MOST_LANES), system=replace(spec.system, workers=workers)
+            spec, env=replace(spec.env, num_envs=_MOST_ENVS), system=replace(spec.system, workers=workers)
         )
     if spec.learner.compile:
         changes.append("not compiled")

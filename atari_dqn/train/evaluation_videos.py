@@ -158,7 +158,7 @@ class Videos:
             self._notify("video", f"could not make {_name(recording)}: {failure}; {_remedy(recording)}")
 
     def _recording(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer) -> Recording:
-        clock, info = self._training.clock, self._training.lanes.info
+        clock, info = self._training.clock, self._training.envs.info
         protocol = score_protocol(
             self._spec,
             episodes=len(played),

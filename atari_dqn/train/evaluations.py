@@ -73,7 +73,7 @@ class Evaluations:
         """
 
         def stop_or_fail() -> bool:
-            self._training.lanes.check()
+            self._training.envs.check()
             return stop()
 
         tracer = self._videos.tracer(kind)
@@ -149,7 +149,7 @@ class Evaluations:
         return EvaluationKey(
             weights_sha256=tree_digest(dict(training.learner.online.state_dict())),
             step=training.clock.steps,
-            protocol=session_protocol(self._spec, kind, training.lanes.info.rom_md5).digest(),
+            protocol=session_protocol(self._spec, kind, training.envs.info.rom_md5).digest(),
             seed=self._spec.seed,
             device=training.device.type,
             torch_threads=torch.get_num_threads(),
@@ -157,7 +157,7 @@ class Evaluations:
 
     def _log(self, kind: str, score: EvaluationScore) -> None:
         clock = self._training.clock
-        protocol = session_protocol(self._spec, kind, self._training.lanes.info.rom_md5).digest()
+        protocol = session_protocol(self._spec, kind, self._training.envs.info.rom_md5).digest()
         if kind != "light":
             self.scores.append((clock.steps, score))
             self.score_protocol = protocol

@@ -237,7 +237,7 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
 
 
 def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> dict[str, Any]:
-    spec, info = resolved.spec, training.lanes.info
+    spec, info = resolved.spec, training.envs.info
     protocols = [session_protocol(spec, kind, info.rom_md5) for kind in ("light", "full", "final", "best")]
     record = provenance(
         command_line=origin.command_line,
@@ -266,7 +266,7 @@ def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str,
     """Return what a finished run came to: the last score, and the best, which is a maximum and says so."""
     clock = session.training.clock
     last_step, last = session.evaluations.scores[-1]
-    rom_md5 = session.training.lanes.info.rom_md5
+    rom_md5 = session.training.envs.info.rom_md5
     protocol, best_protocol = (session_protocol(resolved.spec, kind, rom_md5) for kind in ("final", "best"))
     best_step, best = max(session.evaluations.scores, key=lambda scored: scored[1].mean_return)
     return {

@@ -1,7 +1,7 @@
-"""Deep Q-learning with experience replay: Algorithm 1 of Mnih et al. (2015), for E lanes at once.
+"""Deep Q-learning with experience replay: Algorithm 1 of Mnih et al. (2015), for E environments at once.
 
-The updates of a tick run while the emulators do, on what is stored already; with one lane that is the paper's
-loop with its newest transition one step later in the pool (docs/deviations.md, D12).
+The updates of a tick run while the emulators do, on what is stored already; with one environment that is the
+paper's loop with its newest transition one step later in the pool (docs/deviations.md, D12).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Parts(Protocol):
     update_period_steps: int
 
     def choose(self, epsilon: float, /) -> Int64[np.ndarray, "E"]:
-        """Return one ε-greedy action per lane."""
+        """Return one ε-greedy action per environment."""
         ...
 
     def send(self, actions: Int64[np.ndarray, "E"], /) -> None:
-        """Begin one step on every lane."""
+        """Begin one step on every environment."""
         ...
 
     def recv(self) -> StepBatch:
@@ -49,7 +49,7 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One pass of the loop: what every lane showed, and how many updates were made."""
+    """One pass of the loop: what every environment showed, and how many updates were made."""
 
     epsilon: float
     step: StepBatch

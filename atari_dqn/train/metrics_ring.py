@@ -55,7 +55,7 @@ class Journal:
         """Take note that the device was asked for so many updates; have their numbers sent."""
         self.count += updates
         self._on_host.fetch()
-        # the host waits here only where it has run far ahead: for as long as every lane acts at random
+        # the host waits here only where it has run far ahead: for as long as every environment acts at random
         if self._on_host.is_here or self.count - self.arrived > self._length // 2:
             self.wait()
 

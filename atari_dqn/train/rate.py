@@ -18,7 +18,7 @@ from atari_dqn.train.training import Training
 
 _WARM_UP_UPDATES = 20
 _REPLAY_STEPS = 2_000
-_LANE_STEPS = 16
+_SLOT_STEPS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +56,8 @@ def warm_up(training: Training, *, updates: int = _WARM_UP_UPDATES) -> None:
 
 def timed(training: Training, seconds: float) -> Rate:
     """Train on for that long and return the rate."""
-    clock, lanes = training.clock, training.lanes
-    frames, updates, busy_seconds = clock.env_frames, clock.updates, lanes.busy_seconds
+    clock, envs = training.clock, training.envs
+    frames, updates, busy_seconds = clock.env_frames, clock.updates, envs.busy_seconds
     training.stopwatch.lap()
     began = time.perf_counter()
     for _ in _ticks(training):
@@ -72,7 +72,7 @@ def timed(training: Training, seconds: float) -> Rate:
         samples_per_second=learned * training.replay.sampler.batch_size / spent,
         shares={part: in_it / spent for part, in_it in parts.items()}
         | {"other": 1 - sum(parts.values()) / spent},
-        emulators_busy_share=(lanes.busy_seconds - busy_seconds) / lanes.num_processes / spent,
+        emulators_busy_share=(envs.busy_seconds - busy_seconds) / envs.num_processes / spent,
     )
 
 
@@ -87,7 +87,7 @@ def small(spec: Spec) -> Spec:
     """Return the spec with a small replay, soon filled, ε as it is at the end, and no end of its budget."""
     end = spec.exploration.epsilon_end
     window = window_rows(spec.env.stack_frames, spec.toggles.n_step)
-    prefill = max(_REPLAY_STEPS // 4, spec.learner.batch_size, spec.env.lanes * max(_LANE_STEPS, window))
+    prefill = max(_REPLAY_STEPS // 4, spec.learner.batch_size, spec.env.num_envs * max(_SLOT_STEPS, window))
     return replace(
         spec,
         replay=replace(spec.replay, capacity_steps=4 * prefill, prefill_steps=prefill),

@@ -80,13 +80,13 @@ class Reporter:
         self,
         clock: Clock,
         *,
-        lanes: int,
+        envs: int,
         update_period_steps: int,
         rolling_episodes: int,
         updates: Updates,
     ) -> None:
         self._clock, self._updates = clock, updates
-        self._tracker = EpisodeTracker(lanes)
+        self._tracker = EpisodeTracker(envs)
         self._meter = UpdateMeter()
         self._period = Every(period=update_period_steps)
         self._episodes = 0
@@ -107,7 +107,7 @@ class Reporter:
             "step": self._clock.steps,
             "env_frames": self._clock.env_frames,
             "episode_number": self._episodes,
-            "lane": episode.lane,
+            "lane": episode.slot,
             "episode_return": episode.episode_return,
             "episode_length_steps": episode.length_steps,
             "episode_length_frames": steps_to_frames(episode.length_steps, frame_skip=self._clock.frame_skip),

@@ -65,7 +65,7 @@ class Session:
         self.evaluations = Evaluations(
             training, spec, run, sinks=sinks, videos=self.videos, notify=self.notice
         )
-        self._throughput = Throughput(training.stopwatch, training.lanes)
+        self._throughput = Throughput(training.stopwatch, training.envs)
         self._elapsed_before_seconds = 0.0
         self._began = time.monotonic()
         self.total_frames = spec.training.total_frames
@@ -151,7 +151,7 @@ class Session:
     def _guarded(self) -> Iterator[SignalGuard]:
         """Hold signals back; once one has come, workers that do not answer are not waited for as long."""
         with SignalGuard() as guard:
-            self.training.lanes.stop_waiting_when(lambda: guard.received is not None)
+            self.training.envs.stop_waiting_when(lambda: guard.received is not None)
             yield guard
 
     def _train(self, guard: SignalGuard, steps: int) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from atari_dqn.telemetry.events import Row, Value
 from atari_dqn.train.stopwatch import Stopwatch
-from atari_dqn.types import Lanes
+from atari_dqn.types import Environments
 
 
 class Throughput:
     """Turns the stopwatch's laps into rows of throughput_log, one for each row of update_log."""
 
-    def __init__(self, stopwatch: Stopwatch, lanes: Lanes) -> None:
-        self._stopwatch, self._lanes = stopwatch, lanes
+    def __init__(self, stopwatch: Stopwatch, envs: Environments) -> None:
+        self._stopwatch, self._envs = stopwatch, envs
         self._busy_seconds = 0.0
         self._env_frames: int | None = None
         self._updates = 0
@@ -19,7 +19,7 @@ class Throughput:
     def begin(self, *, env_frames: int, updates: int) -> None:
         """Begin the first lap, at the counts a run starts or resumes from."""
         self._env_frames, self._updates = env_frames, updates
-        self._busy_seconds = self._lanes.busy_seconds
+        self._busy_seconds = self._envs.busy_seconds
         self._stopwatch.lap()
 
     def row(self, update_row: Row, *, elapsed_seconds: float) -> Row:
@@ -28,7 +28,7 @@ class Throughput:
         env_frames, updates = int(values["env_frames"]), int(values["updates"])
         assert self._env_frames is not None, "begin comes first"
         seconds, parts = self._stopwatch.lap()
-        busy_seconds = (self._lanes.busy_seconds - self._busy_seconds) / self._lanes.num_processes
+        busy_seconds = (self._envs.busy_seconds - self._busy_seconds) / self._envs.num_processes
         shares: dict[str, Value] = {f"{part}_share": spent / seconds for part, spent in parts.items()}
         row: dict[str, Value] = {
             "step": values["step"],
@@ -41,5 +41,5 @@ class Throughput:
             "emulators_busy_share": busy_seconds / seconds,
         }
         self._env_frames, self._updates = env_frames, updates
-        self._busy_seconds = self._lanes.busy_seconds
+        self._busy_seconds = self._envs.busy_seconds
         return Row(table="throughput_log", values=row)

@@ -21,7 +21,7 @@ from atari_dqn.train.graphs import CudaGraphs, Eager, Work, unchanged
 from atari_dqn.train.metrics_ring import Journal
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Stopwatch
-from atari_dqn.types import Lanes, StateDict, Stateful, StepBatch
+from atari_dqn.types import Environments, StateDict, Stateful, StepBatch
 
 
 @dataclass(kw_only=True)
@@ -37,7 +37,7 @@ class Training:
     are read that far ahead, so that they have ended by then."""
     terminal_on_life_loss: bool
     device: torch.device
-    lanes: Lanes
+    envs: Environments
     replay: ReplayBuffer
     policy: EpsilonGreedy
     learner: Learner
@@ -50,12 +50,12 @@ class Training:
     def __post_init__(self) -> None:
         self._before_start: tuple[Tensor, Tensor] | None = None
         """Cells and weights of the update before a resume."""
-        self._actions = torch.zeros(self.lanes.num_lanes, dtype=torch.int64, device=self.device)
+        self._actions = torch.zeros(self.envs.num_envs, dtype=torch.int64, device=self.device)
         self._actions_on_host = host_copy(self._actions)
         timed = self.stopwatch.timed
         self.choose = timed("act", self._choose)
-        self.send = timed("emulate", self.lanes.send)
-        self.recv = timed("emulate", self.lanes.recv)
+        self.send = timed("emulate", self.envs.send)
+        self.recv = timed("emulate", self.envs.recv)
         self.store = timed("store", self._store)
         self._sample = timed("sample", self._draw)
         self._transfer = timed("transfer", self._to_device)
@@ -75,7 +75,7 @@ class Training:
 
     def begin(self) -> None:
         """Start the games of a new run; a resumed one is under way."""
-        self.replay.begin(self.lanes.reset())
+        self.replay.begin(self.envs.reset())
 
     def state_dict(self) -> StateDict:
         """Return all that decides how the run goes on; its digest is the checkpoint's `state_digest`."""
@@ -169,21 +169,21 @@ class Training:
 
     def close(self) -> None:
         """End worker processes."""
-        self.lanes.close()
+        self.envs.close()
 
     def _refuse_other_counts(self, state: StateDict) -> None:
         """Raise a `ValueError` where the clock counts what cannot have been played or learned."""
         clock, ring = self.clock, self.replay.ring
-        if has_replay(state) and clock.steps > ring.newest * ring.lanes:
+        if has_replay(state) and clock.steps > ring.newest * ring.num_envs:
             raise ValueError(f"clock.steps: found {clock.steps}, more than the replay has had")
         owed = clock.updates_due(period_steps=self.update_period_steps)
-        if owed > 1 + self.lanes.num_lanes // self.update_period_steps:
+        if owed > 1 + self.envs.num_envs // self.update_period_steps:
             raise ValueError(f"clock.updates: {owed} updates would be owed, more than a tick's")
 
     def _stateful(self) -> dict[str, Stateful]:
         return {
             "clock": self.clock,
-            "lanes": self.lanes,
+            "lanes": self.envs,
             "replay": self.replay,
             "policy": self.policy,
             "learner": self.learner,
@@ -194,7 +194,7 @@ class Training:
         return self.policy.choose(self._greedy, epsilon)
 
     def _greedy(self) -> Int64[np.ndarray, "E"]:
-        """Ask the network for every lane's action: the one place of a tick where the host waits for a GPU.
+        """Ask the network for every action: the one place of a tick where the host waits for a GPU.
 
         It waits first for the updates before, then for the actions, so that each has its time in the log.
         """
@@ -221,7 +221,7 @@ class Training:
             self.update_once,
             generators=[sampler.generator, learner.generator],
             written=lambda: [*sampler.written(), *learner.written(), *self.journal.written()],
-            most_at_once=max(1, self.lanes.num_lanes // self.update_period_steps),
+            most_at_once=max(1, self.envs.num_envs // self.update_period_steps),
         )
         return acting, updating
 

@@ -97,7 +97,7 @@ def test_the_same_stream_gives_the_same_noise() -> None:
     assert torch.equal(made(frames(2), stream()), made(frames(2), stream()))
 
 
-def test_lanes_act_under_noise_of_their_own() -> None:
+def test_envs_act_under_noise_of_their_own() -> None:
     same = frames(1).expand(3, -1, -1, -1)
     values = network()(same, stream())
     assert len({tuple(row) for row in values.tolist()}) == 3

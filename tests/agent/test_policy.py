@@ -25,14 +25,14 @@ class Counting(torch.nn.Module):
         return values
 
 
-def policy(lanes: int = 1, seed: int = 0) -> EpsilonGreedy:
+def policy(envs: int = 1, seed: int = 0) -> EpsilonGreedy:
     return EpsilonGreedy(
-        Counting(), lanes=lanes, num_actions=4, stream=np.random.default_rng(seed), generator=stream()
+        Counting(), envs=envs, num_actions=4, stream=np.random.default_rng(seed), generator=stream()
     )
 
 
 def ask(of: EpsilonGreedy):
-    return lambda: greedy_actions(of.network, frames(of.lanes), of.generator).numpy()
+    return lambda: greedy_actions(of.network, frames(of.envs), of.generator).numpy()
 
 
 def choices(of: EpsilonGreedy, epsilon: float, times: int) -> np.ndarray:
@@ -40,7 +40,7 @@ def choices(of: EpsilonGreedy, epsilon: float, times: int) -> np.ndarray:
 
 
 def test_D21_without_exploration_every_action_is_the_best_one() -> None:
-    assert set(choices(policy(lanes=3), 0.0, 200)) == {2}
+    assert set(choices(policy(envs=3), 0.0, 200)) == {2}
 
 
 def test_first_of_equal_actions_is_taken() -> None:
@@ -48,30 +48,30 @@ def test_first_of_equal_actions_is_taken() -> None:
 
 
 def test_D21_with_full_exploration_actions_are_uniform() -> None:
-    assert chisquare(np.bincount(choices(policy(lanes=4), 1.0, 3_000))).pvalue > 0.001
+    assert chisquare(np.bincount(choices(policy(envs=4), 1.0, 3_000))).pvalue > 0.001
 
 
 def test_with_full_exploration_the_network_is_never_asked() -> None:
-    of = policy(lanes=3)
+    of = policy(envs=3)
     for _ in range(50):
         of.choose(lambda: 1 / 0, 1.0)
     assert of.network.asked == []
 
 
 def test_share_of_exploring_choices_is_epsilon() -> None:
-    found = np.bincount(choices(policy(lanes=4), 0.4, 1_000), minlength=4)
+    found = np.bincount(choices(policy(envs=4), 0.4, 1_000), minlength=4)
     assert chisquare(found, [400, 400, 2_800, 400]).pvalue > 0.001
 
 
 def test_place_in_the_stream_does_not_depend_on_epsilon() -> None:
-    one, other = policy(lanes=3), policy(lanes=3)
+    one, other = policy(envs=3), policy(envs=3)
     choices(one, 0.0, 20)
     choices(other, 1.0, 20)
     assert one.state_dict()["stream"] == other.state_dict()["stream"]
 
 
-def test_lanes_explore_apart() -> None:
-    of = policy(lanes=8)
+def test_envs_explore_apart() -> None:
+    of = policy(envs=8)
     mixed = [len(set(of.choose(ask(of), 0.5) == 2)) for _ in range(50)]
     assert mixed.count(2) > 40
 

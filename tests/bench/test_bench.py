@@ -73,9 +73,9 @@ def test_there_is_no_share_of_pytorchs_libraries_where_they_compute() -> None:
     assert "PyTorch's libraries" not in bench_text(found)
 
 
-@pytest.mark.parametrize(("lanes", "n_step", "stack"), [(32, 20, 4), (1, 600, 4), (8, 1, 100)])
-def test_small_spec_of_a_valid_one_contradicts_nothing(lanes: int, n_step: int, stack: int) -> None:
-    spec = tiny_spec(f"env.lanes={lanes}", f"toggles.n_step={n_step}", f"env.stack_frames={stack}",
+@pytest.mark.parametrize(("envs", "n_step", "stack"), [(32, 20, 4), (1, 600, 4), (8, 1, 100)])
+def test_small_spec_of_a_valid_one_contradicts_nothing(envs: int, n_step: int, stack: int) -> None:
+    spec = tiny_spec(f"env.num_envs={envs}", f"toggles.n_step={n_step}", f"env.stack_frames={stack}",
                      "replay.capacity_steps=100_000", "replay.prefill_steps=50_000",
                      "training.total_frames=1_000_000")  # fmt: skip
     assert list(contradictions(flatten(small(spec)))) == []

@@ -12,22 +12,22 @@ CPU = torch.device("cpu")
 MANY_ROWS = 1_000
 
 
-def numbered(row: int, lanes: int) -> StepBatch:
-    no = np.zeros(lanes, dtype=bool)
+def numbered(row: int, envs: int) -> StepBatch:
+    no = np.zeros(envs, dtype=bool)
     return StepBatch(
-        frame=np.full((lanes, 2, 2), row % 251, dtype=np.uint8),
-        reward=np.zeros(lanes),
+        frame=np.full((envs, 2, 2), row % 251, dtype=np.uint8),
+        reward=np.zeros(envs),
         terminated=no,
         truncated=no,
         life_lost=no,
-        first=np.full(lanes, row % 7 == 0),
+        first=np.full(envs, row % 7 == 0),
     )
 
 
-def ring_at(newest: int, *, rows: int = MANY_ROWS, lanes: int = 1) -> FrameRing:
+def ring_at(newest: int, *, rows: int = MANY_ROWS, envs: int = 1) -> FrameRing:
     """Return a ring whose newest row has this number."""
-    ring = FrameRing(rows=rows, lanes=lanes, frame_shape=(2, 2), stack=1, device=CPU)
-    ring.begin(numbered(0, lanes))
+    ring = FrameRing(rows=rows, num_envs=envs, frame_shape=(2, 2), stack=1, device=CPU)
+    ring.begin(numbered(0, envs))
     extend(ring, newest)
     return ring
 
@@ -35,8 +35,10 @@ def ring_at(newest: int, *, rows: int = MANY_ROWS, lanes: int = 1) -> FrameRing:
 def extend(ring: FrameRing, newest: int) -> None:
     """Play on to this row."""
     for row in range(ring.newest + 1, newest + 1):
-        values = np.full(ring.lanes, row - 1)
-        ring.append(values % 5, values.astype(np.float32), np.ones(ring.lanes), numbered(row, ring.lanes))
+        values = np.full(ring.num_envs, row - 1)
+        ring.append(
+            values % 5, values.astype(np.float32), np.ones(ring.num_envs), numbered(row, ring.num_envs)
+        )
 
 
 def training_state(step: int = 1, ring: FrameRing | None = None) -> dict[str, Any]:

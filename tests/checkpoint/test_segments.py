@@ -48,7 +48,7 @@ def inodes(checkpoint: Path) -> dict[str, int]:
 
 
 def assert_loads_as(ring: FrameRing, checkpoint: Path) -> None:
-    loaded = FrameRing(rows=ring.rows, lanes=ring.lanes, frame_shape=(2, 2), stack=1, device=CPU)
+    loaded = FrameRing(rows=ring.rows, num_envs=ring.num_envs, frame_shape=(2, 2), stack=1, device=CPU)
     loaded.load_state_dict(load_checkpoint(checkpoint)[0]["replay"]["ring"])
     assert tree_digest(loaded.state_dict()) == tree_digest(ring.state_dict())
     extend(loaded, ring.newest + 3)
@@ -57,11 +57,11 @@ def assert_loads_as(ring: FrameRing, checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("newest", [0, 1, 7, 8, 9, 19, 20, 21, 27, 28, 45])
-@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("envs", [1, 2])
 def test_loaded_ring_is_the_saved_one_before_and_after_it_wraps(
-    store: CheckpointStore, newest: int, lanes: int
+    store: CheckpointStore, newest: int, envs: int
 ) -> None:
-    ring = ring_at(newest, rows=SMALL_RING, lanes=lanes)
+    ring = ring_at(newest, rows=SMALL_RING, envs=envs)
     save(store, ring)
     assert_loads_as(ring, store.latest())
 
@@ -312,7 +312,7 @@ def test_checkpoint_that_is_given_up_leaves_nothing(
 
 def noisy_ring() -> FrameRing:
     """A ring of 500 pieces, 4 MB, that no compression makes smaller."""
-    ring = FrameRing(rows=4_000, lanes=1, frame_shape=(32, 32), stack=1, device=CPU)
+    ring = FrameRing(rows=4_000, num_envs=1, frame_shape=(32, 32), stack=1, device=CPU)
     ring.newest = 3_999
     noise = np.random.default_rng(1).integers(256, size=tuple(ring.frame.shape), dtype=np.uint8)
     ring.frame.copy_(torch.from_numpy(noise))

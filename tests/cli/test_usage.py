@@ -40,7 +40,7 @@ WRONG = {
         ["eval", "x", "--episodes", "1.5"],
         "--episodes: found '1.5', expected an integer from 1 to 1000000",
     ),
-    "none": (["eval", "x", "--lanes", "0"], "--lanes: found '0', expected an integer at least 1"),
+    "none": (["eval", "x", "--envs", "0"], "--envs: found '0', expected an integer at least 1"),
     "frames": (["resume", "x", "--frames", "lots"], "--frames: found 'lots', expected an integer at least 1"),
     "no threads": (["resume", "x", "--threads", "0"], "--threads: found '0', expected an integer at least 1"),
     "no frames": (["verify", "x", "--frames", "-1"], "--frames: found '-1', expected an integer at least 1"),

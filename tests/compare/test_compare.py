@@ -71,7 +71,7 @@ def labels_of(folder: Path, *changes: list[str]) -> list[str]:
     return [result.group.method.label for result in compared(*runs).results]
 
 
-MANY_KEYS = ["env.lanes=8", "learner.batch_size=8", "learner.loss=mse", "replay.prefill_steps=9_000"]
+MANY_KEYS = ["env.num_envs=8", "learner.batch_size=8", "learner.loss=mse", "replay.prefill_steps=9_000"]
 
 
 def test_groups_that_differ_in_many_keys_all_have_names_of_their_own(tmp_path: Path):
@@ -90,15 +90,15 @@ def test_a_groups_name_begins_with_what_tells_it_apart_and_counts_what_else_diff
 def test_of_groups_that_many_keys_tell_apart_each_is_named_by_what_is_unusual_in_it(tmp_path: Path):
     changes = [[], *([key] for key in MANY_KEYS), MANY_KEYS[:2]]
     assert labels_of(tmp_path, *changes) == [
-        "trackA as most", "trackA lanes=8", "trackA batch_size=8", "trackA loss=mse",
-        "trackA prefill_steps=9,000", "trackA batch_size=8, lanes=8",
+        "trackA as most", "trackA environments=8", "trackA batch_size=8", "trackA loss=mse",
+        "trackA prefill_steps=9,000", "trackA batch_size=8, environments=8",
     ]  # fmt: skip
 
 
 def test_of_groups_with_a_key_of_its_own_each_none_is_named_without_it(tmp_path: Path):
     changes = [[key] for key in (*MANY_KEYS, "env.stack_frames=3")]
     assert labels_of(tmp_path, *changes) == [
-        "trackA lanes=8", "trackA batch_size=8", "trackA loss=mse", "trackA prefill_steps=9,000",
+        "trackA environments=8", "trackA batch_size=8", "trackA loss=mse", "trackA prefill_steps=9,000",
         "trackA stack_frames=3",
     ]  # fmt: skip
 
@@ -238,30 +238,33 @@ def test_finished_runs_of_unequal_length_are_compared_at_the_shortest(seeds: lis
 
 
 @pytest.fixture
-def lanes(tmp_path: Path) -> list[Path]:
+def envs(tmp_path: Path) -> list[Path]:
     """Three seeds of eight environments, which come to their evaluations a few frames apart."""
     late = {1: 12, 2: 0, 3: 28}
     return [
         make_run(
-            tmp_path / str(seed), [-20.0, seed], overrides=[f"seed={seed}", "env.lanes=8"], late_frames=frames
+            tmp_path / str(seed),
+            [-20.0, seed],
+            overrides=[f"seed={seed}", "env.num_envs=8"],
+            late_frames=frames,
         )
         for seed, frames in late.items()
     ]
 
 
-def test_seeds_of_several_environments_that_end_a_few_frames_apart_are_compared(lanes: list[Path]):
-    comparison = compared(*lanes)
+def test_seeds_of_several_environments_that_end_a_few_frames_apart_are_compared(envs: list[Path]):
+    comparison = compared(*envs)
     assert comparison.results[0].last.values == [1.0, 2.0, 3.0]
     assert not warned(comparison, "of unequal length")
 
 
-def test_an_evaluation_due_at_a_frame_counts_there_though_it_came_a_few_frames_later(lanes: list[Path]):
-    assert only(*lanes, at_frames=500_000).last.values == [-20.0, -20.0, -20.0]
+def test_an_evaluation_due_at_a_frame_counts_there_though_it_came_a_few_frames_later(envs: list[Path]):
+    assert only(*envs, at_frames=500_000).last.values == [-20.0, -20.0, -20.0]
 
 
-def test_an_evaluation_a_whole_iteration_later_does_not_count(lanes: list[Path], tmp_path: Path):
-    later = make_run(tmp_path / "4", [-20.0, 4.0], overrides=["seed=4", "env.lanes=8"], late_frames=32)
-    assert only(*lanes, later, at_frames=500_000).last.n == 3
+def test_an_evaluation_a_whole_iteration_later_does_not_count(envs: list[Path], tmp_path: Path):
+    later = make_run(tmp_path / "4", [-20.0, 4.0], overrides=["seed=4", "env.num_envs=8"], late_frames=32)
+    assert only(*envs, later, at_frames=500_000).last.n == 3
 
 
 def test_a_score_that_is_not_a_number_is_left_out_in_words(seeds: list[Path], tmp_path: Path):

@@ -196,7 +196,7 @@ def test_curve_is_the_mean_where_every_seed_was_evaluated(tmp_path: Path):
 
 def test_curve_of_several_environments_has_a_mean_where_seeds_are_a_few_frames_apart(tmp_path: Path):
     for seed, late in ((1, 12), (2, 0)):
-        overrides = [f"seed={seed}", "env.lanes=8"]
+        overrides = [f"seed={seed}", "env.num_envs=8"]
         make_run(tmp_path / str(seed), [float(seed), 5.0], overrides=overrides, late_frames=late)
     (curve,) = group_curves(compare(sorted(tmp_path.iterdir()), human_table="atari57").results)
     assert (curve.frames.tolist(), curve.mean.tolist()) == ([500_012, 1_000_012], [1.5, 5.0])

@@ -7,7 +7,7 @@ import av
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "comparison"))
+sys.path.append(str(Path(__file__).parents[1] / "compare"))
 
 from runs import make_run
 

@@ -2,17 +2,17 @@ from collections.abc import Callable
 
 import pytest
 
-from atari_dqn.envs.games import make_lanes
-from atari_dqn.types import Lanes
+from atari_dqn.envs.games import make_envs
+from atari_dqn.types import Environments
 
 
 @pytest.fixture
-def lanes_of(request) -> Callable[..., Lanes]:
-    """Make lanes as `make_lanes` does, closed when the test ends."""
+def envs_of(request) -> Callable[..., Environments]:
+    """Make environments as `make_envs` does, closed when the test ends."""
 
-    def make(**arguments) -> Lanes:
-        lanes = make_lanes(**{"seed": 1, "stream": "train", **arguments})
-        request.addfinalizer(lanes.close)
-        return lanes
+    def make(**arguments) -> Environments:
+        envs = make_envs(**{"seed": 1, "stream": "train", **arguments})
+        request.addfinalizer(envs.close)
+        return envs
 
     return make

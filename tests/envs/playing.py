@@ -1,4 +1,4 @@
-"""Helpers of the environment tests: specs, a scripted game, and ways to play lanes."""
+"""Helpers of the environment tests: specs, a scripted game, and ways to play environments."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from atari_dqn.envs.environment import Environment
 from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
 from atari_dqn.envs.greys import SAME_GREYS
-from atari_dqn.envs.lane import Lane
 from atari_dqn.spec.schema import Env
-from atari_dqn.types import Lanes, StateDict, StepBatch
+from atari_dqn.types import Environments, StateDict, StepBatch
 
 PLAIN = Env(
     kind="atari",
-    lanes=1,
+    num_envs=1,
     frame_skip=4,
     screen_size_pixels=84,
     resize="area",
@@ -27,7 +27,7 @@ PLAIN = Env(
     full_action_set=False,
 )
 CATCH = replace(PLAIN, kind="catch")
-STREAMS = EpisodeStreams(seed=1, stream="train", lane=0, num_lanes=1)
+STREAMS = EpisodeStreams(seed=1, stream="train", slot=0, num_envs=1)
 
 
 @dataclass
@@ -73,42 +73,42 @@ class ScriptedGame:
         self.frame = state["frame"]
 
 
-class ScriptedLane:
-    """A lane of a scripted game, with screens to write."""
+class ScriptedEnvironment:
+    """An environment of a scripted game, with screens to write."""
 
     def __init__(self, game: ScriptedGame, streams: EpisodeStreams = STREAMS, **rules) -> None:
-        self._lane = Lane(game, replace(EpisodeRules.of(PLAIN), **rules), streams)
+        self._slot = Environment(game, replace(EpisodeRules.of(PLAIN), **rules), streams)
         self.screens = (np.zeros(game.screen_shape, np.uint8), np.zeros(game.screen_shape, np.uint8))
 
     def reset(self) -> None:
-        self._lane.reset(self.screens)
+        self._slot.reset(self.screens)
 
     def step(self, action: int) -> None:
-        self._lane.step(action, self.screens)
+        self._slot.step(action, self.screens)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._lane, name)
+        return getattr(self._slot, name)
 
 
-def frames_shown(lane: ScriptedLane) -> list[int]:
-    """Return the numbers of the frames that a scripted lane's screens show."""
-    return np.flatnonzero(np.maximum(*lane.screens)).tolist()
+def frames_shown(slot: ScriptedEnvironment) -> list[int]:
+    """Return the numbers of the frames that a scripted environment's screens show."""
+    return np.flatnonzero(np.maximum(*slot.screens)).tolist()
 
 
 def copied(batch: StepBatch) -> StepBatch:
     return StepBatch(**{each.name: getattr(batch, each.name).copy() for each in fields(batch)})
 
 
-def play(lanes: Lanes, actions: Iterable[np.ndarray]) -> list[StepBatch]:
+def play(envs: Environments, actions: Iterable[np.ndarray]) -> list[StepBatch]:
     rows = []
     for action in actions:
-        lanes.send(action)
-        rows.append(copied(lanes.recv()))
+        envs.send(action)
+        rows.append(copied(envs.recv()))
     return rows
 
 
-def random_actions(lanes: Lanes, steps: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, lanes.info.num_actions, (steps, lanes.num_lanes))
+def random_actions(envs: Environments, steps: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, envs.info.num_actions, (steps, envs.num_envs))
 
 
 def as_bytes(rows: Iterable[StepBatch]) -> bytes:

@@ -10,7 +10,7 @@ from gymnasium.wrappers import AtariPreprocessing
 from playing import PLAIN, as_bytes, copied, play, random_actions
 
 from atari_dqn.errors import UserError
-from atari_dqn.types import Lanes, StepBatch
+from atari_dqn.types import Environments, StepBatch
 
 gymnasium.register_envs(ale_py)
 
@@ -39,10 +39,10 @@ def gymnasium_rows(game_id: str, actions: np.ndarray) -> Iterator[Row]:
     env.close()
 
 
-def our_rows(lanes: Lanes, actions: np.ndarray) -> Iterator[StepBatch]:
+def our_rows(envs: Environments, actions: np.ndarray) -> Iterator[StepBatch]:
     for action in actions:
-        lanes.send(np.array([action]))
-        yield copied(lanes.recv())
+        envs.send(np.array([action]))
+        yield copied(envs.recv())
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ def our_rows(lanes: Lanes, actions: np.ndarray) -> Iterator[StepBatch]:
         ("qbert", "ALE/Qbert-v5"),
     ],
 )
-def test_rows_equal_gymnasiums_preprocessing(lanes_of, game, game_id):
-    lanes = lanes_of(game=game, env=PLAIN, num_lanes=1)
-    actions = random_actions(lanes, 2_000)[:, 0]
-    for ours, theirs in zip(our_rows(lanes, actions), gymnasium_rows(game_id, actions), strict=True):
+def test_rows_equal_gymnasiums_preprocessing(envs_of, game, game_id):
+    envs = envs_of(game=game, env=PLAIN, num_envs=1)
+    actions = random_actions(envs, 2_000)[:, 0]
+    for ours, theirs in zip(our_rows(envs, actions), gymnasium_rows(game_id, actions), strict=True):
         frame, reward, terminated, truncated = theirs
         assert (ours.reward[0], ours.terminated[0], ours.truncated[0]) == (reward, terminated, truncated)
         # where a game ends within a skip, Gymnasium pools frames of the step before
@@ -66,19 +66,19 @@ def test_rows_equal_gymnasiums_preprocessing(lanes_of, game, game_id):
 
 
 @pytest.fixture
-def pong(lanes_of):
-    return lambda **env: lanes_of(game="pong", env=replace(PLAIN, **env), num_lanes=1)
+def pong(envs_of):
+    return lambda **env: envs_of(game="pong", env=replace(PLAIN, **env), num_envs=1)
 
 
-def test_frame_is_the_maximum_of_the_last_two_screens(lanes_of):
+def test_frame_is_the_maximum_of_the_last_two_screens(envs_of):
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
     ale.loadROM(ale_py.roms.get_rom_path("pong"))
     ale.reset_game()
-    lanes = lanes_of(game="pong", env=PLAIN, num_lanes=1)
-    lanes.reset()
-    actions = random_actions(lanes, 100)
-    for row, action in zip(play(lanes, actions), actions[:, 0], strict=True):
+    envs = envs_of(game="pong", env=PLAIN, num_envs=1)
+    envs.reset()
+    actions = random_actions(envs, 100)
+    for row, action in zip(play(envs, actions), actions[:, 0], strict=True):
         screens = []
         for _ in range(4):
             ale.act(ale.getMinimalActionSet()[action])
@@ -87,23 +87,23 @@ def test_frame_is_the_maximum_of_the_last_two_screens(lanes_of):
         assert np.array_equal(row.frame[0], cv2.resize(pooled, (84, 84), interpolation=cv2.INTER_AREA))
 
 
-def trajectory(lanes: Lanes, steps: int = 60) -> bytes:
-    lanes.reset()
-    return as_bytes(play(lanes, random_actions(lanes, steps)))
+def trajectory(envs: Environments, steps: int = 60) -> bytes:
+    envs.reset()
+    return as_bytes(play(envs, random_actions(envs, steps)))
 
 
-def test_same_seed_same_trajectory_and_another_seed_another(lanes_of):
+def test_same_seed_same_trajectory_and_another_seed_another(envs_of):
     env = replace(PLAIN, noop_max_frames=30, sticky_probability=0.25)
-    one, again = (trajectory(lanes_of(game="pong", env=env, num_lanes=2, seed=7)) for _ in range(2))
-    other = trajectory(lanes_of(game="pong", env=env, num_lanes=2, seed=8))
+    one, again = (trajectory(envs_of(game="pong", env=env, num_envs=2, seed=7)) for _ in range(2))
+    other = trajectory(envs_of(game="pong", env=env, num_envs=2, seed=8))
     assert one == again
     assert one != other
 
 
-def test_training_and_evaluation_streams_differ_under_one_seed(lanes_of):
+def test_training_and_evaluation_streams_differ_under_one_seed(envs_of):
     env = replace(PLAIN, noop_max_frames=30)
     train, evaluation = (
-        trajectory(lanes_of(game="pong", env=env, num_lanes=2, stream=stream)) for stream in ("train", "eval")
+        trajectory(envs_of(game="pong", env=env, num_envs=2, stream=stream)) for stream in ("train", "eval")
     )
     assert train != evaluation
 
@@ -135,71 +135,71 @@ def test_info_names_game_frame_and_rom(pong):
         ("", "unknown game ''"),
     ],
 )
-def test_game_that_cannot_be_played_is_refused_before_loading(lanes_of, game, message):
+def test_game_that_cannot_be_played_is_refused_before_loading(envs_of, game, message):
     with pytest.raises(UserError, match=message):
-        lanes_of(game=game, env=PLAIN, num_lanes=1)
+        envs_of(game=game, env=PLAIN, num_envs=1)
 
 
-def test_breakout_life_lost_is_no_game_over(lanes_of):
-    lanes = lanes_of(game="breakout", env=PLAIN, num_lanes=1)
-    lanes.reset()
-    rows = play(lanes, np.full((300, 1), 1))  # fire, and let the ball drop
+def test_breakout_life_lost_is_no_game_over(envs_of):
+    envs = envs_of(game="breakout", env=PLAIN, num_envs=1)
+    envs.reset()
+    rows = play(envs, np.full((300, 1), 1))  # fire, and let the ball drop
     ending = next(index for index, row in enumerate(rows) if row.terminated[0])
     losses = [bool(row.terminated[0]) for row in rows[: ending + 1] if row.life_lost[0]]
     assert losses == [False, False, False, False, True]
 
 
 def test_frame_skip_of_three_is_truncated_at_its_cap(pong):
-    lanes = pong(frame_skip=3, max_episode_frames=100)
-    lanes.reset()
-    rows = play(lanes, random_actions(lanes, 36))
+    envs = pong(frame_skip=3, max_episode_frames=100)
+    envs.reset()
+    rows = play(envs, random_actions(envs, 36))
     assert [bool(row.truncated[0]) for row in rows] == [False] * 33 + [True, False, False]
     assert [bool(row.first[0]) for row in rows] == [False] * 34 + [True, False]
 
 
-def episodes_of(lanes: Lanes, count: int) -> dict[int, bytes]:
+def episodes_of(envs: Environments, count: int) -> dict[int, bytes]:
     """Return the rows of the first `count` episodes; an episode's actions depend on its number and step."""
     rows: dict[int, list[StepBatch]] = {}
-    current = list(range(lanes.num_lanes))
-    batch = copied(lanes.reset())
+    current = list(range(envs.num_envs))
+    batch = copied(envs.reset())
     while min(current) < count:
-        for lane, number in enumerate(current):
-            one = {name: getattr(batch, name)[lane : lane + 1] for name in StepBatch.__slots__}
+        for slot, number in enumerate(current):
+            one = {name: getattr(batch, name)[slot : slot + 1] for name in StepBatch.__slots__}
             rows.setdefault(number, []).append(StepBatch(**one))
-        for lane in np.flatnonzero(batch.ended):
-            current[lane] += lanes.num_lanes
+        for slot in np.flatnonzero(batch.ended):
+            current[slot] += envs.num_envs
         steps = [len(rows.get(number, ())) for number in current]
         actions = [
-            (5 * number + step * step) % lanes.info.num_actions
+            (5 * number + step * step) % envs.info.num_actions
             for number, step in zip(current, steps, strict=True)
         ]
-        lanes.send(np.array(actions))
-        batch = copied(lanes.recv())
+        envs.send(np.array(actions))
+        batch = copied(envs.recv())
     return {number: as_bytes(rows[number]) for number in range(count)}
 
 
-def test_evaluation_episodes_do_not_depend_on_the_number_of_lanes(lanes_of):
+def test_evaluation_episodes_do_not_depend_on_the_number_of_envs(envs_of):
     # Assault's plain reset depends on what was played before, as the test below shows
     env = replace(PLAIN, noop_max_frames=30, sticky_probability=0.25, max_episode_frames=600)
     alone, three = (
-        episodes_of(lanes_of(game="assault", env=env, num_lanes=lanes, power_on_reset=True), 6)
-        for lanes in (1, 3)
+        episodes_of(envs_of(game="assault", env=env, num_envs=envs, power_on_reset=True), 6)
+        for envs in (1, 3)
     )
     assert alone == three
 
 
-def test_plain_reset_of_assault_depends_on_the_lanes_history_and_power_on_does_not(lanes_of):
+def test_plain_reset_of_assault_depends_on_the_envs_history_and_power_on_does_not(envs_of):
     env = replace(PLAIN, max_episode_frames=600)
-    lanes = lanes_of(game="assault", env=env, num_lanes=1)
-    assert len(set(episodes_of_same_actions(lanes))) > 1
-    power_on = lanes_of(game="assault", env=env, num_lanes=1, power_on_reset=True)
+    envs = envs_of(game="assault", env=env, num_envs=1)
+    assert len(set(episodes_of_same_actions(envs))) > 1
+    power_on = envs_of(game="assault", env=env, num_envs=1, power_on_reset=True)
     assert len(set(episodes_of_same_actions(power_on))) == 1
 
 
-def episodes_of_same_actions(lanes: Lanes) -> list[bytes]:
-    actions = random_actions(lanes, 140)
+def episodes_of_same_actions(envs: Environments) -> list[bytes]:
+    actions = random_actions(envs, 140)
     episodes = []
     for _ in range(3):
-        lanes.reset()
-        episodes.append(as_bytes(play(lanes, actions)))
+        envs.reset()
+        episodes.append(as_bytes(play(envs, actions)))
     return episodes

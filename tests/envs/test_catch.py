@@ -31,10 +31,10 @@ def test_deciding_every_fourth_frame_still_catches_all_ten():
     assert total == 10.0
 
 
-def test_each_miss_costs_a_life_and_the_third_ends_the_game(lanes_of):
-    lanes = lanes_of(game="catch", env=CATCH, num_lanes=1)
-    lanes.reset()
-    rows = play(lanes, [np.array([2])] * 80)
+def test_each_miss_costs_a_life_and_the_third_ends_the_game(envs_of):
+    envs = envs_of(game="catch", env=CATCH, num_envs=1)
+    envs.reset()
+    rows = play(envs, [np.array([2])] * 80)
     ending = next(index for index, row in enumerate(rows) if row.terminated[0])
     losses = [index for index, row in enumerate(rows[: ending + 1]) if row.reward[0] < 0]
     assert [index for index, row in enumerate(rows[: ending + 1]) if row.life_lost[0]] == losses
@@ -51,6 +51,6 @@ def test_frame_shows_a_ball_above_and_the_paddle_below():
     assert np.flatnonzero(screen[-1]).tolist() == list(range(20, 30))
 
 
-def test_another_game_is_refused(lanes_of):
+def test_another_game_is_refused(envs_of):
     with pytest.raises(UserError, match="expected game = 'catch'"):
-        lanes_of(game="pong", env=CATCH, num_lanes=1)
+        envs_of(game="pong", env=CATCH, num_envs=1)

@@ -7,24 +7,24 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from playing import CATCH, PLAIN
 
-from atari_dqn.envs.games import make_lanes
-from atari_dqn.envs.gym_vector import LaneEnv, LanesVectorEnv
+from atari_dqn.envs.games import make_envs
+from atari_dqn.envs.gym_vector import GymnasiumEnv, GymnasiumVectorEnv
 
 
-def builder(num_lanes, env=CATCH, game="catch"):
-    return lambda seed: make_lanes(game=game, env=env, num_lanes=num_lanes, seed=seed, stream="gym")
+def builder(num_envs, env=CATCH, game="catch"):
+    return lambda seed: make_envs(game=game, env=env, num_envs=num_envs, seed=seed, stream="gym")
 
 
 @pytest.mark.parametrize(("game", "env"), [("catch", CATCH), ("pong", replace(PLAIN, noop_max_frames=30))])
 def test_gymnasiums_checker_passes(game, env):
-    lane = LaneEnv(builder(1, env, game), stack_frames=4)
-    check_env(lane, skip_render_check=True)
-    lane.close()
+    slot = GymnasiumEnv(builder(1, env, game), stack_frames=4)
+    check_env(slot, skip_render_check=True)
+    slot.close()
 
 
 @pytest.fixture
 def vector():
-    env = LanesVectorEnv(builder(2, replace(CATCH, max_episode_frames=24)), stack_frames=4)
+    env = GymnasiumVectorEnv(builder(2, replace(CATCH, max_episode_frames=24)), stack_frames=4)
     yield env
     env.close()
 
@@ -32,12 +32,12 @@ def vector():
 @pytest.mark.parametrize(("ends_skip", "last_whole_step"), [(False, 24), (True, 23)])
 def test_vector_environment_ends_a_step_at_a_lost_life_if_the_key_says_so(ends_skip, last_whole_step):
     # a ball comes down on frame 23, in the middle of the step of frames 21 to 24
-    vector = LanesVectorEnv(builder(1, replace(CATCH, life_loss_ends_skip=ends_skip)), stack_frames=1)
+    vector = GymnasiumVectorEnv(builder(1, replace(CATCH, life_loss_ends_skip=ends_skip)), stack_frames=1)
     vector.reset()
     for _ in range(5):
         vector.step(np.array([1]))
     _, _, _, _, info = vector.step(np.array([1]))
-    played = vector._lanes.state_dict()["lanes"][0]["episode_frames"]
+    played = vector._envs.state_dict()["lanes"][0]["episode_frames"]
     assert (played, bool(info["life_lost"][0])) == (last_whole_step, True)
 
 
@@ -92,6 +92,6 @@ def test_unknown_options_are_refused(vector):
         vector.reset(options={"reset_mask": np.ones(2, bool)})
 
 
-def test_a_single_env_of_two_lanes_is_refused():
-    with pytest.raises(ValueError, match="expected one lane, got 2"):
-        LaneEnv(builder(2), stack_frames=4)
+def test_a_single_env_of_two_envs_is_refused():
+    with pytest.raises(ValueError, match="expected one environment, got 2"):
+        GymnasiumEnv(builder(2), stack_frames=4)

@@ -14,56 +14,56 @@ import numpy as np
 import pytest
 from playing import CATCH, PLAIN, as_bytes, play, random_actions
 
-from atari_dqn.envs.pool import WorkerDiedError, WorkerPool, split_lanes
+from atari_dqn.envs.pool import WorkerDiedError, WorkerPool, split_envs
 from atari_dqn.errors import UserError
 
 SHARED = Path("/dev/shm")
 
 
 @pytest.mark.parametrize(
-    ("num_lanes", "workers", "lengths"),
+    ("num_envs", "workers", "lengths"),
     [(16, 2, [8, 8]), (5, 2, [2, 3]), (7, 3, [2, 2, 3]), (2, 5, [1, 1]), (1, 1, [1])],
 )
-def test_lanes_are_split_evenly_and_none_left_out(num_lanes, workers, lengths):
-    ranges = split_lanes(num_lanes, workers)
-    assert [len(lanes) for lanes in ranges] == lengths
-    assert [lane for lanes in ranges for lane in lanes] == list(range(num_lanes))
+def test_envs_are_split_evenly_and_none_left_out(num_envs, workers, lengths):
+    ranges = split_envs(num_envs, workers)
+    assert [len(envs) for envs in ranges] == lengths
+    assert [slot for envs in ranges for slot in envs] == list(range(num_envs))
 
 
-def test_more_workers_than_lanes_start_one_a_lane(lanes_of):
-    lanes = lanes_of(game="catch", env=CATCH, num_lanes=2, workers=3)
-    assert lanes.reset().first.tolist() == [True, True]
+def test_more_workers_than_envs_start_one_a_slot(envs_of):
+    envs = envs_of(game="catch", env=CATCH, num_envs=2, workers=3)
+    assert envs.reset().first.tolist() == [True, True]
     assert len(multiprocessing.active_children()) == 2
 
 
 @pytest.fixture
-def pool(lanes_of) -> WorkerPool:
-    lanes = lanes_of(game="catch", env=CATCH, num_lanes=5, workers=2)
-    lanes.reset()
-    return lanes
+def pool(envs_of) -> WorkerPool:
+    envs = envs_of(game="catch", env=CATCH, num_envs=5, workers=2)
+    envs.reset()
+    return envs
 
 
 def workers_of(pool: WorkerPool) -> list[multiprocessing.Process]:
     return sorted(multiprocessing.active_children(), key=lambda process: process.name)
 
 
-def test_workers_end_a_step_at_a_lost_life_as_one_process_does(lanes_of):
+def test_workers_end_a_step_at_a_lost_life_as_one_process_does(envs_of):
     env = replace(CATCH, life_loss_ends_skip=True)
-    alone, spread = (lanes_of(game="catch", env=env, num_lanes=3, workers=workers) for workers in (0, 2))
+    alone, spread = (envs_of(game="catch", env=env, num_envs=3, workers=workers) for workers in (0, 2))
     actions = random_actions(alone, 60)
-    for lanes in (alone, spread):
-        lanes.reset()
+    for envs in (alone, spread):
+        envs.reset()
     rows = play(alone, actions)
     assert any(row.life_lost.any() for row in rows)
     assert as_bytes(play(spread, actions)) == as_bytes(rows)
 
 
-def test_more_workers_than_the_system_allows_is_an_error_that_names_the_key(lanes_of):
+def test_more_workers_than_the_system_allows_is_an_error_that_names_the_key(envs_of):
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 8, allowed[1]))
     try:
         with pytest.raises(UserError, match=r"too many open files; lower system\.workers"):
-            lanes_of(game="catch", env=CATCH, num_lanes=16, workers=16)
+            envs_of(game="catch", env=CATCH, num_envs=16, workers=16)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
     assert multiprocessing.active_children() == []
@@ -74,7 +74,7 @@ def test_worker_that_does_not_answer_is_reported(pool, monkeypatch):
     monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
     os.kill(workers_of(pool)[1].pid, signal.SIGSTOP)
     pool.send(np.zeros(5, np.int64))
-    with pytest.raises(WorkerDiedError, match=r"worker 1 \(lanes 2 to 4\) has not answered"):
+    with pytest.raises(WorkerDiedError, match=r"worker 1 \(environments 2 to 4\) has not answered"):
         pool.recv()
 
 
@@ -82,17 +82,17 @@ SUSPENDED = """
 import multiprocessing, os, signal
 import numpy as np
 from atari_dqn.envs import pool
-from atari_dqn.envs.games import make_lanes
+from atari_dqn.envs.games import make_envs
 from playing import CATCH
 
 if __name__ == "__main__":
     pool._SILENT_WAITS, pool._WAIT_SECONDS = 30, 0.1
-    lanes = make_lanes(game="catch", env=CATCH, num_lanes=2, workers=1, seed=1, stream="test")
-    lanes.reset()
+    environments = make_envs(game="catch", env=CATCH, num_envs=2, workers=1, seed=1, stream="test")
+    environments.reset()
     os.kill(multiprocessing.active_children()[0].pid, signal.SIGSTOP)
-    lanes.send(np.zeros(2, np.int64))
+    environments.send(np.zeros(2, np.int64))
     print("waiting", flush=True)
-    lanes.recv()
+    environments.recv()
     print("answered", flush=True)
 """
 
@@ -133,14 +133,14 @@ def kill(process: multiprocessing.Process) -> None:
     os.kill(process.pid, signal.SIGKILL)
 
 
-def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(lanes_of):
+def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(envs_of):
     shared_before = set(SHARED.iterdir())
-    pool = lanes_of(game="catch", env=CATCH, num_lanes=5, workers=2)
+    pool = envs_of(game="catch", env=CATCH, num_envs=5, workers=2)
     pool.reset()
     workers = workers_of(pool)
     kill(workers[1])
     started = time.monotonic()
-    with pytest.raises(WorkerDiedError, match=r"worker 1 \(lanes 2 to 4\) was killed by SIGKILL"):
+    with pytest.raises(WorkerDiedError, match=r"worker 1 \(environments 2 to 4\) was killed by SIGKILL"):
         play(pool, random_actions(pool, 10))
     assert time.monotonic() - started < 2
     pool.close()
@@ -148,15 +148,15 @@ def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(lanes_
     assert left_in_shared_memory(shared_before) == set()
 
 
-def test_worker_killed_while_it_plays_is_reported(lanes_of):
-    lanes = lanes_of(game="pong", env=PLAIN, num_lanes=2, workers=1)
-    lanes.reset()
-    (worker,) = workers_of(lanes)
+def test_worker_killed_while_it_plays_is_reported(envs_of):
+    envs = envs_of(game="pong", env=PLAIN, num_envs=2, workers=1)
+    envs.reset()
+    (worker,) = workers_of(envs)
     os.kill(worker.pid, signal.SIGSTOP)
-    lanes.send(np.zeros(2, np.int64))
+    envs.send(np.zeros(2, np.int64))
     kill(worker)
     with pytest.raises(WorkerDiedError, match="worker 0"):
-        lanes.recv()
+        envs.recv()
 
 
 def test_worker_killed_after_its_answer_is_reported_while_another_is_waited_for(pool):
@@ -165,7 +165,7 @@ def test_worker_killed_after_its_answer_is_reported_while_another_is_waited_for(
     pool.send(np.zeros(5, np.int64))
     assert pool._workers[0].pipe.poll(5)
     kill(first)
-    with pytest.raises(WorkerDiedError, match=r"worker 0 \(lanes 0 to 1\) was killed by SIGKILL"):
+    with pytest.raises(WorkerDiedError, match=r"worker 0 \(environments 0 to 1\) was killed by SIGKILL"):
         pool.recv()
 
 
@@ -175,9 +175,9 @@ def test_error_in_a_worker_comes_back_with_its_traceback(pool):
         pool.recv()
 
 
-def test_users_mistake_in_a_worker_comes_back_as_one(lanes_of):
+def test_users_mistake_in_a_worker_comes_back_as_one(envs_of):
     with pytest.raises(UserError, match='did you mean "pong"'):
-        lanes_of(game="pnog", env=PLAIN, num_lanes=2, workers=2)
+        envs_of(game="pnog", env=PLAIN, num_envs=2, workers=2)
     assert multiprocessing.active_children() == []
 
 
@@ -211,9 +211,9 @@ PROGRAM = """
 import multiprocessing, os, signal, sys
 sys.path.insert(0, {here!r})
 from playing import CATCH
-from atari_dqn.envs.games import make_lanes
-lanes = make_lanes(game="catch", env=CATCH, num_lanes=2, seed=1, stream="train", workers=2)
-lanes.reset()
+from atari_dqn.envs.games import make_envs
+environments = make_envs(game="catch", env=CATCH, num_envs=2, seed=1, stream="train", workers=2)
+environments.reset()
 print(*(process.pid for process in multiprocessing.active_children()), flush=True)
 {then}
 """
@@ -294,7 +294,7 @@ def test_program_that_forgets_to_close_its_pool_still_ends():
 
 def test_environments_import_neither_torch_nor_rich():
     modules = ", ".join(
-        f"atari_dqn.envs.{name}" for name in ("registry", "atari", "catch", "gym_vector", "worker")
+        f"atari_dqn.envs.{name}" for name in ("games", "atari", "catch", "gym_vector", "worker")
     )
     with run_python(
         f"import sys, {modules}; print(sorted({{'torch', 'rich'}} & set(sys.modules)))"

@@ -8,8 +8,8 @@ from atari_dqn.envs.preprocess import Grid, Preprocessor, Resizer, count_parts
 FLAGS = {"area": cv2.INTER_AREA, "bilinear": cv2.INTER_LINEAR}
 
 
-def preprocessor(shape=(210, 160), size=84, method="area", lanes=1, greys=SAME_GREYS) -> Preprocessor:
-    return Preprocessor(lanes=lanes, screen_shape=shape, size_pixels=size, method=method, greys=greys)
+def preprocessor(shape=(210, 160), size=84, method="area", envs=1, greys=SAME_GREYS) -> Preprocessor:
+    return Preprocessor(envs=envs, screen_shape=shape, size_pixels=size, method=method, greys=greys)
 
 
 def show(to: Preprocessor, pairs: np.ndarray) -> np.ndarray:
@@ -26,15 +26,15 @@ def scaled_alone(pair: np.ndarray, greys: np.ndarray, size: int, method: str) ->
     return cv2.resize(np.maximum(*greys[pair]), (size, size), interpolation=FLAGS[method])
 
 
-def changing(shape: tuple[int, int], lanes: int, steps: int) -> list[np.ndarray]:
+def changing(shape: tuple[int, int], envs: int, steps: int) -> list[np.ndarray]:
     """Return screens in which, from step to step, a rectangle of one screen changes, or nothing, or all."""
     random = np.random.default_rng(0)
-    pairs = random.integers(0, 256, (lanes, 2, *shape), np.uint8)
+    pairs = random.integers(0, 256, (envs, 2, *shape), np.uint8)
     sequence = [pairs.copy()]
     for step in range(steps):
-        lane, which = random.integers(lanes), step % 2
+        slot, which = random.integers(envs), step % 2
         top, left = random.integers(shape[0]), random.integers(shape[1])
-        pairs[lane, which, top : top + 3, left : left + 3] += 1
+        pairs[slot, which, top : top + 3, left : left + 3] += 1
         sequence += [pairs.copy()] * (2 if step % 5 == 0 else 1)
     return [*sequence, random.integers(0, 256, pairs.shape, np.uint8)]
 
@@ -48,8 +48,8 @@ def changing(shape: tuple[int, int], lanes: int, steps: int) -> list[np.ndarray]
 )
 def test_frames_equal_whole_screens_scaled_alone(method, shape, size):
     # eight, so that many cells lie one below the other where all change
-    eight = preprocessor(shape, size, method, lanes=8, greys=NTSC_GREYS)
-    for pairs in changing(shape, lanes=8, steps=12):
+    eight = preprocessor(shape, size, method, envs=8, greys=NTSC_GREYS)
+    for pairs in changing(shape, envs=8, steps=12):
         alone = [scaled_alone(pair, NTSC_GREYS, size, method) for pair in pairs]
         assert np.array_equal(show(eight, pairs), alone)
 

@@ -7,7 +7,7 @@ import torch
 from tiny import CPU, begun, run, ticks_of, tiny_spec
 
 from atari_dqn.assembly.parts import build_network
-from atari_dqn.envs.games import make_lanes
+from atari_dqn.envs.games import make_envs
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation import evaluate as evaluation
 from atari_dqn.evaluation.checkpoint import evaluate_checkpoint
@@ -29,25 +29,25 @@ def play(spec: Spec, episodes: int, **options) -> tuple[EvaluationEpisode, ...]:
 LONG = ("evaluation.max_episode_frames=2_000", "evaluation.epsilon=0.3")
 
 
-@pytest.mark.parametrize("lanes", [1, 3, 8])
-def test_games_are_the_same_however_many_are_played_at_once(lanes: int) -> None:
-    alone = play(tiny_spec(*LONG, "system.evaluation_lanes=2"), 7)
-    assert play(tiny_spec(*LONG, f"system.evaluation_lanes={lanes}"), 7) == alone
+@pytest.mark.parametrize("envs", [1, 3, 8])
+def test_games_are_the_same_however_many_are_played_at_once(envs: int) -> None:
+    alone = play(tiny_spec(*LONG, "system.evaluation_envs=2"), 7)
+    assert play(tiny_spec(*LONG, f"system.evaluation_envs={envs}"), 7) == alone
 
 
 @pytest.mark.parametrize(("workers", "used"), [(0, 0), (2, 2), (9, 3)])
 def test_games_are_the_same_in_processes_of_their_own(
     workers: int, used: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = play(tiny_spec(*LONG, "system.evaluation_lanes=2"), 5)
+    alone = play(tiny_spec(*LONG, "system.evaluation_envs=2"), 5)
     asked: list[int] = []
 
     def noted(**values):
         asked.append(values["workers"])
-        return make_lanes(**values)
+        return make_envs(**values)
 
-    monkeypatch.setattr(evaluation, "make_lanes", noted)
-    spec = tiny_spec(*LONG, "system.evaluation_lanes=3", f"system.evaluation_workers={workers}")
+    monkeypatch.setattr(evaluation, "make_envs", noted)
+    spec = tiny_spec(*LONG, "system.evaluation_envs=3", f"system.evaluation_workers={workers}")
     assert play(spec, 5) == alone
     assert asked == [used]
 
@@ -55,8 +55,8 @@ def test_games_are_the_same_in_processes_of_their_own(
 def test_games_of_pong_are_the_same_however_many_are_played_at_once() -> None:
     values = ["evaluation.max_episode_frames=160", "evaluation.epsilon=0.3", "env.sticky_probability=0.25"]
     pong = [
-        play(load_spec(ROOT / "runs/pong_smoke.toml", [*values, f"system.evaluation_lanes={lanes}"]).spec, 4)
-        for lanes in (1, 3)
+        play(load_spec(ROOT / "runs/pong_smoke.toml", [*values, f"system.evaluation_envs={envs}"]).spec, 4)
+        for envs in (1, 3)
     ]
     assert pong[0] == pong[1]
 
@@ -101,7 +101,7 @@ def test_evaluation_with_full_exploration_never_asks_the_network() -> None:
 
 STANDING = (
     "game=breakout", "evaluation.max_episode_frames=400", "evaluation.epsilon=0.1",
-    "system.evaluation_lanes=2",
+    "system.evaluation_envs=2",
 )  # fmt: skip
 
 

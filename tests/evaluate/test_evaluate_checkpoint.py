@@ -49,12 +49,12 @@ def dqn(*arguments: str) -> int:
     return 0
 
 
-@pytest.mark.parametrize("lanes", [1, 4, 30])
-def test_score_is_the_runs_own_with_any_number_of_lanes(finished: Path, lanes: int) -> None:
+@pytest.mark.parametrize("envs", [1, 4, 30])
+def test_score_is_the_runs_own_with_any_number_of_envs(finished: Path, envs: int) -> None:
     row = pl.read_csv(finished / "eval_log.csv").row(-1, named=True)
     events = [json.loads(line) for line in (finished / "events.jsonl").read_text().splitlines()]
     own = [event["data"] for event in events if event["kind"] == "evaluation"][-1]
-    found = evaluate_checkpoint(load_frozen(finished, CPU), lanes=lanes)
+    found = evaluate_checkpoint(load_frozen(finished, CPU), envs=envs)
     assert list(found.score.returns) == own["returns"]
     assert list(found.score.lengths_frames) == own["lengths_frames"]
     assert found.protocol.digest() == row["protocol"]
@@ -203,7 +203,7 @@ def interrupted_after(games: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_interrupted_evaluation_goes_on_with_the_same_command(
     mine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ("eval", str(mine), "--episodes", "6", "--lanes", "1", "--json")
+    command = ("eval", str(mine), "--episodes", "6", "--envs", "1", "--json")
     assert dqn(*command, "--no-save") == 0
     unbroken = json.loads(capsys.readouterr().out)["scores"][0]
     with monkeypatch.context() as patch:

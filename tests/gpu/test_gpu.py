@@ -12,7 +12,7 @@ from tiny import CPU, ticks_of, tiny_spec
 
 from atari_dqn.agent.actor import greedy_actions
 from atari_dqn.assembly.parts import build_replay
-from atari_dqn.envs.games import make_lanes
+from atari_dqn.envs.games import make_envs
 from atari_dqn.replay.prioritized import PrioritizedSampler
 from atari_dqn.replay.transfer import FromGpu
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
@@ -34,7 +34,7 @@ TRACK_B = (
     *FAST, "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "optimizer.kind=adam",
 )  # fmt: skip
 RUNS = (
-    FAST, TRACK_B, (*FAST, "env.lanes=19"), (*FAST, "learner.precision=bf16"),
+    FAST, TRACK_B, (*FAST, "env.num_envs=19"), (*FAST, "learner.precision=bf16"),
     (*FAST, "optimizer.kind=torch_rmsprop"), (*FAST, "learner.max_grad_norm=1.0"),
     (*TRACK_B, "toggles.n_step=3", "toggles.noisy=true", "toggles.distribution=c51"),
     (*FAST, "toggles.distribution=qr_dqn"), (*FAST, "toggles.distribution=iqn", "toggles.munchausen=true"),
@@ -128,7 +128,7 @@ def test_tick_waits_for_the_gpu_in_one_place(monkeypatch: pytest.MonkeyPatch) ->
         return wait(self)
 
     quiet = ("logging.update_period_steps=1000000", "exploration.epsilon_end=0.0")
-    with begun_there(*TRACK_B, *quiet, "env.lanes=8") as training:
+    with begun_there(*TRACK_B, *quiet, "env.num_envs=8") as training:
         ticks_of(training, 60)
         monkeypatch.setattr(FromGpu, "wait", noted)
         torch.cuda.set_sync_debug_mode("error")
@@ -162,7 +162,7 @@ def test_gradient_that_is_not_finite_changes_nothing_from_a_graph_either() -> No
 
 
 def test_actions_from_a_graph_are_those_of_the_network() -> None:
-    with begun_there(*FAST, "env.lanes=16") as training:
+    with begun_there(*FAST, "env.num_envs=16") as training:
         ticks_of(training, 30)
         played = training._greedy().copy()
         stacks = training.replay.newest_stacks()
@@ -171,17 +171,17 @@ def test_actions_from_a_graph_are_those_of_the_network() -> None:
 
 @pytest.mark.parametrize("overrides", [(), ("toggles.prioritized=true",)], ids=["uniform", "prioritized"])
 def test_replay_on_the_gpu_equals_one_in_ram(overrides: tuple[str, ...]) -> None:
-    spec = tiny_spec(*overrides, "toggles.n_step=3", "env.lanes=5")
-    lanes = make_lanes(game=spec.game, env=spec.env, num_lanes=5, seed=1, stream="training")
-    replays = [build_replay(spec, lanes.info, device) for device in (CPU, CUDA)]
-    step = lanes.reset()
+    spec = tiny_spec(*overrides, "toggles.n_step=3", "env.num_envs=5")
+    envs = make_envs(game=spec.game, env=spec.env, num_envs=5, seed=1, stream="training")
+    replays = [build_replay(spec, envs.info, device) for device in (CPU, CUDA)]
+    step = envs.reset()
     for replay in replays:
         replay.begin(step)
     stream = np.random.default_rng(0)
     for tick in range(150):
-        actions = stream.integers(lanes.info.num_actions, size=5)
-        lanes.send(actions)
-        step = lanes.recv()
+        actions = stream.integers(envs.info.num_actions, size=5)
+        envs.send(actions)
+        step = envs.recv()
         for replay in replays:
             replay.append(actions, step.discount(terminal_on_life_loss=True), step)
         if tick % 10 == 9:

@@ -55,13 +55,14 @@ def test_M09_two_networks_exist_one_acts_and_learns_and_the_other_is_the_target(
 def test_W03_state_of_a_training_is_that_of_every_part_that_has_one() -> None:
     with begun(tiny_spec()) as training:
         parts = {field.name: getattr(training, field.name) for field in fields(training)}
+        parts["lanes"] = parts.pop("envs")  # the state's name for them since its first version
         assert set(training.state_dict()) == {
             name for name, part in parts.items() if hasattr(part, "state_dict")
         }
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_P01_each_frame_is_copied_to_the_replay_once(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("envs", [1, 3])
+def test_P01_each_frame_is_copied_to_the_replay_once(envs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[np.ndarray] = []
     write = transfer._ToRam.write
 
@@ -71,7 +72,7 @@ def test_P01_each_frame_is_copied_to_the_replay_once(lanes: int, monkeypatch: py
         write(writer, values, first)
 
     monkeypatch.setattr(transfer._ToRam, "write", noted)
-    with begun(tiny_spec(f"env.lanes={lanes}")) as training:
+    with begun(tiny_spec(f"env.num_envs={envs}")) as training:
         ticks_of(training, 90)
-    assert [frames.shape[0] for frames in copied] == [lanes] * 91  # the reset's, and one row a tick
+    assert [frames.shape[0] for frames in copied] == [envs] * 91  # the reset's, and one row a tick
     assert not all(np.array_equal(before, after) for before, after in pairwise(copied))

@@ -8,7 +8,7 @@ import pytest
 from tiny import CPU, tiny, tiny_spec
 
 from atari_dqn.assembly.parts import build_network
-from atari_dqn.envs.games import make_lanes
+from atari_dqn.envs.games import make_envs
 from atari_dqn.machine.automatic import precision_for, resolve_auto
 from atari_dqn.machine.hardware import Gpu, Hardware
 from atari_dqn.spec.digest import spec_digest
@@ -98,9 +98,9 @@ def test_specs_for_laptops_leave_precision_to_the_machine() -> None:
 
 def test_no_network_is_built_before_auto_is_resolved() -> None:
     spec = tiny_spec(AUTO)
-    lanes = make_lanes(game=spec.game, env=spec.env, num_lanes=1, seed=spec.seed, stream="training")
+    envs = make_envs(game=spec.game, env=spec.env, num_envs=1, seed=spec.seed, stream="training")
     with pytest.raises(AssertionError, match="resolve_auto comes first"):
-        build_network(spec, lanes.info, CPU)
+        build_network(spec, envs.info, CPU)
 
 
 def test_a_runs_own_spec_may_not_say_auto(tmp_path: Path) -> None:

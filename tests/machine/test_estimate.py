@@ -13,7 +13,7 @@ from atari_dqn.train import estimate
 from atari_dqn.train.estimate import Estimate, cheaper, estimate_rate
 
 MANY = (
-    "env.lanes=3000",
+    "env.num_envs=3000",
     "replay.prefill_steps=15000",
     "replay.capacity_steps=60000",
     "training.total_frames=100000",
@@ -22,7 +22,7 @@ MANY = (
 
 def test_thousands_of_environments_are_measured_as_64_and_that_is_said() -> None:
     spec, changes = cheaper(tiny_spec(*MANY))
-    assert spec.env.lanes == 64
+    assert spec.env.num_envs == 64
     assert changes == ("with 64 environments in place of 3,000",)
 
 

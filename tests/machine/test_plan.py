@@ -36,9 +36,9 @@ def test_replay_of_a_million_is_predicted_within_5_percent_of_the_memory_design_
 
 
 def test_replay_prediction_is_within_5_percent_of_what_is_allocated() -> None:
-    rows = ring_rows(capacity_steps=2000, lanes=1, stack=4, n_step=1)
+    rows = ring_rows(capacity_steps=2000, envs=1, stack=4, n_step=1)
     device = torch.device("cpu")
-    ring = FrameRing(rows=rows, lanes=1, frame_shape=(84, 84), stack=4, device=device)
+    ring = FrameRing(rows=rows, num_envs=1, frame_shape=(84, 84), stack=4, device=device)
     sampler = UniformSampler(capacity=rows, batch_size=32, seed=1, device=device)
     tensors = [value for part in (ring, sampler) for value in vars(part).values() if torch.is_tensor(value)]
     allocated = sum(tensor.nbytes for tensor in tensors)
@@ -194,10 +194,10 @@ def test_begun_run_is_not_advised_to_lower_a_key(make_spec: MakeSpec, laptop: Ha
         check_fits(plan, small, held_disk_bytes=0)
 
 
-def test_too_many_lanes_are_named(make_spec: MakeSpec, laptop: Hardware) -> None:
-    spec = make_spec("env.lanes=20000", "replay.capacity_steps=200000", "replay.prefill_steps=100000")
+def test_too_many_envs_are_named(make_spec: MakeSpec, laptop: Hardware) -> None:
+    spec = make_spec("env.num_envs=20000", "replay.capacity_steps=200000", "replay.prefill_steps=100000")
     plan = make_plan(spec, num_actions=6, device="cpu", hardware=laptop)
-    with pytest.raises(UserError, match=r"lower env\.lanes"):
+    with pytest.raises(UserError, match=r"lower env\.num_envs"):
         check_fits(plan, laptop)
 
 

@@ -34,7 +34,8 @@ def test_record_has_every_field_and_is_json(laptop: Hardware, monkeypatch: pytes
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
     record = provenance(
-        command_line=["dqn", "train"], track="A*", deviations=["env.lanes"], game="pong", rom_md5="60e0ea3c",
+        command_line=["dqn", "train"], track="A*", deviations=["env.num_envs"],
+        game="pong", rom_md5="60e0ea3c",
         protocols={"abc": {"epsilon": 0.05}}, device="cpu", torch_threads=2,
         kernels=("fp32 vectors",), hardware=laptop,
         now=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
@@ -43,7 +44,7 @@ def test_record_has_every_field_and_is_json(laptop: Hardware, monkeypatch: pytes
     assert {key: told[key] for key in told.keys() - {"versions", "git", "hardware"}} == {
         "started": "2026-01-02T03:04:05+00:00",
         "command_line": ["dqn", "train"],
-        "track": {"label": "A*", "deviations": ["env.lanes"]},
+        "track": {"label": "A*", "deviations": ["env.num_envs"]},
         "game": {"id": "pong", "rom_md5": "60e0ea3c"},
         "protocols": {"abc": {"epsilon": 0.05}},
         "device": "cpu",

@@ -53,13 +53,13 @@ def prioritized(
 
 
 def make_buffer(
-    *, lanes=1, capacity=20, stack=4, n_step=1, gamma=0.5, max_abs_reward=float("inf"), frame_shape=(1, 1),
+    *, envs=1, capacity=20, stack=4, n_step=1, gamma=0.5, max_abs_reward=float("inf"), frame_shape=(1, 1),
     sampler=EveryCell, batch_size=32, seed=0,
 ) -> ReplayBuffer:  # fmt: skip
-    rows = ring_rows(capacity_steps=capacity, lanes=lanes, stack=stack, n_step=n_step)
+    rows = ring_rows(capacity_steps=capacity, envs=envs, stack=stack, n_step=n_step)
     return ReplayBuffer(
-        FrameRing(rows=rows, lanes=lanes, frame_shape=frame_shape, stack=stack, device=CPU),
-        sampler(capacity=rows * lanes, batch_size=batch_size, seed=seed, device=CPU),
+        FrameRing(rows=rows, num_envs=envs, frame_shape=frame_shape, stack=stack, device=CPU),
+        sampler(capacity=rows * envs, batch_size=batch_size, seed=seed, device=CPU),
         n_step=n_step,
         gamma=gamma,
         max_abs_reward=max_abs_reward,
@@ -67,7 +67,7 @@ def make_buffer(
 
 
 def batch(frame: np.ndarray, **rows) -> StepBatch:
-    """Return a step of as many lanes as `frame` has, its other columns 0 and False unless they are given."""
+    """Return a step of as many environments as `frame` has, its other columns 0 and False unless given."""
     columns = {
         name: np.asarray(rows.get(name, np.zeros(len(frame))), dtype=kind)
         for name, kind in (
@@ -83,7 +83,7 @@ def letter(frame: int) -> str:
 
 
 def play_tape(buffer: ReplayBuffer, tape: str, rewards: dict[str, float] | None = None) -> ReplayBuffer:
-    """Play a tape on one lane: a letter is a frame, and its number the action chosen on it.
+    """Play a tape on one environment: a letter is a frame, and its number the action chosen on it.
 
     After a letter, `|` says that the game was over on it, `/` that the episode was cut there, `!` that a life
     was lost. A reward is named by the letter that comes with it; 1 where nothing is said.
@@ -121,7 +121,7 @@ class Transition:
 
 
 def transitions(buffer: ReplayBuffer) -> dict[str, Transition]:
-    """Return every transition of a one-lane tape, by the letter it begins at."""
+    """Return every transition of a one-environment tape, by the letter it begins at."""
     found = sample_at(buffer, 0)
     stacks = [
         ["".join(letter(int(frame)) for frame in stack) for stack in side[:, :, 0, 0]]

@@ -13,21 +13,21 @@ from atari_dqn.replay.uniform import UniformSampler
 
 def filled(steps: int, **values):
     """Return a buffer of one endless episode; the frame's two pixels are its number."""
-    lanes = values.get("lanes", 1)
+    envs = values.get("envs", 1)
     buffer = make_buffer(**{"sampler": UniformSampler, "frame_shape": (1, 2), "stack": 1} | values)
-    buffer.begin(numbered(0, lanes, first=True))
+    buffer.begin(numbered(0, envs, first=True))
     extend(buffer, range(1, steps + 1))
     return buffer
 
 
 def extend(buffer, numbers) -> None:
-    lanes = buffer.ring.lanes
+    envs = buffer.ring.num_envs
     for number in numbers:
-        buffer.append(np.full(lanes, number % 18), np.ones(lanes), numbered(number, lanes))
+        buffer.append(np.full(envs, number % 18), np.ones(envs), numbered(number, envs))
 
 
-def numbered(number: int, lanes: int, *, first: bool = False):
-    return batch(np.tile(np.array(divmod(number, 256)), (lanes, 1, 1)), first=np.full(lanes, first))
+def numbered(number: int, envs: int, *, first: bool = False):
+    return batch(np.tile(np.array(divmod(number, 256)), (envs, 1, 1)), first=np.full(envs, first))
 
 
 def numbers_drawn(buffer, draws: int) -> np.ndarray:
@@ -36,13 +36,13 @@ def numbers_drawn(buffer, draws: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("lanes", "n_step", "stack", "expected"), [(1, 1, 4, 100), (1, 5, 4, 100), (4, 3, 4, 100), (3, 1, 1, 102)]
+    ("envs", "n_step", "stack", "expected"), [(1, 1, 4, 100), (1, 5, 4, 100), (4, 3, 4, 100), (3, 1, 1, 102)]
 )
 def test_full_replay_samples_from_capacity_steps_transitions(
-    lanes: int, n_step: int, stack: int, expected: int
+    envs: int, n_step: int, stack: int, expected: int
 ) -> None:
-    buffer = filled(400, capacity=100, lanes=lanes, n_step=n_step, stack=stack)
-    assert buffer.num_transitions == expected  # of 3 lanes each holds 34
+    buffer = filled(400, capacity=100, envs=envs, n_step=n_step, stack=stack)
+    assert buffer.num_transitions == expected  # of 3 environments each holds 34
 
 
 def test_replay_keeps_the_newest_transitions() -> None:
@@ -62,10 +62,10 @@ def test_D21_draws_are_uniform_over_all_transitions(steps: int) -> None:
     assert chisquare(counts).pvalue > 0.001
 
 
-def test_draws_are_uniform_over_lanes() -> None:
-    buffer = filled(64, capacity=40, lanes=4, batch_size=500)
-    lanes = np.concatenate([sample_at(buffer, 0).cell.numpy() % 4 for _ in range(40)])
-    assert chisquare(np.bincount(lanes)).pvalue > 0.001
+def test_draws_are_uniform_over_envs() -> None:
+    buffer = filled(64, capacity=40, envs=4, batch_size=500)
+    envs = np.concatenate([sample_at(buffer, 0).cell.numpy() % 4 for _ in range(40)])
+    assert chisquare(np.bincount(envs)).pvalue > 0.001
 
 
 def test_W08_drawing_is_with_replacement() -> None:
@@ -120,8 +120,8 @@ def test_P09_state_of_another_capacity_is_refused_with_both_ranges(capacity: int
 
 
 def test_P01_transition_costs_one_frame_and_twenty_bytes() -> None:
-    rows = ring_rows(capacity_steps=1_000, lanes=1, stack=4, n_step=1)
-    ring = FrameRing(rows=rows, lanes=1, frame_shape=(84, 84), stack=4, device=CPU)
+    rows = ring_rows(capacity_steps=1_000, envs=1, stack=4, n_step=1)
+    ring = FrameRing(rows=rows, num_envs=1, frame_shape=(84, 84), stack=4, device=CPU)
     sampler = UniformSampler(capacity=rows, batch_size=32, seed=0, device=CPU)
     tensors = [value for part in (ring, sampler) for value in vars(part).values() if torch.is_tensor(value)]
     resident = sum(tensor.nbytes for tensor in tensors)

@@ -18,7 +18,7 @@ EVENTS = st.sampled_from([PLAIN, PLAIN, PLAIN, GAME_OVER, CAP, LIFE])
 
 @dataclass
 class Row:
-    """What one lane showed at one time, and once it was acted on, what came of it."""
+    """What one environment showed at one time, and once it was acted on, what came of it."""
 
     frame: tuple[int, ...]
     first: bool
@@ -28,43 +28,43 @@ class Row:
     is_step: bool = False
 
 
-def encoded(lane: int, row: int) -> tuple[int, int, int]:
-    return lane + 1, row // 256, row % 256
+def encoded(slot: int, row: int) -> tuple[int, int, int]:
+    return slot + 1, row // 256, row % 256
 
 
 class History:
     """Plays events into a buffer and keeps everything."""
 
-    def __init__(self, buffer, lanes: int) -> None:
-        self.buffer, self.lanes = buffer, [[Row(encoded(lane, 0), True)] for lane in range(lanes)]
-        self.ended = np.zeros(lanes, dtype=bool)
-        buffer.begin(self._batch(np.zeros(lanes), {}, np.ones(lanes, dtype=bool)))
+    def __init__(self, buffer, envs: int) -> None:
+        self.buffer, self.envs = buffer, [[Row(encoded(slot, 0), True)] for slot in range(envs)]
+        self.ended = np.zeros(envs, dtype=bool)
+        buffer.begin(self._batch(np.zeros(envs), {}, np.ones(envs, dtype=bool)))
 
     def play(self, events: tuple[str, ...]) -> None:
-        number, resets = len(self.lanes[0]), self.ended.copy()
-        rewards = np.where(resets, 0.0, [(number * 7 + lane * 3) % 9 - 4 for lane in range(len(self.lanes))])
-        actions = np.array([(number + 5 * lane) % 18 for lane in range(len(self.lanes))])
+        number, resets = len(self.envs[0]), self.ended.copy()
+        rewards = np.where(resets, 0.0, [(number * 7 + slot * 3) % 9 - 4 for slot in range(len(self.envs))])
+        actions = np.array([(number + 5 * slot) % 18 for slot in range(len(self.envs))])
         flags = {
             "terminated": [e == GAME_OVER and not r for e, r in zip(events, resets, strict=True)],
             "truncated": [e == CAP and not r for e, r in zip(events, resets, strict=True)],
             "life_lost": [e in (GAME_OVER, LIFE) and not r for e, r in zip(events, resets, strict=True)],
         }
-        for lane, rows in enumerate(self.lanes):
+        for slot, rows in enumerate(self.envs):
             rows[-1] = Row(
-                rows[-1].frame, rows[-1].first, int(actions[lane]), float(rewards[lane]),
-                0.0 if flags["life_lost"][lane] else 1.0, not resets[lane],
+                rows[-1].frame, rows[-1].first, int(actions[slot]), float(rewards[slot]),
+                0.0 if flags["life_lost"][slot] else 1.0, not resets[slot],
             )  # fmt: skip
-            rows.append(Row(encoded(lane, number), bool(resets[lane])))
+            rows.append(Row(encoded(slot, number), bool(resets[slot])))
         self.ended = np.array(flags["terminated"]) | np.array(flags["truncated"])
         step = self._batch(rewards, flags, resets)
         self.buffer.append(actions, step.discount(terminal_on_life_loss=True), step)
 
     def _batch(self, rewards, flags, first):
-        frames = np.array([[rows[-1].frame] for rows in self.lanes])
+        frames = np.array([[rows[-1].frame] for rows in self.envs])
         return batch(frames, reward=rewards, first=first, **flags)
 
-    def stack(self, lane: int, row: int) -> list[tuple[int, ...]]:
-        rows, frames = self.lanes[lane], []
+    def stack(self, slot: int, row: int) -> list[tuple[int, ...]]:
+        rows, frames = self.envs[slot], []
         while len(frames) < STACK:
             frames.append(rows[row].frame)
             if rows[row].first:
@@ -72,23 +72,23 @@ class History:
             row -= 1
         return [(0, 0, 0)] * (STACK - len(frames)) + frames[::-1]
 
-    def transition(self, lane: int, row: int, n_step: int):
-        rows, value, factor, end = self.lanes[lane], 0.0, 1.0, row
+    def transition(self, slot: int, row: int, n_step: int):
+        rows, value, factor, end = self.envs[slot], 0.0, 1.0, row
         while end < row + n_step and rows[end].is_step and factor:
             value += factor * min(max(rows[end].reward, -BOUND), BOUND)
             factor *= GAMMA * rows[end].discount
             end += 1
-        return self.stack(lane, row), rows[row].action, value, factor, self.stack(lane, end)
+        return self.stack(slot, row), rows[row].action, value, factor, self.stack(slot, end)
 
     def sampleable(self, capacity: int, n_step: int) -> list[tuple[int, int]]:
-        newest, per_lane = len(self.lanes[0]) - 1, -(-capacity // len(self.lanes))
-        wrapped = newest >= per_lane + STACK - 1 + n_step
-        oldest = newest - n_step - per_lane + 1 if wrapped else 0
+        newest, per_slot = len(self.envs[0]) - 1, -(-capacity // len(self.envs))
+        wrapped = newest >= per_slot + STACK - 1 + n_step
+        oldest = newest - n_step - per_slot + 1 if wrapped else 0
         return [
-            (lane, row)
+            (slot, row)
             for row in range(oldest, newest - n_step + 1)
-            for lane in range(len(self.lanes))
-            if self.lanes[lane][row].is_step
+            for slot in range(len(self.envs))
+            if self.envs[slot][row].is_step
         ]
 
 
@@ -98,7 +98,7 @@ def check_all(history: History, capacity: int, n_step: int) -> None:
     if not expected:
         return
     found = sample_at(history.buffer, 0)
-    rebuilt = [history.transition(lane, row, n_step) for lane, row in expected]
+    rebuilt = [history.transition(slot, row, n_step) for slot, row in expected]
     s_tm1, a_tm1, r_t, discount_t, s_t = zip(*rebuilt, strict=True)
     assert found.s_tm1[:, :, 0].tolist() == [[list(frame) for frame in stack] for stack in s_tm1]
     assert found.a_tm1.tolist() == list(a_tm1)
@@ -110,38 +110,38 @@ def check_all(history: History, capacity: int, n_step: int) -> None:
 
 
 @pytest.mark.parametrize("n_step", [1, 3, 5])
-@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("envs", [1, 3])
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(data=st.data())
-def test_W07_every_transition_equals_the_one_rebuilt_from_history(lanes: int, n_step: int, data) -> None:
-    capacity = 8 * lanes
-    ticks = data.draw(st.lists(st.tuples(*[EVENTS] * lanes), min_size=20, max_size=70))
+def test_W07_every_transition_equals_the_one_rebuilt_from_history(envs: int, n_step: int, data) -> None:
+    capacity = 8 * envs
+    ticks = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=70))
     buffer = make_buffer(
-        lanes=lanes, capacity=capacity, stack=STACK, n_step=n_step, gamma=GAMMA, max_abs_reward=BOUND,
+        envs=envs, capacity=capacity, stack=STACK, n_step=n_step, gamma=GAMMA, max_abs_reward=BOUND,
         frame_shape=(1, 3),
     )  # fmt: skip
-    history = History(buffer, lanes)
+    history = History(buffer, envs)
     for tick, events in enumerate(ticks):
         history.play(events)
         buffer.check()
-        if tick % 5 == 0:  # more often than a lane forgets its 8 transitions: each is looked at
+        if tick % 5 == 0:  # more often than an environment forgets its 8 transitions: each is looked at
             check_all(history, capacity, n_step)
 
 
 @pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
-@pytest.mark.parametrize(("lanes", "n_step"), [(1, 1), (1, 3), (3, 1), (3, 5)])
+@pytest.mark.parametrize(("envs", "n_step"), [(1, 1), (1, 3), (3, 1), (3, 5)])
 @settings(max_examples=5, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
-    lanes: int, n_step: int, sampler, data
+    envs: int, n_step: int, sampler, data
 ) -> None:
-    capacity = 8 * lanes
-    ticks = data.draw(st.lists(st.tuples(*[EVENTS] * lanes), min_size=20, max_size=60))
+    capacity = 8 * envs
+    ticks = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=60))
     buffer = make_buffer(
-        lanes=lanes, capacity=capacity, stack=STACK, n_step=n_step, frame_shape=(1, 3), batch_size=64,
+        envs=envs, capacity=capacity, stack=STACK, n_step=n_step, frame_shape=(1, 3), batch_size=64,
         sampler=sampler,
     )  # fmt: skip
-    history = History(buffer, lanes)
+    history = History(buffer, envs)
     for tick, events in enumerate(ticks):
         history.play(events)
         buffer.check()  # the list is exactly the whole transitions
@@ -149,6 +149,6 @@ def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
         assert buffer.num_transitions == len(expected)
         if expected:
             found = sample_at(buffer, 0)
-            places = {row % buffer.ring.rows * lanes + lane for lane, row in expected}
+            places = {row % buffer.ring.rows * envs + slot for slot, row in expected}
             assert set(found.cell.tolist()) <= places
             buffer.feed_back(found, (found.cell + tick) % 7 * 0.3)

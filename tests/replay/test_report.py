@@ -36,8 +36,8 @@ def test_ages_of_uniform_draws_are_even_over_the_transitions(steps: int) -> None
     assert found["median_age_steps"] == pytest.approx((oldest + 1) / 2, rel=0.1)
 
 
-def test_age_counts_the_steps_of_all_lanes() -> None:
-    assert report(filled(30, capacity=200, lanes=4))["max_age_steps"] == 120
+def test_age_counts_the_steps_of_all_envs() -> None:
+    assert report(filled(30, capacity=200, envs=4))["max_age_steps"] == 120
 
 
 def test_uniform_sampling_reports_priorities_and_weights_of_one() -> None:

@@ -10,12 +10,12 @@ from atari_dqn.replay.ring import FrameRing
 __all__ = ["either_way"]
 
 
-def make_ring(*, rows: int, lanes: int, stack: int) -> FrameRing:
+def make_ring(*, rows: int, envs: int, stack: int) -> FrameRing:
     """A ring full of random frames, a third of them an episode's first."""
-    ring = FrameRing(rows=rows, lanes=lanes, frame_shape=(3, 5), stack=stack, device=CPU)
+    ring = FrameRing(rows=rows, num_envs=envs, frame_shape=(3, 5), stack=stack, device=CPU)
     generator = torch.Generator().manual_seed(0)
     ring.frame[:-1] = torch.randint(1, 256, ring.frame[:-1].shape, generator=generator, dtype=torch.uint8)
-    ring.start[:] = torch.rand(rows * lanes, generator=generator) < 1 / 3
+    ring.start[:] = torch.rand(rows * envs, generator=generator) < 1 / 3
     return ring
 
 
@@ -49,15 +49,15 @@ def test_stack_reaches_over_the_rings_seam() -> None:
     assert newest(buffer) == [[6, 7, 8, 9]]
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("envs", [1, 3])
 @pytest.mark.parametrize("stack", [1, 4])
 def test_kernel_puts_stacks_together_as_torch_does(
-    lanes: int, stack: int, monkeypatch: pytest.MonkeyPatch
+    envs: int, stack: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rings = [make_ring(rows=9, lanes=lanes, stack=stack)]
+    rings = [make_ring(rows=9, envs=envs, stack=stack)]
     leave_to_torch(monkeypatch)
-    rings.append(make_ring(rows=9, lanes=lanes, stack=stack))
-    cells = torch.arange(9 * lanes)
+    rings.append(make_ring(rows=9, envs=envs, stack=stack))
+    cells = torch.arange(9 * envs)
     assert rings[1]._kernels is None
     assert torch.equal(rings[0].stacks(cells), rings[1].stacks(cells))
 
@@ -66,15 +66,15 @@ def test_kernel_puts_stacks_together_as_torch_does(
 @pytest.mark.parametrize("cell", [-1, 27])
 def test_cell_that_is_none_of_the_rings_is_refused(cell: int) -> None:
     with pytest.raises(IndexError):
-        make_ring(rows=9, lanes=3, stack=4).stacks(torch.tensor([0, cell]))
+        make_ring(rows=9, envs=3, stack=4).stacks(torch.tensor([0, cell]))
 
 
 def test_stack_size_one_is_the_frame_itself() -> None:
     assert newest(play_tape(make_buffer(stack=1), "ABC")) == [[3]]
 
 
-def test_lanes_have_stacks_of_their_own() -> None:
-    buffer = make_buffer(lanes=2)
+def test_envs_have_stacks_of_their_own() -> None:
+    buffer = make_buffer(envs=2)
     buffer.begin(batch(np.array([[[1]], [[11]]]), first=[True, True]))
     buffer.append(np.array([0, 0]), np.ones(2), batch(np.array([[[2]], [[12]]]), first=[False, True]))
     assert newest(buffer) == [[0, 0, 1, 2], [0, 0, 0, 12]]

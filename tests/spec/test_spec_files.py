@@ -95,7 +95,10 @@ BAD_OVERRIDES = {
         'learner.bach_size: unknown key; did you mean "learner.batch_size"?',
     ),
     "three parts": ("env.x.y=5", "env.x.y: unknown section [env.x]"),
-    "whole section": ("env={lanes=2}", "env: found a table, expected a section, its keys set one by one"),
+    "whole section": (
+        "env={environments=2}",
+        "env: found a table, expected a section, its keys set one by one",
+    ),
     "half an integer": (
         "learner.batch_size=1.5",
         "--set: learner.batch_size: found 1.5, expected an integer at least 1",

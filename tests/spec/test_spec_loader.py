@@ -11,7 +11,7 @@ from atari_dqn.spec.loader import load_spec
 
 FAULTS = {
     # strict types
-    "true is not 1": ("[env]\nlanes = true", "env.lanes: found true, expected an integer at least 1"),
+    "true is not 1": ("[env]\nnum_envs = true", "env.num_envs: found true, expected an integer at least 1"),
     "1 is not true": ("[toggles]\ndouble = 1", "toggles.double: found 1, expected true or false"),
     "3.7 is not 3": ("[env]\nframe_skip = 3.7", "env.frame_skip: found 3.7, expected an integer at least 1"),
     "3.0 is not 3": ("[env]\nframe_skip = 3.0", "found 3.0, expected an integer at least 1; did you mean 3?"),
@@ -21,13 +21,13 @@ FAULTS = {
     ),
     '"0.5" is not 0.5': ('[learner]\ndiscount = "0.5"', 'found "0.5", expected a number from 0.0 to 1.0'),
     "true is not 1.0": ("[learner]\ndiscount = true", "found true, expected a number from 0.0 to 1.0"),
-    "a date": ("[env]\nlanes = 2020-01-01", "env.lanes: found 2020-01-01, expected an integer"),
-    "an array": ("[env]\nlanes = [1]", "env.lanes: found an array, expected an integer"),
-    "a table": ("[env.lanes]\na = 1", "env.lanes: found a table, expected an integer"),
-    "beyond 64 bits": (f"[env]\nlanes = {2**63}", f"env.lanes: found {2**63}, expected an integer"),
+    "a date": ("[env]\nnum_envs = 2020-01-01", "env.num_envs: found 2020-01-01, expected an integer"),
+    "an array": ("[env]\nnum_envs = [1]", "env.num_envs: found an array, expected an integer"),
+    "a table": ("[env.num_envs]\na = 1", "env.num_envs: found a table, expected an integer"),
+    "beyond 64 bits": (f"[env]\nnum_envs = {2**63}", f"env.num_envs: found {2**63}, expected an integer"),
     "too large for a float": (f"[learner]\nmax_abs_reward = {10**400}", "expected a number more than 0.0"),
     # ranges
-    "below the range": ("[env]\nlanes = 0", "env.lanes: found 0, expected an integer at least 1"),
+    "below the range": ("[env]\nnum_envs = 0", "env.num_envs: found 0, expected an integer at least 1"),
     "above the range": ("[learner]\ndiscount = 1.01", "found 1.01, expected a number from 0.0 to 1.0"),
     "open end": (
         "[env]\nsticky_probability = 1.0",
@@ -92,13 +92,13 @@ FAULTS = {
         "[training]\ntotal_frames = 200_000",
         "replay.prefill_steps: found 50000 with env.frame_skip = 4 and training.total_frames = 200000; ",
     ),
-    "prefill under lanes": (
-        "[env]\nlanes = 100\n[replay]\nprefill_steps = 299",
-        "replay.prefill_steps: found 299 with env.lanes = 100 and toggles.n_step = 1; ",
+    "prefill under environments": (
+        "[env]\nnum_envs = 100\n[replay]\nprefill_steps = 299",
+        "replay.prefill_steps: found 299 with env.num_envs = 100 and toggles.n_step = 1; ",
     ),
-    "lanes over capacity": (
-        "[env]\nlanes = 10\n[replay]\ncapacity_steps = 69\nprefill_steps = 50",
-        "capacity_steps: found 69 with env.lanes = 10 and env.stack_frames = 4 and toggles.n_step = 1; ",
+    "environments over capacity": (
+        "[env]\nnum_envs = 10\n[replay]\ncapacity_steps = 69\nprefill_steps = 50",
+        "capacity_steps: found 69 with env.num_envs = 10 and env.stack_frames = 4 and toggles.n_step = 1; ",
     ),
     "rising exploration": (
         "[exploration]\nepsilon_start = 0.05",
@@ -198,23 +198,23 @@ def test_each_game_for_several_players_is_refused(write_spec, game: str):
 def test_five_faults_give_five_lines(write_spec):
     path = write_spec(
         base='track = "A"\ngame = "pogn"\n',  # 1: the game, 2: no seed
-        more='[env]\nlanes = "2"\n[learner]\nbach_size = 1\n[optimizer]\nbeta1 = 0.9\n',  # 3, 4, 5
+        more='[env]\nnum_envs = "2"\n[learner]\nbach_size = 1\n[optimizer]\nbeta1 = 0.9\n',  # 3, 4, 5
     )
     error = error_of(path)
     keys = [fault.key for fault in error.faults]
-    assert sorted(keys) == ["env.lanes", "game", "learner.bach_size", "optimizer.beta1", "seed"]
+    assert sorted(keys) == ["env.num_envs", "game", "learner.bach_size", "optimizer.beta1", "seed"]
     assert len(str(error).splitlines()) == 5
 
 
 def test_faults_of_the_file_and_of_overrides_come_together(write_spec):
-    error = error_of(write_spec("[env]\nlanes = 0\n"), "learner", "learner.batch_size=0", "game=pogn")
+    error = error_of(write_spec("[env]\nnum_envs = 0\n"), "learner", "learner.batch_size=0", "game=pogn")
     assert [fault.where.rpartition("/")[2] for fault in error.faults].count("--set") == 3
     assert len(error.faults) == 4
 
 
 def test_a_contradiction_is_told_along_with_other_faults(write_spec):
-    error = error_of(write_spec("[env]\nlanes = 0\n[evaluation]\nlight_episodes = 31\n"))
-    assert [fault.key for fault in error.faults] == ["env.lanes", "evaluation.light_episodes"]
+    error = error_of(write_spec("[env]\nnum_envs = 0\n[evaluation]\nlight_episodes = 31\n"))
+    assert [fault.key for fault in error.faults] == ["env.num_envs", "evaluation.light_episodes"]
 
 
 def test_a_dotted_key_in_quotes_is_not_the_key_it_looks_like(write_spec):
@@ -228,8 +228,8 @@ def test_a_wrong_value_is_not_replaced_by_the_tracks_to_find_a_contradiction(wri
 
 
 def test_an_override_does_not_hide_a_fault_of_the_file(write_spec):
-    error = error_of(write_spec("[env]\nlanes = 0\n"), "env.lanes=2")
-    assert [fault.key for fault in error.faults] == ["env.lanes"]
+    error = error_of(write_spec("[env]\nnum_envs = 0\n"), "env.num_envs=2")
+    assert [fault.key for fault in error.faults] == ["env.num_envs"]
 
 
 def test_a_mistyped_choice_of_part_is_not_followed_by_faults_that_hang_on_it(write_spec):
@@ -247,12 +247,12 @@ def test_each_of_the_three_keys_of_every_run_is_required_and_named(write_spec, k
 
 
 def test_an_unknown_track_does_not_hide_the_other_faults(write_spec):
-    error = error_of(write_spec(base='track = "Z"\ngame = "pong"\n', more="[env]\nlanes = 0\n"))
-    assert [fault.key for fault in error.faults] == ["track", "env.lanes", "seed"]
+    error = error_of(write_spec(base='track = "Z"\ngame = "pong"\n', more="[env]\nnum_envs = 0\n"))
+    assert [fault.key for fault in error.faults] == ["track", "env.num_envs", "seed"]
 
 
 def test_a_spec_error_ends_a_command_as_a_users_mistake(write_spec):
-    error = error_of(write_spec("[env]\nlanes = 0"))
+    error = error_of(write_spec("[env]\nnum_envs = 0"))
     assert isinstance(error, UserError)
     assert error.exit_code == 2
 

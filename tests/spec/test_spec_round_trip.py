@@ -109,8 +109,8 @@ def test_the_resolved_text_holds_every_key_that_applies():
 
 
 def test_the_resolved_text_names_the_track_and_the_deviating_keys():
-    text = resolved_toml(load_spec(MINIMAL, ["learner.batch_size=64", "env.lanes=2"]))
-    assert "# Track A*; keys that deviate: env.lanes, learner.batch_size.\n" in text
+    text = resolved_toml(load_spec(MINIMAL, ["learner.batch_size=64", "env.num_envs=2"]))
+    assert "# Track A*; keys that deviate: env.num_envs, learner.batch_size.\n" in text
     assert "# Track A; keys that deviate: none.\n" in resolved_toml(load_spec(MINIMAL))
 
 
@@ -131,7 +131,7 @@ def test_a_resolved_file_without_a_key_is_refused_though_its_track_has_one(tmp_p
 
 
 def test_a_short_spec_is_no_resolved_one():
-    with pytest.raises(SpecError, match=r"env\.lanes: missing"):
+    with pytest.raises(SpecError, match=r"env\.num_envs: missing"):
         load_resolved(MINIMAL)
 
 

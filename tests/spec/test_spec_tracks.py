@@ -133,9 +133,9 @@ DEVIATIONS = {
         ("optimizer.kind", "optimizer.learning_rate"),
     ),
     "two sections": (
-        "[learner]\nbatch_size = 64\n[env]\nlanes = 8",
+        "[learner]\nbatch_size = 64\n[env]\nnum_envs = 8",
         "A*",
-        ("env.lanes", "learner.batch_size"),
+        ("env.num_envs", "learner.batch_size"),
     ),
 }
 

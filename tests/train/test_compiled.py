@@ -22,7 +22,7 @@ RAINBOW = (
 )  # fmt: skip
 RANDOM = (RAINBOW, ("toggles.distribution=iqn", "toggles.munchausen=true"))
 OTHERS = (
-    ("learner.precision=bf16",), ("learner.accumulate=4", "env.lanes=3"), ("toggles.random_shifts=true",),
+    ("learner.precision=bf16",), ("learner.accumulate=4", "env.num_envs=3"), ("toggles.random_shifts=true",),
     ("toggles.distribution=qr_dqn", "network.kind=impala"), (*RAINBOW, "network.kind=dopamine"),
 )  # fmt: skip
 WITH_KERNELS = ((*RAINBOW, "network.kind=data_efficient"), ("learner.precision=bf16", "learner.accumulate=4"))

@@ -16,7 +16,7 @@ from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
 
 from atari_dqn.assembly.parts import build_network, build_replay
 from atari_dqn.clock import Clock
-from atari_dqn.envs.games import make_lanes
+from atari_dqn.envs.games import make_envs
 from atari_dqn.errors import HaltedError, UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.machine.devices import set_kernels
@@ -46,26 +46,26 @@ def budget(*overrides: str) -> int:
 @cache
 def first_frames(*overrides: str) -> tuple[object, ...]:
     spec = tiny_spec(*overrides)
-    lanes = make_lanes(game=spec.game, env=spec.env, num_lanes=1, seed=spec.seed, stream="training")
-    return lanes.info, lanes.reset().frame.tobytes()
+    envs = make_envs(game=spec.game, env=spec.env, num_envs=1, seed=spec.seed, stream="training")
+    return envs.info, envs.reset().frame.tobytes()
 
 
 @cache
 def scores(*overrides: str) -> object:
     spec = tiny_spec(*overrides)
-    _, network = first_frames(*overrides), build_network(spec, lanes_info(spec), CPU)
+    _, network = first_frames(*overrides), build_network(spec, envs_info(spec), CPU)
     return evaluate(network, spec, episodes=3)
 
 
-def lanes_info(spec):
-    return make_lanes(game=spec.game, env=spec.env, num_lanes=1, seed=spec.seed, stream="training").info
+def envs_info(spec):
+    return make_envs(game=spec.game, env=spec.env, num_envs=1, seed=spec.seed, stream="training").info
 
 
 @cache
 def replay_place(*overrides: str) -> str:
     spec = tiny_spec(*overrides)
     try:
-        return str(build_replay(spec, lanes_info(spec), CPU).ring.device)
+        return str(build_replay(spec, envs_info(spec), CPU).ring.device)
     except UserError as error:
         return str(error)
 
@@ -193,7 +193,7 @@ CHANGES = {
     "toggles.random_shifts": to("toggles.random_shifts=true"),
     "toggles.munchausen": to("toggles.munchausen=true"),
     "env.kind": Change(PONG, (), first_frames),
-    "env.lanes": to("env.lanes=2"),
+    "env.num_envs": to("env.num_envs=2"),
     "env.frame_skip": to("env.frame_skip=3"),
     "env.screen_size_pixels": to("env.screen_size_pixels=40"),
     "env.resize": to("env.resize=bilinear", *PONG, shows_in=first_frames),

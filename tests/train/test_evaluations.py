@@ -18,7 +18,7 @@ from atari_dqn.telemetry.events import Event, Progress
 from atari_dqn.train import launch
 
 SHORT = (
-    "training.total_frames=400", "evaluation.light_period_frames=9999", "system.evaluation_lanes=2",
+    "training.total_frames=400", "evaluation.light_period_frames=9999", "system.evaluation_envs=2",
     "evaluation.full_period_frames=9999", "evaluation.full_episodes=5",
 )  # fmt: skip
 
@@ -128,7 +128,7 @@ def test_worker_lost_during_an_evaluation_ends_it_before_the_next_game(
     with pytest.raises(
         HaltedError, match=r"worker 0 .* SIGKILL; 2 of 5 games of the final evaluation are kept"
     ):
-        run(path, *SHORT, "env.lanes=1", "system.workers=1", views=[done, At("final", kill_a_worker)])
+        run(path, *SHORT, "env.num_envs=1", "system.workers=1", views=[done, At("final", kill_a_worker)])
     assert done.done == [0, 1, 2]
     resume(path, done)
     assert done.done[3:] == [2, 3, 4, 5]

@@ -87,7 +87,7 @@ COMBINATIONS = (
     ("toggles.noisy=true", "toggles.distribution=c51", "toggles.prioritized=true"),
     ("toggles.distribution=qr_dqn",), ("toggles.distribution=iqn", "toggles.munchausen=true"),
     ("toggles.distribution=iqn", "toggles.double=true"),
-    ("toggles.random_shifts=true",), ("network.kind=impala",), ("env.lanes=3",),
+    ("toggles.random_shifts=true",), ("network.kind=impala",), ("env.num_envs=3",),
     ("learner.target_period_updates=1", "toggles.double=true", "toggles.random_shifts=true"),
     (*TRACK_B, "toggles.noisy=true", "toggles.random_shifts=true", "learner.accumulate=4"),
 )  # fmt: skip
@@ -122,7 +122,7 @@ def test_acting_asks_the_host_for_nothing_and_is_the_same_work_each_time(
     overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    with learning(monkeypatch, *overrides, "env.lanes=3") as training:
+    with learning(monkeypatch, *overrides, "env.num_envs=3") as training:
         training.learner.sync_target = lambda: None
         for _ in range(2):
             with Watched() as watched:
@@ -229,7 +229,7 @@ def graphs_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "overrides", [(), (*TRACK_B, "optimizer.kind=adam"), ("env.lanes=19",)], ids=" ".join
+    "overrides", [(), (*TRACK_B, "optimizer.kind=adam"), ("env.num_envs=19",)], ids=" ".join
 )
 def test_run_from_graphs_equals_one_without(
     overrides: tuple[str, ...], graphs_of_the_cpu: list[int], monkeypatch: pytest.MonkeyPatch
@@ -238,7 +238,7 @@ def test_run_from_graphs_equals_one_without(
     played = digest_after(spec, 100)
     monkeypatch.undo()
     assert played == digest_after(spec, 100)
-    assert sorted(graphs_of_the_cpu) == ([1, 1, 2, 4] if "env.lanes=19" in overrides else [1, 1])
+    assert sorted(graphs_of_the_cpu) == ([1, 1, 2, 4] if "env.num_envs=19" in overrides else [1, 1])
 
 
 def test_loaded_state_has_the_graphs_captured_anew(graphs_of_the_cpu: list[int]) -> None:
@@ -302,7 +302,9 @@ def logs(*overrides: str) -> list[str]:
         ]
 
 
-@pytest.mark.parametrize("overrides", [(), ("env.lanes=8",), ("exploration.epsilon_end=1.0",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "overrides", [(), ("env.num_envs=8",), ("exploration.epsilon_end=1.0",)], ids=" ".join
+)
 def test_numbers_that_arrive_late_are_in_the_rows_of_their_period(
     overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,16 +27,16 @@ def test_another_seed_gives_another_state() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_state_does_not_depend_on_the_number_of_workers(workers: int) -> None:
-    lanes = ("env.lanes=3", "training.total_frames=600")
-    inline, pooled = tiny_spec(*lanes), tiny_spec(*lanes, f"system.workers={workers}")
+    envs = ("env.num_envs=3", "training.total_frames=600")
+    inline, pooled = tiny_spec(*envs), tiny_spec(*envs, f"system.workers={workers}")
     assert digest_after(pooled) == digest_after(inline)
 
 
 def short_pong(*overrides: str) -> Spec:
-    """Track A's own spec with a budget of 20,000 frames, on two lanes."""
+    """Track A's own spec with a budget of 20,000 frames, on two environments."""
     values = [
         "training.total_frames=20_000", "replay.prefill_steps=1_000", "replay.capacity_steps=3_000",
-        "env.lanes=2", "learner.batch_size=8", "learner.target_period_updates=100",
+        "env.num_envs=2", "learner.batch_size=8", "learner.target_period_updates=100",
         "exploration.epsilon_decay_frames=8_000", "learner.update_period_steps=16",
     ]  # fmt: skip
     return load_spec(ROOT / "runs/pong_trackA.toml", [*values, *overrides]).spec
@@ -67,7 +67,7 @@ class Meddler:
         ("checkpoint.period_frames=40",),
         ("checkpoint.period_seconds=1e-9",),
         ("checkpoint.period_frames=0", "checkpoint.period_seconds=0"),
-        ("evaluation.full_episodes=4", "system.evaluation_lanes=2"),
+        ("evaluation.full_episodes=4", "system.evaluation_envs=2"),
         ("evaluation.full_episodes=2", "evaluation.light_period_frames=9999", "system.evaluation_workers=2"),
     ],
 )
@@ -95,17 +95,17 @@ def test_training_draws_from_no_global_stream() -> None:
     "overrides",
     [
         (),
-        ("env.lanes=3",),
+        ("env.num_envs=3",),
         ("optimizer.kind=adam", "toggles.double=true", "toggles.n_step=3", "learner.precision=bf16"),
         ("toggles.prioritized=true", "toggles.dueling=true", "optimizer.kind=torch_rmsprop"),
-        ("toggles.noisy=true", "toggles.distribution=c51", "toggles.prioritized=true", "env.lanes=3"),
+        ("toggles.noisy=true", "toggles.distribution=c51", "toggles.prioritized=true", "env.num_envs=3"),
         ("toggles.distribution=iqn", "toggles.munchausen=true", "toggles.random_shifts=true"),
         ("learner.target_period_updates=1", "toggles.double=true", "toggles.random_shifts=true"),
     ],
 )
 @pytest.mark.parametrize("ticks", [50, 90])
 def test_loaded_training_goes_on_as_the_saved_one_would(overrides: tuple[str, ...], ticks: int) -> None:
-    # 50 ticks: inside one lane's prefill; 90: past it
+    # 50 ticks: inside one environment's prefill; 90: past it
     assert_goes_on(tiny_spec("training.total_frames=600", *overrides), ticks)
 
 

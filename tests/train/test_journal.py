@@ -76,7 +76,7 @@ def test_tick_of_more_updates_than_are_remembered_otherwise_is_read_whole() -> N
 
 def test_training_remembers_the_updates_of_its_largest_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "RECENT_UPDATES", 16)
-    spec = tiny_spec("env.lanes=48", "learner.update_period_steps=2", "replay.capacity_steps=1_000",
+    spec = tiny_spec("env.num_envs=48", "learner.update_period_steps=2", "replay.capacity_steps=1_000",
                      "replay.prefill_steps=150", "training.total_frames=2_000")  # fmt: skip
     with begun(spec) as training:
         ticks_of(training, 6)

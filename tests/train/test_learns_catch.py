@@ -39,7 +39,7 @@ LEARNED = 3.0
 
 def mean_return(*overrides: str, frames: int | None = None) -> float:
     """Train, and return the mean of 20 games played greedily."""
-    spec = tiny_spec("env.lanes=8", *SMALL, *LEARNING, *overrides)
+    spec = tiny_spec("env.num_envs=8", *SMALL, *LEARNING, *overrides)
     with begun(spec) as training:
         ticks_of(training, frames)
         return EvaluationScore.of(evaluate(training.learner.online, spec, episodes=20)).mean_return

@@ -12,9 +12,12 @@ from atari_dqn.types import StepBatch
 
 @dataclass
 class Fakes:
-    """Parts that only note what is asked of them. Lane 0 shows a reset row at each tick in `resets_at`."""
+    """Parts that only note what is asked of them.
 
-    lanes: int = 1
+    Environment 0 shows a reset row at each tick in `resets_at`.
+    """
+
+    envs: int = 1
     prefill_steps: int = 4
     update_period_steps: int = 2
     total_steps: int = 12
@@ -28,7 +31,7 @@ class Fakes:
 
     def choose(self, epsilon: float) -> np.ndarray:
         self.calls.append("choose")
-        return np.zeros(self.lanes, dtype=np.int64)
+        return np.zeros(self.envs, dtype=np.int64)
 
     def send(self, actions: np.ndarray) -> None:
         self.calls.append("send")
@@ -38,12 +41,12 @@ class Fakes:
 
     def recv(self) -> StepBatch:
         self.calls.append("recv")
-        first = np.zeros(self.lanes, dtype=bool)
+        first = np.zeros(self.envs, dtype=bool)
         first[0] = self.ticks in self.resets_at
         self.ticks += 1
-        none = np.zeros(self.lanes, dtype=bool)
+        none = np.zeros(self.envs, dtype=bool)
         return StepBatch(
-            frame=np.zeros((self.lanes, 1, 1), dtype=np.uint8), reward=np.zeros(self.lanes), terminated=none,
+            frame=np.zeros((self.envs, 1, 1), dtype=np.uint8), reward=np.zeros(self.envs), terminated=none,
             truncated=none, life_lost=none, first=first,
         )  # fmt: skip
 
@@ -63,17 +66,17 @@ def test_no_update_happens_in_the_prefill() -> None:
     assert updates == [0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0]
 
 
-@pytest.mark.parametrize("lanes", [1, 3, 8])
-def test_updates_keep_their_ratio_to_steps_whatever_the_lanes(lanes: int) -> None:
-    parts = Fakes(lanes=lanes, prefill_steps=20, update_period_steps=4, total_steps=240)
+@pytest.mark.parametrize("envs", [1, 3, 8])
+def test_updates_keep_their_ratio_to_steps_whatever_the_envs(envs: int) -> None:
+    parts = Fakes(envs=envs, prefill_steps=20, update_period_steps=4, total_steps=240)
     for _ in q_learning(parts):
-        steps_before_tick = parts.clock.steps - lanes
+        steps_before_tick = parts.clock.steps - envs
         assert parts.clock.updates == max(0, steps_before_tick - 20) // 4
 
 
-@pytest.mark.parametrize("lanes", [1, 3, 8])
-def test_updates_of_a_real_run_keep_their_ratio(lanes: int) -> None:
-    spec = tiny_spec(f"env.lanes={lanes}", "training.total_frames=600")
+@pytest.mark.parametrize("envs", [1, 3, 8])
+def test_updates_of_a_real_run_keep_their_ratio(envs: int) -> None:
+    spec = tiny_spec(f"env.num_envs={envs}", "training.total_frames=600")
     with begun(spec) as training:
         last = ticks_of(training)[-1]
         clock = training.clock
@@ -81,20 +84,20 @@ def test_updates_of_a_real_run_keep_their_ratio(lanes: int) -> None:
     assert clock.updates == (steps_before_tick - 64) // 4
 
 
-def test_many_lanes_take_several_updates_in_a_tick() -> None:
-    parts = Fakes(lanes=8, prefill_steps=8, update_period_steps=4, total_steps=32)
+def test_many_envs_take_several_updates_in_a_tick() -> None:
+    parts = Fakes(envs=8, prefill_steps=8, update_period_steps=4, total_steps=32)
     assert [tick.updates for tick in q_learning(parts)] == [0, 0, 2, 2]
 
 
 def test_reset_row_counts_no_step() -> None:
-    parts = Fakes(lanes=1, prefill_steps=100, total_steps=3, resets_at=(1,))
+    parts = Fakes(envs=1, prefill_steps=100, total_steps=3, resets_at=(1,))
     assert len(list(q_learning(parts))) == 4
 
 
 def test_loop_ends_with_its_budget_of_steps() -> None:
-    parts = Fakes(lanes=5, total_steps=12)
+    parts = Fakes(envs=5, total_steps=12)
     list(q_learning(parts))
-    assert parts.clock.steps == 15  # lanes move together: the first tick at or past 12
+    assert parts.clock.steps == 15  # environments move together: the first tick at or past 12
 
 
 def test_loop_that_has_reached_its_budget_does_nothing() -> None:

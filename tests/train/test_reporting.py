@@ -19,12 +19,12 @@ from atari_dqn.train.throughput import Throughput
 from atari_dqn.types import StepBatch
 
 
-def step(lanes: int = 1, *, reward: float = 0.0, over=(), capped=(), lost=(), first=()) -> StepBatch:
+def step(envs: int = 1, *, reward: float = 0.0, over=(), capped=(), lost=(), first=()) -> StepBatch:
     def flags(of) -> np.ndarray:
-        return np.isin(np.arange(lanes), of)
+        return np.isin(np.arange(envs), of)
 
     return StepBatch(
-        frame=np.zeros((lanes, 1, 1), dtype=np.uint8), reward=np.full(lanes, reward), terminated=flags(over),
+        frame=np.zeros((envs, 1, 1), dtype=np.uint8), reward=np.full(envs, reward), terminated=flags(over),
         truncated=flags(capped), life_lost=flags(lost), first=flags(first),
     )  # fmt: skip
 
@@ -47,9 +47,9 @@ class GivenUpdates:
     all = arrived
 
 
-def make_reporter(clock: Clock, *, lanes: int = 1, period: int = 10, rolling: int = 3) -> Reporter:
+def make_reporter(clock: Clock, *, envs: int = 1, period: int = 10, rolling: int = 3) -> Reporter:
     return Reporter(
-        clock, lanes=lanes, update_period_steps=period, rolling_episodes=rolling, updates=GivenUpdates()
+        clock, envs=envs, update_period_steps=period, rolling_episodes=rolling, updates=GivenUpdates()
     )
 
 
@@ -82,11 +82,11 @@ def test_reset_row_lengthens_no_episode() -> None:
     assert (episode.length_steps, episode.episode_return) == (2, 2.0)
 
 
-def test_lanes_keep_episodes_of_their_own() -> None:
+def test_envs_keep_episodes_of_their_own() -> None:
     tracker = EpisodeTracker(3)
     tracker.finished(step(3, reward=1.0, over=[1]))
     ended = tracker.finished(step(3, reward=1.0, over=[0], capped=[2]))
-    assert [(episode.lane, episode.episode_return) for episode in ended] == [(0, 2.0), (2, 2.0)]
+    assert [(episode.slot, episode.episode_return) for episode in ended] == [(0, 2.0), (2, 2.0)]
 
 
 def test_end_reason_tells_a_finished_game_from_one_that_was_cut() -> None:
@@ -127,9 +127,9 @@ def test_rows_of_a_period_come_at_its_multiples() -> None:
     assert [(row.values["step"], row.values["env_frames"]) for row in rows] == [(10, 40), (20, 80), (30, 120)]
 
 
-def test_lanes_that_jump_over_a_multiple_give_one_row_for_it() -> None:
+def test_envs_that_jump_over_a_multiple_give_one_row_for_it() -> None:
     clock = Clock(frame_skip=4, prefill_steps=0)
-    reporter = make_reporter(clock, lanes=8, period=10)
+    reporter = make_reporter(clock, envs=8, period=10)
     rows = [row for _ in range(5) for row in report(reporter, clock, step(8))]
     assert [row.values["step"] for row in rows] == [16, 24, 32, 40]
 
@@ -201,11 +201,11 @@ def test_P11_sums_are_kept_in_double_precision() -> None:
 
 def test_loaded_reporter_goes_on_as_the_saved_one_would() -> None:
     clock = Clock(frame_skip=4, prefill_steps=0)
-    saved = make_reporter(clock, lanes=2)
+    saved = make_reporter(clock, envs=2)
     for number in range(7):
         report(saved, clock, step(2, reward=1.0, over=[number % 3]), [measured(loss=float(number))])
     other_clock = Clock(frame_skip=4, prefill_steps=0, steps=clock.steps, updates=clock.updates)
-    loaded = make_reporter(other_clock, lanes=2)
+    loaded = make_reporter(other_clock, envs=2)
     loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
     rows = [
         [report(reporter, of_it, step(2, reward=1.0, over=[number % 3])) for number in range(9)]
@@ -291,14 +291,14 @@ SECONDS = {
 
 def throughput_row(hands: Hands) -> Row:
     watch = Stopwatch()
-    lanes = SimpleNamespace(busy_seconds=10.0, num_processes=2)
+    envs = SimpleNamespace(busy_seconds=10.0, num_processes=2)
     parts = {part: watch.timed(part, hands.pass_seconds) for part in SECONDS}
-    throughput = Throughput(watch, lanes)
+    throughput = Throughput(watch, envs)
     throughput.begin(env_frames=400, updates=25)
     for part, seconds in SECONDS.items():
         parts[part](seconds)
     hands.pass_seconds(0.5)
-    lanes.busy_seconds = 16.0
+    envs.busy_seconds = 16.0
     values = {"step": 300, "env_frames": 1_200, "updates": 75}
     return throughput.row(Row(table="update_log", values=values), elapsed_seconds=99.0)
 

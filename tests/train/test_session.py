@@ -131,7 +131,7 @@ def test_interruption_is_told_and_saved(tmp_path: Path) -> None:
     assert notices(tmp_path / "run")[-2:] == ["checkpoint", "interrupted"]
 
 
-WORKER = ("env.lanes=1", "system.workers=1")
+WORKER = ("env.num_envs=1", "system.workers=1")
 
 
 class StopsWorkers:

@@ -27,22 +27,22 @@ def betas(*overrides: str) -> list[float]:
 
 
 @pytest.mark.parametrize("frames", [600, 1_201, 733])
-@pytest.mark.parametrize("lanes", [1, 3, 8])
-def test_D01_beta_is_one_at_the_last_update_of_a_real_run(lanes: int, frames: int) -> None:
-    read = betas(f"env.lanes={lanes}", f"training.total_frames={frames}")
+@pytest.mark.parametrize("envs", [1, 3, 8])
+def test_D01_beta_is_one_at_the_last_update_of_a_real_run(envs: int, frames: int) -> None:
+    read = betas(f"env.num_envs={envs}", f"training.total_frames={frames}")
     assert read[-1] == 1.0
     assert 0.4 < read[0] < read[len(read) // 2] < 1.0
 
 
 @pytest.mark.parametrize(
-    ("lanes", "period", "skip"), [(3, 4, 4), (3, 5, 3), (5, 4, 4), (7, 3, 1), (8, 1, 4), (1, 7, 3)]
+    ("envs", "period", "skip"), [(3, 4, 4), (3, 5, 3), (5, 4, 4), (7, 3, 1), (8, 1, 4), (1, 7, 3)]
 )
 def test_D01_beta_is_one_at_the_last_update_whatever_the_ratio_of_updates_to_ticks(
-    lanes: int, period: int, skip: int
+    envs: int, period: int, skip: int
 ) -> None:
     for steps in range(130, 140):
         read = betas(
-            f"env.lanes={lanes}", f"learner.update_period_steps={period}", f"env.frame_skip={skip}",
+            f"env.num_envs={envs}", f"learner.update_period_steps={period}", f"env.frame_skip={skip}",
             f"training.total_frames={steps * skip - 1}", "learner.batch_size=1",
         )  # fmt: skip
         assert read[-1] == 1.0, steps
@@ -60,8 +60,8 @@ def test_track_b_repeats_exactly() -> None:
 
 
 def test_track_b_gives_the_same_state_with_worker_processes() -> None:
-    inline = tiny_spec(*TRACK_B, "env.lanes=3", "training.total_frames=600")
-    pooled = tiny_spec(*TRACK_B, "env.lanes=3", "training.total_frames=600", "system.workers=2")
+    inline = tiny_spec(*TRACK_B, "env.num_envs=3", "training.total_frames=600")
+    pooled = tiny_spec(*TRACK_B, "env.num_envs=3", "training.total_frames=600", "system.workers=2")
     assert digest_after(pooled) == digest_after(inline)
 
 

@@ -150,7 +150,9 @@ def test_what_a_gate_watches_is_not_among_the_notices(screen: Screen) -> None:
 
 
 def test_brackets_in_a_notice_are_shown_as_they_are(screen: Screen) -> None:
-    assert "see [env] lanes" in screen(Notice(kind="note", step=0, env_frames=0, message="see [env] lanes"))
+    assert "see [env] environments" in screen(
+        Notice(kind="note", step=0, env_frames=0, message="see [env] environments")
+    )
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -23,7 +23,7 @@ class RowsLayout:
     most_rows: int
 
     @property
-    def lanes(self) -> int:
+    def envs(self) -> int:
         """Cells in a row."""
         return next(iter(self.columns.values()))[1][0]
 
@@ -65,19 +65,19 @@ def described_rows(path: Path, key: str, plain: Any, layout: RowsLayout | None) 
 
 
 def _problem_of_columns(columns: Columns) -> str | None:
-    lanes = {shape[:1] for _, shape in columns.values()}
+    envs = {shape[:1] for _, shape in columns.values()}
     try:
         fit = all(np.dtype(dtype).kind in "biuf" and min(shape) > 0 for dtype, shape in columns.values())
     except (TypeError, ValueError):
         fit = False
-    return None if fit and len(lanes) == 1 else "expected columns of numbers, each with as many lanes"
+    return None if fit and len(envs) == 1 else "expected columns of numbers, each with as many environments"
 
 
 def _problem_of_rows(rows: SavedRows, most_rows: int | None) -> str | None:
     most = rows.stop - rows.first if most_rows is None else most_rows
     if not 0 <= rows.stop - rows.first <= most:
         return f"found rows {rows.first} to {rows.stop}, expected up to {most} of them"
-    size = piece_rows(rows.lanes)
+    size = piece_rows(rows.envs)
     for segment in rows.segments:
         if segment.file != file_of(segment.first, segment.stop):
             return f"found the file {segment.file[:60]!r}, expected {file_of(segment.first, segment.stop)!r}"

@@ -83,7 +83,7 @@ def most_json_bytes(layout: Layout) -> int:
     """Return an upper bound on the size of a state's JSON, the list of row segments included."""
     found = [leaf for _, leaf in leaves(layout)]
     pieces = sum(
-        leaf.most_rows // piece_rows(leaf.lanes) + 2 for leaf in found if isinstance(leaf, RowsLayout)
+        leaf.most_rows // piece_rows(leaf.envs) + 2 for leaf in found if isinstance(leaf, RowsLayout)
     )
     return _MOST_LISTS_BYTES + _MOST_LEAF_BYTES * len(found) + _MOST_SEGMENT_BYTES * pieces
 

@@ -102,7 +102,7 @@ class SavedRows:
     ) -> None:
         self.checkpoint, self._first, self._stop = checkpoint, first, stop
         self._columns, self.segments = columns, tuple(segments)
-        self._by_piece = {segment.first // piece_rows(self.lanes): segment for segment in segments}
+        self._by_piece = {segment.first // piece_rows(self.envs): segment for segment in segments}
 
     @property
     def first(self) -> int:
@@ -120,7 +120,7 @@ class SavedRows:
         return self._columns
 
     @property
-    def lanes(self) -> int:
+    def envs(self) -> int:
         """Cells in a row."""
         return next(iter(self._columns.values()))[1][0]
 
@@ -135,7 +135,7 @@ class SavedRows:
 
     def segment_of(self, first: int, stop: int) -> Segment | None:
         """Return the segment that holds some rows of one piece, if there is one."""
-        segment = self._by_piece.get(first // piece_rows(self.lanes))
+        segment = self._by_piece.get(first // piece_rows(self.envs))
         return segment if segment is not None and segment.holds(first, stop) else None
 
     def _read_segment(self, segment: Segment) -> Tables:

@@ -1,9 +1,10 @@
-"""What more lanes give and cost: Track A on Pong at 1, 8, 16, 64 and 128 lanes, the learning rule fixed.
+"""What more environments give and cost: Track A on Pong, 1 to 128 environments, the learning rule fixed.
 
-Updates per agent step, batch, target period, ε and replay are the same whatever the number of lanes, so
-that every row learns from as many samples per frame. What changes: one forward pass chooses for all lanes,
-and emulators play side by side while the tick's updates are done. Lane counts take turns. Beside the frames/s
-stand the milliseconds that choosing actions, waiting for the emulators and learning take per agent step.
+Updates per agent step, batch, target period, ε and replay are the same whatever the number of environments,
+so that every row learns from as many samples per frame. What changes: one forward pass chooses for all
+environments, and emulators play side by side while the tick's updates are done. Environment counts take
+turns. Beside the frames/s stand the milliseconds that choosing actions, waiting for the emulators and
+learning take per agent step.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from hardware import circumstances
 from tracks import ours
 from training_speed import SETTINGS, Contender, measure
 
-LANES = (1, 8, 16, 64, 128)
+ENVS = (1, 8, 16, 64, 128)
 FRAME_SKIP = 4
 PARTS = {"act": "acting", "emulate": "waiting for emulators", "learn": "learning", "optimize": "optimizer"}
 
 
-def contender(spec: str, lanes: int, *, workers: int, precision: str) -> Contender:
-    """Return a spec on as many lanes; a single one is always played in the learner's own process."""
-    own = workers if lanes > 1 else 0
-    return ours(spec, f"system.workers={own}", f"learner.precision={precision}", lanes=lanes)
+def contender(spec: str, envs: int, *, workers: int, precision: str) -> Contender:
+    """Return a spec on as many environments; a single one is always played in the learner's own process."""
+    own = workers if envs > 1 else 0
+    return ours(spec, f"system.workers={own}", f"learner.precision={precision}", envs=envs)
 
 
 def row(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the medians over rounds of one number of lanes."""
+    """Return the medians over rounds of one number of environments."""
     seconds_per_step = [FRAME_SKIP / each["frames_per_second"] for each in results]
     return {
         "frames_per_second": statistics.median(each["frames_per_second"] for each in results),
@@ -51,12 +52,12 @@ def row(results: list[dict[str, Any]]) -> dict[str, Any]:
 def table(rows: dict[int, dict[str, Any]]) -> str:
     """Return the rows as Markdown; the unit of a part is milliseconds per agent step."""
     first = rows[min(rows)]["frames_per_second"]
-    heads = ["lanes", "workers", "frames/s", f"× {min(rows)} lane", *PARTS.values()]
+    heads = ["envs", "workers", "frames/s", f"× {min(rows)} environment", *PARTS.values()]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for lanes, found in rows.items():
+    for envs, found in rows.items():
         parts = [f"{found['milliseconds_per_step'][part]:.2f}" for part in PARTS]
         speed = found["frames_per_second"]
-        cells = [str(lanes), str(found["workers"]), f"{speed:,.0f}", f"{speed / first:.2f}", *parts]
+        cells = [str(envs), str(found["workers"]), f"{speed:,.0f}", f"{speed / first:.2f}", *parts]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -67,28 +68,30 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     parser.add_argument("--spec", default="pong_trackA.toml", help="file in runs/")
-    parser.add_argument("--lanes", type=int, nargs="+", default=LANES)
-    parser.add_argument("--workers", type=int, default=0, help="emulating processes, with more than one lane")
+    parser.add_argument("--envs", type=int, nargs="+", default=ENVS)
+    parser.add_argument(
+        "--workers", type=int, default=0, help="emulating processes, with more than one environment"
+    )
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of torch")
     options = parser.parse_args()
     contenders = {
-        lanes: contender(options.spec, lanes, workers=options.workers, precision=options.precision)
-        for lanes in options.lanes
+        envs: contender(options.spec, envs, workers=options.workers, precision=options.precision)
+        for envs in options.envs
     }
-    found: dict[int, list[dict[str, Any]]] = {lanes: [] for lanes in contenders}
+    found: dict[int, list[dict[str, Any]]] = {envs: [] for envs in contenders}
     for _ in range(options.rounds):
-        for lanes, each in contenders.items():
-            found[lanes].append(measure(each, seconds=options.seconds, threads=options.threads))
-            print(f"{lanes}: {found[lanes][-1]['frames_per_second']:,.0f} frames/s", file=sys.stderr)
-    rows = {lanes: row(results) for lanes, results in found.items()}
+        for envs, each in contenders.items():
+            found[envs].append(measure(each, seconds=options.seconds, threads=options.threads))
+            print(f"{envs}: {found[envs][-1]['frames_per_second']:,.0f} frames/s", file=sys.stderr)
+    rows = {envs: row(results) for envs, results in found.items()}
     settings = {
         **SETTINGS,
         **{name: getattr(options, name) for name in ("spec", "workers", "precision", "seconds", "threads")},
     }
-    report = {"settings": settings, **circumstances(), "lanes": rows, "rounds": found}
+    report = {"settings": settings, **circumstances(), "envs": rows, "rounds": found}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     print(table(rows))
 

@@ -1,4 +1,4 @@
-"""One lane: an emulator played in steps and episodes.
+"""One environment: an emulator played in steps and episodes.
 
     emulator frames   r | n n n | a a a a | b b b b | c c †
     rows                      S |     max |     max |     S    (max: of the last two frames of the row's step)
@@ -27,7 +27,7 @@ from atari_dqn.rng import generator_state, set_generator_state
 from atari_dqn.types import StateDict
 
 
-class Lane:
+class Environment:
     """Plays one emulator; after `step` or `reset` its public attributes describe the new row.
 
     Its frame is that of the `screens` it was given to write.
@@ -52,7 +52,7 @@ class Lane:
         self._emulator = FilmedEmulator(self._emulator, camera)
 
     def play_episodes(self, episodes: Sequence[int]) -> None:
-        """Play the episodes of these numbers, shared out over the lanes, from the next reset on."""
+        """Play the episodes of these numbers, shared out over the environments, from the next reset on."""
         self._streams = replace(self._streams, episodes=tuple(episodes))
 
     def reset(self, screens: Screens) -> None:
@@ -141,7 +141,7 @@ class Lane:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of the same game, whichever lane object it came from."""
+        """Take over a state of the same game, whichever environment object it came from."""
         self._emulator.load_state_dict(state["emulator"])
         self._episode = state["episode"]
         self._episode_frames = state["episode_frames"]

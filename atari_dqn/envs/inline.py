@@ -1,4 +1,4 @@
-"""Lanes in this process."""
+"""Environments in this process."""
 
 from __future__ import annotations
 
@@ -14,38 +14,41 @@ from atari_dqn.envs.shard import Shard
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
 BuildShard = partial[Shard]
-"""Builds a shard when called with `lanes`, the range of those it holds."""
+"""Builds a shard when called with `envs`, the range of those it holds."""
 
 
-class InlineLanes:
-    """All lanes as one shard: `send` plays the step, `recv` hands it over. Implements `types.Lanes`."""
+class InlineEnvironments:
+    """All environments as one shard: `send` plays the step, `recv` hands it over.
 
-    def __init__(self, build_shard: BuildShard, *, num_lanes: int) -> None:
-        self._shard = build_shard(lanes=range(num_lanes))
-        self._num_lanes = num_lanes
-        self._batch = new_batch(num_lanes, self._shard.info.frame_shape)
+    Implements `types.Environments`.
+    """
+
+    def __init__(self, build_shard: BuildShard, *, num_envs: int) -> None:
+        self._shard = build_shard(envs=range(num_envs))
+        self._num_envs = num_envs
+        self._batch = new_batch(num_envs, self._shard.info.frame_shape)
         self._sent = False
         self.num_processes = 1
         self.busy_seconds = 0.0
 
     @property
     def info(self) -> GameInfo:
-        """The game all lanes play."""
+        """The game all environments play."""
         return self._shard.info
 
     @property
-    def num_lanes(self) -> int:
+    def num_envs(self) -> int:
         """E."""
-        return self._num_lanes
+        return self._num_envs
 
     def reset(self) -> StepBatch:
-        """Begin a new episode on every lane."""
+        """Begin a new episode on every environment."""
         assert not self._sent, "reset between send and recv"
         self._shard.reset(self._batch)
         return self._batch
 
     def send(self, actions: Int64[np.ndarray, "E"]) -> None:
-        """Play one step on every lane."""
+        """Play one step on every environment."""
         assert not self._sent, "send twice without recv"
         began = time.perf_counter()
         self._shard.step(actions, self._batch)
@@ -65,12 +68,12 @@ class InlineLanes:
         """Do nothing: there are no other processes to wait for."""
 
     def state_dict(self) -> StateDict:
-        """Return every lane's state."""
+        """Return every environment's state."""
         assert not self._sent, "state_dict between send and recv"
         return {"lanes": self._shard.state_dicts()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of as many lanes."""
+        """Take over a state of as many environments."""
         assert not self._sent, "load_state_dict between send and recv"
         self._shard.load_state_dicts(state["lanes"])
 

@@ -1,4 +1,4 @@
-"""What every environment of the registry must do, wherever its lanes run."""
+"""What every environment of the registry must do, wherever its environments run."""
 
 from dataclasses import fields, replace
 
@@ -23,20 +23,20 @@ def test_every_environment_has_a_game_here():
 
 
 @pytest.fixture(params=list(ENVS))
-def make(request, lanes_of):
+def make(request, envs_of):
     kind = request.param
 
-    def make_one(num_lanes=2, workers=0, **env):
+    def make_one(num_envs=2, workers=0, **env):
         spec = replace(LIVELY, kind=kind, **env)
-        return lanes_of(game=GAMES[kind], env=spec, num_lanes=num_lanes, workers=workers)
+        return envs_of(game=GAMES[kind], env=spec, num_envs=num_envs, workers=workers)
 
     return make_one
 
 
 def test_rows_have_the_declared_shapes_and_types(make):
-    lanes = make()
-    lanes.reset()
-    row = play(lanes, random_actions(lanes, 1))[0]
+    envs = make()
+    envs.reset()
+    row = play(envs, random_actions(envs, 1))[0]
     for field in fields(StepBatch):
         array = getattr(row, field.name)
         assert (array.dtype, array.shape) == (
@@ -52,8 +52,8 @@ def test_reset_row_is_first_and_nothing_else(make):
 
 
 def test_first_follows_every_ending_and_nothing_else(make):
-    lanes = make()
-    rows = [copied(lanes.reset()), *play(lanes, random_actions(lanes, 330))]
+    envs = make()
+    rows = [copied(envs.reset()), *play(envs, random_actions(envs, 330))]
     ended = np.array([row.ended for row in rows])
     first = np.array([row.first for row in rows])
     assert ended.sum() >= 6
@@ -61,47 +61,47 @@ def test_first_follows_every_ending_and_nothing_else(make):
 
 
 def test_step_before_any_reset_begins_an_episode(make):
-    lanes = make()
-    assert play(lanes, random_actions(lanes, 1))[0].first.all()
+    envs = make()
+    assert play(envs, random_actions(envs, 1))[0].first.all()
 
 
 def test_workers_do_not_change_a_byte(make):
     everything = []
     for workers in (0, 1, 2):
-        lanes = make(workers=workers)
-        first = as_bytes([lanes.reset()])
-        everything.append(first + as_bytes(play(lanes, random_actions(lanes, 200))))
+        envs = make(workers=workers)
+        first = as_bytes([envs.reset()])
+        everything.append(first + as_bytes(play(envs, random_actions(envs, 200))))
     assert everything == [everything[0]] * 3
 
 
 @pytest.mark.parametrize(("workers_before", "workers_after"), [(0, 0), (0, 2), (2, 1)])
-def test_restored_lanes_continue_as_if_never_interrupted(make, workers_before, workers_after):
-    lanes = make(workers=workers_before)
-    actions = random_actions(lanes, 160)
-    play(lanes, actions[:80])
-    state = lanes.state_dict()
-    unbroken = play(lanes, actions[80:])
+def test_restored_envs_continue_as_if_never_interrupted(make, workers_before, workers_after):
+    envs = make(workers=workers_before)
+    actions = random_actions(envs, 160)
+    play(envs, actions[:80])
+    state = envs.state_dict()
+    unbroken = play(envs, actions[80:])
     restored = make(workers=workers_after)
     restored.load_state_dict(state)
     assert as_bytes(play(restored, actions[80:])) == as_bytes(unbroken)
 
 
 def test_state_between_an_ending_and_its_reset_restores(make):
-    lanes = make(num_lanes=1, max_episode_frames=40)
-    rows = play(lanes, random_actions(lanes, 100)[:1])
+    envs = make(num_envs=1, max_episode_frames=40)
+    rows = play(envs, random_actions(envs, 100)[:1])
     while not rows[-1].ended[0]:
-        rows = play(lanes, random_actions(lanes, 1))
-    restored = make(num_lanes=1, max_episode_frames=40)
-    restored.load_state_dict(lanes.state_dict())
+        rows = play(envs, random_actions(envs, 1))
+    restored = make(num_envs=1, max_episode_frames=40)
+    restored.load_state_dict(envs.state_dict())
     row = play(restored, random_actions(restored, 1))[0]
     assert row.first[0]
-    assert as_bytes([row]) == as_bytes(play(lanes, random_actions(lanes, 1)))
+    assert as_bytes([row]) == as_bytes(play(envs, random_actions(envs, 1)))
 
 
-def test_state_is_one_plain_entry_a_lane(make):
+def test_state_is_one_plain_entry_a_slot(make):
     state = make().state_dict()
     assert len(state["lanes"]) == 2
-    assert {type(value) for lane in state["lanes"] for value in lane.values()} <= {dict, int, bool}
+    assert {type(value) for slot in state["lanes"] for value in slot.values()} <= {dict, int, bool}
 
 
 def test_saving_changes_nothing(make):
@@ -123,6 +123,6 @@ def test_a_steps_row_does_not_depend_on_later_actions(make):
 
 
 def test_closing_twice_is_allowed(make):
-    lanes = make(workers=1)
-    lanes.close()
-    assert lanes.close() is None
+    envs = make(workers=1)
+    envs.close()
+    assert envs.close() is None
