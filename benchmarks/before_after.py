@@ -54,8 +54,8 @@ SMALL = (
     "exploration.epsilon_decay_frames=1000", "replay.capacity_steps=150", "replay.prefill_steps=64",
     "learner.batch_size=8", "training.total_frames=1200", "evaluation.max_episode_frames=120",
     "evaluation.light_period_frames=1200", "evaluation.light_episodes=1",
-    "evaluation.full_period_frames=1200", "evaluation.full_episodes=1", "logging.update_period_steps=50", "logging.replay_period_steps=100",
-    "system.evaluation_video=false", "learner.precision=fp32",
+    "evaluation.full_period_frames=1200", "evaluation.full_episodes=1", "logging.update_period_steps=50",
+    "logging.replay_period_steps=100", "system.evaluation_video=false", "learner.precision=fp32",
 )  # fmt: skip
 BITS = tuple(
     Case(name, f"{spec}.toml", SMALL)
