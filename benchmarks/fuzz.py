@@ -71,7 +71,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("reader", choices=[*READERS, "all"])
     parser.add_argument("--minutes", type=float, default=1.0, help="time for each reader")
     parser.add_argument("--by", choices=["atheris", "chance"], default="atheris" if has_atheris else "chance")
-    parser.add_argument("--memory-mb", type=int, default=1_500, help="largest memory of the process")
+    parser.add_argument(
+        "--memory-mb",
+        type=int,
+        default=690,
+        help="largest memory of the process: 1.5 times what the corpus's spec needs (--plan)",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--findings", type=Path, default=Path("findings"))
     parser.add_argument("--out", type=Path)
