@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from atari_dqn.compare.reference.caps import stands_for_games
-from atari_dqn.compare.reference.tables import HumanRandom, human_random
+from atari_dqn.compare.reference.studies import HumanRandom, human_random
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress

@@ -73,17 +73,17 @@ class Watch:
             updates_per_second=float(throughput.values["updates_per_second"]),
             free_disk_bytes=shutil.disk_usage(self._run.path).free,
         )
-        self._tell(self._gates.period(record))
+        self._tell(self._gates.check_period(record))
 
     def evaluated(self, mean_return: float) -> bool:
         """Take a full evaluation; return whether its checkpoint is one to inspect."""
-        changes = self._gates.evaluation(mean_return)
+        changes = self._gates.check_evaluation(mean_return)
         self._tell(changes)
         return any(change.state == "warned" for change in changes)
 
     def replay_report(self, report: Row) -> None:
         """Take a row of replay_log."""
-        self._tell(self._gates.replay(float(report.values["effective_share"])))
+        self._tell(self._gates.check_replay(float(report.values["effective_share"])))
 
     def announce(self) -> None:
         """Tell the sinks of a resumed run which gates are not ok."""
@@ -105,7 +105,7 @@ class Watch:
         for updates_ago, row in zip(range(behind + len(pending) - 1, behind - 1, -1), pending, strict=True):
             record = UpdateRecord(last - updates_ago, *row)
             self._history.append(record)
-            self._tell(self._gates.update(record), updates_ago=updates_ago)
+            self._tell(self._gates.check_update(record), updates_ago=updates_ago)
 
     def _tell(self, changes: list[GateChanged], *, updates_ago: int = 0) -> None:
         for change in changes:

@@ -27,8 +27,8 @@ from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.schema import Spec
-from atari_dqn.telemetry.events import Counting, Sink
-from atari_dqn.telemetry.sinks.selection import NO_OUTLETS, Outlets
+from atari_dqn.telemetry.events import Sink, TrainingStarted
+from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train.build import assemble, build_gates
 from atari_dqn.train.core_watch import CoreWatch, way_out
 from atari_dqn.train.evaluations import session_protocol
@@ -42,7 +42,7 @@ from atari_dqn.train.resumption import (
     reopened,
     resume_command,
 )
-from atari_dqn.train.run_sinks import RunSinks, open_outlets
+from atari_dqn.train.run_sinks import RunSinks, open_sinks
 from atari_dqn.train.session import Session
 from atari_dqn.train.set_aside import forget_logs, set_aside
 from atari_dqn.train.training import Training
@@ -67,7 +67,7 @@ def start(
     device: torch.device,
     views: Sequence[Sink],
     origin: Origin,
-    outlets: Outlets = NO_OUTLETS,
+    sink_options: SinkOptions = NO_SINKS,
 ) -> dict[str, Any]:
     """Train a new run to its end and return its summary. Nothing is written before all parts stand."""
     with closing(assemble(resolved.spec, device)) as training:
@@ -78,7 +78,7 @@ def start(
             spec_digest(resolved.spec),
             _provenance(resolved, training, origin),
         )
-        with run.locked(), closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
+        with run.locked(), closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
             session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
             session.notice("started", f"training {resolved.name} on {device}")
             for choice in origin.choices:
@@ -98,7 +98,7 @@ def resume(
     discard_later: bool = False,
     threads: int | None = None,
     set_aside_logs: bool = False,
-    outlets: Outlets = NO_OUTLETS,
+    sink_options: SinkOptions = NO_SINKS,
 ) -> dict[str, Any]:
     """Continue a run from a checkpoint, the latest by default, to its end and return its summary.
 
@@ -123,7 +123,7 @@ def resume(
                 mended = rewind(store, point.step)
                 store.go_on_from(point.checkpoint)
             point, kept = set_aside(point)
-            with closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
+            with closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
                 take_over(session, point, device)
                 _report_damage(session, mended, kept)
@@ -217,7 +217,7 @@ def _store(run: RunDirectory, spec: Spec) -> CheckpointStore:
 
 
 def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:
-    session.sinks.handle(Counting(counts=session.training.clock))
+    session.sinks.handle(TrainingStarted(counters=session.training.clock))
     try:
         digest = session.run()
     except InterruptedRunError as error:

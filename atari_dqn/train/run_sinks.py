@@ -9,7 +9,7 @@ from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.telemetry.events import Event, Notice, Sink
 from atari_dqn.telemetry.sinks.background import BackgroundSink
-from atari_dqn.telemetry.sinks.selection import Outlets
+from atari_dqn.telemetry.sinks.options import SinkOptions
 from atari_dqn.telemetry.sinks.target import Target
 from atari_dqn.telemetry.writers import EventLog, Sinks, TableSink
 
@@ -21,12 +21,12 @@ class RunSinks(Sinks):
     """
 
     def __init__(
-        self, run: RunDirectory, views: Sequence[Sink], outlets: Sequence[BackgroundSink] = ()
+        self, run: RunDirectory, views: Sequence[Sink], sink_options: Sequence[BackgroundSink] = ()
     ) -> None:
         self.tables = TableSink(run.tables)
-        self._outlets = outlets
+        self._outlets = sink_options
         self._step = self._env_frames = 0
-        super().__init__([self.tables, EventLog(run.events), *views, *outlets])
+        super().__init__([self.tables, EventLog(run.events), *views, *sink_options])
 
     def handle(self, event: Event) -> None:
         """Give the event to every sink."""
@@ -44,16 +44,16 @@ class RunSinks(Sinks):
 
     def _pass_on_complaints(self) -> None:
         for outlet in self._outlets:
-            while (complaint := outlet.complaint()) is not None:
+            while (complaint := outlet.next_problem()) is not None:
                 super().handle(
                     Notice(kind="sink", step=self._step, env_frames=self._env_frames, message=complaint)
                 )
 
 
-def open_outlets(outlets: Outlets, resolved: ResolvedSpec, run: RunDirectory) -> list[BackgroundSink]:
+def open_sinks(sink_options: SinkOptions, resolved: ResolvedSpec, run: RunDirectory) -> list[BackgroundSink]:
     """Start the sinks that a run is to have besides."""
     values = flatten(resolved.spec)
     name = run.path.resolve().name
-    return outlets.open(
+    return sink_options.open(
         Target(directory=run.path, name=name, track_label=resolved.track_label, values=values)
     )

@@ -63,7 +63,7 @@ def test_a_cut_score_is_not_human_normalised(cut: Comparison):
 
 
 def test_a_cut_score_stands_beside_no_published_evaluation(cut: Comparison):
-    assert {each.measure for each in of(cut).beside} == {"training"}
+    assert {each.measure for each in of(cut).references} == {"training"}
 
 
 def test_a_cut_score_is_not_compared_with_whole_games(cut: Comparison):
@@ -73,8 +73,8 @@ def test_a_cut_score_is_not_compared_with_whole_games(cut: Comparison):
 def test_a_cut_evaluation_does_not_reach_a_person_s_score(tmp_path: Path):
     run = make_run(tmp_path / "run", [15.0, 16.0], overrides=SHORT, frame_caps=1)
     (result,) = compare([run], human_table="atari57").results
-    assert result.pace is not None
-    assert result.pace.reached == 0
+    assert result.time_to_score is not None
+    assert result.time_to_score.reached == 0
 
 
 def test_a_cut_score_is_marked_in_the_terminal(cut: Comparison):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from atari_dqn.compare.aggregate import ScoresByGame, aggregates, improvements, shared_games
 from atari_dqn.compare.comparison import Comparison, compare
 from atari_dqn.compare.group import Method
-from atari_dqn.compare.reference.tables import HumanRandom, human_random
+from atari_dqn.compare.reference.studies import HumanRandom, human_random
 from runs import make_run
 
 GAMES = ("alien", "breakout", "pong", "qbert")

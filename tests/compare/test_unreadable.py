@@ -121,7 +121,7 @@ def test_whatever_a_run_raises_the_others_are_compared(
             raise fault
         return opened(path)
 
-    monkeypatch.setattr(load, "_opened", raising)
+    monkeypatch.setattr(load, "_open", raising)
     comparison = compared(*good, broken)
     assert comparison.results[0].last.n == 3
     assert type(fault).__name__ in comparison.caveats[0] or "cannot read" in comparison.caveats[0]

@@ -11,7 +11,7 @@ import pytest
 from tiny import CPU, run, tiny_spec
 
 from atari_dqn.cli import main
-from atari_dqn.compare.reference.tables import human_random
+from atari_dqn.compare.reference.studies import human_random
 from atari_dqn.errors import DamagedError
 from atari_dqn.evaluation import frozen_agent as frozen
 from atari_dqn.evaluation.checkpoint import CheckpointScore, evaluate_checkpoint

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from tiny import CPU, ticks_of, tiny_spec
 
-from atari_dqn.compare.tables import EVALUATIONS, read_tables
+from atari_dqn.compare.run_tables import EVALUATIONS, read_tables
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.documents import parse_json
 from atari_dqn.run.checkpoint.archive import read_archive

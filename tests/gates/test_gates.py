@@ -44,7 +44,7 @@ def states(gate: Gate, *seen) -> list[str]:
     """Return the gate's state after each of what it sees."""
     found = []
     for one in seen:
-        gate.see(one)
+        gate.check(one)
         found.append(gate.state)
     return found
 
@@ -83,7 +83,7 @@ def test_D03_gradient_norm_above_1000_warns(norm: float, state: str) -> None:
 
 def test_gradient_norm_that_goes_to_and_fro_is_told_of_once() -> None:
     gate = GradNormGate(max_norm=1000.0)
-    told = [gate.see(update(grad_norm=norm)) for norm in (2000.0, 1.0) * 50]
+    told = [gate.check(update(grad_norm=norm)) for norm in (2000.0, 1.0) * 50]
     assert [change.state for change in told if change] == ["warned"]
 
 

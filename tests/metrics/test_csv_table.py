@@ -29,6 +29,15 @@ def test_row_is_written_in_declared_order_whatever_order_it_came_in(path: Path, 
     assert path.read_bytes() == b"step,loss\n1000,0.25\n"
 
 
+def test_table_with_former_column_names_is_continued_under_its_header(path: Path, kept: Kept) -> None:
+    path.write_bytes(b"step,lane\n1,0\n")
+    table = kept(CsvTable(path, ["step", "environment"], former=["step", "lane"]))
+    table.append({"step": 2, "environment": 7})
+    assert path.read_bytes() == b"step,lane\n1,0\n2,7\n"
+    table.restart()
+    assert path.read_bytes() == b"step,lane\n"
+
+
 def test_missing_column_is_an_error_naming_it(path: Path, kept: Kept) -> None:
     table = kept(CsvTable(path, ["step", "loss", "mean_q"]))
     with pytest.raises(ValueError, match="missing: loss, mean_q"):

@@ -95,3 +95,9 @@ def test_resumed_earlier_run_needs_no_mending(resumed: Path) -> None:
 
 def test_resumed_earlier_run_has_a_sealed_catalog(resumed: Path) -> None:
     assert "catalog_sha256" in json.loads((resumed / "checkpoints/catalog.json").read_text())
+
+
+def test_column_with_its_former_name_is_continued_under_it(resumed: Path) -> None:
+    header, *rows = (resumed / "train_log.csv").read_text().splitlines()
+    assert header.split(",")[3] == "lane"
+    assert {len(row.split(",")) for row in rows} == {9}

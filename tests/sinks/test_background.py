@@ -32,7 +32,7 @@ class Failing(Recorder):
 
 
 def complaints(sink: BackgroundSink) -> list[str]:
-    return list(iter(sink.complaint, None))
+    return list(iter(sink.next_problem, None))
 
 
 def test_every_event_arrives_in_order_before_close_returns() -> None:

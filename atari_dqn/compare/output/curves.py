@@ -1,4 +1,4 @@
-"""Learning curves of a comparison: evaluations over frames, and published ones beside them."""
+"""Compute the learning curves of a comparison, of groups and of published agents."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from atari_dqn.compare.comparison import GroupResult
 from atari_dqn.compare.group import Group
 from atari_dqn.compare.load import Run
 from atari_dqn.compare.reference.caps import MARK
-from atari_dqn.compare.reference.tables import curves
-from atari_dqn.compare.references import Beside
+from atari_dqn.compare.reference.studies import curves
+from atari_dqn.compare.references import ComparedReference
 from atari_dqn.compare.statistics import CONFIDENCE, RESAMPLES, SEED
 
 Frames = NDArray[np.int64]
@@ -23,7 +23,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class LearningCurve:
-    """A line with a band. i64[T], f64[T] each; the band of a single seed or number is the line itself."""
+    """A curve with a band. i64[T], f64[T] each; the band of a single seed or number is the curve itself."""
 
     label: str
     frames: Frames
@@ -34,30 +34,30 @@ class LearningCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupCurve(LearningCurve):
-    """The mean over seeds at frames where every one was evaluated, with its 95 % interval."""
+    """The mean over seeds at frames where every seed was evaluated, with its 95 % interval."""
 
     seeds: dict[int, tuple[Frames, Values]]
-    """Each seed's own evaluations, as far as they go."""
+    """Frames and mean returns of each seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedCurve(LearningCurve):
-    """A published curve, from its lowest to its highest seed."""
+    """A published curve; its band reaches from the lowest to the highest seed."""
 
     same_protocol: bool
 
 
 def group_curves(results: Sequence[GroupResult]) -> list[GroupCurve]:
-    """Return the curve of each group. A frame at which a seed has no number has no mean."""
+    """Compute the curve of each group. A frame at which a seed has no finite return has no mean."""
     return [_group_curve(result) for result in results]
 
 
 def published_curves(results: Sequence[GroupResult]) -> list[PublishedCurve]:
-    """Return the published curves that stand beside the groups, each once, up to the groups' last frame."""
+    """Return each published curve that groups are compared with, up to the last frame of the groups."""
     last_frames = max((run.reached_frames for result in results for run in result.group.runs), default=0)
     found: dict[str, PublishedCurve] = {}
     for result in results:
-        for each in result.beside:
+        for each in result.references:
             drawn = _published(result, each, last_frames)
             if drawn is not None:
                 found.setdefault(drawn.label, drawn)
@@ -84,23 +84,23 @@ def _group_curve(result: GroupResult) -> GroupCurve:
 
 
 def _cut(group: Group) -> str:
-    """Return the mark of a curve with evaluations whose games the cap cut, and where it did."""
+    """Return the mark for a curve with games that the frame cap truncated, and the caps."""
     evaluations = [each for run in group.runs for each in run.evaluations if each.frame_caps]
     caps = sorted({each.max_episode_frames for each in evaluations if each.max_episode_frames})
     return f" {MARK} games cut at {', '.join(f'{cap:,}' for cap in caps)} frames" if evaluations else ""
 
 
 def _points(run: Run) -> Iterator[tuple[int, float]]:
-    """Yield frames and mean return of evaluations that have a number; of two at a frame the later counts."""
+    """Yield frames and finite mean return of evaluations; of two at the same frame the later one counts."""
     for evaluation in run.evaluations:
         if np.isfinite(evaluation.mean_return):
             yield evaluation.env_frames, evaluation.mean_return
 
 
 def _shared(by_seed: Sequence[Mapping[int, float]], iteration_frames: int) -> dict[int, list[float]]:
-    """Return the values of evaluations that every seed has, by the first seed's frames.
+    """Return the values of the evaluations that every seed has, by the frames of the first seed.
 
-    Seeds come to an evaluation that is due within fewer frames of one another than an iteration has.
+    Evaluations of different seeds count as the same one if they are less than one iteration apart.
     """
     shared = {}
     columns = [list(points) for points in by_seed]
@@ -113,7 +113,7 @@ def _shared(by_seed: Sequence[Mapping[int, float]], iteration_frames: int) -> di
 
 
 def _band(values: Values) -> tuple[Values, Values]:
-    """Return the bootstrap interval of the mean at each frame. f64[N, T] → f64[T], f64[T]."""
+    """Compute the bootstrap interval of the mean at each frame. f64[N, T] → f64[T], f64[T]."""
     if len(values) == 1 or not values.size:
         return values.mean(axis=0), values.mean(axis=0)
     drawn = np.random.default_rng(SEED).integers(0, len(values), size=(RESAMPLES, len(values)))
@@ -123,7 +123,7 @@ def _band(values: Values) -> tuple[Values, Values]:
     return low, high
 
 
-def _published(result: GroupResult, each: Beside, last_frames: int) -> PublishedCurve | None:
+def _published(result: GroupResult, each: ComparedReference, last_frames: int) -> PublishedCurve | None:
     reference = each.reference
     points = curves(result.group.game)[reference.study.name, reference.agent]
     if len(points) < 2 or points[0].env_frames > last_frames:

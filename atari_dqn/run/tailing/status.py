@@ -14,7 +14,7 @@ from atari_dqn.formatting import printable
 from atari_dqn.run.tailing.boundary import Unreadable, attempt
 from atari_dqn.run.tailing.events import RunEvents
 from atari_dqn.run.tailing.identity import identity_of
-from atari_dqn.telemetry.alerts import Alarms
+from atari_dqn.telemetry.alerts import Alerts
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
 
 SILENT_SECONDS = 600.0
@@ -110,7 +110,7 @@ class RunStatus:
         self.gates: dict[str, str] = {}
         self.notices: list[Notice | GateChanged] = []
         """What happened once, and the gates' alarms with their ends."""
-        self._alarms = Alarms()
+        self._alerts = Alerts()
 
     def _take(self, event: Event) -> None:
         self._told = True
@@ -119,7 +119,7 @@ class RunStatus:
             self._take_evaluation(event)
         elif isinstance(event, GateChanged):
             self.gates[event.gate] = event.state
-            if self._alarms.take(event):
+            if self._alerts.update(event):
                 self.notices.append(event)
         elif isinstance(event, Notice):
             self._take_notice(event)

@@ -1,4 +1,4 @@
-"""All gates of a run as one: measurements in, changes of state out, as events."""
+"""All failure gates of a run: check records and return state changes as events."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from atari_dqn.clock import Clock
 from atari_dqn.telemetry.events import GateChanged, GateState
-from atari_dqn.telemetry.gates.gate import Change, Gate, Seen
+from atari_dqn.telemetry.gates.gate import Change, Gate, Measurement
 from atari_dqn.telemetry.gates.period_gates import PeriodRecord
 from atari_dqn.telemetry.gates.update_gates import UpdateRecord
 from atari_dqn.types import StateDict
 
 
 class Gates:
-    """Shows each gate what it looks at, and yields an event for each that changes its state."""
+    """Passes each record to its gates, and returns an event for each gate that changes its state."""
 
     def __init__(
         self,
@@ -34,24 +34,24 @@ class Gates:
         """Every gate's state by its name."""
         return {name: gate.state for name, gate in self._by_name().items()}
 
-    def update(self, record: UpdateRecord) -> list[GateChanged]:
-        """Take what an update measured."""
-        return [*self._show(self._updates, record, prefix=f"update {record.update:,}: ")]
+    def check_update(self, record: UpdateRecord) -> list[GateChanged]:
+        """Check the measurements of an update."""
+        return [*self._check(self._updates, record, prefix=f"update {record.update:,}: ")]
 
-    def period(self, record: PeriodRecord) -> list[GateChanged]:
-        """Take what a period came to."""
-        return [*self._show(self._periods, record)]
+    def check_period(self, record: PeriodRecord) -> list[GateChanged]:
+        """Check the measurements of a period."""
+        return [*self._check(self._periods, record)]
 
-    def evaluation(self, mean_return: float) -> list[GateChanged]:
-        """Take a full evaluation's mean return."""
-        return [*self._show(self._evaluations, mean_return)]
+    def check_evaluation(self, mean_return: float) -> list[GateChanged]:
+        """Check the mean return of a full evaluation."""
+        return [*self._check(self._evaluations, mean_return)]
 
-    def replay(self, effective_share: float) -> list[GateChanged]:
-        """Take a report's share of the transitions that sampling amounts to."""
-        return [*self._show(self._replay, effective_share)]
+    def check_replay(self, effective_share: float) -> list[GateChanged]:
+        """Check the effective sample size as a share of the transitions."""
+        return [*self._check(self._replay, effective_share)]
 
     def not_ok(self) -> list[GateChanged]:
-        """Return an event for each gate that is in another state than `ok`, for whoever was not there."""
+        """Return an event for each gate that is not `ok`, for sinks that missed the state change."""
         return [
             self._event(gate, Change(state=gate.state, value=gate.value, message=f"still {gate.message()}"))
             for gate in self._by_name().values()
@@ -63,13 +63,15 @@ class Gates:
         return {name: gate.state_dict() for name, gate in self._by_name().items()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over the state of every gate."""
+        """Load the state of every gate."""
         for name, gate in self._by_name().items():
             gate.load_state_dict(state[name])
 
-    def _show(self, gates: Sequence[Gate[Seen]], seen: Seen, *, prefix: str = "") -> Iterator[GateChanged]:
+    def _check(
+        self, gates: Sequence[Gate[Measurement]], record: Measurement, *, prefix: str = ""
+    ) -> Iterator[GateChanged]:
         for gate in gates:
-            change = gate.see(seen)
+            change = gate.check(record)
             if change is not None:
                 yield self._event(gate, change, prefix)
 

@@ -1,4 +1,4 @@
-"""A sink on a thread of its own, behind a queue that never blocks: it may be slow or fail."""
+"""Run a sink on its own thread behind a queue that never blocks, so that it may be slow or fail."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from threading import Thread
 from atari_dqn.telemetry.events import Event, Sink
 
 CAPACITY_EVENTS = 10_000
-"""At a row of each table every 1,000 steps this is hours of training."""
+"""With a row of each table every 1,000 steps this is hours of training."""
 CLOSE_SECONDS = 30.0
 
 
 class BackgroundSink:
-    """Hands events to a sink that is made, used and closed on another thread.
+    """Passes events to a sink that is constructed, used and closed on another thread.
 
-    What goes wrong is told once, by `complaint`: a sink that raises is given up (with `persistent` only the
-    event is), one that cannot keep up loses events. Nothing is ever raised, and only `close` waits, for
-    `close_seconds` at most.
+    A sink that raises is closed and gets no further events; with `persistent` only that event is lost. A sink
+    that cannot keep up loses events. `next_problem` reports each problem once; no exception reaches the
+    caller, and only `close` waits, for at most `close_seconds`.
     """
 
     def __init__(
@@ -36,33 +36,33 @@ class BackgroundSink:
         self._make, self._persistent = make, persistent
         self._close_seconds = close_seconds
         self._queue: Queue[Event | None] = Queue(maxsize=capacity_events)
-        self._complaints: deque[str] = deque()
+        self._problems: deque[str] = deque()
         self._failed = self._closed = False
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._lost_events = 0
-        # A daemon: one that hangs must not keep the program from ending.
+        # A daemon thread, so that a sink that hangs does not keep the program from exiting.
         self._thread = Thread(target=self._work, name=f"sink {name}", daemon=True)
         self._thread.start()
 
     def handle(self, event: Event) -> None:
-        """Queue an event; with the queue full it is lost, and so are those after it until there is room."""
+        """Queue an event; it is lost if the queue is full."""
         if self._failed:
             return
         try:
             self._queue.put_nowait(event)
         except Full:
             if not self._lost_events:
-                self._complain("cannot keep up; events that its queue has no room for are lost")
+                self._report("cannot keep up; events that its queue has no room for are lost")
             self._lost_events += 1
 
-    def complaint(self) -> str | None:
-        """Return what went wrong since the last call, one sentence at a time; None if nothing did."""
-        return self._complaints.popleft() if self._complaints else None
+    def next_problem(self) -> str | None:
+        """Return the next problem that was not returned yet, as a sentence; None if there is none."""
+        return self._problems.popleft() if self._problems else None
 
     def close(self) -> None:
-        """Let the sink finish what is queued and close; one that does not come to an end is left behind.
+        """Let the sink process its queue and close; abandon it if that takes too long.
 
-        Safe to call twice.
+        May be called twice.
         """
         if self._closed:
             return
@@ -75,34 +75,34 @@ class BackgroundSink:
         else:
             self._thread.join(max(0.0, deadline - time.monotonic()))
         if self._thread.is_alive():
-            self._complain(f"did not end within {self._close_seconds:g} seconds; what it held may be lost")
+            self._report(f"did not end within {self._close_seconds:g} seconds; what it held may be lost")
         elif self._lost_events:
-            self._complain(f"lost {self._lost_events:,} events")
+            self._report(f"lost {self._lost_events:,} events")
 
     def _work(self) -> None:
         try:
             sink = self._make()
             try:
                 while (event := self._queue.get()) is not None:
-                    self._give(sink, event)
+                    self._deliver(sink, event)
             finally:
                 sink.close()
-        except Exception as error:  # libraries and networks fail in ways that nobody can list
+        except Exception as error:  # libraries and networks raise exceptions of any type
             self._failed = True
-            self._complain(f"failed and is given up ({_cause(error)}); training goes on without it")
+            self._report(f"failed and is given up ({_cause(error)}); training goes on without it")
 
-    def _give(self, sink: Sink, event: Event) -> None:
+    def _deliver(self, sink: Sink, event: Event) -> None:
         try:
             sink.handle(event)
         except Exception as error:
             if not self._persistent:
                 raise
-            self._complain(f"failed ({_cause(error)}); training goes on")
+            self._report(f"failed ({_cause(error)}); training goes on")
 
-    def _complain(self, sentence: str) -> None:
-        if sentence not in self._told:
-            self._told.add(sentence)
-            self._complaints.append(f"the sink {self.name} {sentence}")
+    def _report(self, sentence: str) -> None:
+        if sentence not in self._reported:
+            self._reported.add(sentence)
+            self._problems.append(f"the sink {self.name} {sentence}")
 
 
 def _cause(error: Exception) -> str:

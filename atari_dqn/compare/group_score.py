@@ -1,4 +1,4 @@
-"""A group's score: one number a seed, and the statistics over them."""
+"""Compute the score of a group: one number for each seed, and statistics over seeds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from atari_dqn.compare.load import Evaluation
 from atari_dqn.compare.reference.caps import MARK
-from atari_dqn.compare.selection import Absent, Choice
+from atari_dqn.compare.selection import NoScore, Selection
 from atari_dqn.compare.statistics import Estimate, estimates, iqm, mean, median_run
 
 _STATISTICS = {"mean": mean, "median": median_run, "iqm": iqm}
@@ -17,45 +17,45 @@ _STATISTICS = {"mean": mean, "median": median_run, "iqm": iqm}
 
 @dataclass(frozen=True, kw_only=True)
 class GroupScore:
-    """Scores of a group's seeds and what they come to. Without a score there are no statistics."""
+    """The scores of the seeds of a group with their statistics, which are empty without a score."""
 
     evaluations: Mapping[int, Evaluation]
-    """By seed."""
+    """The evaluation that is the score, by seed."""
     absent: Mapping[int, str]
-    """Why seeds have no score."""
+    """The reason why a seed has no score, by seed."""
     estimates: Mapping[str, Estimate]
     """`mean`, `median` and `iqm`."""
     quartiles: tuple[float, float] | None
-    """Of the scores; None for fewer than two."""
+    """First and third quartile of the scores; None for fewer than two scores."""
 
     @property
     def n(self) -> int:
-        """Seeds with a score."""
+        """Number of seeds with a score."""
         return len(self.evaluations)
 
     @property
     def values(self) -> list[float]:
-        """The scores, by seed."""
+        """The scores, in the order of seeds."""
         return [evaluation.mean_return for evaluation in self.evaluations.values()]
 
     @property
     def env_frames(self) -> int:
-        """The frames that every seed with a score has had."""
+        """Emulator frames of the earliest of the evaluations; 0 without a score."""
         return min((evaluation.env_frames for evaluation in self.evaluations.values()), default=0)
 
     @property
     def protocol_digests(self) -> list[str]:
-        """The fingerprints, each once."""
+        """The distinct protocol fingerprints."""
         return list(dict.fromkeys(each.protocol_digest for each in self.evaluations.values()))
 
     @property
     def frame_caps(self) -> int:
-        """Games that the cap cut."""
+        """Number of games that the frame cap truncated."""
         return sum(evaluation.frame_caps for evaluation in self.evaluations.values())
 
     @property
     def mark(self) -> str:
-        """What stands behind each figure of the score: `†` where the cap cut a game."""
+        """The mark after each figure of the score: `†` if the cap truncated a game, else empty."""
         return MARK if self.frame_caps else ""
 
     @property
@@ -64,13 +64,13 @@ class GroupScore:
         return all(evaluation.comparable for evaluation in self.evaluations.values())
 
 
-def group_score(choices: Mapping[int, Choice]) -> GroupScore:
-    """Return the score of a group from each seed's."""
-    evaluations = {seed: choice for seed, choice in choices.items() if isinstance(choice, Evaluation)}
+def group_score(selected: Mapping[int, Selection]) -> GroupScore:
+    """Compute the score of a group from the selected evaluation of each seed."""
+    evaluations = {seed: each for seed, each in selected.items() if isinstance(each, Evaluation)}
     values = np.array([[evaluation.mean_return] for evaluation in evaluations.values()])
     return GroupScore(
         evaluations=evaluations,
-        absent={seed: choice.reason for seed, choice in choices.items() if isinstance(choice, Absent)},
+        absent={seed: each.reason for seed, each in selected.items() if isinstance(each, NoScore)},
         estimates=estimates(values, _STATISTICS) if evaluations else {},
         quartiles=_quartiles(values) if len(evaluations) > 1 else None,
     )

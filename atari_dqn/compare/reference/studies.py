@@ -1,4 +1,4 @@
-"""The tables: studies, their figures, and what people and chance score. Read once, a game at a time."""
+"""Read the published studies, their figures, and the human and random scores; each game is read once."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from itertools import chain
 from typing import Any, Literal
 
 Measure = Literal["evaluation", "training"]
-"""What a figure is a mean of: returns of evaluation games, or of the games trained on."""
+"""The games over which a figure is averaged: evaluation games or training games."""
 
 DEFAULT_HUMAN_TABLE = "atari57"
 """The table that most papers since 2016 normalise by: 57 games, 30 minutes each."""
 HUMAN_TABLES = (DEFAULT_HUMAN_TABLE, "nature2015")
-"""The tables in use; the second is of Mnih et al. (2015): 49 games, 5 minutes each."""
+"""The available tables; the second is that of Mnih et al. (2015): 49 games, 5 minutes each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """One source of figures, with what it says of its protocol."""
+    """One source of figures, with the protocol that it states."""
 
     name: str
     title: str
     measure: Measure
     weights: Literal["current", "best"]
-    """Of the moment, or the best of the run: a maximum, biased upwards."""
+    """`current`: the weights at that frame; `best`: the best of the run, a maximum that is biased upwards."""
     source: str
     licence: str
     notes: tuple[str, ...]
-    """What to beware of."""
+    """Caveats of the source."""
     protocol: Mapping[str, Any]
     """The fields of `Protocol` that the source states."""
     commit: str = ""
-    """Of the repository that the figures were read from; empty for a paper."""
+    """The commit of the repository that the figures were read from; empty for a paper."""
     network: str = "nature"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One agent's score on one game after so many frames, over the seeds of a study."""
+    """The score of one agent on one game after `env_frames`, over the seeds of a study."""
 
     study: str
     agent: str
@@ -50,28 +50,28 @@ class Figure:
     env_frames: int
     mean: float
     lowest: float | None
-    """Over seeds; None where one number was printed."""
+    """The lowest seed; None if the source gives only one number."""
     highest: float | None
     n: int | None
-    """Seeds; None where the source does not say."""
+    """Number of seeds; None if the source does not state it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HumanRandom:
-    """What a person and random actions score on a game, by one of the tables in use."""
+    """The human score and the score of random actions on a game, from one of `HUMAN_TABLES`."""
 
     table: str
     random: float
     human: float
 
     def normalised(self, score: float) -> float:
-        """Return a score as a share of the way from random (0) to human (1)."""
+        """Return the human-normalised score: 0 for random actions, 1 for the human score."""
         return (score - self.random) / (self.human - self.random)
 
 
 @cache
 def studies() -> dict[str, Study]:
-    """Return every study by its name, in the order of preference that sources.toml has."""
+    """Return every study by its name, in the order of preference of sources.toml."""
     tables = tomllib.loads(_text("sources.toml"))
     return {
         name: Study(**{**table, "name": name, "notes": tuple(table["notes"])})
@@ -81,7 +81,7 @@ def studies() -> dict[str, Study]:
 
 @cache
 def curves(game: str) -> dict[tuple[str, str], tuple[Figure, ...]]:
-    """Return every published figure of a game, by study and agent, in the order of frames."""
+    """Return every published figure of a game by study and agent, sorted by frames."""
     found: dict[tuple[str, str], list[Figure]] = {}
     for row in _rows("scores.csv", about=game):
         if row["game"] == game:
@@ -96,7 +96,7 @@ def figures(game: str) -> Iterator[Figure]:
 
 @cache
 def human_random(game: str, table: str = DEFAULT_HUMAN_TABLE) -> HumanRandom | None:
-    """Return what a person and chance score on a game; None for a game that the table does not have."""
+    """Return the human and random scores of a game; None for a game that the table does not contain."""
     for row in _rows("human_random.csv", about=game):
         if row["table"] == table and row["game"] == game:
             return HumanRandom(table=table, random=float(row["random"]), human=float(row["human"]))
@@ -117,7 +117,7 @@ def _figure(row: Mapping[str, str]) -> Figure:
 
 
 def _rows(name: str, *, about: str) -> Iterator[dict[str, str]]:
-    """Return the rows of a table that hold this text, and perhaps others: most are never parsed."""
+    """Yield at least the rows of a table that have a cell `about`; most other rows are never parsed."""
     header, *lines = _text(name).splitlines()
     return csv.DictReader([header, *(line for line in lines if f",{about}," in line)])
 

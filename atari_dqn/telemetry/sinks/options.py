@@ -1,4 +1,4 @@
-"""Which sinks a run has: by name, remembered in its directory, so that a resume has them too."""
+"""Select the optional sinks of a run by name; sinks.json records them, so that a resume uses them too."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ SINKS: Registry[MakeSink] = Registry(
         ("parquet", "atari_dqn.telemetry.sinks.parquet:ParquetSink"),
     ],
 )
-"""Each is called with the run's target, on its own thread. docs/extending.md says how to add one."""
+"""Factories of sinks, called with the `Target` on the thread of the sink. See docs/extending.md."""
 NONE = "none"
 _EXTRAS = ("tensorboard", "wandb")
-"""Sinks that need a package of their own name, which an extra of that name installs."""
-_REMEMBERED = "sinks.json"
+"""Sinks that need the package and the extra of the same name."""
+_FILE_NAME = "sinks.json"
 
 
-def chosen_sinks(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the sinks that are asked for, each once; `UserError` if one is unknown or cannot work."""
-    chosen = tuple(dict.fromkeys(name for name in names if name != NONE))
-    for name in chosen:
+def checked_sinks(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the distinct names; raise `UserError` if one is unknown or lacks its package or key."""
+    distinct = tuple(dict.fromkeys(name for name in names if name != NONE))
+    for name in distinct:
         if name in _EXTRAS and find_spec(name) is None:
             raise UserError(
                 f"--sink {name} needs {name}, which is missing; `pip install 'atari-dqn[{name}]'`"
             )
         SINKS.load(name)
-    if "wandb" in chosen:
+    if "wandb" in distinct:
         from atari_dqn.telemetry.sinks.wandb import require_key
 
         require_key()
-    return chosen
+    return distinct
 
 
-def remembered_sinks(run: Path) -> tuple[str, ...]:
-    """Return the sinks a run had last; none where that is not recorded."""
+def recorded_sinks(run: Path) -> tuple[str, ...]:
+    """Return the sinks that sinks.json of a run records; none without a valid file."""
     try:
-        names = parse_json(read_regular(run / _REMEMBERED))["sinks"]
+        names = parse_json(read_regular(run / _FILE_NAME))["sinks"]
     except (OSError, ValueError, KeyError, TypeError):
         return ()
     known = names if isinstance(names, list) else []
@@ -61,23 +61,23 @@ def remembered_sinks(run: Path) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outlets:
-    """Where a run's events go beside its own files and the view."""
+class SinkOptions:
+    """The sinks of a run in addition to its own files and the view."""
 
     sinks: tuple[str, ...] = ()
-    """Names, as `chosen_sinks` returns them."""
+    """Names returned by `checked_sinks`."""
     notify: str | None = None
-    """A shell command; None for none."""
+    """The shell command of the `NotifySink`; None for no such sink."""
 
     def open(self, target: Target) -> list[BackgroundSink]:
-        """Start the sinks, each on its thread, and remember them in the run's directory."""
-        remembered = target.directory / _REMEMBERED
-        if self.sinks or remembered.exists():
-            write_json_atomically(remembered, {"sinks": list(self.sinks)})
+        """Start each sink on its thread, and record the names in sinks.json of the run directory."""
+        path = target.directory / _FILE_NAME
+        if self.sinks or path.exists():
+            write_json_atomically(path, {"sinks": list(self.sinks)})
         opened = [BackgroundSink(name, partial(SINKS.load(name), target)) for name in self.sinks]
         if self.notify is not None:
             opened.append(BackgroundSink("notify", partial(NotifySink, self.notify, target), persistent=True))
         return opened
 
 
-NO_OUTLETS = Outlets()
+NO_SINKS = SinkOptions()

@@ -1,38 +1,38 @@
-"""Published columns of Atari 100k beside a group's score of that budget and protocol."""
+"""Compare a group's scores after 400,000 frames with the published Atari 100k columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from atari_dqn.compare.group import Group
+from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.reference.atari100k import FRAMES, Column, columns_of
 from atari_dqn.compare.reference.match import Subject, differences
-from atari_dqn.compare.reference.tables import Figure, HumanRandom, studies
+from atari_dqn.compare.reference.studies import Figure, HumanRandom, studies
 from atari_dqn.compare.references import protocol_of
-from atari_dqn.compare.score import GroupScore
 from atari_dqn.compare.statistics import Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Published:
-    """A column's figure, and whether it lies in the group's interval."""
+class Atari100kScore:
+    """A published score of Atari 100k, and whether it lies in the confidence interval of the group."""
 
     column: Column
     figure: Figure
     normalised: float | None
-    """By people and chance; None for a game that their table does not have."""
+    """Human-normalised; None for a game that the table of human scores does not contain."""
     inside: bool | None
-    """None where the group has no interval, and for a recalled figure, which nothing is judged by."""
+    """None if the group has no interval, or if the figure is recalled and so proves nothing."""
 
 
-def published(group: Group, last: GroupScore, human: HumanRandom | None) -> tuple[Published, ...]:
-    """Return the columns; none unless the scores are of 400,000 frames and may stand beside them."""
+def atari100k_scores(group: Group, last: GroupScore, human: HumanRandom | None) -> tuple[Atari100kScore, ...]:
+    """Return the published scores of the same protocol; none unless the group's are at 400,000 frames."""
     protocol = protocol_of(group, last)
     if protocol is None or last.env_frames != FRAMES or not last.comparable:
         return ()
     subject = Subject(game=group.game, agent=group.method.agent, protocol=protocol)
     return tuple(
-        Published(
+        Atari100kScore(
             column=column,
             figure=figure,
             normalised=None if human is None else human.normalised(figure.mean),

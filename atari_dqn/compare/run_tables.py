@@ -1,6 +1,7 @@
-"""Columns of runs' CSV tables: only those asked for, and what is wrong with a file in words.
+"""Read columns of the CSV tables of many runs.
 
-Tables of one header are read by one lazy query over all their files: a query each costs more than reading.
+Tables with the same header are read by one lazy query over all their files: one query for each file costs
+more than reading it.
 """
 
 from __future__ import annotations
@@ -35,50 +36,50 @@ _PATH = "path of the file"
 
 @dataclass(frozen=True)
 class _File:
-    """A table on disk: its first line, and whether its last was cut off in the middle."""
+    """A table on disk: its header, and whether its last row is incomplete."""
 
     path: Path
     header: bytes
     torn: bool
 
     @property
-    def alone(self) -> bool:
-        """Whether it is read by itself: it was cut off, or its path is not UTF-8, which polars refuses."""
+    def separate(self) -> bool:
+        """Whether polars cannot read it with others: the last row is incomplete, or the path is not UTF-8."""
         return self.torn or not _is_utf8(self.path)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of a file's rows; an empty cell of a float column is NaN."""
+    """The columns of a file; an empty cell of a float column is NaN."""
 
     columns: pl.DataFrame
     torn: bool
-    """Whether the last row was cut off in the middle, and is left out."""
+    """Whether the last row is incomplete and left out."""
 
 
 def read_tables(paths: Sequence[Path], columns: Columns) -> list[Table]:
-    """Return columns of CSV tables, one for each path.
+    """Read columns of CSV tables, one table for each path.
 
-    `DamagedError` for a file or column that is missing, for a cell that is empty or not of its column's type,
-    and for rows that are not in the order of frames.
+    Raise `DamagedError` for a missing file or column, for a cell that is empty or of the wrong type, and for
+    rows that are not sorted by frames.
     """
-    files = [_inspected(path, columns) for path in paths]
-    tables = {file.path: _read(file, columns) for file in files if file.alone}
+    files = [_inspect(path, columns) for path in paths]
+    tables = {file.path: _read(file, columns) for file in files if file.separate}
     by_header: dict[bytes, list[_File]] = defaultdict(list)
     for file in files:
-        if not file.alone:
+        if not file.separate:
             by_header[file.header].append(file)
-    for alike in by_header.values():
-        tables |= _read_together(alike, columns)
+    for same_header in by_header.values():
+        tables |= _read_together(same_header, columns)
     for file in files:
         _check(file.path, tables[file.path])
     return [Table(tables[file.path], file.torn) for file in files]
 
 
-def _inspected(path: Path, columns: Columns) -> _File:
+def _inspect(path: Path, columns: Columns) -> _File:
     if not path.is_file():
         raise DamagedError(
-            f"{path}: is missing, or no regular file; expected the table that `dqn train` writes"
+            f"{path}: is missing or not a regular file; expected the table that `dqn train` writes"
         )
     with reading(path), path.open("rb") as file:
         header = file.readline()
@@ -104,7 +105,7 @@ def _ends_with_a_line(file: io.BufferedReader) -> bool:
 
 
 def _read_together(files: Sequence[_File], columns: Columns) -> dict[Path, pl.DataFrame]:
-    """Return the tables of whole files with one header. A fault is looked for file by file, to name it."""
+    """Read files with the same header; on an error read them one by one, to name the damaged one."""
     rows = pl.scan_csv(
         [file.path for file in files], infer_schema=False, include_file_paths=_PATH, glob=False
     )
@@ -121,7 +122,7 @@ def _read_together(files: Sequence[_File], columns: Columns) -> dict[Path, pl.Da
 
 
 def _read(file: _File, columns: Columns) -> pl.DataFrame:
-    """Return one table, without the row that was cut off."""
+    """Read one table without an incomplete last row."""
     with reading(file.path), open_regular(file.path) as stream:
         data = stream.read()
     whole = data[: data.rindex(b"\n") + 1] if file.torn else data
@@ -134,7 +135,7 @@ def _read(file: _File, columns: Columns) -> pl.DataFrame:
 
 
 def _typed(columns: Columns) -> list[pl.Expr]:
-    """Return the columns, read as text, in their types."""
+    """Return expressions that cast the columns from text to their types."""
     return [
         pl.col(name).cast(dtype).fill_null(float("nan")) if dtype == pl.Float64 else pl.col(name).cast(dtype)
         for name, dtype in columns.items()
@@ -146,7 +147,7 @@ def _check(path: Path, table: pl.DataFrame) -> None:
     if empty:
         raise DamagedError(f"{path}: cells of {', '.join(empty)} are empty; expected a value in each row")
     if not table["env_frames"].is_sorted():
-        raise DamagedError(f"{path}: rows are not in the order of env_frames")
+        raise DamagedError(f"{path}: rows are not sorted by env_frames")
 
 
 def _first_line(error: Exception) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from atari_dqn.compare.reference.tables import Figure, figures, human_random, studies
+from atari_dqn.compare.reference.studies import Figure, figures, human_random, studies
 from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 
 REPOSITORY = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def test_game_outside_the_table_has_no_human_score():
 
 
 def test_every_figure_is_of_a_described_study_and_a_known_game():
-    rows = pl.read_csv(REPOSITORY / "atari_dqn" / "reference" / "scores.csv")
+    rows = pl.read_csv(REPOSITORY / "atari_dqn/compare/reference" / "scores.csv")
     assert set(rows["study"]) == set(studies())
     assert set(rows["game"]) <= set(SINGLE_PLAYER_GAMES)
 
