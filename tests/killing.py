@@ -23,7 +23,7 @@ from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train.resumption import point_of
 from atari_dqn.verify.checks import check_run
-from atari_dqn.verify.replay import REPEATED
+from atari_dqn.verify.repetition import REPEATED
 
 SPEC = Path(__file__).with_name("killed_atari.toml")
 ZYGOTE = Path(__file__).with_name("zygote.py")

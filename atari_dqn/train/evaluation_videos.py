@@ -20,7 +20,7 @@ from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import prepare_folder
 from atari_dqn.record.recorder import median_game, recording_of, source_of
-from atari_dqn.record.recording import Look, Recording, recording_bytes, save_recording
+from atari_dqn.record.recording import Recording, VideoOptions, recording_bytes, save_recording
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode, score_protocol
 from atari_dqn.spec.schema import Spec
@@ -179,7 +179,7 @@ class Videos:
             source=source,
             episodes=[median_game(played)],
             choice=f"the median of {len(played)} games",
-            look=Look(),
+            options=VideoOptions(),
         )
 
 

@@ -10,7 +10,7 @@ from atari_dqn.assembly.parts import build_network
 from atari_dqn.envs.games import make_envs
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation import evaluate as evaluation
-from atari_dqn.evaluation.checkpoint import evaluate_checkpoint
+from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
 from atari_dqn.evaluation.evaluate import StoppedError, evaluate, evaluation_env
 from atari_dqn.evaluation.frozen_agent import game_info, load_frozen
 from atari_dqn.evaluation.traces import Tracer

@@ -14,7 +14,7 @@ from atari_dqn.cli import main
 from atari_dqn.compare.reference.studies import human_random
 from atari_dqn.errors import DamagedError
 from atari_dqn.evaluation import frozen_agent as frozen
-from atari_dqn.evaluation.checkpoint import CheckpointScore, evaluate_checkpoint
+from atari_dqn.evaluation.checkpoint_score import CheckpointScore, evaluate_checkpoint
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.progress import EvaluationProgress
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore

@@ -18,9 +18,15 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.record import video as video_module
-from atari_dqn.record.checkpoint import record_checkpoint
+from atari_dqn.record.checkpoint_recording import record_checkpoint
 from atari_dqn.record.playback import playback
-from atari_dqn.record.recording import Look, Recording, load_recording, recording_bytes, save_recording
+from atari_dqn.record.recording import (
+    Recording,
+    VideoOptions,
+    load_recording,
+    recording_bytes,
+    save_recording,
+)
 from atari_dqn.record.render import render
 
 PONG = ("game=pong", "env.kind=atari", "env.screen_size_pixels=84")
@@ -53,7 +59,7 @@ def mine(catch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recorded(path: Path, **options) -> Recording:
-    options = {"look": Look(scale=2), "on_progress": lambda *_: None} | options
+    options = {"look": VideoOptions(scale=2), "on_progress": lambda *_: None} | options
     return record_checkpoint(load_frozen(path, CPU), **options)
 
 
@@ -82,7 +88,7 @@ def test_video_is_h264_in_yuv420p_at_60_frames_a_second(pong: Path, tmp_path: Pa
 
 
 def test_video_shows_every_emulator_frame_from_the_reset_to_the_end(pong: Path, tmp_path: Path) -> None:
-    recording = recorded(pong, look=Look(scale=2, overlay=False))
+    recording = recorded(pong, options=VideoOptions(scale=2, overlay=False))
     render(recording, tmp_path / "a.mp4")
     screens = [screen for moment in playback(recording, recording.games[0]) for screen in moment.screens]
     shown = list(pictures(tmp_path / "a.mp4"))

@@ -12,10 +12,10 @@ import pytest
 from tiny import CPU
 
 from atari_dqn.compare.load import load_runs
-from atari_dqn.evaluation.checkpoint import evaluate_checkpoint
+from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
 from atari_dqn.evaluation.frozen_agent import load_frozen
-from atari_dqn.record.checkpoint import record_checkpoint
-from atari_dqn.record.recording import Look
+from atari_dqn.record.checkpoint_recording import record_checkpoint
+from atari_dqn.record.recording import VideoOptions
 from atari_dqn.run.checkpoint.catalog import read_catalog
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.tailing.status import RunStatus
@@ -68,7 +68,7 @@ def test_earlier_run_can_be_compared(earlier: Path) -> None:
 def test_earlier_run_can_be_evaluated_and_recorded(earlier: Path) -> None:
     agent = load_frozen(earlier, CPU)
     (played,) = evaluate_checkpoint(agent, episodes=1).score.returns
-    recorded = record_checkpoint(agent, look=Look(scale=2), on_progress=lambda *_: None)
+    recorded = record_checkpoint(agent, options=VideoOptions(scale=2), on_progress=lambda *_: None)
     assert [game.result.episode_return for game in recorded.games] == [played]
 
 

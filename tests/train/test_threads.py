@@ -14,7 +14,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import check_threads, steps_with_the_same_threads, threads_at
 from atari_dqn.train import launch
 from atari_dqn.verify import proof
-from atari_dqn.verify.replay import play_on
+from atari_dqn.verify.repetition import repeat_from
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=3")
 
@@ -170,9 +170,9 @@ def test_verify_plays_on_no_further_than_the_threads_stayed(
     resume(copied, total_frames=1_000, threads=2)
 
     def play_here(*arguments):
-        return play_on(*arguments[:-1])  # but how to tell of progress
+        return repeat_from(*arguments[:-1])  # but how to tell of progress
 
-    monkeypatch.setattr(proof, "play_on_in_fresh_process", play_here)
+    monkeypatch.setattr(proof, "repeat_in_fresh_process", play_here)
     found = proof.verify_run(
         copied,
         checkpoint="step_000000150",

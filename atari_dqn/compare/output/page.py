@@ -18,7 +18,7 @@ from atari_dqn import __version__
 from atari_dqn.compare.comparison import Comparison
 from atari_dqn.compare.output.curves import LearningCurve, group_curves, published_curves
 from atari_dqn.compare.output.html_tables import over_games, published, references, scores, times
-from atari_dqn.compare.output.palette import look
+from atari_dqn.compare.output.palette import line_style
 from atari_dqn.compare.reference.studies import studies as known_studies
 from atari_dqn.compare.statistics import RESAMPLES
 from atari_dqn.files.atomic import plain
@@ -59,7 +59,7 @@ def _curves(comparison: Comparison) -> dict[str, Any]:
     for game in comparison.games:
         results = comparison.of_game(game)
         groups = [
-            {**_points(curve), **asdict(look(place)), "seeds": _seeds(curve.seeds)}
+            {**_points(curve), **asdict(line_style(place)), "seeds": _seeds(curve.seeds)}
             for place, curve in enumerate(group_curves(results))
         ]
         published = [{**_points(curve), "same": curve.same_protocol} for curve in published_curves(results)]

@@ -13,14 +13,14 @@ _DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (9, 3, 2, 3))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class LineStyle:
     """The colour and the dashes of a line."""
 
     colour: str
     dashes: tuple[int, ...]
 
 
-def look(place: int) -> Look:
-    """Return the style of the line at a position; styles repeat after 18."""
+def line_style(place: int) -> LineStyle:
+    """Return the style of the line with an index; styles repeat after 18."""
     round_number, number = divmod(place, len(COLOURS))
-    return Look(colour=COLOURS[number], dashes=_DASHES[round_number % len(_DASHES)])
+    return LineStyle(colour=COLOURS[number], dashes=_DASHES[round_number % len(_DASHES)])

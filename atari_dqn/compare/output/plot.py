@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from atari_dqn.compare.comparison import Comparison, GroupResult
 from atari_dqn.compare.output.curves import GroupCurve, PublishedCurve, group_curves, published_curves
-from atari_dqn.compare.output.palette import Look, look
+from atari_dqn.compare.output.palette import LineStyle, line_style
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import write_atomically
 from atari_dqn.formatting import count
@@ -74,7 +74,7 @@ def _panel(figure: Figure, axes: Axes, comparison: Comparison, game: str) -> int
         _draw_published(axes, curve, _PUBLISHED_STYLES[place % len(_PUBLISHED_STYLES)])
     for place, group in enumerate(group_curves(results)):
         if group.seeds:
-            _draw_group(axes, group, look(place))
+            _draw_group(axes, group, line_style(place))
     _draw_columns(axes, results)
     last_frames = max(run.reached_frames for result in results for run in result.group.runs)
     axes.set_xlim(0, max(1, last_frames) * 1.02)
@@ -107,7 +107,7 @@ def _legend_below(figure: Figure, axes: Axes) -> int:
     return sum(len(label.splitlines()) for label in wrapped)
 
 
-def _draw_group(axes: Axes, curve: GroupCurve, style: Look) -> None:
+def _draw_group(axes: Axes, curve: GroupCurve, style: LineStyle) -> None:
     for frames, values in curve.seeds.values():
         axes.plot(frames, values, color=style.colour, alpha=0.35, linewidth=0.8)
     axes.fill_between(curve.frames, curve.low, curve.high, color=style.colour, alpha=0.2, linewidth=0)

@@ -1,4 +1,4 @@
-"""The score of a checkpoint on disk, from its files alone."""
+"""Evaluate a checkpoint on disk, and save its score in the run directory."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from atari_dqn.spec.protocol import Protocol
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointScore:
-    """A score under one protocol."""
+    """The score of a checkpoint under one protocol."""
 
     name: ProtocolName
-    """What the protocol was called; `protocol` says what it was."""
+    """The name under which the protocol was requested; `protocol` holds its fields."""
     score: EvaluationScore
     protocol: Protocol
     reference: HumanRandom | None
-    """What a person and chance score on the game; None where the table does not have it."""
+    """The human and random scores of the game; None if the table does not contain it."""
 
     @property
     def human_normalised(self) -> float | None:
-        """The mean return, 0 for chance and 1 for a person; None for a score that does not compare."""
+        """The human-normalised mean return; None without a reference, or if the score is not comparable."""
         if self.reference is None or not self.comparable:
             return None
         return self.reference.normalised(self.score.mean_return)
@@ -49,9 +49,9 @@ class CheckpointScore:
 def open_progress(
     agent: FrozenAgent, *, protocol: ProtocolName = "run", episodes: int | None = None
 ) -> EvaluationProgress:
-    """Open the games that an interrupted evaluation of an agent has finished; the folder must be there."""
+    """Open the file of finished games of an evaluation, to continue it; its folder must exist."""
     spec = under_protocol(agent.spec, protocol)
-    words = score_protocol(
+    recorded_protocol = score_protocol(
         spec,
         episodes=episodes or spec.evaluation.full_episodes,
         checkpoint=agent.choice,
@@ -60,12 +60,12 @@ def open_progress(
     key = EvaluationKey(
         weights_sha256=tree_digest(dict(agent.network.state_dict())),
         step=agent.step,
-        protocol=words.digest(),
+        protocol=recorded_protocol.digest(),
         seed=spec.seed,
         device=next(agent.network.parameters()).device.type,
         torch_threads=torch.get_num_threads(),
     )
-    name = f"step_{agent.step:09d}_{protocol}_{words.digest()}.partial.jsonl"
+    name = f"step_{agent.step:09d}_{protocol}_{recorded_protocol.digest()}.partial.jsonl"
     return EvaluationProgress(agent.run.evaluations / name, key)
 
 
@@ -79,11 +79,12 @@ def evaluate_checkpoint(
     on_progress: Callable[[int, int], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> CheckpointScore:
-    """Play an evaluation of an agent under a protocol; `StoppedError` once `stop()` is true.
+    """Evaluate an agent under a protocol; raise `StoppedError` once `stop()` is true.
 
-    The episodes are those of the run's own evaluations: the first `episodes` of one endless sequence, as many
-    as the run's full evaluations by default. `envs` of them are played side by side, which changes nothing
-    but the time it takes. Games that `progress` has are not played again, and it gets those that are.
+    The episodes are the same as in evaluations during training: the first `episodes` of an infinite sequence,
+    by default as many as in full evaluations of the run. `envs`: the number of environments played in
+    parallel, which affects the time only. Games in `progress` are not played again, and new games are added
+    to it.
     """
     spec = under_protocol(agent.spec, protocol)
     if envs is not None:
@@ -109,7 +110,7 @@ def evaluate_checkpoint(
 
 
 def score_document(agent: FrozenAgent, result: CheckpointScore) -> dict[str, Any]:
-    """Return a score, with all that it takes to trust it, as plain data."""
+    """Convert a score with its checkpoint, games and protocol to plain data."""
     return {
         "checkpoint": str(agent.checkpoint),
         "game": agent.spec.game,
@@ -131,7 +132,7 @@ def score_document(agent: FrozenAgent, result: CheckpointScore) -> dict[str, Any
 
 
 def save_score(agent: FrozenAgent, result: CheckpointScore) -> Path:
-    """Keep a score in its run's directory and return where; an older one is never overwritten."""
+    """Save a score in the run directory, and return its path; an existing file is never overwritten."""
     name = f"step_{agent.step:09d}_{result.name}_{result.protocol.digest()}.json"
     path = unused(agent.run.evaluations / name)
     write_json_atomically(path, score_document(agent, result))

@@ -1,4 +1,4 @@
-"""Playing on from a point of a run without touching it: what a fresh process sees, reduced to digests."""
+"""Repeat a part of a run in a fresh process without changing the run, and digest the states it reaches."""
 
 from __future__ import annotations
 
@@ -28,71 +28,71 @@ from atari_dqn.train.session import Session
 from atari_dqn.types import StateDict
 
 OnProgress = Callable[[int], None]
-"""Takes the agent steps that have been reached."""
+"""A callback with the number of agent steps reached."""
 REPEATED = tuple(sorted(TABLES.keys() - {"throughput_log"}))
-"""Tables that hold nothing of how fast a machine is."""
+"""Tables that do not depend on the speed of the machine."""
 _REPORTS = 50
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
-_LISTENING: list[SimpleQueue[int]] = []
-"""Where this process sends the steps it has reached, if another waits for them."""
+_STEP_QUEUES: list[SimpleQueue[int]] = []
+"""Queues to which this process sends the steps it has reached."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trace:
-    """What playing on came to."""
+class Repetition:
+    """The result of a repetition."""
 
     states: dict[int, dict[str, str]]
-    """By step: the digest of every part of the state, by its dotted path."""
+    """By agent step, the digest of every part of the state by its dotted path."""
     rows: dict[str, list[str]]
-    """By table: the lines that were written."""
+    """The lines that were written, by table."""
     updates: int
-    """Gradient steps that were taken."""
+    """Number of gradient steps."""
     returns: tuple[float, ...]
-    """Of an evaluation at the end."""
+    """Returns of an evaluation at the end."""
     seconds: float
 
 
-class _Unsaved(CheckpointStore):
-    """Takes checkpoints and keeps none."""
+class _DiscardingStore(CheckpointStore):
+    """Discards checkpoints."""
 
     def begin(self, **_: Any) -> None:
-        """Save nothing."""
+        """Discard a checkpoint."""
 
     def finish(self) -> Saved:
-        """Tell of nothing."""
+        """Return an empty result."""
         return Saved(step=0, state_digest="")
 
 
-def play_on_in_fresh_process(
+def repeat_in_fresh_process(
     path: Path, checkpoint: str | None, device_name: str, stops: Sequence[int], on_progress: OnProgress
-) -> Trace:
-    """Return what `play_on` returns in a new interpreter; its errors are raised here."""
+) -> Repetition:
+    """Call `repeat_from` in a new interpreter, and return its result or raise its exception."""
     context = get_context("spawn")
     steps = context.SimpleQueue()
     with ProcessPoolExecutor(
         1, mp_context=context, initializer=_begin, initargs=(parent_to_end_with(), steps)
     ) as process:
-        playing = process.submit(play_on, path, checkpoint, device_name, stops)
-        playing_on = True
-        while playing_on:
-            playing_on = bool(wait([playing], timeout=_LOOK_SECONDS).not_done)
+        future = process.submit(repeat_from, path, checkpoint, device_name, stops)
+        running = True
+        while running:
+            running = bool(wait([future], timeout=_POLL_SECONDS).not_done)
             while not steps.empty():
                 on_progress(steps.get())
-        return playing.result()
+        return future.result()
 
 
 def _begin(parent: int | None, steps: SimpleQueue[int]) -> None:
-    """Have this process end with its parent, and `play_on` send the parent the steps it has reached."""
+    """Make this process exit with its parent, and `repeat_from` send its steps to the parent."""
     end_with_parent(parent)
-    _LISTENING.append(steps)
+    _STEP_QUEUES.append(steps)
 
 
-def play_on(path: Path, checkpoint: str | None, device_name: str, stops: Sequence[int]) -> Trace:
-    """Go on from a checkpoint, or from the beginning, to each of the steps `stops`.
+def repeat_from(path: Path, checkpoint: str | None, device_name: str, stops: Sequence[int]) -> Repetition:
+    """Continue from a checkpoint, or from the beginning, to each of the steps `stops`.
 
-    Logs are written in a copy that is then removed.
+    Logs are written to a temporary copy.
     """
     began = time.monotonic()
     run, device = RunDirectory.open(path), resolve_device(device_name)
@@ -102,18 +102,18 @@ def play_on(path: Path, checkpoint: str | None, device_name: str, stops: Sequenc
     with TemporaryDirectory(prefix="dqn_verify_") as folder, reopened(point, device) as training:
         copy = _copy_of_logs(run, Path(folder) / "run")
         with closing(RunSinks(copy, [])) as sinks:
-            session = make_session(training, spec, copy, sinks, _Unsaved(copy.checkpoints))
+            session = make_session(training, spec, copy, sinks, _DiscardingStore(copy.checkpoints))
             take_over(session, point, device)
             before = {name: len(_lines(copy, name)) for name in REPEATED}
             updates_before = training.clock.updates
-            # beyond the budget too: no schedule knows of it
+            # may exceed the budget, on which no schedule depends
             training.total_steps = max(training.total_steps, stops[-1] + 1)
             for stop in stops:
-                _play_to(session, stop, report_steps=max(1, (stops[-1] - point.step) // _REPORTS))
+                _train_to(session, stop, report_steps=max(1, (stops[-1] - point.step) // _REPORTS))
                 states[training.clock.steps] = digests_of(training.state_dict())
         played = evaluate(training.learner.online, spec, episodes=1)
         rows = {name: _lines(copy, name)[before[name] :] for name in REPEATED}
-    return Trace(
+    return Repetition(
         states=states,
         rows=rows,
         updates=training.clock.updates - updates_before,
@@ -122,22 +122,22 @@ def play_on(path: Path, checkpoint: str | None, device_name: str, stops: Sequenc
     )
 
 
-def _play_to(session: Session, stop: int, *, report_steps: int) -> None:
-    """Play to a step, and send the step reached now and then."""
+def _train_to(session: Session, stop: int, *, report_steps: int) -> None:
+    """Train up to a step, and send the step reached every `report_steps`."""
     clock = session.training.clock
     while clock.steps < stop:
         session.run_until(min(stop, clock.steps + report_steps))
-        for steps in _LISTENING:
+        for steps in _STEP_QUEUES:
             steps.put(clock.steps)
 
 
 def digests_of(state: StateDict) -> dict[str, str]:
-    """Return the digest of every part of a state by its dotted path, in the state's order."""
+    """Return the digest of every part of a state by its dotted path, in the order of the state."""
     return {path: leaf_digest(leaf) for path, leaf in leaves(state)}
 
 
 def _copy_of_logs(run: RunDirectory, path: Path) -> RunDirectory:
-    """Copy all but the checkpoints, and the games of an evaluation, which are to be played."""
+    """Copy all files except checkpoints and the finished games of an evaluation, which is played again."""
     copy = RunDirectory(path)
     copy.checkpoints.mkdir(parents=True)
     for file in run.path.iterdir():

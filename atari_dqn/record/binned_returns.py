@@ -1,6 +1,6 @@
-"""Pictures of how returns are distributed: each step's masses in bins, brighter where there is more.
+"""Draw the value distributions of a game: the probability mass of each step in bins, as brightness.
 
-T agent steps, Z points of a distribution, K bins.
+Legend: T agent steps, Z points of a distribution, K bins.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from atari_dqn.evaluation.traces import BestReturns
 from atari_dqn.record.drawing import BACKGROUND, GREEDY
 
 _TAIL = 0.002
-"""Share of a game's mass above the range that is shown, and as much below."""
+"""Share of the mass of a game above the plotted range, and below it."""
 _MOST_QUANTILE_BINS = 40
 _BRIGHTEST = 0.7
-"""Of the fullest bin, so that the curve over it is seen."""
+"""Brightness of the fullest bin, below 1 so that the curve over it remains visible."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BinnedReturns:
-    """A game's distributions on one axis."""
+    """The value distributions of a game in common bins."""
 
     low: float
     """The lower edge of the lowest bin."""
     high: float
-    """The upper edge of the highest."""
+    """The upper edge of the highest bin."""
     share: Float32[np.ndarray, "T K"]
-    """Each bin's mass over that of the step's fullest."""
+    """The mass of each bin divided by that of the fullest bin of the step."""
     picture: UInt8[np.ndarray, "K T 3"]
-    """The same in colour: a column for each step, high returns above."""
+    """`share` as colours, with a column for each step and high returns at the top."""
     edge_mass: Float32[np.ndarray, "T 2"] | None
-    """Mass on the lowest and the highest atom; None of quantiles, which have no edge."""
+    """Mass of the lowest and the highest atom; None for quantiles."""
 
 
 def binned(returns: BestReturns, steps: int) -> BinnedReturns:
-    """Return a game's distributions in bins: one for each atom that matters, or as many as quantiles fill."""
+    """Bin the value distributions of a game: a bin for each atom in the range, or up to 40 for quantiles."""
     return _atoms(returns, steps) if returns.atoms else _quantiles(returns, steps)
 
 

@@ -1,4 +1,4 @@
-"""A recording of a checkpoint on disk: play, choose games, keep their decisions."""
+"""Record games of a checkpoint on disk: evaluate, select games, keep their decisions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.record.recorder import best_first, recording_of, source_of
-from atari_dqn.record.recording import Look, Recording
+from atari_dqn.record.recording import Recording, VideoOptions
 from atari_dqn.record.saliency import saliency_of
 from atari_dqn.run.scores import score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, under_protocol
 
 OnProgress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is, and of how much."""
+"""A callback with the current activity, the part that is done and the total."""
 
 
 def record_checkpoint(
@@ -25,12 +25,12 @@ def record_checkpoint(
     episodes: int = 1,
     best_of: int | None = None,
     saliency: bool = False,
-    look: Look,
+    options: VideoOptions,
     on_progress: OnProgress,
 ) -> Recording:
-    """Play an agent's evaluation and record its first games, or the best `episodes` of `best_of`.
+    """Evaluate an agent and record its first `episodes` games, or the best `episodes` of `best_of`.
 
-    They are the games that `dqn eval` of the same checkpoint and protocol plays.
+    The games are those that `dqn eval` plays for the same checkpoint and protocol.
     """
     spec = under_protocol(agent.spec, protocol)
     tracer = Tracer()
@@ -41,21 +41,23 @@ def record_checkpoint(
         on_progress=lambda done, total: on_progress("playing", done, total),
         tracer=tracer,
     )
-    words = score_protocol(spec, episodes=len(played), checkpoint=agent.choice, rom_md5=agent.info.rom_md5)
+    evaluated_protocol = score_protocol(
+        spec, episodes=len(played), checkpoint=agent.choice, rom_md5=agent.info.rom_md5
+    )
     recording = recording_of(
         played,
         tracer,
         spec=spec,
         info=agent.info,
         source=source_of(
-            words,
+            evaluated_protocol,
             checkpoint=f"{agent.run.path.resolve().name}/checkpoints/{agent.checkpoint.name}",
             step=agent.step,
             env_frames=agent.env_frames,
         ),
         episodes=best_first(played)[:episodes] if best_of else range(episodes),
         choice=_choice(episodes, best_of),
-        look=look,
+        options=options,
     )
     return _with_saliency(recording, agent, on_progress) if saliency else recording
 
