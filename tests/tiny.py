@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from atari_dqn.machine.hardware import find_hardware
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Sink

@@ -16,7 +16,7 @@ from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
 from atari_dqn.files.atomic import unused, write_json_atomically
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, under_protocol
 from atari_dqn.spec.protocol import Protocol

@@ -17,8 +17,8 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import STREAM
 from atari_dqn.machine.devices import set_kernels
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.files import read_agent
 from atari_dqn.run.checkpoint.locate import locate
+from atari_dqn.run.checkpoint.state_files import read_agent
 from atari_dqn.run.checkpoint.store import MANIFEST, verify
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import threads_at

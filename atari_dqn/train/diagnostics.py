@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from atari_dqn.minibatch import Minibatch
-from atari_dqn.run.checkpoint.files import AGENT, write_agent
+from atari_dqn.run.checkpoint.state_files import AGENT, write_agent
 from atari_dqn.telemetry.events import GateChanged
 from atari_dqn.telemetry.gates.update_gates import UpdateRecord
 from atari_dqn.types import StateDict

@@ -15,7 +15,7 @@ from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.formatting import fingerprint
 from atari_dqn.record.recorder import median_game
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_protocol
 from atari_dqn.spec.protocol import CheckpointChoice, Protocol

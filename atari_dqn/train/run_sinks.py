@@ -8,7 +8,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.telemetry.events import Event, Notice, Sink
-from atari_dqn.telemetry.sinks.background import BackgroundSink
+from atari_dqn.telemetry.sinks.background_sink import BackgroundSink
 from atari_dqn.telemetry.sinks.options import SinkOptions
 from atari_dqn.telemetry.sinks.target import Target
 from atari_dqn.telemetry.writers import EventLog, Sinks, TableSink

@@ -123,7 +123,7 @@ class Saving:
                 self._report_saved(self._checkpoints.finish())
             raise
         except BaseException:
-            self._checkpoints.give_up()
+            self._checkpoints.cancel()
             raise
 
     def _settle(self, outcome: Callable[[], Saved | None]) -> None:

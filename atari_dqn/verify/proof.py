@@ -12,8 +12,8 @@ from typing import Literal
 import torch
 
 from atari_dqn.clock import frames_to_steps, steps_to_frames
+from atari_dqn.run.checkpoint.state_tree import digest_of_digests
 from atari_dqn.run.checkpoint.store import load_checkpoint
-from atari_dqn.run.checkpoint.tree import digest_of_digests
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import steps_with_the_same_threads
 from atari_dqn.train.exactness import why_not_repeatable, why_not_restored

@@ -17,8 +17,8 @@ from typing import Any
 from atari_dqn.envs.processes import end_with_parent, parent_to_end_with
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.machine.devices import resolve_device
+from atari_dqn.run.checkpoint.state_tree import leaf_digest, leaves
 from atari_dqn.run.checkpoint.store import CheckpointStore, Saved
-from atari_dqn.run.checkpoint.tree import leaf_digest, leaves
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES
 from atari_dqn.train.launch import make_session, take_over

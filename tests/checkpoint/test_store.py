@@ -13,9 +13,9 @@ from states import training_state
 
 from atari_dqn.errors import DamagedError, DiskFullError, UserError
 from atari_dqn.files.atomic import sha256_of_file
-from atari_dqn.run.checkpoint.files import read_agent
+from atari_dqn.run.checkpoint.state_files import read_agent
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint, sealed, verify
-from atari_dqn.run.checkpoint.tree import tree_digest
 
 
 def save(store: CheckpointStore, step: int, score: float | None = None, **bookkeeping: Any) -> str:
@@ -300,7 +300,7 @@ def test_P13_write_that_fails_leaves_the_earlier_checkpoint_whole(store: Checkpo
 @pytest.mark.parametrize(
     "fails",
     [
-        "atari_dqn.run.checkpoint.files.write_array",
+        "atari_dqn.run.checkpoint.state_files.write_array",
         "atari_dqn.run.checkpoint.stages.flush",
         "pathlib.Path.rename",
     ],

@@ -14,7 +14,7 @@ from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
 from atari_dqn.evaluation.evaluate import StoppedError, evaluate, evaluation_env
 from atari_dqn.evaluation.frozen_agent import game_info, load_frozen
 from atari_dqn.evaluation.traces import Tracer
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec

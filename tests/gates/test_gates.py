@@ -208,12 +208,12 @@ def course(gates: Gates, first: int, last: int) -> list[object]:
     """Show the gates a bit of everything, and return what they say."""
     told: list[object] = []
     for n in range(first, last):
-        told += gates.update(update(n, nonfinite_gradients=n % 5 % 3, grad_norm=n, max_q=n / 8))
-        told += gates.evaluation(10.0 if n % 7 == 0 else n % 3)
-        told += gates.replay(1 / (n % 6 + 1))
+        told += gates.check_update(update(n, nonfinite_gradients=n % 5 % 3, grad_norm=n, max_q=n / 8))
+        told += gates.check_evaluation(10.0 if n % 7 == 0 else n % 3)
+        told += gates.check_replay(1 / (n % 6 + 1))
         speed = 1.0 if n % 17 > 14 else 10.0
         measured = {"dead_unit_share": n / 25, "updates_per_second": speed, "free_disk_bytes": 120 - n}
-        told += gates.period(period(greedy_counts=(n, n // 20), **measured))
+        told += gates.check_period(period(greedy_counts=(n, n // 20), **measured))
     return told
 
 

@@ -17,7 +17,7 @@ from atari_dqn.cli.app import main
 from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.run.checkpoint.catalog import read_catalog
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.telemetry.events import Event, Row

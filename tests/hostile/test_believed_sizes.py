@@ -16,7 +16,7 @@ from tiny import CPU, run
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.run.checkpoint.archive import read_archive
-from atari_dqn.run.checkpoint.arrays import read_array
+from atari_dqn.run.checkpoint.array_files import read_array
 from atari_dqn.run.checkpoint.layout import ArrayLayout
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch

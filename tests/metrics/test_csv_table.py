@@ -134,7 +134,7 @@ def test_truncate_mends_a_last_line_torn_by_a_crash(path: Path, kept: Kept) -> N
 
 def test_truncate_beyond_the_end_is_damaged(path: Path, kept: Kept) -> None:
     table = kept(CsvTable(path, ["step"]))
-    with pytest.raises(DamagedError, match="has 5 bytes, its checkpoint counted 6"):
+    with pytest.raises(DamagedError, match="has 5 bytes, but 6 at its checkpoint"):
         table.truncate(6)
 
 

@@ -2,7 +2,7 @@ import time
 from threading import Event as Flag
 
 from atari_dqn.telemetry.events import Event, Notice
-from atari_dqn.telemetry.sinks.background import BackgroundSink
+from atari_dqn.telemetry.sinks.background_sink import BackgroundSink
 
 
 def notice(step: int) -> Notice:

@@ -138,7 +138,7 @@ def slowed(*overrides: str) -> list[tuple[str, str]]:
     gates = build_gates(tiny_spec(*overrides), Clock(frame_skip=4, prefill_steps=0))
     told = []
     for rate in [100.0] * 10 + [40.0] * 5:
-        told += gates.period(
+        told += gates.check_period(
             PeriodRecord(
                 greedy_counts=(0,), dead_unit_share=None, updates_per_second=rate, free_disk_bytes=2**62
             )

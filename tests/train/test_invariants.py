@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
 
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Event

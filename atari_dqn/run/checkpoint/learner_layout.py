@@ -1,6 +1,6 @@
-"""Whether the state of a learner that was read is like that of a new one, name by name.
+"""Check that a loaded learner state has the names, shapes and types of a new learner.
 
-Kernels take addresses of weights and averages: one of another shape must not reach them.
+Kernels access weights and averages by address, so that tensors of other shapes must not reach them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _AVERAGES = {
     "betas": {"step", "exp_avg", "exp_avg_sq"},
     "alpha": {"square_avg", "grad_avg"},
 }
-"""What an optimizer keeps of each weight, by a number that its kind alone has."""
+"""The averages that an optimizer has for each weight, by an option that only this kind of optimizer has."""
 
 
 def check_learner(path: Path, state: StateDict, learner: StateDict) -> None:
-    """Raise a `DamagedError` that names the key in which a state is not like that of a new learner."""
+    """Raise `DamagedError` with the first key in which a state differs in layout from a new learner."""
     problem = next(_problems(state, learner), None)
     if problem is not None:
         raise DamagedError(f"{path}: {problem}")
@@ -53,7 +53,7 @@ def _of_weights(key: str, found: StateDict, expected: StateDict) -> Iterator[str
         if not isinstance(other, Tensor) or not _is_alike(one, other):
             yield (
                 f"is of another game or network than its run's: {key}.{name} is {_words(one)}, "
-                f"expected {_words(other)}; put it back under the run it came from"
+                f"expected {_words(other)}; move it back to the run that it belongs to"
             )
 
 
@@ -65,7 +65,7 @@ def _of_optimizer(found: StateDict, expected: StateDict, weights: list[Tensor]) 
     for number, (group, new) in enumerate(zip(groups, expected["param_groups"], strict=True)):
         for name, value in new.items():
             if not isinstance(group, dict) or not _is_number_of_the_spec(group.get(name), value):
-                yield f"optimizer.param_groups.{number}.{name}: is not what the run's specification says"
+                yield f"optimizer.param_groups.{number}.{name}: differs from the spec of the run"
     if not isinstance(averages, dict) or (averages and averages.keys() != set(range(len(weights)))):
         yield f"optimizer.state: expected averages of each of {len(weights)} weights, or of none"
         return
@@ -88,7 +88,7 @@ def _is_count(value: Tensor) -> bool:
 
 
 def _is_number_of_the_spec(found: Any, expected: Any) -> bool:
-    """Return whether a group's value is its new one; how it is computed may have changed with the device."""
+    """Return whether an optimizer option equals that of the spec; flags for the device may differ."""
     if expected is None or isinstance(expected, bool):
         return found is None or isinstance(found, bool)
     return type(found) is type(expected) and found == expected
@@ -99,7 +99,7 @@ def _is_alike(found: Any, expected: Any) -> bool:
         return is_like(found, expected)
     if not isinstance(found, Tensor) or found.dtype != expected.dtype:
         return False
-    # a stream's state has another length on another kind of device
+    # the state of a generator has another length on another type of device
     is_stream = expected.dtype == torch.uint8 and expected.dim() == 1
     return found.dim() == 1 if is_stream else found.shape == expected.shape
 

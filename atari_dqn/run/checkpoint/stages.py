@@ -17,10 +17,10 @@ from pathlib import Path
 
 from atari_dqn.files.atomic import fsync_directory, json_document
 from atari_dqn.run.checkpoint.catalog import CatalogEntry, best_first, read_catalog, write_catalog
-from atari_dqn.run.checkpoint.files import write_state
 from atari_dqn.run.checkpoint.manifest import MANIFEST, make_manifest
 from atari_dqn.run.checkpoint.row_saver import RowSaver
-from atari_dqn.run.checkpoint.tree import is_array, leaves, tree_digest
+from atari_dqn.run.checkpoint.state_files import write_state
+from atari_dqn.run.checkpoint.state_tree import is_array, leaves, tree_digest
 from atari_dqn.types import StateDict
 
 
@@ -45,9 +45,9 @@ class Snapshot:
         return self.rows.bytes_expected() + sum(arrays)
 
 
-def write_rows(partial: Path, snapshot: Snapshot, check_wanted: Callable[[], None]) -> None:
+def write_rows(partial: Path, snapshot: Snapshot, check_cancelled: Callable[[], None]) -> None:
     """Write the replay's rows, or take them over from the checkpoint before."""
-    snapshot.rows.save(partial, check_wanted)
+    snapshot.rows.save(partial, check_cancelled)
 
 
 def write_rest(partial: Path, snapshot: Snapshot) -> None:

@@ -19,9 +19,8 @@ from atari_dqn.files.atomic import write_failure, writing
 from atari_dqn.formatting import size
 from atari_dqn.replay.rows import RingRows
 from atari_dqn.run.checkpoint import stages
-from atari_dqn.run.checkpoint.background import Background
-from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog, worth_keeping
-from atari_dqn.run.checkpoint.files import read_agent, read_rest
+from atari_dqn.run.checkpoint.background_work import BackgroundWork
+from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, entries_to_keep, read_catalog
 from atari_dqn.run.checkpoint.layout import layout_of_rest
 from atari_dqn.run.checkpoint.manifest import (
     MANIFEST,
@@ -36,7 +35,8 @@ from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.segments import SavedRows
 from atari_dqn.run.checkpoint.stages import Snapshot
-from atari_dqn.run.checkpoint.tree import detached, leaves
+from atari_dqn.run.checkpoint.state_files import read_agent, read_rest
+from atari_dqn.run.checkpoint.state_tree import detached, leaves
 from atari_dqn.types import StateDict
 
 __all__ = [
@@ -71,7 +71,7 @@ class CheckpointStore:
     ) -> None:
         self.folder, self.keep_last, self.keep_best = folder, keep_last, keep_best
         self.save_replay = save_replay
-        self._writer: Background[Saved] = Background()
+        self._writer: BackgroundWork[Saved] = BackgroundWork()
         self._rows_before: SavedRows | None = None
         """The rows of the newest checkpoint, if they are those of the run that is saved here."""
 
@@ -145,9 +145,9 @@ class CheckpointStore:
         """Wait until nothing is being written, so that `latest` is what it will be."""
         self._writer.wait()
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Let what is being written go: the process has to end at once."""
-        self._writer.give_up(wait_seconds=_GIVING_UP_SECONDS)
+        self._writer.cancel(wait_seconds=_GIVING_UP_SECONDS)
 
     def go_on_from(self, checkpoint: Path) -> None:
         """Take the segments of the checkpoint that a run's state was loaded from as saved."""
@@ -222,11 +222,11 @@ class CheckpointStore:
             shutil.rmtree(left_over, ignore_errors=True)
         try:
             partial.mkdir(parents=True)
-            stages.write_rows(partial, snapshot, self._writer.check_wanted)
+            stages.write_rows(partial, snapshot, self._writer.check_cancelled)
             stages.write_rest(partial, snapshot)
             digest = stages.write_manifest(partial, snapshot)
             stages.flush(partial)
-            self._writer.check_wanted()
+            self._writer.check_cancelled()
             stages.put_in_place(partial, final)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
@@ -237,7 +237,7 @@ class CheckpointStore:
         if entry is not None:
             stages.enter(self.folder, entry)
         stages.point(self.folder, newest)
-        kept = worth_keeping(self.catalog(), keep_last=self.keep_last, keep_best=self.keep_best)
+        kept = entries_to_keep(self.catalog(), keep_last=self.keep_last, keep_best=self.keep_best)
         stages.prune(self.folder, kept)
 
     @contextmanager

@@ -13,7 +13,7 @@ from atari_dqn.files.atomic import read_regular, write_json_atomically
 from atari_dqn.files.documents import parse_json
 from atari_dqn.registry import Registry
 from atari_dqn.telemetry.events import Sink
-from atari_dqn.telemetry.sinks.background import BackgroundSink
+from atari_dqn.telemetry.sinks.background_sink import BackgroundSink
 from atari_dqn.telemetry.sinks.notify import NotifySink
 from atari_dqn.telemetry.sinks.target import Target
 

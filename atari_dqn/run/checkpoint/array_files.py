@@ -1,4 +1,4 @@
-"""Arrays as `.npy` files: a header is compared with layout and length of the file before memory is taken."""
+"""Read and write arrays as `.npy` files; headers are checked before memory is allocated."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from atari_dqn.files.documents import reading_of_run
 from atari_dqn.run.checkpoint.layout import ArrayLayout
 
 _MOST_HEADER_CHARACTERS = 1_000
-"""Of a header that holds a simple dtype and some sizes."""
+"""Enough for the header of a simple dtype and shape."""
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    """Write an `.npy` file; `np.save` would hide the cause of a write that fails, such as a full disk."""
+    """Write an `.npy` file. `np.save` would hide the cause of a failed write, such as a full disk."""
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
         file.write(array.reshape(-1).view(np.uint8).data)
 
 
 def read_array(path: Path, layout: ArrayLayout | None) -> np.ndarray:
-    """Return an array of a layout, or of any where that is None; `DamagedError` if it is another."""
+    """Read an array; raise `DamagedError` if it does not have the layout (None accepts any layout)."""
     with reading_of_run(path), open_regular(path) as file:
         try:
-            dtype, shape, by_columns = _read_header(file)
+            dtype, shape, fortran_order = _read_header(file)
             _check(path, dtype, shape, layout)
             size = math.prod(shape)
             if os.fstat(file.fileno()).st_size - file.tell() != size * dtype.itemsize:
                 raise ValueError(f"it does not hold {dtype} of shape {shape}, as its header says")
             array: np.ndarray = np.fromfile(file, dtype, size).reshape(
-                shape, order="F" if by_columns else "C"
+                shape, order="F" if fortran_order else "C"
             )
         except ValueError as error:
             raise DamagedError(f"{path}: cannot be read as an array: {error}") from error
@@ -43,19 +43,19 @@ def read_array(path: Path, layout: ArrayLayout | None) -> np.ndarray:
 
 
 def _read_header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
-    """Return dtype, shape and whether columns lie together. `ValueError` for no header, objects, and none."""
+    """Read dtype, shape and whether the order is Fortran's; raise `ValueError` for an invalid header."""
     try:
         version = np.lib.format.read_magic(file)
         if version != (1, 0):
             raise ValueError(f"version {version} of the format, expected (1, 0)")
-        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file, _MOST_HEADER_CHARACTERS)
-    except (ValueError, OSError):  # an OSError of the disk is no damage
+        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file, _MOST_HEADER_CHARACTERS)
+    except (ValueError, OSError):  # an OSError of the disk is not damage
         raise
-    except Exception as error:  # NumPy evaluates the header's text, which can raise anything
-        raise ValueError(f"it has no header of an array ({type(error).__name__})") from error
+    except Exception as error:  # NumPy evaluates the header, which can raise any exception
+        raise ValueError(f"its header is not that of an array ({type(error).__name__})") from error
     if dtype.hasobject or min(shape, default=0) < 0:
         raise ValueError(f"found {dtype} of shape {shape}, expected numbers")
-    return dtype, shape, by_columns
+    return dtype, shape, fortran_order
 
 
 def _check(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], layout: ArrayLayout | None) -> None:

@@ -1,8 +1,8 @@
-"""One checkpoint's files: weights for `torch.load`, arrays as `.npy`, everything else as JSON.
+"""Read and write the files of a checkpoint: weights for `torch.load`, arrays as `.npy`, the rest as JSON.
 
-`agent.pt` holds both networks and the optimizer: all that an evaluation or another program needs.
-`arrays/<dotted.path>.npy` are the other arrays of the state, `replay/` its rows (`segments.py`), `state.json`
-its other values; where an array or rows were, it tells of their files.
+`agent.pt` holds both networks and the optimizer, which is all that evaluation needs.
+`arrays/<dotted.path>.npy` are the other arrays of the state, `replay/` holds the replay rows (`segments.py`),
+and `state.json` the other values, with references to these files.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from atari_dqn.errors import DamagedError
 from atari_dqn.files.documents import MOST_BYTES, read_json
 from atari_dqn.replay.rows import Rows
 from atari_dqn.run.checkpoint.archive import read_archive
-from atari_dqn.run.checkpoint.arrays import read_array, write_array
-from atari_dqn.run.checkpoint.described_rows import RowsLayout, described_rows
+from atari_dqn.run.checkpoint.array_files import read_array, write_array
 from atari_dqn.run.checkpoint.layout import (
     ArrayLayout,
     Layout,
@@ -31,7 +30,8 @@ from atari_dqn.run.checkpoint.layout import (
     without_rows,
 )
 from atari_dqn.run.checkpoint.learner_layout import check_learner
-from atari_dqn.run.checkpoint.tree import as_array, is_array, map_leaves
+from atari_dqn.run.checkpoint.row_layout import RowsLayout, described_rows
+from atari_dqn.run.checkpoint.state_tree import as_array, is_array, map_leaves
 from atari_dqn.types import StateDict
 
 AGENT = "agent.pt"
@@ -42,9 +42,9 @@ _ROWS_KEY = "$rows"
 
 
 def write_state(directory: Path, agent: StateDict, rest: StateDict, rows: dict[str, Any]) -> None:
-    """Write a state's files into an existing directory; `rows` stands for those of the replay in state.json.
+    """Write the files of a state into an existing directory. `rows`: the description of the replay rows.
 
-    `OSError` if the disk refuses.
+    Raise `OSError` if writing fails.
     """
 
     def put(path: str, leaf: Any) -> Any:
@@ -58,15 +58,15 @@ def write_state(directory: Path, agent: StateDict, rest: StateDict, rows: dict[s
 
 
 def write_agent(directory: Path, agent: StateDict) -> None:
-    """Write networks and optimizer into an existing directory. `OSError` if the disk refuses."""
+    """Write networks and optimizer into an existing directory; raise `OSError` if writing fails."""
     (directory / AGENT).write_bytes(_as_bytes(agent))
 
 
 def read_agent(directory: Path, learner: StateDict | None = None) -> StateDict:
-    """Return networks, optimizer and random stream, in RAM wherever they were. Runs no code of the file.
+    """Read networks, optimizer and random stream into RAM without running code of the file.
 
-    `learner` is the state of a new learner of the run's specification, or of its online network alone, which
-    the file must be like; None is any learner. `DamagedError` if it is not what `write_state` wrote.
+    `learner`: the state of a new learner of the run's spec, or of its online network alone, whose names,
+    shapes and types the file must have; None accepts any. Raise `DamagedError` if the file does not fit.
     """
     path = directory / AGENT
     state = read_archive(path, learner)
@@ -76,22 +76,22 @@ def read_agent(directory: Path, learner: StateDict | None = None) -> StateDict:
 
 
 def read_rest(directory: Path, layout: Layout | None = None) -> StateDict:
-    """Return everything but networks and optimizer; arrays as plain ones, never unpickled.
+    """Read everything except networks and optimizer, without unpickling.
 
-    What the layout lacks is left out, and nothing larger is read than it has; None is any state's layout.
-    `DamagedError` names the file and the key that does not fit.
+    Keys that the layout lacks are ignored, and nothing larger than in the layout is read; None accepts any
+    layout. Raise `DamagedError` with the file and the key that does not fit.
     """
     path = directory / STATE
     plain = read_json(path, most_bytes=MOST_BYTES if layout is None else most_json_bytes(layout))
     if layout is None:
-        state: StateDict = _take_any(path, "", plain)
+        state: StateDict = _resolve_any(path, "", plain)
     else:
-        state = _take(path, "", plain, without_rows(layout) if _lacks_rows(plain) else layout)
+        state = _resolve(path, "", plain, without_rows(layout) if _lacks_rows(plain) else layout)
     return state
 
 
 def _as_bytes(agent: StateDict) -> memoryview:
-    """Return what `torch.save` writes; its own error for a full disk names no cause."""
+    """Serialise with `torch.save` in memory, because its error for a full disk does not name the cause."""
     buffer = io.BytesIO()
     torch.save(agent, buffer)
     return buffer.getbuffer()
@@ -107,38 +107,40 @@ def _lacks_rows(plain: Any) -> bool:
     return isinstance(plain, dict) and isinstance(plain.get("replay"), dict) and "ring" not in plain["replay"]
 
 
-def _take(path: Path, key: str, found: Any, layout: Layout) -> Any:
-    """Return what a value of the file `path` stands for, which lies there under `key`."""
+def _resolve(path: Path, key: str, found: Any, layout: Layout) -> Any:
+    """Return the value at `key` of the file `path`, with references replaced by arrays and rows."""
     match layout:
         case ArrayLayout():
-            return _take_array(path, key, _described(path, key, found, _ARRAY_KEY), layout)
+            return _read_array(path, key, _reference(path, key, found, _ARRAY_KEY), layout)
         case RowsLayout():
-            return described_rows(path, key, _described(path, key, found, _ROWS_KEY), layout)
+            return described_rows(path, key, _reference(path, key, found, _ROWS_KEY), layout)
         case dict() if layout:
-            return {name: _take(path, *_entry(path, key, found, name), part) for name, part in layout.items()}
+            return {
+                name: _resolve(path, *_entry(path, key, found, name), part) for name, part in layout.items()
+            }
         case list() if layout:
             if not isinstance(found, list) or len(found) != len(layout):
                 raise DamagedError(f"{path}: {key}: found {shown(found)}, expected a list of {len(layout)}")
             parts = enumerate(zip(found, layout, strict=True))
-            return [_take(path, f"{key}.{number}", value, part) for number, (value, part) in parts]
+            return [_resolve(path, f"{key}.{number}", value, part) for number, (value, part) in parts]
     check_plain(path, key, found, layout)
     return found
 
 
-def _take_any(path: Path, key: str, found: Any) -> Any:
+def _resolve_any(path: Path, key: str, found: Any) -> Any:
     if isinstance(found, dict):
         if found.keys() == {_ARRAY_KEY}:
-            return _take_array(path, key, found[_ARRAY_KEY], None)
+            return _read_array(path, key, found[_ARRAY_KEY], None)
         if found.keys() == {_ROWS_KEY}:
             return described_rows(path, key, found[_ROWS_KEY], None)
-        return {name: _take_any(path, joined(key, name), value) for name, value in found.items()}
+        return {name: _resolve_any(path, joined(key, name), value) for name, value in found.items()}
     if isinstance(found, list):
-        return [_take_any(path, f"{key}.{number}", value) for number, value in enumerate(found)]
+        return [_resolve_any(path, f"{key}.{number}", value) for number, value in enumerate(found)]
     return found
 
 
 def _entry(path: Path, key: str, found: Any, name: str) -> tuple[str, Any]:
-    """Return key and value of a table's entry."""
+    """Return the dotted key and the value of an entry of a table."""
     if not isinstance(found, dict):
         raise DamagedError(f"{path}: {key or 'the document'}: found {shown(found)}, expected a table")
     if name not in found:
@@ -146,13 +148,13 @@ def _entry(path: Path, key: str, found: Any, name: str) -> tuple[str, Any]:
     return joined(key, name), found[name]
 
 
-def _described(path: Path, key: str, found: Any, mark: str) -> Any:
-    if not isinstance(found, dict) or found.keys() != {mark}:
-        raise DamagedError(f"{path}: {key}: found {shown(found)}, expected {{{mark!r}: …}}")
-    return found[mark]
+def _reference(path: Path, key: str, found: Any, marker: str) -> Any:
+    if not isinstance(found, dict) or found.keys() != {marker}:
+        raise DamagedError(f"{path}: {key}: found {shown(found)}, expected {{{marker!r}: …}}")
+    return found[marker]
 
 
-def _take_array(path: Path, key: str, name: Any, layout: ArrayLayout | None) -> np.ndarray:
+def _read_array(path: Path, key: str, name: Any, layout: ArrayLayout | None) -> np.ndarray:
     if name != _file_of_array(key):
         raise DamagedError(f"{path}: {key}: found {shown(name)}, expected {_file_of_array(key)!r}")
     return read_array(path.parent / name, layout)

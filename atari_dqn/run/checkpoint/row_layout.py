@@ -1,4 +1,4 @@
-"""Rows as state.json describes them: compared with what a replay of the specification can hold."""
+"""Check the description of replay rows in state.json against the replay of the spec."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from atari_dqn.run.checkpoint.segments import Columns, SavedRows, file_of, from_
 
 @dataclass(frozen=True)
 class RowsLayout:
-    """Columns of the replay's rows, and how many rows it holds at most."""
+    """The columns of the replay rows, and the capacity in rows."""
 
     columns: Columns
     most_rows: int
 
     @property
     def envs(self) -> int:
-        """Cells in a row."""
+        """Number of environments, that is of cells in a row."""
         return next(iter(self.columns.values()))[1][0]
 
 
@@ -50,12 +50,13 @@ class _RowsTypes(Struct, forbid_unknown_fields=True):
 def described_rows(path: Path, key: str, plain: Any, layout: RowsLayout | None) -> SavedRows:
     """Return the rows of a checkpoint that its file `path` describes under `key`.
 
-    `DamagedError` names both where the description is not of that layout, or of any where it is None.
+    Raise `DamagedError` with both if the description does not fit the layout; with None any layout is
+    accepted.
     """
     check_types(path, plain, _RowsTypes, key=key)
     rows = from_plain(path.parent, plain)
     if layout is not None and rows.columns != layout.columns:
-        raise DamagedError(f"{path}: {key}.columns: are not those of this run's replay")
+        raise DamagedError(f"{path}: {key}.columns: are not those of the replay of this run")
     problem = _problem_of_columns(rows.columns) or _problem_of_rows(
         rows, layout.most_rows if layout else None
     )
@@ -70,7 +71,7 @@ def _problem_of_columns(columns: Columns) -> str | None:
         fit = all(np.dtype(dtype).kind in "biuf" and min(shape) > 0 for dtype, shape in columns.values())
     except (TypeError, ValueError):
         fit = False
-    return None if fit and len(envs) == 1 else "expected columns of numbers, each with as many environments"
+    return None if fit and len(envs) == 1 else "expected numeric columns with the same number of environments"
 
 
 def _problem_of_rows(rows: SavedRows, most_rows: int | None) -> str | None:
@@ -83,7 +84,7 @@ def _problem_of_rows(rows: SavedRows, most_rows: int | None) -> str | None:
             return f"found the file {segment.file[:60]!r}, expected {file_of(segment.first, segment.stop)!r}"
         end_of_piece = (segment.first // size + 1) * size
         if not segment.first < segment.stop <= end_of_piece:
-            return f"{segment.file} holds no rows of one piece, which ends before row {end_of_piece}"
+            return f"{segment.file} does not lie within one piece, which ends before row {end_of_piece}"
         if most_rows is not None and segment.stop - segment.first > most_rows:
             return f"{segment.file} holds more rows than this run's replay, {most_rows}"
     return None
