@@ -61,7 +61,7 @@ class Bench:
 
     @property
     def learner_share_of_library(self) -> float | None:
-        """The time of these operations in PyTorch's libraries over that of an update; above 1 if it is faster.
+        """The time of these operations in PyTorch's libraries over that of an update, which may be shorter.
 
         None if the libraries compute the update, or if it is compiled.
         """

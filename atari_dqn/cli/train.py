@@ -95,10 +95,10 @@ def resume(
     sink_options = SinkOptions(sinks=checked_sinks(names), notify=notify)
     _import_training()
     from atari_dqn.train import launch
-    from atari_dqn.train.resumption import point_of, recorded_spec
+    from atari_dqn.train.resumption import recorded_spec, resume_point
 
     with run.locked():
-        point = point_of(run, checkpoint, set_aside_logs=set_aside_logs)
+        point = resume_point(run, checkpoint, set_aside_logs=set_aside_logs)
         budget = point.budget(frames)
     resolved = recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))

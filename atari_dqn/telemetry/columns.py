@@ -157,13 +157,14 @@ TABLES: dict[str, tuple[Column, ...]] = {
 TABLES_ADDED = {"prediction_log"}
 """Tables that runs of earlier versions do not have."""
 
-FORMER_NAMES = {"environment": "lane"}
-"""Column names of earlier versions, by current name. A table that has them keeps its header."""
+FORMER_NAMES = {"lane": "environment"}
+"""Current column names, by their name in earlier versions. A table with former names keeps its header."""
 
 
 def former_column_names(table: str) -> tuple[str, ...]:
     """Return the column names of a table, in order, under the names of earlier versions."""
-    return tuple(FORMER_NAMES.get(name, name) for name in column_names(table))
+    former = {current: name for name, current in FORMER_NAMES.items()}
+    return tuple(former.get(name, name) for name in column_names(table))
 
 
 def column_names(table: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_proto
 from atari_dqn.spec.protocol import CheckpointChoice, Protocol
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Notify, Progress, Row, Sink, Value
-from atari_dqn.train.evaluation_videos import Videos
+from atari_dqn.train.evaluation_videos import EvaluationVideos
 from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
 
@@ -55,7 +55,7 @@ class Evaluations:
         run: RunDirectory,
         *,
         sinks: Sink,
-        videos: Videos,
+        videos: EvaluationVideos,
         notify: Notify,
     ) -> None:
         self._training, self._spec, self._run = training, spec, run
@@ -68,8 +68,8 @@ class Evaluations:
     def play(self, kind: str, stop: Callable[[], bool]) -> EvaluationScore:
         """Play an evaluation and log it.
 
-        `StoppedError` once `stop()` returns true; `WorkerDiedError` if a worker of the evaluation or of the
-        training has died. The games finished by then are kept and are not played again.
+        Raise `StoppedError` once `stop()` returns true, `WorkerDiedError` if a worker of the evaluation or of
+        the training has died. The games finished by then are saved and are not played again.
         """
 
         def stop_or_fail() -> bool:
@@ -81,7 +81,7 @@ class Evaluations:
             played = self._finish_games(kind, progress, stop_or_fail, tracer)
         score = EvaluationScore.of(played)
         self._log(kind, score)
-        self._videos.take(kind, played, tracer)
+        self._videos.record(kind, played, tracer)
         return score
 
     def forget_progress(self) -> None:

@@ -16,14 +16,14 @@ from atari_dqn.run.checkpoint.state_tree import digest_of_digests
 from atari_dqn.run.checkpoint.store import load_checkpoint
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import steps_with_the_same_threads
-from atari_dqn.train.exactness import why_not_repeatable, why_not_restored
+from atari_dqn.train.resume_exactness import why_not_repeatable, why_not_restored
 from atari_dqn.train.resumption import (
-    Point,
+    ResumePoint,
     beginning_of,
-    offering_a_whole_one,
-    point_of,
     recorded_spec,
     resume_command,
+    resume_point,
+    suggesting_intact_checkpoint,
 )
 from atari_dqn.verify.checks import Checked, check_run
 from atari_dqn.verify.records import (
@@ -81,7 +81,7 @@ class Verification:
 def check_only(path: Path) -> Checked:
     """Check every file of a run; `DamagedError` names the first damaged file and an undamaged checkpoint."""
     run = RunDirectory.open(path)
-    with run.held_still(), offering_a_whole_one(run):
+    with run.locked_for_reading(), suggesting_intact_checkpoint(run):
         return check_run(run)
 
 
@@ -100,9 +100,9 @@ def verify_run(
     Raise `UserError` for invalid input, `DamagedError` for a damaged file.
     """
     run = RunDirectory.open(path)
-    with run.held_still():
+    with run.locked_for_reading():
         on_progress("checking files", 0, 1)
-        with offering_a_whole_one(run):
+        with suggesting_intact_checkpoint(run):
             checked = check_run(run)
         records, spec = records_of(run), recorded_spec(run).spec
         steps = frames_to_steps(frames or _FRAMES, frame_skip=spec.env.frame_skip)
@@ -115,17 +115,17 @@ def verify_run(
         return _compare(run, checked, point, records, end, repetitions, device)
 
 
-def _start_point(run: RunDirectory, records: Records, checkpoint: str | None, steps: int) -> Point:
+def _start_point(run: RunDirectory, records: Records, checkpoint: str | None, steps: int) -> ResumePoint:
     if checkpoint == BEGINNING:
         return beginning_of(run)
     if checkpoint is not None:
-        return point_of(run, checkpoint)
+        return resume_point(run, checkpoint)
     return start_to_compare(run, records, steps=steps, restores=not any(why_not_restored(run)))
 
 
 def _repeat_twice(
     run: RunDirectory,
-    point: Point,
+    point: ResumePoint,
     records: Records,
     end: int,
     device: torch.device,
@@ -147,7 +147,7 @@ def _repeat_twice(
 def _compare(
     run: RunDirectory,
     checked: Checked,
-    point: Point,
+    point: ResumePoint,
     records: Records,
     end: int,
     repetitions: list[Repetition],
@@ -235,7 +235,7 @@ def first_difference(expected: dict[str, str], found: dict[str, str]) -> str | N
     return next((path for path in found if path not in expected), None)
 
 
-def _own_rows(run: RunDirectory, point: Point, table: str, end: int) -> list[str]:
+def _own_rows(run: RunDirectory, point: ResumePoint, table: str, end: int) -> list[str]:
     """Return the lines of `repeated_rows` that the run wrote between a point and the step `end`."""
     path = run.tables / f"{table}.csv"
     with path.open("rb") as file:
@@ -245,13 +245,13 @@ def _own_rows(run: RunDirectory, point: Point, table: str, end: int) -> list[str
     return [line for step, line in repeated_rows(text) if step <= end]
 
 
-def _name(point: Point) -> str:
+def _name(point: ResumePoint) -> str:
     return point.checkpoint.name if point.checkpoint else BEGINNING
 
 
 def _nothing_recorded(
     run: RunDirectory,
-    point: Point,
+    point: ResumePoint,
     records: Records,
     recorded_states: list[RecordedState],
     own_rows: dict[str, int],
@@ -267,7 +267,7 @@ def _nothing_recorded(
 
 
 def _nothing_learned(
-    run: RunDirectory, point: Point, records: Records, repetition: Repetition, end: int
+    run: RunDirectory, point: ResumePoint, records: Records, repetition: Repetition, end: int
 ) -> Iterator[str]:
     """Yield a caveat if the run made updates but none was repeated, with the command that repeats some."""
     if repetition.updates or end >= records.last_step:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.event_log import LoggedEvent, logged_events
-from atari_dqn.train.resumption import Point, beginning_of, point_of, recorded_spec
+from atari_dqn.run.logged_events import LoggedEvent, logged_events
+from atari_dqn.train.resumption import ResumePoint, beginning_of, recorded_spec, resume_point
 from atari_dqn.verify.repetition import REPEATED
 
 _SAVED = re.compile(r"saved step ([\d,]+)")
@@ -81,7 +81,7 @@ def records_of(run: RunDirectory) -> Records:
     )
 
 
-def start_to_compare(run: RunDirectory, records: Records, *, steps: int, restores: bool) -> Point:
+def start_to_compare(run: RunDirectory, records: Records, *, steps: int, restores: bool) -> ResumePoint:
     """Select the point to repeat from: the newest checkpoint with a recorded state within `steps` after it.
 
     If there is none, the newest checkpoint with log rows within `steps` after it, otherwise the beginning of
@@ -92,7 +92,7 @@ def start_to_compare(run: RunDirectory, records: Records, *, steps: int, restore
     for found_within in (records.states_within, records.has_rows_within):
         for entry in entries:
             if found_within(entry.step, records.end(entry.step, steps)):
-                return point_of(run, entry.path)
+                return resume_point(run, entry.path)
     return beginning_of(run)
 
 

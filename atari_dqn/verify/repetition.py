@@ -21,8 +21,8 @@ from atari_dqn.run.checkpoint.state_tree import leaf_digest, leaves
 from atari_dqn.run.checkpoint.store import CheckpointStore, Saved
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES
-from atari_dqn.train.launch import make_session, take_over
-from atari_dqn.train.resumption import beginning_of, point_of, recorded_spec, reopened
+from atari_dqn.train.launch import make_session, restore
+from atari_dqn.train.resumption import beginning_of, recorded_spec, reopened, resume_point
 from atari_dqn.train.run_sinks import RunSinks
 from atari_dqn.train.session import Session
 from atari_dqn.types import StateDict
@@ -96,14 +96,14 @@ def repeat_from(path: Path, checkpoint: str | None, device_name: str, stops: Seq
     """
     began = time.monotonic()
     run, device = RunDirectory.open(path), resolve_device(device_name)
-    point = beginning_of(run) if checkpoint is None else point_of(run, checkpoint)
+    point = beginning_of(run) if checkpoint is None else resume_point(run, checkpoint)
     spec = recorded_spec(run).spec
     states: dict[int, dict[str, str]] = {}
     with TemporaryDirectory(prefix="dqn_verify_") as folder, reopened(point, device) as training:
         copy = _copy_of_logs(run, Path(folder) / "run")
         with closing(RunSinks(copy, [])) as sinks:
             session = make_session(training, spec, copy, sinks, _DiscardingStore(copy.checkpoints))
-            take_over(session, point, device)
+            restore(session, point, device)
             before = {name: len(_lines(copy, name)) for name in REPEATED}
             updates_before = training.clock.updates
             # may exceed the budget, on which no schedule depends

@@ -144,7 +144,7 @@ def test_resumed_run_outlives_a_later_entry_that_never_became_the_latest(store: 
 
 
 def test_run_without_a_checkpoint_says_so(store: CheckpointStore) -> None:
-    with pytest.raises(UserError, match=r"nothing was saved before the run ended"):
+    with pytest.raises(UserError, match=r"no checkpoint was saved before the run ended"):
         store.latest()
 
 
@@ -196,7 +196,7 @@ def test_missing_file_is_found_and_named(store: CheckpointStore, name: str) -> N
 def test_manifest_that_is_none_is_damage(store: CheckpointStore, text: str) -> None:
     save(store, 1)
     (store.latest() / "manifest.json").write_text(text)
-    with pytest.raises(DamagedError, match=r"manifest\.json: is no manifest"):
+    with pytest.raises(DamagedError, match=r"manifest\.json: is not a manifest"):
         load_checkpoint(store.latest())
 
 
@@ -209,7 +209,7 @@ def test_manifest_of_another_version_is_refused(store: CheckpointStore) -> None:
 
 
 def test_folder_without_a_manifest_is_the_users_mistake(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is no checkpoint: it holds no manifest\.json"):
+    with pytest.raises(UserError, match=r"is not a checkpoint: it contains no manifest\.json"):
         load_checkpoint(tmp_path)
 
 
@@ -217,7 +217,7 @@ def test_folder_without_a_manifest_is_the_users_mistake(tmp_path: Path) -> None:
 def test_catalog_that_is_none_is_damage(store: CheckpointStore, text: str) -> None:
     save(store, 1)
     (store.folder / "catalog.json").write_text(text)
-    with pytest.raises(DamagedError, match=r"catalog\.json: is no catalog"):
+    with pytest.raises(DamagedError, match=r"catalog\.json: is not a catalog"):
         store.catalog()
 
 

@@ -319,7 +319,7 @@ def test_a_word_among_numbers_is_damage(seeds: list[Path]):
 
 
 def test_a_directory_that_is_no_run_is_the_user_s_mistake(tmp_path: Path):
-    with pytest.raises(UserError, match="is no run directory"):
+    with pytest.raises(UserError, match="is not a run directory"):
         compared(tmp_path)
 
 

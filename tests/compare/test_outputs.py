@@ -160,7 +160,7 @@ def test_wrong_options_are_one_message(dqn: Dqn, runs: list[Path], arguments: tu
 
 def test_a_directory_that_is_no_run_is_one_message(dqn: Dqn, tmp_path: Path):
     code, errors = dqn("compare", tmp_path)
-    assert (code, errors.count("\n"), "is no run directory" in errors) == (2, 1, True)
+    assert (code, errors.count("\n"), "is not a run directory" in errors) == (2, 1, True)
 
 
 def test_a_damaged_table_is_one_message(dqn: Dqn, tmp_path: Path):

@@ -144,7 +144,7 @@ def test_a_folder_of_runs_stands_for_its_runs(dqn: Dqn, outputs: Path, tmp_path:
 
 def test_strict_refuses_a_stray_folder(dqn: Dqn, outputs: Path):
     code, errors = dqn("compare", outputs / "good1", outputs / "notes", "--strict")
-    assert (code, errors.count("\n"), "is no run directory" in errors) == (2, 1, True)
+    assert (code, errors.count("\n"), "is not a run directory" in errors) == (2, 1, True)
 
 
 def test_strict_refuses_a_damaged_run(dqn: Dqn, outputs: Path):
@@ -163,7 +163,7 @@ def test_nothing_left_is_the_user_s_mistake(dqn: Dqn, tmp_path: Path):
 
 def test_nothing_left_names_every_reason(outputs: Path):
     (outputs / "good2" / "eval_log.csv").unlink()
-    with pytest.raises(UserError, match=r"eval_log.csv: is missing.*; .*notes is no run directory"):
+    with pytest.raises(UserError, match=r"eval_log.csv: is missing.*; .*notes is not a run directory"):
         compared(outputs / "good2", outputs / "notes")
 
 

@@ -226,7 +226,7 @@ def test_protocol_tells_which_weights_played(finished: Path, name: str, choice: 
 
 
 def test_folder_that_is_no_run_is_a_users_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is no run directory"):
+    with pytest.raises(UserError, match=r"is not a run directory"):
         load_frozen(tmp_path, CPU)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from atari_dqn.errors import DamagedError
-from atari_dqn.run.tailing.boundary import Unreadable, attempt
+from atari_dqn.run.tailing.isolation import Unreadable, attempt
 
 
 @pytest.mark.parametrize(

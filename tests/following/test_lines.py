@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from atari_dqn.run.tailing.lines import GrowingFile
+from atari_dqn.run.tailing.growing_file import GrowingFile
 
 
 def test_each_whole_line_is_handed_out_once(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.tailing.events import RunEvents
 from atari_dqn.run.tailing.identity import identity_of
+from atari_dqn.run.tailing.run_events import RunEvents
 from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.telemetry.columns import TABLES
 from atari_dqn.telemetry.events import GateChanged, Row
@@ -23,7 +23,7 @@ def copied(finished: Path, tmp_path: Path) -> Path:
 
 def looked(path: Path, **options) -> RunStatus:
     status = RunStatus(path, **options)
-    status.look()
+    status.refresh()
     return status
 
 
@@ -124,7 +124,7 @@ def test_a_run_cut_back_by_a_resume_is_read_anew(copied: Path) -> None:
     status = looked(copied)
     table = copied / "update_log.csv"
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:3]))
-    status.look()
+    status.refresh()
     assert status.latest["update_log"]["env_frames"] == 400
 
 

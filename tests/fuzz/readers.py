@@ -28,7 +28,7 @@ from atari_dqn.run.checkpoint.segments import SavedRows, Segment
 from atari_dqn.run.checkpoint.state_files import read_rest
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.tailing.events import RunEvents
+from atari_dqn.run.tailing.run_events import RunEvents
 from atari_dqn.spec.loader import load_resolved, load_spec
 from atari_dqn.train.build import assemble
 

@@ -191,9 +191,9 @@ def test_recording_that_was_edited_is_damaged(mine: Path, capsys: pytest.Capture
 
 FAULTS = {
     "nothing named": ([], "expected RUN_DIR, CHECKPOINT or --replay FILE"),
-    "no run": (["."], "is no run directory"),
+    "no run": (["."], "is not a run directory"),
     "no recording": (["--replay", "absent.mp4"], "absent.json: not found"),
-    "replay of something else": (["--replay", "run/provenance.json"], "is no recording"),
+    "replay of something else": (["--replay", "run/provenance.json"], "is not a recording"),
     "replay with other wishes": (["--replay", "a.json", "--saliency"], "--replay makes the same video again"),
     "no mp4": (["run", "-o", "a.avi"], "expected a name that ends in .mp4"),
     "video is there": (["run", "-o", "there.mp4"], "there.mp4 exists and is never overwritten"),

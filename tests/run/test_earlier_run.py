@@ -74,7 +74,7 @@ def test_earlier_run_can_be_evaluated_and_recorded(earlier: Path) -> None:
 
 def test_earlier_run_can_be_followed(earlier: Path) -> None:
     status = RunStatus(earlier)
-    status.look()
+    status.refresh()
     assert (status.state, status.env_frames, status.total_frames) == ("interrupted", 800, 1_200)
 
 

@@ -159,7 +159,7 @@ def test_D08_video_of_a_checkpoint_is_uploaded_to_wandb_at_its_frames(
     sink = WandbSink(target())
     (path / "videos").mkdir()
     (path / "videos" / "step_000000100.mp4").write_bytes(b"a video")
-    sink.handle(Notice(kind="video", step=110, env_frames=440, message="made videos/step_000000100.mp4"))
+    sink.handle(Notice(kind="video", step=110, env_frames=440, message="rendered videos/step_000000100.mp4"))
     sink.close()
     (sent,) = [row for row in wandb_history(path) if "video/path" in row]
     (uploaded,) = path.glob(f"wandb/offline-run-*/files/{json.loads(sent['video/path'])}")

@@ -83,5 +83,5 @@ def test_run_that_is_followed_has_the_raised_budget_though_a_kill_came_before_th
     with pytest.raises(PowerCut):
         launch.resume(RunDirectory.open(tmp_path / "run"), device=CPU, views=[CutAt(0)], total_frames=None)
     status = RunStatus(tmp_path / "run")
-    status.look()
+    status.refresh()
     assert status.total_frames == AFTER

@@ -109,7 +109,7 @@ def test_run_that_ended_before_its_first_checkpoint_says_that_it_begins_anew(tmp
     cut(tmp_path / "run", 50, *RARELY_EVALUATED)
     resume(tmp_path / "run")
     (told,) = notices(tmp_path / "run", "resumed")
-    assert told["message"] == "the run ended before it saved anything, so it begins anew on cpu"
+    assert told["message"] == "the run ended before it saved a checkpoint, so it starts again on cpu"
 
 
 def test_frames_come_due_once_at_each_multiple() -> None:

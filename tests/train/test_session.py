@@ -18,7 +18,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES, column_names
 from atari_dqn.telemetry.events import Event, Notice, Progress, Row
 from atari_dqn.train import launch
-from atari_dqn.train.interrupt import HELD, SignalGuard
+from atari_dqn.train.interrupt import DEFERRED, SignalGuard
 
 SHORT = "training.total_frames=800"
 REPEATED = sorted(TABLES.keys() - {"throughput_log"})
@@ -167,7 +167,7 @@ def test_interruption_says_what_is_saved_where_a_worker_hangs(
     monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
     monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.go_on", lambda worker: None)
     path = tmp_path / "run"
-    with pytest.raises(HaltedError, match=r"worker 0 .* after the run was to end; .* begins anew"):
+    with pytest.raises(HaltedError, match=r"worker 0 .* after the run was to end; .* starts again"):
         run(path, SHORT, *WORKER, views=[StopsWorkers()])
     assert multiprocessing.active_children() == []
 
@@ -197,10 +197,10 @@ def test_guard_gives_the_second_signal_to_whom_it_belonged() -> None:
 
 
 def test_guard_leaves_the_handlers_as_they_were() -> None:
-    before = [signal.getsignal(number) for number in HELD]
+    before = [signal.getsignal(number) for number in DEFERRED]
     with SignalGuard():
         pass
-    assert [signal.getsignal(number) for number in HELD] == before
+    assert [signal.getsignal(number) for number in DEFERRED] == before
 
 
 def test_extended_run_equals_one_with_that_budget(tmp_path: Path, whole: Path) -> None:
@@ -326,7 +326,7 @@ def test_run_stopped_before_its_summary_is_not_evaluated_twice(tmp_path: Path) -
 def test_resume_on_other_versions_says_it_may_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run"
     run(path)
-    monkeypatch.setattr("atari_dqn.train.exactness.versions", lambda: {"torch": "99.0"})
+    monkeypatch.setattr("atari_dqn.train.resume_exactness.versions", lambda: {"torch": "99.0"})
     resume(path, 1600)
     assert "inexact" in notices(path)
 

@@ -99,7 +99,7 @@ def test_event_log_tells_what_was_set_aside(copied: Path) -> None:
     (copied / "update_log.csv").write_bytes(b"")
     resume(copied, set_aside_logs=True)
     assert notices(copied, "set aside") == [
-        "update_log.csv was damaged; it is kept as set_aside/update_log.csv, and a new one begins"
+        "update_log.csv was damaged; it was moved to set_aside/update_log.csv, and a new one is started"
     ]
 
 
@@ -107,7 +107,7 @@ def test_log_that_is_gone_is_begun_anew(copied: Path) -> None:
     (copied / "update_log.csv").unlink()
     resume(copied, set_aside_logs=True)
     assert notices(copied, "set aside") == [
-        "update_log.csv was damaged; there was nothing left of it to keep, and a new one begins"
+        "update_log.csv was damaged; it no longer existed, and a new one is started"
     ]
 
 
@@ -150,5 +150,5 @@ def test_compare_reads_a_run_that_went_on_without_a_log(gone_on: Path) -> None:
 
 def test_run_that_went_on_without_a_log_is_followed_as_finished(gone_on: Path) -> None:
     status = RunStatus(gone_on)
-    status.look()
+    status.refresh()
     assert (status.state, status.total_frames, status.env_frames) == ("finished", 1_000, 1_000)

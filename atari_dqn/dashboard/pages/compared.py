@@ -15,7 +15,7 @@ from atari_dqn.compare.statistics import Estimate
 from atari_dqn.dashboard.figures import Figure, figure, line, shaded
 from atari_dqn.dashboard.library import RunEntry
 from atari_dqn.formatting import printable, score
-from atari_dqn.run.tailing.boundary import Unreadable, attempt
+from atari_dqn.run.tailing.isolation import Unreadable, attempt
 
 
 def compared(runs: Sequence[RunEntry]) -> tuple[Comparison | None, list[str]]:

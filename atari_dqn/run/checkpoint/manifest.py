@@ -41,7 +41,7 @@ class _Manifest(Struct):
 
 
 def verify(directory: Path) -> dict[str, Any]:
-    """Check every file against the manifest, which is returned; raise `DamagedError` for the first to differ."""
+    """Check every file against the manifest and return it; raise `DamagedError` for a file that differs."""
     manifest = read_manifest(directory)
     with ThreadPoolExecutor(_READING_THREADS) as pool:
         list(pool.map(lambda named: _verify_file(directory / named[0], named[1]), manifest["files"].items()))

@@ -1,4 +1,4 @@
-"""State as a tree: taken apart into leaves with dotted paths, digested, put together again."""
+"""Traverse a state as a tree: iterate over its leaves by dotted path, map them, compute digests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Leaf = Any
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Leaf]]:
-    """Yield every leaf with its dotted path, in the tree's order; an empty dict or list is a leaf."""
+    """Yield every leaf with its dotted path, in order; an empty dict or list is a leaf."""
     if isinstance(tree, dict | list | tuple) and tree:
         items = tree.items() if isinstance(tree, dict) else enumerate(tree)
         for key, value in items:
@@ -28,7 +28,7 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Leaf]]:
 
 
 def map_leaves(tree: Any, function: Callable[[str, Leaf], Any], path: str = "") -> Any:
-    """Return the same tree with `function(path, leaf)` in place of each leaf; tuples become lists."""
+    """Replace each leaf of a tree by `function(path, leaf)`; tuples become lists."""
     if isinstance(tree, dict) and tree:
         return {
             key: map_leaves(value, function, f"{path}.{key}" if path else str(key))
@@ -45,13 +45,13 @@ def is_array(leaf: Leaf) -> bool:
 
 
 def as_array(leaf: Leaf) -> np.ndarray:
-    """Return an array leaf in main memory, C-contiguous, without a copy where it lies so already."""
+    """Return a leaf as a C-contiguous NumPy array, without a copy if possible."""
     array = leaf.detach().cpu().numpy() if isinstance(leaf, Tensor) else leaf
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def detached(tree: Any) -> Any:
-    """Return a copy, arrays on the host, that shares no memory with the tree but for rows, which are lent."""
+    """Copy a tree with its tensors on the CPU; only rows still refer to the memory of the original."""
     if isinstance(tree, dict):
         return {key: detached(value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
@@ -62,7 +62,7 @@ def detached(tree: Any) -> Any:
 
 
 def leaf_digest(leaf: Leaf) -> str:
-    """Return the SHA-256 of a leaf: of dtype, shape and bytes of an array, of the JSON of a plain value."""
+    """Compute the SHA-256 of a leaf: dtype, shape and bytes of an array, or the JSON of a plain value."""
     if isinstance(leaf, Rows):
         return rows_digest((*piece, piece_digest(leaf.read(*piece))) for piece in pieces_of(leaf))
     digest = hashlib.sha256()
@@ -76,26 +76,26 @@ def leaf_digest(leaf: Leaf) -> str:
 
 
 def piece_digest(tables: Tables) -> str:
-    """Return the SHA-256 of a piece of rows: of the lines `column digest`, sorted by column."""
+    """Compute the SHA-256 of a piece of rows, from the lines `column digest` sorted by column."""
     return _digest_of_lines(f"{name} {leaf_digest(column)}" for name, column in tables.items())
 
 
 def rows_digest(pieces: Iterable[tuple[int, int, str]]) -> str:
-    """Return the SHA-256 of rows: of the lines `first stop digest` of their pieces."""
+    """Compute the SHA-256 of rows, from the lines `first stop digest` of their pieces."""
     return _digest_of_lines(f"{first:020d} {stop} {digest}" for first, stop, digest in pieces)
 
 
 def tree_digest(tree: StateDict, known: Mapping[str, str] | None = None) -> str:
-    """Return the SHA-256 of a whole tree: of the lines `path digest` of its leaves, sorted by path.
+    """Compute the SHA-256 of a tree, from the lines `path digest` of its leaves sorted by path.
 
-    A digest of digests, so that a leaf whose digest is `known`, by its path, need not be read again.
+    `known`: digests by path of leaves that are then not read.
     """
     known = known or {}
     return digest_of_digests({path: known.get(path) or leaf_digest(leaf) for path, leaf in leaves(tree)})
 
 
 def digest_of_digests(digests: Mapping[str, str]) -> str:
-    """Return the digest of a tree from those of its leaves, by their dotted paths."""
+    """Compute the digest of a tree from the digests of its leaves by dotted path."""
     return _digest_of_lines(f"{path} {digest}" for path, digest in digests.items())
 
 

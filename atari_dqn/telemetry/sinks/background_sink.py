@@ -89,7 +89,7 @@ class BackgroundSink:
                 sink.close()
         except Exception as error:  # libraries and networks raise exceptions of any type
             self._failed = True
-            self._report(f"failed and is given up ({_cause(error)}); training goes on without it")
+            self._report(f"failed and is disabled ({_cause(error)}); training continues without it")
 
     def _deliver(self, sink: Sink, event: Event) -> None:
         try:
@@ -97,7 +97,7 @@ class BackgroundSink:
         except Exception as error:
             if not self._persistent:
                 raise
-            self._report(f"failed ({_cause(error)}); training goes on")
+            self._report(f"failed ({_cause(error)}); training continues")
 
     def _report(self, sentence: str) -> None:
         if sentence not in self._reported:

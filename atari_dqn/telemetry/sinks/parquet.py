@@ -50,7 +50,7 @@ def typed(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
     Columns with names of earlier versions get their current names.
     """
-    table = table.rename({former: new for new, former in FORMER_NAMES.items() if former in table.columns})
+    table = table.rename({former: name for former, name in FORMER_NAMES.items() if former in table.columns})
     dtypes = {
         column.name: pl.String if column.unit in _WORDS else pl.Float64
         for column in TABLES[name]

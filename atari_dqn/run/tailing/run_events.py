@@ -1,4 +1,4 @@
-"""A run's events, read back from its tables and its log as they grow. All text in them is safe to show."""
+"""Read the events of a run from its tables and its event log as they grow, with all text printable."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import msgspec
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.formatting import printable
-from atari_dqn.run.tailing.boundary import worded
-from atari_dqn.run.tailing.lines import GrowingFile
-from atari_dqn.telemetry.columns import TABLES, column_names
+from atari_dqn.run.tailing.growing_file import GrowingFile
+from atari_dqn.run.tailing.isolation import decoder_message
+from atari_dqn.telemetry.columns import FORMER_NAMES, TABLES, column_names
 from atari_dqn.telemetry.events import GATES, Event, GateChanged, GateState, Notice, Row, Value
 
 _LATEST_BYTES = 16_384
@@ -39,7 +39,7 @@ class _Record(msgspec.Struct):
 
 
 class _GateData(msgspec.Struct):
-    """What the line of a gate's change holds besides. NaN and infinities are words."""
+    """The data of a state change of a gate. NaN and infinities are strings."""
 
     state: GateState
     value: float | str
@@ -47,11 +47,11 @@ class _GateData(msgspec.Struct):
 
 
 class RunEvents:
-    """Reads what a run has written since the last look, in the order of steps.
+    """Reads the events that a run has written since the last call, in the order of steps.
 
-    Rows and lines that are not what a run writes are left out, counted, and the first of them is described:
-    a crash of the machine leaves such lines. `DamagedError` for a table with another header, and for what is
-    no regular file. With `latest` long tables are begun near their end, but for the evaluations.
+    Invalid rows and lines, which a crash of the machine leaves, are left out and counted, and the first one
+    is described. Raise `DamagedError` for a table with an invalid header and for a file that is not regular.
+    With `latest` long tables except eval_log are read from near their end.
     """
 
     def __init__(self, run: Path, *, latest: bool = False) -> None:
@@ -65,17 +65,17 @@ class RunEvents:
         self._log = GrowingFile(run / "events.jsonl")
         self.unreadable_lines = 0
         self.first_unreadable = ""
-        """What is wrong with the first line that was left out."""
+        """Description of the first line that was left out."""
 
     def new(self) -> list[Event] | None:
-        """Return the new events; None where a resume has cut files back, and all is to be read again."""
-        told = self._log.new_lines()
+        """Return the new events; None if a resume has truncated files, so that all must be read again."""
+        log_lines = self._log.new_lines()
         lines = {name: file.new_lines() for name, file in self._tables.items()}
-        if told is None or any(new is None for new in lines.values()):
+        if log_lines is None or any(new is None for new in lines.values()):
             return None
         rows = [row for name, new in lines.items() for row in self._rows(name, new or [])]
-        notices = list(self._notices(told))
-        found: list[tuple[int, Event]] = [*((_step(row), row) for row in rows), *_placed(notices)]
+        notices = list(self._notices(log_lines))
+        found: list[tuple[int, Event]] = [*((_step(row), row) for row in rows), *_with_steps(notices)]
         return [event for _, event in sorted(found, key=itemgetter(0))]
 
     def _rows(self, table: str, lines: list[str]) -> Iterator[Row]:
@@ -96,7 +96,7 @@ class RunEvents:
             except RecursionError:
                 self._leave_out("events.jsonl: a line is nested too deeply")
             except ValueError as error:
-                self._leave_out(f"events.jsonl: {worded(error)}")
+                self._leave_out(f"events.jsonl: {decoder_message(error)}")
 
     def _leave_out(self, reason: str) -> None:
         self.unreadable_lines += 1
@@ -104,21 +104,22 @@ class RunEvents:
 
 
 def _checked_header(cells: list[str], path: Path) -> list[str]:
-    missing = [name for name in column_names(path.stem) if name not in cells]
+    names = {FORMER_NAMES.get(name, name) for name in cells}
+    missing = [name for name in column_names(path.stem) if name not in names]
     if missing:
         raise DamagedError(f"{path}: the header is damaged: no {', '.join(missing)}")
-    return cells
+    return [FORMER_NAMES.get(name, name) for name in cells]
 
 
 def _row(header: list[str], cells: list[str]) -> dict[str, Value]:
-    """Return a row's values; `ValueError` for one that a run does not write."""
+    """Parse the cells of a row; raise `ValueError` if they are invalid."""
     if len(cells) != len(header):
         raise ValueError(f"a row has {len(cells)} cells, expected {len(header)}")
     return {name: _value(name, cell) for name, cell in zip(header, cells, strict=True)}
 
 
 def _value(name: str, cell: str) -> Value:
-    """Return a cell as what was written: a count, a number (nothing is NaN), or a word."""
+    """Parse a cell as a count, a number (NaN if empty) or a word."""
     if name in _WORDS:
         if len(cell) > _LONGEST_WORD:
             raise ValueError(f"{name} has {len(cell):,} letters, expected a word")
@@ -137,7 +138,7 @@ def _shortened(cell: str, most: int = 20) -> str:
 
 
 def _event(line: str) -> Event:
-    """Return the event of a line of the log; `ValueError` for one that a run does not write."""
+    """Parse a line of the event log; raise `ValueError` if it is invalid."""
     record = msgspec.json.decode(line, type=_Record)
     data, message = record.data or {}, printable(record.message)
     if record.kind == "gate" and str(data.get("gate")) in GATES:
@@ -160,11 +161,11 @@ def _event(line: str) -> Event:
     )
 
 
-def _placed(notices: list[Event]) -> Iterator[tuple[int, Event]]:
-    """Yield each notice with the step to show it at, so that notices stay in the order of their file.
+def _with_steps(notices: list[Event]) -> Iterator[tuple[int, Event]]:
+    """Pair each notice with a step for sorting, so that notices stay in the order of their file.
 
-    A resume goes back to an earlier step, and the rows after that step are those of the resumed run: what
-    was noticed before the resume is shown before them.
+    After a resume from an earlier step, the rows after that step are those of the resumed run. Notices from
+    before the resume are sorted before these rows.
     """
     steps = accumulate(map(_step, reversed(notices)), min)
     return zip(reversed(list(steps)), notices, strict=True)

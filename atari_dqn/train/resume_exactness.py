@@ -1,4 +1,4 @@
-"""What a resumed run may promise: the very bytes of an unbroken one, or why not."""
+"""Determine whether a resumed run is exact, that is equal to an uninterrupted one bit by bit."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from atari_dqn.train.resumption import recorded_spec
 
 
 def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
-    """Yield each reason for which the run, continued here on `device`, may differ from an unbroken one."""
+    """Yield each reason why the run, continued on `device`, may differ from an uninterrupted one."""
     yield from why_not_repeatable(run, device)
     yield from why_not_restored(run)
 
 
 def why_not_restored(run: RunDirectory) -> Iterator[str]:
-    """Yield each reason for which a checkpoint of the run does not restore its whole state."""
+    """Yield each reason why a checkpoint of the run does not restore its complete state."""
     spec = recorded_spec(run).spec
     if not spec.checkpoint.replay:
-        yield "its replay is not saved (checkpoint.replay = false), and fills anew before learning goes on"
+        yield "its replay was not saved (checkpoint.replay = false), and refills before learning continues"
     if spec.env.kind == "atari" and (problem := why_inexact_game(spec.game)):
         yield problem
 
 
 def why_not_repeatable(run: RunDirectory, device: torch.device) -> Iterator[str]:
-    """Yield each reason for which the run, played here on `device`, may differ from what it was."""
+    """Yield each reason why the run, repeated on this machine on `device`, may differ from its records."""
     yield from _other_machine(run, device)
     recorded = run.recorded("versions")
     for name, version in versions().items():
@@ -39,25 +39,25 @@ def why_not_repeatable(run: RunDirectory, device: torch.device) -> Iterator[str]
             yield f"{name} {version}, it began with {recorded.get(name)}"
     spec = recorded_spec(run).spec
     if device.type == "cuda" and not spec.learner.deterministic:
-        yield "its kernels are chosen for speed, and round as they please (learner.deterministic = false)"
+        yield "its kernels are selected for speed and are not deterministic (learner.deterministic = false)"
     if device.type == "cpu":
         yield from _other_kernels(run, spec.learner.precision)
     if spec.learner.compile:
         yield from _other_compiler(run)
     if device.type == "cuda" and spec.learner.compile:
-        yield "its kernels are compiled anew, and may be chosen by their speed (learner.compile = true)"
+        yield "its kernels are compiled again, and may be selected by speed (learner.compile = true)"
 
 
 def other_threads(before: int, now: int) -> Iterator[str]:
-    """Yield the reason where a run goes on with another number of torch's threads."""
+    """Yield a reason if the number of torch's threads changes."""
     if now != before:
-        yield f"{now} of torch's threads, {before} until here: sums round otherwise"
+        yield f"{now} of torch's threads, {before} until here: sums round differently"
 
 
 def schedules_that_ended(spec: Spec) -> str:
-    """Return what becomes of schedules that end with the budget once it is raised."""
+    """Describe the effect of a raised budget on schedules that end with the budget."""
     if spec.toggles.prioritized:
-        return f"β keeps its end, 1 from frame {spec.training.total_frames:,} on"
+        return f"β still reaches 1 at frame {spec.training.total_frames:,}"
     return "no schedule ends with the budget"
 
 

@@ -1,4 +1,4 @@
-"""The diagnostic bundle that a gate leaves when it halts a run."""
+"""Write the diagnostic bundle of a failure gate that halts a run."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ README = "README.txt"
 UPDATES = "updates.csv"
 BATCH = "batch"
 
-_LOOK_FIRST = {
+_FIRST_STEPS = {
     "loss": f"""\
-1. {BATCH}/r_t.npy and {BATCH}/weight.npy: a value that is not finite came from the game or the replay.
+1. {BATCH}/r_t.npy and {BATCH}/weight.npy: a value that is not finite comes from the game or the replay.
 2. {UPDATES}, from its end upward: what grew first? max_q and loss growing together over many updates is
-   divergence: lower optimizer.learning_rate, clip with learner.max_grad_norm, or take learner.loss = "huber".
-3. {AGENT}: weights that are not finite were so before; no gradient that is not finite moves a weight.""",
+   divergence: lower optimizer.learning_rate, clip with learner.max_grad_norm, or set learner.loss = "huber".
+3. {AGENT}: weights that are not finite were so before; gradients that are not finite are never applied.""",
     "gradients": f"""\
-1. {UPDATES}, column nonfinite_gradients: where the row of them begins, and grad_norm before it. A norm that
+1. {UPDATES}, column nonfinite_gradients: where it begins to count, and grad_norm before that. A norm that
    grew over many updates is divergence: lower optimizer.learning_rate, or clip with learner.max_grad_norm.
-2. Finite losses with such gradients all at once: the backward pass overflows. Where learner.precision is
+2. If such gradients begin at once with finite losses, the backward pass overflows. If learner.precision is
    "bf16", try "fp32".
-3. {BATCH}: the minibatch of the last of them. {AGENT}: the weights, which they all left alone.""",
+3. {BATCH}: the minibatch of the last of them. {AGENT}: the weights, which none of them changed.""",
 }
 
 
@@ -44,9 +44,9 @@ def write_bundle(
     learner: StateDict,
     spec: Path,
 ) -> None:
-    """Write what it takes to find out why a gate tripped, in place of an older bundle of the same step.
+    """Write the data needed to find out why a gate tripped, replacing an older bundle of the same step.
 
-    `OSError` if the disk refuses.
+    Raise `OSError` if writing fails.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
@@ -79,11 +79,11 @@ The gate "{change.gate}" halted this run at step {change.step:,}, frame {change.
     measured {change.value}, threshold {change.threshold}
 
 What to look at first
-{_LOOK_FIRST[change.gate]}
+{_FIRST_STEPS[change.gate]}
 
 What is here
 {BATCH}/*.npy   the minibatch of that update: states, actions, rewards, discounts, importance weights, cells
 {UPDATES}   the metrics of the last 1,000 updates since the start or the resume, the oldest first
 {AGENT}      networks and optimizer at the halt, as in a checkpoint (torch.load, weights_only=True)
-spec.toml     the run's whole specification
+spec.toml     the complete spec of the run
 """

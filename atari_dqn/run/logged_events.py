@@ -1,4 +1,4 @@
-"""Reading a run's events back from events.jsonl, by what decides how a run goes on or is compared."""
+"""Read the event log of a run, for decisions on how it resumes or is verified."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class LoggedEvent(msgspec.Struct, frozen=True):
 
 
 def logged_events(path: Path) -> list[LoggedEvent]:
-    """Return the events of a log, oldest first; none where there is no file.
+    """Read the events of a log, oldest first; none without a file.
 
-    A line that a crash of the machine has torn, or that is damaged otherwise, is left out.
+    Incomplete lines, which a crash of the machine leaves, and other damaged lines are left out.
     """
     if not is_file(path):
         return []

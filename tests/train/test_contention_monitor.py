@@ -3,7 +3,7 @@
 from atari_dqn.clock import Clock
 from atari_dqn.machine.contention import Contention, CoreTimes
 from atari_dqn.telemetry.events import Event, Notice
-from atari_dqn.train.core_watch import CoreWatch, way_out
+from atari_dqn.train.contention_monitor import ContentionMonitor, contention_remedy
 
 BUSY, FREE = 0.4, 0.0
 
@@ -37,7 +37,7 @@ class Machine:
     def run(self) -> list[tuple[float, str]]:
         """Return at which second what kind of notice was given."""
         clock = Clock(frame_skip=4, prefill_steps=0)
-        watch = CoreWatch(
+        watch = ContentionMonitor(
             self, clock, threads=2, remedy=lambda found: "end them", read=self.read, now=self.now
         )
         given = []
@@ -67,7 +67,7 @@ def test_a_machine_that_is_free_again_is_said_too() -> None:
 def test_nothing_is_read_within_ten_seconds() -> None:
     machine = Machine([])
     reads = []
-    watch = CoreWatch(
+    watch = ContentionMonitor(
         machine,
         Clock(frame_skip=4, prefill_steps=0),
         threads=2,
@@ -93,11 +93,11 @@ TWO_CORES = Contention(usable_cores=2, others_cores=1.0, waiting_share=0.4)
 
 
 def test_way_out_is_fewer_threads_where_the_run_has_more_than_cores_are_left() -> None:
-    said = way_out(TWO_CORES, threads=2, device="cpu", resume_command="dqn resume outputs/a")
+    said = contention_remedy(TWO_CORES, threads=2, device="cpu", resume_command="dqn resume outputs/a")
     assert said == "end them, or interrupt this run and go on with `dqn resume outputs/a --threads 1`"
 
 
 def test_run_with_one_thread_or_on_a_gpu_is_not_advised_to_have_fewer() -> None:
     for threads, device in ((1, "cpu"), (2, "cuda")):
-        said = way_out(TWO_CORES, threads=threads, device=device, resume_command="dqn resume a")
+        said = contention_remedy(TWO_CORES, threads=threads, device=device, resume_command="dqn resume a")
         assert said == "end them, or wait for them"

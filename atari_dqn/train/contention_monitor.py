@@ -1,4 +1,4 @@
-"""Reporting when other programs begin to use the cores that a run needs, and when they stop."""
+"""Report when other programs begin to use the cores that a run needs, and when they stop."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from atari_dqn.telemetry.events import Notice, Sink
 
 _PERIOD_SECONDS = 10.0
 _PATIENCE_PERIODS = 3
-"""A compilation or a backup of some seconds is not reported."""
+"""Shorter changes, such as a compilation or a backup, are not reported."""
 
 
-class CoreWatch:
-    """Reads the cores' counters every ten seconds and reports a change that has lasted half a minute.
+class ContentionMonitor:
+    """Reads the CPU time counters every ten seconds, and reports a change that lasts half a minute.
 
-    `remedy` returns what a person can do about it.
+    `remedy`: returns a suggestion for the user.
     """
 
     def __init__(
@@ -37,16 +37,16 @@ class CoreWatch:
         self._periods_of_change = 0
 
     def poll(self) -> None:
-        """Read the counters if a period has passed; else this costs one reading of the clock."""
+        """Read the counters if a period has passed."""
         if self._now() < self._due:
             return
         before, self._before = self._before, self._read()
         self._due = self._now() + _PERIOD_SECONDS
         found = contention(before, self._before)
         if found is not None:
-            self._take(found)
+            self._update(found)
 
-    def _take(self, found: Contention) -> None:
+    def _update(self, found: Contention) -> None:
         changes = found.slows(self._threads) != self._is_slowed
         self._periods_of_change = self._periods_of_change + 1 if changes else 0
         if self._periods_of_change < _PATIENCE_PERIODS:
@@ -63,9 +63,9 @@ class CoreWatch:
         self._sinks.handle(Notice(kind=kind, step=clock.steps, env_frames=clock.env_frames, message=message))
 
 
-def way_out(found: Contention, *, threads: int, device: str, resume_command: str) -> str:
-    """Return what a person can do about it while the run goes on."""
+def contention_remedy(found: Contention, *, threads: int, device: str, resume_command: str) -> str:
+    """Suggest what the user can do about other programs on the cores of the run."""
     if device == "cpu" and found.suitable_threads < threads:
         command = f"{resume_command} --threads {found.suitable_threads}"
-        return f"end them, or interrupt this run and go on with `{command}`"
+        return f"end them, or interrupt this run and continue with `{command}`"
     return "end them, or wait for them"

@@ -18,22 +18,22 @@ _MOST_CHARACTERS = 400
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A run, or a part of one, that cannot be shown."""
+    """A run, or a part of one, that cannot be read."""
 
     reason: str
     """One line without control characters."""
 
 
 def attempt(action: Callable[[], T]) -> T | Unreadable:
-    """Return the result of an action on the files of one run, or why it failed, whatever the exception."""
+    """Call a function that reads the files of a run; return its result, or `Unreadable` for any exception."""
     try:
         return action()
     except Exception as error:  # a file can be damaged in ways that raise any exception
         return Unreadable(_reason(error))
 
 
-def worded(error: ValueError) -> str:
-    """Return the message of a decoder without its notation of paths: `expected int, got str at seed`."""
+def decoder_message(error: ValueError) -> str:
+    """Simplify the paths in an error message of msgspec: `expected int, got str at seed`."""
     text = re.sub(r" - at `\$\.?(.*?)`", r" at \1", str(error)).replace("`", "").removesuffix(" at ")
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
