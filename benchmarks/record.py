@@ -17,8 +17,8 @@ from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.record.playback import playback
 from atari_dqn.record.recorder import recording_of
 from atari_dqn.record.recording import RecordedGame, Recording, Source, VideoOptions
-from atari_dqn.record.render import render
 from atari_dqn.record.video import FRAMES_PER_SECOND
+from atari_dqn.record.video_rendering import render
 from atari_dqn.rng import numpy_stream
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.loader import load_spec

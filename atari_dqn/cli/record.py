@@ -83,7 +83,7 @@ def _replay(path: Path, output: Path | None) -> None:
 
 
 def _render(recording: Recording, video: Path) -> None:
-    from atari_dqn.record.render import render  # draws with packages of the extra `record`
+    from atari_dqn.record.video_rendering import render  # draws with packages of the extra `record`
 
     with _progress() as on_progress:
         render(recording, video, on_progress=lambda done, total: on_progress("video", done, total))

@@ -121,10 +121,10 @@ def _mixed_protocols(
             f"{field} {' | '.join(setting(v) for v in dict.fromkeys(e[field] for e in known))}"
             for field in fields
         )
-        yield f"{game}: scores of different protocols stand in one table ({values})"
+        yield f"{game}: scores of different protocols are in one table ({values})"
 
 
 def _mixed_tracks(game: str, groups: Sequence[Group]) -> Iterator[str]:
     tracks = sorted({group.method.track_label.rstrip("*") for group in groups})
     if len(tracks) > 1:
-        yield f"{game}: tracks {' and '.join(tracks)} stand in one table; no single claim covers both"
+        yield f"{game}: tracks {' and '.join(tracks)} are in one table; no single claim covers both"

@@ -14,7 +14,7 @@ import cv2
 from atari_dqn.envs.processes import end_with_parent
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.record.recording import load_recording
-from atari_dqn.record.render import render
+from atari_dqn.record.video_rendering import render
 
 _LOWEST_PRIORITY = 19
 

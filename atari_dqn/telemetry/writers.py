@@ -52,7 +52,7 @@ class TableSink:
         """
         if not self._tables.keys() - TABLES_ADDED <= state.keys() <= self._tables.keys():
             raise DamagedError(
-                f"the checkpoint knows the tables {sorted(state)}, expected {sorted(self._tables)}"
+                f"the checkpoint has the tables {sorted(state)}, expected {sorted(self._tables)}"
             )
         for name, table in self._tables.items():
             if name in state:

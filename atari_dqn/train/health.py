@@ -16,7 +16,7 @@ from atari_dqn.errors import HaltedError
 from atari_dqn.files.atomic import write_failure
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.events import GateChanged, Notice, Row, Sink
-from atari_dqn.telemetry.gates.gates import Gates
+from atari_dqn.telemetry.gates.gate_set import Gates
 from atari_dqn.telemetry.gates.period_gates import PeriodRecord
 from atari_dqn.telemetry.gates.update_gates import UpdateRecord
 from atari_dqn.train.contention_monitor import ContentionMonitor

@@ -31,7 +31,6 @@ from atari_dqn.telemetry.events import Sink, TrainingStarted
 from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train.build import assemble, build_gates
 from atari_dqn.train.contention_monitor import ContentionMonitor, contention_remedy
-from atari_dqn.train.evaluations import session_protocol
 from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.resume_exactness import other_threads, schedules_that_ended, why_inexact
 from atari_dqn.train.resumption import (
@@ -46,6 +45,7 @@ from atari_dqn.train.run_sinks import RunSinks, open_sinks
 from atari_dqn.train.session import Session
 from atari_dqn.train.set_aside import forget_logs, set_aside
 from atari_dqn.train.training import Training
+from atari_dqn.train.training_evaluations import session_protocol
 
 _SEAL = "summary_sha256"
 

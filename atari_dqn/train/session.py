@@ -20,7 +20,6 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Notice, Row
 from atari_dqn.telemetry.writers import Sinks, TableSink
 from atari_dqn.train.evaluation_videos import EvaluationVideos
-from atari_dqn.train.evaluations import Evaluations
 from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.loop import q_learning
@@ -29,6 +28,7 @@ from atari_dqn.train.replay_log import ReplayLog
 from atari_dqn.train.saving import Saving
 from atari_dqn.train.throughput import Throughput
 from atari_dqn.train.training import Training
+from atari_dqn.train.training_evaluations import Evaluations
 from atari_dqn.types import StateDict
 
 

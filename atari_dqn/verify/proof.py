@@ -210,7 +210,7 @@ def _from_recorded(repetition: Repetition, recorded_states: list[RecordedState])
 
 
 def _part_that_differs(recorded: RecordedState, state: dict[str, str]) -> str:
-    if recorded.checkpoint is None:  # only the digest of the whole state is known
+    if recorded.checkpoint is None:  # only the digest of the complete state is known
         return "the state"
     expected, _ = load_checkpoint(recorded.checkpoint)
     return str(first_difference(digests_of(expected), state))

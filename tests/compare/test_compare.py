@@ -350,15 +350,13 @@ def test_a_run_that_deviates_from_its_track_is_marked(tmp_path: Path):
 def test_tracks_in_one_table_are_warned_of(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "b", [0.0], spec="pong_trackB.toml")
     comparison = compared(*seeds, other)
-    assert warned(comparison, "tracks A and B stand in one table")
+    assert warned(comparison, "tracks A and B are in one table")
     assert warned(comparison, "sticky_probability 0.0 | 0.25")
 
 
 def test_protocols_in_one_table_are_warned_of_field_by_field(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4"], ale_version="0.13")
-    assert warned(
-        compared(*seeds, other), "different protocols stand in one table (ale_version 0.12.1 | 0.13)"
-    )
+    assert warned(compared(*seeds, other), "different protocols are in one table (ale_version 0.12.1 | 0.13)")
 
 
 def test_versions_in_one_group_are_warned_of(seeds: list[Path], tmp_path: Path):

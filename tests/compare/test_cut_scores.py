@@ -10,7 +10,7 @@ from rich.console import Console
 
 from atari_dqn.compare.comparison import Comparison, GroupResult, compare
 from atari_dqn.compare.document import comparison_csv, comparison_document
-from atari_dqn.compare.output.curves import group_curves
+from atari_dqn.compare.output.learning_curves import group_curves
 from atari_dqn.compare.output.page import page
 from atari_dqn.compare.reference.caps import cut_in_words, published_caps, stands_for_games
 from atari_dqn.compare.reference.match import Subject, references

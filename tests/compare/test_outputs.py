@@ -13,7 +13,7 @@ from rich.console import Console
 from atari_dqn.cli.compare import parse_frames
 from atari_dqn.compare.comparison import Comparison, compare
 from atari_dqn.compare.document import comparison_csv, comparison_document
-from atari_dqn.compare.output.curves import group_curves
+from atari_dqn.compare.output.learning_curves import group_curves
 from atari_dqn.compare.output.page import page
 from atari_dqn.compare.output.plot import draw, figure_of
 from atari_dqn.errors import UserError

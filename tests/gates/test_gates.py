@@ -10,7 +10,7 @@ from atari_dqn.files.atomic import json_document
 from atari_dqn.telemetry.events import GATES
 from atari_dqn.telemetry.gates.evaluation_gate import EvaluationsGate
 from atari_dqn.telemetry.gates.gate import Gate
-from atari_dqn.telemetry.gates.gates import Gates
+from atari_dqn.telemetry.gates.gate_set import Gates
 from atari_dqn.telemetry.gates.period_gates import (
     ActionsGate,
     DeadUnitsGate,

@@ -7,7 +7,7 @@ from tiny import CPU, run
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.record.checkpoint_recording import record_checkpoint
 from atari_dqn.record.recording import VideoOptions
-from atari_dqn.record.render import render
+from atari_dqn.record.video_rendering import render
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "video_in_browser.py"
 

@@ -27,7 +27,7 @@ from atari_dqn.record.recording import (
     recording_bytes,
     save_recording,
 )
-from atari_dqn.record.render import render
+from atari_dqn.record.video_rendering import render
 
 PONG = ("game=pong", "env.kind=atari", "env.screen_size_pixels=84")
 SHORT = (

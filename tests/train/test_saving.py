@@ -97,7 +97,7 @@ def test_evaluation_that_is_cut_off_takes_no_training_with_it(
         raise PowerCut
 
     with monkeypatch.context() as patch:
-        patch.setattr("atari_dqn.train.evaluations.Evaluations.play", no_power)
+        patch.setattr("atari_dqn.train.training_evaluations.Evaluations.play", no_power)
         with pytest.raises(PowerCut):
             run(tmp_path / "run", *RARELY_EVALUATED)
     assert CheckpointStore(tmp_path / "run/checkpoints").latest().name == "step_000000200"

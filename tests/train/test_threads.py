@@ -54,7 +54,8 @@ def test_resume_with_other_threads_computes_with_them_and_is_marked_inexact(copi
     assert torch.get_num_threads() == 2
     assert events(copied, "resumed")[-1]["data"]["torch_threads"] == 2
     assert events(copied, "inexact")[-1]["message"] == (
-        "the run may differ from an uninterrupted one: 2 of torch's threads, 1 until here: sums round differently"
+        "the run may differ from an uninterrupted one: "
+        "2 of torch's threads, 1 until here: sums round differently"
     )
 
 

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from atari_dqn import __version__
 from atari_dqn.compare.comparison import Comparison
-from atari_dqn.compare.output.curves import LearningCurve, group_curves, published_curves
 from atari_dqn.compare.output.html_tables import over_games, published, references, scores, times
+from atari_dqn.compare.output.learning_curves import LearningCurve, group_curves, published_curves
 from atari_dqn.compare.output.palette import line_style
 from atari_dqn.compare.reference.studies import studies as known_studies
 from atari_dqn.compare.statistics import RESAMPLES

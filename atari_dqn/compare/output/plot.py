@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from atari_dqn.compare.comparison import Comparison, GroupResult
-from atari_dqn.compare.output.curves import GroupCurve, PublishedCurve, group_curves, published_curves
+from atari_dqn.compare.output.learning_curves import (
+    GroupCurve,
+    PublishedCurve,
+    group_curves,
+    published_curves,
+)
 from atari_dqn.compare.output.palette import LineStyle, line_style
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import write_atomically

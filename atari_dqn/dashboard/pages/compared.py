@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from atari_dqn.compare.comparison import Comparison, GroupResult, LeftOut, compare_readable
-from atari_dqn.compare.output.curves import group_curves, published_curves
+from atari_dqn.compare.output.learning_curves import group_curves, published_curves
 from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE
 from atari_dqn.compare.statistics import Estimate
 from atari_dqn.dashboard.figures import Figure, figure, line, shaded
