@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from atari_dqn.bench.kernels import finish
+from atari_dqn.bench.kernels import synchronize
 from atari_dqn.envs.games import ENVS
 from atari_dqn.spec.schema import Spec
 
@@ -69,7 +69,7 @@ def _matmul_flop_per_second(dtype: torch.dtype, device: torch.device, seconds: f
 
     def multiply() -> None:
         torch.mm(a, b)
-        finish(device)
+        synchronize(device)
 
     return 2 * rows**3 * _calls_per_second(multiply, seconds)
 
@@ -79,7 +79,7 @@ def _copy_bytes_per_second(device: torch.device, seconds: float) -> float:
 
     def copy() -> None:
         target.copy_(source)
-        finish(device)
+        synchronize(device)
 
     return _COPIED_BYTES * _calls_per_second(copy, seconds)
 

@@ -35,7 +35,7 @@ class Kernels:
 
     calls: int
     seconds: float
-    """Their total time; each is repeated alone on the same arguments, and the median of 30 counts."""
+    """The sum of their times: for each the median of 30 calls alone, with the arguments of the update."""
     flop: float
     are_ours: bool
     """Whether any of them is a kernel of this project."""
@@ -83,7 +83,7 @@ def _median_seconds(call: tuple[Any, tuple[Any, ...], dict[str, Any]], device: t
     for _ in range(_REPEATS):
         began = time.perf_counter()
         operator(*args, **kwargs)
-        finish(device)
+        synchronize(device)
         times.append(time.perf_counter() - began)
     return sorted(times)[_REPEATS // 2]
 
@@ -103,11 +103,11 @@ def _flop(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float
 def _flop_of_ours(name: str, args: tuple[Any, ...]) -> float:
     """Return the floating-point operations of one of our kernels; a gradient takes as many as the output."""
     if name == "see":
-        seen, *kept = torch.ops.atari_dqn.see(*args[:-1], True)
-        return sum(map(_flop_of_layer, [*kept, seen], args[1]))
+        output, *hidden = torch.ops.atari_dqn.see(*args[:-1], True)
+        return sum(map(_flop_of_layer, [*hidden, output], args[1]))
     if name == "see_backward":
-        seen, *kept = args[3]
-        of_weights = list(map(_flop_of_layer, [*kept, seen], args[2]))
+        output, *hidden = args[3]
+        of_weights = list(map(_flop_of_layer, [*hidden, output], args[2]))
         return sum(of_weights) + sum(of_weights[1:])  # no gradient with respect to the input bytes
     if name.endswith("backward"):
         upstream, _, weight = args[:3]
@@ -121,7 +121,7 @@ def _flop_of_layer(y: Tensor, weight: Tensor) -> float:
     return float(2 * y.numel() * weight[0].numel())
 
 
-def finish(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
     """Synchronize with a CUDA device; return at once for a CPU."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from atari_dqn.bench.ceilings import Ceilings, measure_ceilings
-from atari_dqn.bench.kernels import Kernels, finish, kernels_of
+from atari_dqn.bench.kernels import Kernels, kernels_of, synchronize
 from atari_dqn.fast.cpu.library import left_to_torch
 from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.run.provenance import versions
@@ -88,7 +88,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         split = rate
         if device.type == "cuda":
             training.use_graphs(False)
-            training.stopwatch.synchronize = lambda: finish(device)
+            training.stopwatch.synchronize = lambda: synchronize(device)
             split = timed(training, seconds)
         kernels = kernels_of(training.update_once, device)
         with left_to_torch():

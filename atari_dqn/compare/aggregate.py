@@ -1,4 +1,4 @@
-"""Aggregate scores over the games that methods share: human-normalised, and probability of improvement."""
+"""Aggregate scores over shared games: human-normalised scores, and the probability of improvement."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def shared_games(scores: Mapping[Method, ScoresByGame]) -> SharedGames:
     """
     scored = {method: by_game for method, by_game in scores.items() if by_game}
     games = dict.fromkeys(game for by_game in scored.values() for game in by_game)
-    players = [[method for method, by_game in scored.items() if game in by_game] for game in games]
-    choices = [_common(scored, methods) for methods in players]
-    methods, common = max(choices, key=lambda choice: tuple(map(len, choice)), default=((), ()))
+    methods_of_games = [[method for method, by_game in scored.items() if game in by_game] for game in games]
+    candidates = [_common(scored, methods) for methods in methods_of_games]
+    methods, common = max(candidates, key=lambda candidate: tuple(map(len, candidate)), default=((), ()))
     if len(methods) == 1 < len(scored):
         methods, common = (), ()
     left_out = {method: _reason(scores[method]) for method in scores if scored and method not in methods}

@@ -25,6 +25,7 @@ class ComparedReference:
     score: float
     """The mean over the seeds of the group."""
     n: int
+    """Number of these seeds."""
     verdict: str
     """As `Reference.verdict` returns it."""
 

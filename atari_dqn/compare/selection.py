@@ -34,7 +34,8 @@ def select_last(runs: Sequence[Run], at_frames: int | None) -> dict[int, Selecti
 def select_at(run: Run, at_frames: int) -> Selection:
     """Select the latest evaluation that was due at or before a frame.
 
-    `NoScore` if the run has not reached the frame, or if the evaluation is older than one evaluation period.
+    Return `NoScore` if the run has not reached the frame, or if the evaluation is older than one evaluation
+    period.
     """
     if run.reached_frames < at_frames:
         return _short(run, at_frames)

@@ -19,7 +19,7 @@ _WORDS = {"word", "hash"}
 class ParquetSink:
     """Writes `parquet/TABLE.parquet` from the CSV tables, at each checkpoint and at the end.
 
-    It reads the tables rather than the events, so that the files agree to the last digit, also after a
+    It reads the tables instead of the events, so that Parquet and CSV agree to the last digit, also after a
     resume.
     """
 
@@ -39,9 +39,9 @@ class ParquetSink:
     def _export(self) -> None:
         for name in TABLES:
             data = (self._directory / f"{name}.csv").read_bytes()
-            whole = data[: data.rindex(b"\n") + 1]
+            complete_rows = data[: data.rindex(b"\n") + 1]
             buffer = io.BytesIO()
-            typed(pl.read_csv(whole, infer_schema_length=None), name).write_parquet(buffer)
+            typed(pl.read_csv(complete_rows, infer_schema_length=None), name).write_parquet(buffer)
             write_atomically(self._directory / FOLDER / f"{name}.parquet", buffer.getvalue())
 
 
