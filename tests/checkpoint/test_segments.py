@@ -195,7 +195,7 @@ def test_checkpoint_that_was_moved_away_alone_is_whole(store: CheckpointStore, t
 
 
 class HeldWriter:
-    """Stands where segments are written, and lets the thread go on when it is told to."""
+    """Replaces the writer of segments, and blocks its thread until it is released."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.let_go = threading.Semaphore(0), threading.Semaphore(0)
@@ -311,7 +311,7 @@ def test_checkpoint_that_is_given_up_leaves_nothing(
 
 
 def noisy_ring() -> FrameRing:
-    """A ring of 500 pieces, 4 MB, that no compression makes smaller."""
+    """A ring of 500 pieces, 4 MB, that cannot be compressed."""
     ring = FrameRing(rows=4_000, num_envs=1, frame_shape=(32, 32), stack=1, device=CPU)
     ring.newest = 3_999
     noise = np.random.default_rng(1).integers(256, size=tuple(ring.frame.shape), dtype=np.uint8)

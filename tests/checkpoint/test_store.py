@@ -222,7 +222,7 @@ def test_catalog_that_is_none_is_damage(store: CheckpointStore, text: str) -> No
 
 
 class Hostile:
-    """Unpickled, it makes a file."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -258,7 +258,7 @@ def test_D18_hostile_array_runs_nothing_and_is_refused(store: CheckpointStore, t
 
 
 def vouch_for(directory: Path, name: str) -> None:
-    """Put a file's true SHA-256 into the manifest, as whoever made the file would."""
+    """Update the SHA-256 of a file in the manifest, as an attacker would."""
     manifest = json.loads((directory / "manifest.json").read_text())
     path = directory / name
     manifest["files"][name] = {"sha256": sha256_of_file(path), "bytes": path.stat().st_size}

@@ -66,7 +66,7 @@ def test_another_key_is_another_group_named_by_it(seeds: list[Path], tmp_path: P
 
 
 def labels_of(folder: Path, *changes: list[str]) -> list[str]:
-    """Names of groups of a run each, which differ from Track A in these keys."""
+    """Return the labels of groups of one run each, which differ from Track A in these keys."""
     runs = [make_run(folder / str(place), [0.0], overrides=keys) for place, keys in enumerate(changes)]
     return [result.group.method.label for result in compared(*runs).results]
 
@@ -123,7 +123,7 @@ def test_a_group_whose_spec_is_named_for_its_game_alone_is_named_for_its_agent(t
 
 
 def make_auto_run(path: Path, precision: str, seed: int) -> Path:
-    """Make a run whose spec left the precision to the machine, which chose this one."""
+    """Create a run whose precision was `auto` and was resolved to this one."""
     overrides = [f"seed={seed}", f"learner.precision={precision}"]
     return make_run(path, [0.0], overrides=overrides, auto={"learner.precision": precision})
 
@@ -174,7 +174,7 @@ def test_keys_that_cannot_change_results_are_no_other_group(seeds: list[Path], t
 
 
 def respecify(run: Path, pattern: str, text: str) -> None:
-    """Change a run's spec as if it had begun with another version of this program."""
+    """Change the spec of a run as if it had started with another version of this program."""
     spec, provenance = run / "spec.toml", run / "provenance.json"
     before = sha256_of_file(spec)
     spec.write_text(re.sub(pattern, text, spec.read_text()))
@@ -239,7 +239,7 @@ def test_finished_runs_of_unequal_length_are_compared_at_the_shortest(seeds: lis
 
 @pytest.fixture
 def envs(tmp_path: Path) -> list[Path]:
-    """Three seeds of eight environments, which come to their evaluations a few frames apart."""
+    """Three seeds with eight environments, whose evaluations are a few frames apart."""
     late = {1: 12, 2: 0, 3: 28}
     return [
         make_run(

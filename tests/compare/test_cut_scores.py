@@ -1,4 +1,4 @@
-"""Scores of games that the frame cap cut: marked wherever they are shown, and compared with no others."""
+"""Scores of games that the frame cap truncated are marked everywhere, and not compared with others."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ def shown(comparison: Comparison) -> str:
 
 @pytest.fixture
 def cut(tmp_path: Path) -> Comparison:
-    """Pong as pong_smoke_b plays it: games cut at 1,000 frames, beside whole games of another method."""
+    """Compare games truncated at 1,000 frames, as in pong_smoke_b, with complete games of another method."""
     run = make_run(tmp_path / "cut", [-5.0, -6.0], overrides=SHORT, frame_caps=2, episodes=2)
     whole = make_run(tmp_path / "whole", [-20.0, 10.0], overrides=["toggles.double=true"])
     return compare([run, whole], human_table="atari57")

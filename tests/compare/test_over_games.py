@@ -1,4 +1,4 @@
-"""Over which games methods are aggregated and compared, and who is left out."""
+"""The games over which methods are aggregated and compared, and the methods that are left out."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Atari 100k's published columns beside a group's score."""
+"""The published columns of Atari 100k are compared with the score of a group."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Stray folders and damaged runs beside good ones: named and left out, or refused with `--strict`."""
+"""Stray folders and damaged runs among good ones are named and left out, or refused with `--strict`."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def provenance(run: Path, **entries: Any) -> None:
 
 
 def spec(run: Path, was: str, now: str) -> None:
-    """Change a run's spec, and the record of its digest with it."""
+    """Change the spec of a run, and its recorded digest."""
     path = run / "spec.toml"
     assert was in path.read_text()
     path.write_text(path.read_text().replace(was, now, 1))

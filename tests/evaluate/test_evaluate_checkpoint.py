@@ -1,4 +1,4 @@
-"""`dqn eval`: a checkpoint's score under any protocol, kept with its run."""
+"""`dqn eval` scores a checkpoint under any protocol, and saves the score in the run directory."""
 
 import json
 import shutil
@@ -189,7 +189,7 @@ def unfinished(path: Path) -> list[Path]:
 
 
 def interrupted_after(games: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have SIGTERM come once so many games of an evaluation have finished."""
+    """Send SIGTERM after a number of finished games of an evaluation."""
     add = EvaluationProgress.add
 
     def add_and_end(progress: EvaluationProgress, episode: int, game: EvaluationEpisode) -> None:

@@ -1,4 +1,4 @@
-"""Each gate on literal values: its alarm comes exactly where it is promised, and not before."""
+"""Each gate on literal values raises its alert exactly at its documented threshold."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def period(**values) -> PeriodRecord:
 
 
 def states(gate: Gate, *seen) -> list[str]:
-    """Return the gate's state after each of what it sees."""
+    """Return the state of a gate after each record."""
     found = []
     for one in seen:
         gate.check(one)
@@ -205,7 +205,7 @@ def all_gates(clock: Clock) -> Gates:
 
 
 def course(gates: Gates, first: int, last: int) -> list[object]:
-    """Show the gates a bit of everything, and return what they say."""
+    """Pass records of all kinds to the gates, and return the state changes."""
     told: list[object] = []
     for n in range(first, last):
         told += gates.check_update(update(n, nonfinite_gradients=n % 5 % 3, grad_norm=n, max_q=n / 8))
@@ -238,7 +238,7 @@ def test_gates_are_exactly_those_that_are_declared() -> None:
 
 def test_event_tells_gate_place_value_and_threshold() -> None:
     clock = Clock(frame_skip=4, prefill_steps=0, steps=300, updates=70)
-    (event,) = all_gates(clock).update(update(69, grad_norm=12.0))
+    (event,) = all_gates(clock).check_update(update(69, grad_norm=12.0))
     assert (event.gate, event.state, event.step, event.env_frames) == ("grad_norm", "warned", 300, 1200)
     assert (event.value, event.threshold) == (12.0, 10.0)
     assert event.message == "update 69: gradient norm 12 is above 10"

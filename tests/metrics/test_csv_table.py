@@ -153,7 +153,7 @@ def test_row_that_the_system_takes_in_parts_is_written_whole(
     raw = table._file._file
 
     class Slow:
-        """The file, of a system that takes two bytes at a time."""
+        """The file on a system that writes two bytes at a time."""
 
         def __getattr__(self, name: str) -> object:
             return getattr(raw, name)

@@ -1,4 +1,4 @@
-"""A video is the game as the emulator showed it, and its recording makes it again, to the byte."""
+"""A video shows the frames of the emulator, and its recording renders the same bytes again."""
 
 import hashlib
 import json
@@ -52,7 +52,7 @@ def pong(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def mine(catch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the run of Catch that a test may write into, beside the working directory."""
+    """A copy of the run of Catch that a test may change, outside the working directory."""
     shutil.copytree(catch, tmp_path / "run", symlinks=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "run"

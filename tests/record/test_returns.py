@@ -1,4 +1,4 @@
-"""A recording keeps what return was expected of the best action, and the panel shows its distribution."""
+"""A recording contains the value distributions of the greedy action, which the panel shows."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +55,7 @@ def returns_of(recording: Recording) -> BestReturns:
 
 
 def traced(*steps: tuple[list[float], list[float]], atoms: bool) -> BestReturns:
-    """Return what a game's trace has of points and masses that were decided by."""
+    """Return the traced points and masses of decisions with these points and masses."""
     tracer = Tracer()
     for points, mass in steps:
         best_return = BestReturn(

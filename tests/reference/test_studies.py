@@ -69,7 +69,7 @@ def test_a_mean_lies_within_its_spread():
 
 @pytest.fixture(scope="module")
 def seeds() -> pl.DataFrame:
-    """All figures of single seeds that were collected, in the tables' own words."""
+    """All collected figures of single seeds, with the names of the tables."""
     if not COLLECTED.is_dir():
         pytest.skip(
             f"the collected figures are not here: {COLLECTED}; ATARI_DQN_REFERENCE names another folder"
@@ -90,7 +90,7 @@ def seeds() -> pl.DataFrame:
 
 
 def cells() -> list[Figure]:
-    """Return 30 cells, spread over the curves of every study."""
+    """Return 30 cells spread over the curves of every study."""
     every = [
         figure
         for game in SINGLE_PLAYER_GAMES

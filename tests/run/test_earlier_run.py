@@ -1,7 +1,7 @@
-"""A run that the version before made, in `earlier_run.tar.xz`, is one that this version goes on with.
+"""A run of the previous version, in `earlier_run.tar.xz`, resumes under this version.
 
 It was interrupted at 800 of 1,200 frames, with the checkpoints of steps 150 and 200; its catalog is a list
-without a seal, and its spec has no period of checkpoints. `benchmarks/resume_of_earlier.py` compares bits.
+without a digest, and its spec has no period of checkpoints. `benchmarks/resume_of_earlier.py` compares bits.
 """
 
 import json
@@ -29,13 +29,13 @@ TABLES = ("train_log", "update_log", "eval_log", "replay_log", "prediction_log")
 
 @pytest.fixture(scope="module")
 def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run as it was left."""
+    """The unpacked run."""
     return unpacked(tmp_path_factory.mktemp("earlier"))
 
 
 @pytest.fixture(scope="module")
 def resumed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run, gone on with to its end."""
+    """The run, resumed to its end."""
     path = unpacked(tmp_path_factory.mktemp("resumed"))
     launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None)
     return path

@@ -1,4 +1,4 @@
-"""What goes wrong while a run is locked is blamed on what it happened to."""
+"""Errors inside the block of a lock are not reported as errors of the lock."""
 
 import errno
 import os

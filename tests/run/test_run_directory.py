@@ -152,7 +152,7 @@ def test_default_directory_is_named_after_spec_and_seed() -> None:
 
 
 def left_over(folder: Path, name: str = ".run.0badcafe.partial") -> Path:
-    """Make what a process that was killed while it made `folder/run` leaves."""
+    """Create the files that a process leaves that was killed while it created `folder/run`."""
     path = folder / name
     (path / "checkpoints").mkdir(parents=True)
     (path / "spec.toml").write_text("track =")

@@ -10,7 +10,7 @@ def notice(step: int) -> Notice:
 
 
 class Recorder:
-    """Keeps what it is given; waits for `gate` before each event."""
+    """Records events; waits for `gate` before each event."""
 
     def __init__(self) -> None:
         self.gate, self.entered, self.closed = Flag(), Flag(), Flag()

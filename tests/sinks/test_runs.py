@@ -1,4 +1,4 @@
-"""Whole runs of the toy game with every sink, and what the sinks then hold."""
+"""Complete runs of the toy game with every sink, and the contents of the sinks afterwards."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The boundary of one run: whatever its files raise becomes a reason."""
+"""Any exception while the files of a run are read becomes a reason."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a run's files say of it, against the run that wrote them."""
+"""The status read from the files of a run equals that of the run itself."""
 
 import json
 import shutil

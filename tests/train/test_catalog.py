@@ -1,4 +1,4 @@
-"""A catalog that is damaged, or says what the checkpoints do not, costs no checkpoint and steers none."""
+"""A catalog that is damaged or contradicts the checkpoints loses no checkpoint and decides nothing."""
 
 import errno
 import json
@@ -37,19 +37,19 @@ def catalog_of(path: Path) -> Path:
 
 
 def bare(path: Path) -> list[dict[str, Any]]:
-    """Return the entries as earlier versions wrote them: a list, without a seal."""
+    """Return the entries as earlier versions wrote them: a list without a digest."""
     return [asdict(entry) for entry in read_catalog(path / "checkpoints")]
 
 
 def change(path: Path, edit: Callable[[list[dict[str, Any]]], object]) -> None:
-    """Put an edited catalog of earlier versions in the place of the run's."""
+    """Replace the catalog of the run by an edited one of earlier versions."""
     entries = bare(path)
     edit(entries)
     catalog_of(path).write_text(json.dumps(entries))
 
 
 def resumed(path: Path) -> list[str]:
-    """Extend a run, and return what it tells of its catalog."""
+    """Extend a run, and return its notices about the catalog."""
     launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=1_000)
     lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
     return [line["message"] for line in lines if line["kind"] == "catalog"]

@@ -1,4 +1,4 @@
-"""When a run says that others take its cores, and when it says that they have stopped."""
+"""A run reports when other programs use its cores, and when they stop."""
 
 from atari_dqn.clock import Clock
 from atari_dqn.machine.contention import Contention, CoreTimes
@@ -35,7 +35,7 @@ class Machine:
     def close(self) -> None: ...
 
     def run(self) -> list[tuple[float, str]]:
-        """Return at which second what kind of notice was given."""
+        """Return second and kind of each notice."""
         clock = Clock(frame_skip=4, prefill_steps=0)
         watch = ContentionMonitor(
             self, clock, threads=2, remedy=lambda found: "end them", read=self.read, now=self.now
@@ -94,7 +94,7 @@ TWO_CORES = Contention(usable_cores=2, others_cores=1.0, waiting_share=0.4)
 
 def test_way_out_is_fewer_threads_where_the_run_has_more_than_cores_are_left() -> None:
     said = contention_remedy(TWO_CORES, threads=2, device="cpu", resume_command="dqn resume outputs/a")
-    assert said == "end them, or interrupt this run and go on with `dqn resume outputs/a --threads 1`"
+    assert said == "end them, or interrupt this run and continue with `dqn resume outputs/a --threads 1`"
 
 
 def test_run_with_one_thread_or_on_a_gpu_is_not_advised_to_have_fewer() -> None:

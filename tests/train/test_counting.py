@@ -1,4 +1,4 @@
-"""The counters that views read: one event brings them, none follows."""
+"""Views get the counters with one event, and no further events for their changes."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from atari_dqn.telemetry.events import Event, Notice, TrainingStarted
 
 
 class Kept:
-    """A view that keeps every event, and how far the counters are at each."""
+    """A view that records every event, and the counters at each."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

@@ -127,7 +127,7 @@ def assert_goes_on(spec: Spec, ticks: int) -> None:
 
 
 def discounts(*overrides: str) -> tuple[list[float], list[bool], list[bool]]:
-    """Return each stored step's discount, and whether the game or the episode ended on it."""
+    """Return the discount of each stored step, and whether the game or the episode ended with it."""
     with begun(tiny_spec("replay.capacity_steps=2_000", *overrides)) as training:
         rows = []
         for tick in islice(q_learning(training), 150):

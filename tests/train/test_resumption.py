@@ -1,4 +1,4 @@
-"""From where a run goes on, and what is refused before anything changes."""
+"""The point from which a run resumes, and the requests that are refused before anything changes."""
 
 import json
 import os
@@ -166,7 +166,7 @@ def test_kernels_that_a_run_does_not_use_may_differ(tmp_path: Path, monkeypatch:
 
 @pytest.fixture
 def compiled_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    """A run that was told to compile; nothing is, for the checks around every function here cannot be."""
+    """A run with learner.compile = true; nothing is compiled, because the shape checks of tests cannot be."""
     monkeypatch.setattr(assembly, "compiling", nullcontext)
     monkeypatch.setattr(torch, "compile", lambda work, **_: work)
     monkeypatch.setattr(launch, "compiler_version", lambda: "g++ 12")

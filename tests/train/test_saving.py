@@ -1,4 +1,4 @@
-"""When a run is saved between evaluations, and that nothing else depends on it."""
+"""Checkpoints between evaluations are saved when due, and affect nothing else."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def notices(path: Path, kind: str) -> list[dict]:
 
 
 def steps_saved(path: Path) -> list[int]:
-    """The steps of the checkpoints; a notice itself has the step at which one was found to be written."""
+    """Return the steps of the checkpoints, not those of their notices, which come later."""
     return [int(notice["message"].removeprefix("saved step ")) for notice in notices(path, "checkpoint")]
 
 

@@ -26,7 +26,7 @@ REPEATED = sorted(TABLES.keys() - {"throughput_log"})
 
 
 class SignalAt:
-    """A view that sends SIGTERM at the first event that `when` picks."""
+    """A view that sends SIGTERM at the first event that `when` selects."""
 
     def __init__(self, when: Callable[[Event], bool]) -> None:
         self.when, self.sent = when, False
@@ -54,7 +54,7 @@ def table(path: Path, name: str) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nothing interrupted."""
+    """An uninterrupted run."""
     path = tmp_path_factory.mktemp("whole") / "run"
     run(path, SHORT)
     return path
@@ -76,8 +76,8 @@ def at_a_checkpoint(event: Event) -> bool:
     return isinstance(event, Notice) and event.kind == "checkpoint"
 
 
-class Heard:
-    """A view that keeps what it is told."""
+class Recorder:
+    """A view that records every event."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -90,7 +90,7 @@ class Heard:
 
 
 def test_evaluation_is_announced_before_its_first_game(tmp_path: Path) -> None:
-    heard = Heard()
+    heard = Recorder()
     run(tmp_path / "run", SHORT, views=[heard])
     final = [event for event in heard.events if isinstance(event, Progress) and "final" in event.activity]
     assert [event.done for event in final] == list(range(final[0].total + 1))
@@ -388,7 +388,7 @@ def test_full_disk_ends_the_run_where_the_spec_says_stop(tmp_path: Path) -> None
 
 
 class RoomAfter:
-    """A view that gives the disk room again after the first checkpoint that failed."""
+    """A view that frees disk space after the first checkpoint that failed."""
 
     def __init__(self) -> None:
         self._before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -1,4 +1,4 @@
-"""A damaged log does not end a run whose checkpoint is whole: it is set aside, and a new one begins."""
+"""A damaged log does not end a run with an intact checkpoint: it is set aside, and a new one is started."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def copied(whole: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module", params=LOGS)
 def gone_on(request: pytest.FixtureRequest, whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that went on to 1,000 frames without one of its logs."""
+    """A run that was resumed to 1,000 frames without one of its logs."""
     path = tmp_path_factory.mktemp("gone_on") / "run"
     shutil.copytree(whole, path, symlinks=True)
     (path / request.param).write_bytes(b"")
@@ -46,7 +46,7 @@ def gone_on(request: pytest.FixtureRequest, whole: Path, tmp_path_factory: pytes
 
 @pytest.fixture(scope="module")
 def extended(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run that went on to 1,000 frames with all its logs."""
+    """The run that was resumed to 1,000 frames with all its logs."""
     path = tmp_path_factory.mktemp("extended") / "run"
     shutil.copytree(whole, path, symlinks=True)
     resume(path)

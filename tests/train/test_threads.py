@@ -1,4 +1,4 @@
-"""A run's number of torch's threads: a resume changes it; later ones, evaluations and verify know it."""
+"""A resume may change the number of torch's threads, which later resumes, evaluations and verify use."""
 
 import json
 from collections.abc import Iterator
@@ -90,7 +90,7 @@ def test_change_is_kept_by_a_run_that_dies_before_it_saves_anything(
 
 
 def log(path: Path, *resumes: tuple[int, int]) -> RunDirectory:
-    """Return a run that began with two threads and was resumed at these steps with so many."""
+    """Return a run that started with two threads and was resumed at these steps with these numbers."""
     path.mkdir()
     record = {"torch_threads": 2, "spec": {"digest": "", "toml_sha256": ""}}
     (path / "provenance.json").write_text(json.dumps(record))

@@ -1,4 +1,4 @@
-"""Full evaluations leave a video each, and what is learned does not change."""
+"""Each full evaluation leaves a video, which does not change the learning."""
 
 import json
 import signal

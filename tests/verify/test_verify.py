@@ -83,7 +83,7 @@ class Ends:
 
 @pytest.fixture(scope="module")
 def one_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A complete run of 400 frames that keeps its last checkpoint alone; one of step 50 was removed."""
+    """A complete run of 400 frames with only its last checkpoint; that of step 50 was removed."""
     path = tmp_path_factory.mktemp("one") / "run"
     with pytest.raises(InterruptedRunError):
         run(path, "training.total_frames=400", "evaluation.full_period_frames=9999", views=[Ends()])
