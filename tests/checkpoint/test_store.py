@@ -204,7 +204,9 @@ def test_manifest_of_another_version_is_refused(store: CheckpointStore) -> None:
     save(store, 1)
     manifest = json.loads((store.latest() / "manifest.json").read_text()) | {"schema_version": 1}
     (store.latest() / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(DamagedError, match=r"schema version 1; this program reads 2: go on with the version"):
+    with pytest.raises(
+        DamagedError, match=r"schema version 1; this program reads 2: continue with the version"
+    ):
         load_checkpoint(store.latest())
 
 

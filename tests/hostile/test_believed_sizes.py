@@ -103,7 +103,9 @@ def test_H05_rows_wider_than_the_screen_are_refused(
 ) -> None:
     place = ("replay", "ring", "rows", "$rows", "columns", "frame")
     tamper_state(checkpoint, place, ["|u1", [1, 36_000, 36_000]])
-    assert "replay.ring.rows.columns: are not those of this run's replay" in refusal_of(copied, monkeypatch)
+    assert "replay.ring.rows.columns: are not those of the replay of this run" in refusal_of(
+        copied, monkeypatch
+    )
 
 
 def test_H05_segment_with_more_rows_than_the_replay_is_refused(

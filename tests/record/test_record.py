@@ -172,7 +172,7 @@ def test_game_that_comes_out_otherwise_is_not_shown(catch: Path, tmp_path: Path)
     recording = recorded(catch)
     game = recording.games[0]
     changed = replace(game, result=replace(game.result, episode_return=77.0))
-    with pytest.raises(DamagedError, match=r"recorded was \(77"):
+    with pytest.raises(DamagedError, match=r"expected \(77"):
         render(replace(recording, games=(changed,)), tmp_path / "a.mp4")
     assert list(tmp_path.iterdir()) == []
 

@@ -123,7 +123,7 @@ def test_run_that_was_created_opens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [lambda path: None, Path.mkdir, lambda path: path.write_text("x")])
 def test_what_is_no_run_directory_is_a_user_error(tmp_path: Path, make: object) -> None:
     make(tmp_path / "other")  # type: ignore[operator]
-    with pytest.raises(UserError, match="expected a directory that `dqn train` made"):
+    with pytest.raises(UserError, match="expected a directory created by `dqn train`"):
         RunDirectory.open(tmp_path / "other")
 
 

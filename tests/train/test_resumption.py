@@ -92,7 +92,7 @@ def test_checkpoint_in_the_place_of_another_is_refused(copied: Path) -> None:
     folder = copied / "checkpoints"
     shutil.rmtree(folder / "step_000000200")
     shutil.copytree(folder / "step_000000150", folder / "step_000000200")
-    with pytest.raises(DamagedError, match=r"manifest\.json: is of step 150, in the place of"):
+    with pytest.raises(DamagedError, match=r"manifest\.json: is of step 150, but the directory"):
         resume(copied, total_frames=1_200)
 
 

@@ -22,7 +22,7 @@ from atari_dqn.train.interrupt import DEFERRED, SignalGuard
 
 SHORT = "training.total_frames=800"
 REPEATED = sorted(TABLES.keys() - {"throughput_log"})
-"""Tables that hold nothing of how fast a machine is."""
+"""Tables that do not depend on the speed of the machine."""
 
 
 class SignalAt:
@@ -364,7 +364,7 @@ def test_run_without_a_saved_replay_says_on_resuming_that_it_differs(tmp_path: P
     resume(path)
     told = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
     (inexact,) = [line["message"] for line in told if line["kind"] == "inexact"]
-    assert "its replay is not saved (checkpoint.replay = false)" in inexact
+    assert "its replay was not saved (checkpoint.replay = false)" in inexact
 
 
 def test_run_without_a_saved_replay_learns_again_once_the_prefill_is_there(tmp_path: Path) -> None:
