@@ -106,7 +106,7 @@ def _play(
     try:
         _Evaluation(network, spec, envs, episodes, tracer, finish).play(stop)
     except WorkerDiedError as error:
-        if stop():  # the stop ended the workers
+        if stop():  # after a stop, workers that have not answered are not waited for
             raise StoppedError from error
         raise
     finally:

@@ -100,7 +100,7 @@ class Session:
             return digest
 
     def run_until(self, steps: int) -> None:
-        """Train until at least `steps` agent steps, without a final evaluation or checkpoint."""
+        """Train until at least `steps` agent steps, without the final evaluation and its checkpoint."""
         with self._signals_deferred() as guard, self._saving.finished():
             self._train(guard, steps)
             self._stop_if_interrupted(guard)

@@ -31,7 +31,7 @@ class Gates:
 
     @property
     def states(self) -> dict[str, GateState]:
-        """Every gate's state by its name."""
+        """The state of every gate by name."""
         return {name: gate.state for name, gate in self._by_name().items()}
 
     def check_update(self, record: UpdateRecord) -> list[GateChanged]:
