@@ -114,7 +114,7 @@ def test_whatever_a_run_raises_the_others_are_compared(
 ):
     from atari_dqn.compare import load
 
-    broken, opened = make_run(tmp_path / "broken", [7.0]), load._opened
+    broken, opened = make_run(tmp_path / "broken", [7.0]), load._open
 
     def raising(path: Path) -> Any:
         if path == broken:

@@ -105,7 +105,7 @@ STANDING = (
 )  # fmt: skip
 
 
-def test_game_that_stands_still_does_not_ask_the_network_again() -> None:
+def test_game_that_is_unchanged_does_not_ask_the_network_again() -> None:
     spec = load_spec(ROOT / "runs/pong_smoke.toml", [*STANDING, "evaluation.epsilon=0.0"]).spec
     network = build_network(spec, game_info(spec), CPU)
     torch.nn.utils.vector_to_parameters(
@@ -118,14 +118,14 @@ def test_game_that_stands_still_does_not_ask_the_network_again() -> None:
     assert len(asked) <= 10
 
 
-def test_what_is_known_of_a_game_that_stands_still_changes_no_decision(
+def test_what_is_known_of_a_game_that_is_unchanged_changes_no_decision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spec = load_spec(ROOT / "runs/pong_smoke.toml", STANDING).spec
     network = build_network(spec, game_info(spec), CPU)
     remembering, asking = Tracer(), Tracer()
     evaluate(network, spec, episodes=3, tracer=remembering)
-    monkeypatch.setattr(evaluation._Evaluation, "_stands_still", lambda *_: False)
+    monkeypatch.setattr(evaluation._Evaluation, "_is_unchanged", lambda *_: False)
     evaluate(network, spec, episodes=3, tracer=asking)
     for game in range(3):
         assert np.array_equal(remembering.trace(game).values, asking.trace(game).values)
