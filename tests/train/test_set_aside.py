@@ -74,7 +74,7 @@ def test_emptied_log_is_refused_with_the_command_that_sets_it_aside(copied: Path
     with pytest.raises(DamagedError) as refusal:
         resume(copied)
     assert f"{name}: has 0 bytes of" in str(refusal.value)
-    assert f"`dqn resume {copied} --set-aside-damaged-logs` keeps it in set_aside/" in str(refusal.value)
+    assert f"`dqn resume {copied} --set-aside-damaged-logs` moves it to set_aside/" in str(refusal.value)
 
 
 def test_run_goes_on_to_the_same_state_without_a_log(gone_on: Path, extended: Path) -> None:
