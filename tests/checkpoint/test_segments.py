@@ -136,7 +136,7 @@ def test_resumed_run_goes_on_with_the_segments_of_its_checkpoint(store: Checkpoi
     save(store, ring)
     before = inodes(store.latest())
     resumed = CheckpointStore(store.folder, keep_last=2)
-    resumed.go_on_from(store.latest())
+    resumed.continue_from(store.latest())
     extend(ring, 26)
     save(resumed, ring)
     shared = "000000000008-000000000016.zst"
@@ -306,7 +306,7 @@ def test_checkpoint_that_is_given_up_leaves_nothing(
     begin(store, ring_at(20))
     assert writer.reached.acquire(timeout=30)
     threading.Timer(0.1, writer.let_go.release, [20]).start()
-    store.give_up()
+    store.cancel()
     assert list(store.folder.iterdir()) == []
 
 

@@ -172,7 +172,7 @@ def test_flipped_bit_is_found_and_its_file_named(store: CheckpointStore, name: s
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(DamagedError, match=rf"{name}: is not what manifest\.json says"):
+    with pytest.raises(DamagedError, match=rf"{name}: differs from manifest\.json"):
         load_checkpoint(store.latest())
 
 
@@ -180,7 +180,7 @@ def test_flipped_bit_is_found_and_its_file_named(store: CheckpointStore, name: s
 def test_truncated_file_is_found_and_named(store: CheckpointStore, name: str) -> None:
     save(store, 1)
     os.truncate(store.latest() / name, 10)
-    with pytest.raises(DamagedError, match=rf"{name}: is not what manifest\.json says"):
+    with pytest.raises(DamagedError, match=rf"{name}: differs from manifest\.json"):
         load_checkpoint(store.latest())
 
 

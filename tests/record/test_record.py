@@ -59,7 +59,7 @@ def mine(catch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recorded(path: Path, **options) -> Recording:
-    options = {"look": VideoOptions(scale=2), "on_progress": lambda *_: None} | options
+    options = {"options": VideoOptions(scale=2), "on_progress": lambda *_: None} | options
     return record_checkpoint(load_frozen(path, CPU), **options)
 
 
