@@ -16,9 +16,9 @@ from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.record.playback import playback
 from atari_dqn.record.recorder import recording_of
-from atari_dqn.record.recording import Look, RecordedGame, Recording, Source
-from atari_dqn.record.render import render
+from atari_dqn.record.recording import RecordedGame, Recording, Source, VideoOptions
 from atari_dqn.record.video import FRAMES_PER_SECOND
+from atari_dqn.record.video_rendering import render
 from atari_dqn.rng import numpy_stream
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.loader import load_spec
@@ -32,12 +32,19 @@ def recording(spec: Spec, steps: int) -> Recording:
     info, draws, tracer = game_info(spec), numpy_stream(spec.seed, "benchmark"), Tracer()
     for _ in range(steps):
         values = draws.normal(size=info.num_actions).astype(np.float32)
-        tracer.decided(0, action=int(draws.integers(info.num_actions)), explored=False, values=values)
+        tracer.record(0, action=int(draws.integers(info.num_actions)), explored=False, values=values)
     source = Source(checkpoint="", step=0, env_frames=0, protocol="", protocol_digest="", epsilon=0.05)
     frames = steps * spec.env.frame_skip
     played = [EvaluationEpisode(episode_return=0.0, length_frames=frames, end_reason="frame_cap")]
     return recording_of(
-        played, tracer, spec=spec, info=info, source=source, episodes=[0], choice="a benchmark", look=Look()
+        played,
+        tracer,
+        spec=spec,
+        info=info,
+        source=source,
+        episodes=[0],
+        choice="a benchmark",
+        options=VideoOptions(),
     )
 
 

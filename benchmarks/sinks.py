@@ -20,8 +20,8 @@ from hardware import circumstances
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.telemetry.events import Event, Notice, Row, Sink
-from atari_dqn.telemetry.sinks import selection as choice
-from atari_dqn.telemetry.sinks.selection import Outlets
+from atari_dqn.telemetry.sinks import options as choice
+from atari_dqn.telemetry.sinks.options import SinkOptions
 from atari_dqn.train import launch
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_quick.toml"
@@ -79,8 +79,10 @@ def measure(frames: int) -> dict[str, object]:
         path = Path(folder) / "run"
         origin = launch.Origin(command_line=["benchmark"], hardware=find_hardware(Path(folder)))
         before = time.process_time()
-        outlets = Outlets(sinks=SINKS)
-        launch.start(resolved, path, device=torch.device("cpu"), views=views, origin=origin, outlets=outlets)
+        sink_options = SinkOptions(sinks=SINKS)
+        launch.start(
+            resolved, path, device=torch.device("cpu"), views=views, origin=origin, sink_options=sink_options
+        )
         whole = time.process_time() - before
     total = {kind: sum(each[kind] for each in Timed.found.values()) for kind in ("start", "rows", "notices")}
     training = whole - sum(total.values())

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from atari_dqn.compare.comparison import compare
 from atari_dqn.compare.reference.agents import subject_of
-from atari_dqn.run.tailing.events import RunEvents
+from atari_dqn.run.tailing.run_events import RunEvents
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.telemetry.columns import column_names
 from atari_dqn.telemetry.events import Event, Row

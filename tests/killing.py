@@ -21,9 +21,9 @@ from typing import Any
 
 from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.train.resumption import point_of
+from atari_dqn.train.resumption import resume_point
 from atari_dqn.verify.checks import check_run
-from atari_dqn.verify.replay import REPEATED
+from atari_dqn.verify.repetition import REPEATED
 
 SPEC = Path(__file__).with_name("killed_atari.toml")
 ZYGOTE = Path(__file__).with_name("zygote.py")
@@ -36,8 +36,8 @@ POINTS = (
     "atari_dqn.run.checkpoint.stages:flush",
     "atari_dqn.run.checkpoint.stages:put_in_place",
     "atari_dqn.run.checkpoint.stages:fsync_directory",
-    "atari_dqn.run.checkpoint.stages:enter",
-    "atari_dqn.run.checkpoint.stages:point",
+    "atari_dqn.run.checkpoint.stages:add_to_catalog",
+    "atari_dqn.run.checkpoint.stages:update_links",
     "atari_dqn.run.checkpoint.stages:prune",
     "atari_dqn.run.checkpoint.stages:remove",
     "atari_dqn.run.checkpoint.store:replace_bookkeeping",
@@ -213,7 +213,7 @@ def _to_be_raised(run_dir: Path, frames: int | None) -> bool:
     if frames is None:
         return False
     run = RunDirectory.open(run_dir)
-    raised = point_of(run).total_frames == frames
+    raised = resume_point(run).total_frames == frames
     told = f'"total_frames": {frames}' in run.events.read_text()
     assert raised or not told, f"{run_dir}: a budget that was told of is forgotten"
     return not raised

@@ -12,7 +12,7 @@ from disk_faults import SPEC, Commands
 from killing import differences, outcome
 from lost_writes import Call, PowerFailure, power_failures, read_recording, write_folder
 
-from atari_dqn.run.checkpoint.reconcile import is_whole
+from atari_dqn.run.checkpoint.reconcile import is_intact
 
 FREQUENT_CHECKPOINTS = ("--set", "evaluation.full_period_frames=300", "--set", "checkpoint.keep_last=2")
 """Options for a run with four checkpoints that keeps few enough to remove one."""
@@ -51,7 +51,7 @@ class Recorded:
     def _lost(self, failure: PowerFailure) -> Iterator[str]:
         announced = max(announced_steps(self.calls[: failure.calls]), default=0)
         folder = self.run / "checkpoints"
-        whole = [int(path.name.removeprefix("step_")) for path in folder.glob("step_*") if is_whole(path)]
+        whole = [int(path.name.removeprefix("step_")) for path in folder.glob("step_*") if is_intact(path)]
         if max(whole, default=0) < announced:
             yield f"step {announced} was reported as saved; newest whole step: {max(whole, default='none')}"
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from atari_dqn.machine.hardware import find_hardware
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Sink
-from atari_dqn.telemetry.sinks.selection import NO_OUTLETS, Outlets
+from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train import launch
 from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import Tick, q_learning
@@ -66,8 +66,10 @@ def digest_after(spec: Spec, count: int | None = None) -> str:
 
 
 def run(
-    path: Path, *overrides: str, views: Sequence[Sink] = (), outlets: Outlets = NO_OUTLETS
+    path: Path, *overrides: str, views: Sequence[Sink] = (), sink_options: SinkOptions = NO_SINKS
 ) -> dict[str, Any]:
     """Train the tiny run, as `dqn train` does, and return its summary."""
     origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(path))
-    return launch.start(tiny(*overrides), path, device=CPU, views=views, origin=origin, outlets=outlets)
+    return launch.start(
+        tiny(*overrides), path, device=CPU, views=views, origin=origin, sink_options=sink_options
+    )

@@ -1,1 +1,1 @@
-"""How fast a spec trains here, where its time goes, and how near that is to what the hardware can do."""
+"""Benchmark the training of a spec: speed, time per part, and the share of the hardware's ceilings."""

@@ -1,4 +1,4 @@
-"""What the hardware can do: rates of plain emulation, matrix products and copies, each on its own."""
+"""Measure the ceilings of the hardware: the rates of plain emulation, matrix products and copies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from atari_dqn.bench.kernels import finish
+from atari_dqn.bench.kernels import synchronize
 from atari_dqn.envs.games import ENVS
 from atari_dqn.spec.schema import Spec
 
@@ -18,19 +18,19 @@ _COPIED_BYTES = 2**28
 
 @dataclass(frozen=True, kw_only=True)
 class Ceilings:
-    """Rates that no training here can exceed."""
+    """Rates that training on this machine cannot exceed."""
 
     emulator_frames_per_second: float
-    """Of one core that plays the game and does nothing with its screens."""
+    """One core that plays the game without using its screens."""
     fp32_flop_per_second: float
     bf16_flop_per_second: float
-    """Of products of two matrices of 1,024 × 1,024."""
+    """Products of two matrices of 1,024 × 1,024."""
     copy_bytes_per_second: float
-    """From memory to memory of the device, 256 MiB at a time."""
+    """Copies of 256 MiB within the memory of the device."""
 
 
 def measure_ceilings(spec: Spec, device: torch.device, *, seconds: float) -> Ceilings:
-    """Measure each for `seconds`."""
+    """Measure each ceiling for `seconds`."""
     return Ceilings(
         emulator_frames_per_second=_emulator_frames_per_second(spec, seconds),
         fp32_flop_per_second=_matmul_flop_per_second(torch.float32, device, seconds),
@@ -69,7 +69,7 @@ def _matmul_flop_per_second(dtype: torch.dtype, device: torch.device, seconds: f
 
     def multiply() -> None:
         torch.mm(a, b)
-        finish(device)
+        synchronize(device)
 
     return 2 * rows**3 * _calls_per_second(multiply, seconds)
 
@@ -79,13 +79,13 @@ def _copy_bytes_per_second(device: torch.device, seconds: float) -> float:
 
     def copy() -> None:
         target.copy_(source)
-        finish(device)
+        synchronize(device)
 
     return _COPIED_BYTES * _calls_per_second(copy, seconds)
 
 
 def _calls_per_second(function: Callable[[], None], seconds: float) -> float:
-    function()  # the first call allocates, and chooses a kernel
+    function()  # the first call allocates memory and selects a kernel
     calls, began = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - began) < seconds or not calls:
         function()

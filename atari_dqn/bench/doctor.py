@@ -1,4 +1,4 @@
-"""What this machine has, what is missing, and which settings suit it."""
+"""Diagnose a machine: its hardware and software, what is missing, and recommended settings."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 from atari_dqn.spec.keys import build
 from atari_dqn.spec.tracks import load_track
 
-if TYPE_CHECKING:  # it imports torch, which may be what is missing
+if TYPE_CHECKING:  # it imports torch, which may be missing
     from atari_dqn.bench.update_times import UpdateTime
 
 Status = Literal["ok", "warn", "fail"]
-"""`fail`: training cannot start. `warn`: it can, and something is slower or smaller than it should be."""
+"""`fail`: training cannot start. `warn`: training can start, but something is slow or small."""
 
 _COLUMNS = 80
-_WATCHED_SECONDS = 0.4
-"""How long others are watched at least; finding the rest takes longer where torch is not imported yet."""
+_LOAD_SECONDS = 0.4
+"""The minimum time over which the load of other programs is measured."""
 _MIN_SHARED_MEMORY_BYTES = 64 * 10**6
-"""What Docker gives a container unless it is asked for more."""
+"""The default of Docker for a container."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One finding."""
+    """The result of one check."""
 
     name: str
     status: Status
@@ -49,22 +49,23 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """All that `dqn doctor` has to say."""
+    """The result of `dqn doctor`."""
 
     checks: tuple[Check, ...]
     settings: tuple[Setting, ...]
 
     @property
     def healthy(self) -> bool:
-        """Training can start here."""
+        """Whether training can start on this machine."""
         return all(check.status != "fail" for check in self.checks)
 
 
 def examine(path: Path, *, measured_seconds: float = 0.0) -> Diagnosis:
-    """Return what was found on this machine: what is missing is a finding. `path`: where runs are kept.
+    """Diagnose this machine; a missing package is a failed check, not an exception.
 
-    Updates are timed for `measured_seconds`, if that is more than 0, and the settings then follow from these
-    times; where runs go to a GPU or nothing can run, a check says that nothing was timed.
+    `path`: the folder of runs. If `measured_seconds` is above 0, updates are timed for so long and the
+    settings follow from these times; a check reports if they were not timed, because runs use a GPU or cannot
+    start.
     """
     before = read_core_times()
     hardware = find_hardware(path)
@@ -79,10 +80,10 @@ def examine(path: Path, *, measured_seconds: float = 0.0) -> Diagnosis:
 
 
 def _obstacle_to_timing(checks: Sequence[Check], hardware: Hardware) -> str:
-    """Return why updates on the CPU cannot or need not be timed; nothing where they can."""
+    """Return the reason not to time updates on the CPU; empty if there is none."""
     if any(check.status == "fail" for check in checks):
-        return "what failed comes first"
-    return "runs go to the GPU here" if hardware.gpus else ""
+        return "fix the failed checks first"
+    return "runs use the GPU" if hardware.gpus else ""
 
 
 def _measure(hardware: Hardware, seconds: float) -> list[UpdateTime]:
@@ -93,10 +94,10 @@ def _measure(hardware: Hardware, seconds: float) -> list[UpdateTime]:
 
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
-    """Return a diagnosis as plain lines."""
+    """Format a diagnosis as plain text."""
     width = max(len(check.name) for check in diagnosis.checks)
     lines = [line for check in diagnosis.checks for line in _check_lines(check, width)]
-    lines += ["", "settings that suit this machine"]
+    lines += ["", "recommended settings for this machine"]
     lines += [line for setting in diagnosis.settings for line in _setting_lines(setting)]
     return "\n".join(lines)
 
@@ -126,13 +127,13 @@ def _checks(hardware: Hardware) -> Iterator[Check]:
     yield _disk_check(hardware, paper)
     yield _shared_memory_check(hardware)
     yield _version_check()
-    yield from (_guarded(name, probe) for name, probe in _PROBES)
+    yield from (_run_probe(name, probe) for name, probe in _PROBES)
     yield _compiler_check()
     yield from _gpu_checks(hardware)
 
 
-def _guarded(name: str, probe: Callable[[], Check]) -> Check:
-    """Run a probe of a package; a package that is missing or broken is a finding, not a failure of ours."""
+def _run_probe(name: str, probe: Callable[[], Check]) -> Check:
+    """Run the probe of a package; return a failed check if the package is missing or broken."""
     try:
         return probe()
     except Exception as error:
@@ -141,20 +142,20 @@ def _guarded(name: str, probe: Callable[[], Check]) -> Check:
 
 
 def _cpu_check(hardware: Hardware) -> Check:
-    flags = ", ".join(hardware.cpu_flags or ()) or "no wide vectors known"
+    flags = ", ".join(hardware.cpu_flags or ()) or "no vector extensions known"
     cores = f"{hardware.cores_usable} of {hardware.cores_logical} cores usable"
     return Check(name="CPU", status="ok", text=f"{hardware.cpu_model}; {cores}; {flags}")
 
 
 def _compiler_check() -> Check:
     name = compiler_name()
-    use = "learner.compile = true can be used, and pays where the network is small"
+    use = "learner.compile = true can be used; it helps small networks"
     text = f"{name}: {use}" if has_compiler() else f"no {name}: learner.compile = true cannot be used"
     return Check(name="C++ compiler", status="ok", text=text)
 
 
 def _paper_plan(hardware: Hardware) -> Plan:
-    """Return what the paper's run needs on a CPU, with its replay of a million transitions."""
+    """Return the plan of the paper's run on a CPU, with its replay of a million transitions."""
     spec = build({**load_track("A"), "game": "pong", "seed": 1})
     return make_plan(spec, num_actions=MOST_ACTIONS, device="cpu", hardware=hardware)
 
@@ -176,22 +177,22 @@ def _disk_check(hardware: Hardware, paper: Plan) -> Check:
 
 
 def _load_check(before: CoreTimes) -> Check:
-    """Return whether other programs have left torch's threads the cores that they need, since `before`."""
-    time.sleep(max(0.0, before.at + _WATCHED_SECONDS - time.monotonic()))
+    """Check whether other programs have left enough cores for torch's threads since `before`."""
+    time.sleep(max(0.0, before.at + _LOAD_SECONDS - time.monotonic()))
     found, threads = contention(before, read_core_times()), _torch_threads()
-    assert found is not None, "the time was long enough"
+    assert found is not None, "the interval was long enough"
     if threads is None or threads == 1 or not found.leaves_too_few(threads):
         return Check(name="load", status="ok", text=str(found))
     remedy = (
         f"end them, or train with fewer threads: OMP_NUM_THREADS={found.suitable_threads} dqn train …, "
         f"dqn resume RUN_DIR --threads {found.suitable_threads}"
     )
-    text = f"{found}, and torch has {threads} threads, which wait for one another"
+    text = f"{found}, and torch has {threads} threads, which then wait for one another"
     return Check(name="load", status="warn", text=text, remedy=remedy)
 
 
 def _torch_threads() -> int | None:
-    """Return how many threads torch computes with; None where its own check could not import it."""
+    """Return the number of torch's threads; None if torch could not be imported."""
     torch = sys.modules.get("torch")
     return None if torch is None else int(torch.get_num_threads())
 
@@ -204,7 +205,7 @@ def _shared_memory_check(hardware: Hardware) -> Check:
         )
     if free > _MIN_SHARED_MEMORY_BYTES:
         return Check(name="shared memory", status="ok", text=f"{size(free)} free")
-    remedy = "give a container more (docker run --shm-size=1g), or set system.workers = 0"
+    remedy = "give the container more (docker run --shm-size=1g), or set system.workers = 0"
     return Check(name="shared memory", status="warn", text=f"{size(free)} free", remedy=remedy)
 
 
@@ -244,15 +245,15 @@ def _has_rom(path: str | Path | None) -> bool:
 
 
 def _exactness_probe() -> Check:
-    tried = exactness()
+    tested = exactness()
     installed = version("ale-py")
-    if installed != tried.ale_version:
-        text = f"which games resume exactly was tried with ale-py {tried.ale_version}, not with {installed}"
-        remedy = f"pip install ale-py=={tried.ale_version}, or try again: python benchmarks/exactness.py"
+    if installed != tested.ale_version:
+        text = f"exact resume was tested with ale-py {tested.ale_version}, not with {installed}"
+        remedy = f"pip install ale-py=={tested.ale_version}, or test again: python benchmarks/exactness.py"
         return Check(name="exact resume", status="warn", text=text, remedy=remedy)
     number = len(SINGLE_PLAYER_GAMES)
-    text = f"{number - len(tried.inexact_games)} of {number} games"
-    return Check(name="exact resume", status="ok", text=f"{text}; not {', '.join(tried.inexact_games)}")
+    text = f"{number - len(tested.inexact_games)} of {number} games"
+    return Check(name="exact resume", status="ok", text=f"{text}; not {', '.join(tested.inexact_games)}")
 
 
 def _kernels_probe() -> Check:
@@ -265,8 +266,8 @@ def _kernels_probe() -> Check:
     return Check(
         name="kernels",
         status="warn",
-        text=f"not all compiled{here}: PyTorch computes the rest, and learning on a CPU is slower",
-        remedy="have g++ 12 or newer, with OpenMP, and see what it says: pip install -v -e .",
+        text=f"not all compiled{here}: PyTorch computes the rest, so learning on a CPU is slower",
+        remedy="install g++ 12 or newer with OpenMP, and read the output of: pip install -v -e .",
     )
 
 
@@ -281,7 +282,7 @@ _PROBES = (
 
 def _gpu_checks(hardware: Hardware) -> Iterator[Check]:
     if not hardware.gpus:
-        yield Check(name="GPU", status="ok", text="none that torch can use; runs go to the CPU")
+        yield Check(name="GPU", status="ok", text="none that torch can use; runs use the CPU")
     for index, gpu in enumerate(hardware.gpus):
         free = f"{size(gpu.memory_free_bytes)} of {size(gpu.memory_bytes)} free"
         yield Check(name=f"GPU {index}", status="ok", text=f"{gpu.name}; {free}")

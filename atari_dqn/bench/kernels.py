@@ -1,6 +1,6 @@
-"""The convolutions and matrix products of one update, recorded as they run and timed again on their own.
+"""Record the convolutions and matrix products of one update, and time each of them alone.
 
-Their time is the least an update can take with these kernels, a library's or ours.
+Their total time is a lower bound on the time of an update with these kernels.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _REPEATS = 30
 
 @dataclass(frozen=True, kw_only=True)
 class Kernels:
-    """What an update's convolutions and products amount to."""
+    """The convolutions and matrix products of an update."""
 
     calls: int
     seconds: float
-    """Of all of them, each repeated alone on the same arguments; medians of 30."""
+    """The sum of their times: for each the median of 30 calls alone, with the arguments of the update."""
     flop: float
     are_ours: bool
-    """Whether any of them is the project's own."""
+    """Whether any of them is a kernel of this project."""
 
     @property
     def flop_per_second(self) -> float:
-        """The rate these kernels reach on these shapes."""
+        """The rate of these kernels on these shapes."""
         return self.flop / self.seconds
 
 
 class _Recorder(TorchDispatchMode):
-    """Keeps every call of an arithmetic kernel, with its arguments, as it happens."""
+    """Records every call of an arithmetic operator with its arguments."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -63,7 +63,7 @@ class _Recorder(TorchDispatchMode):
 
 
 def kernels_of(update: Callable[[], object], device: torch.device) -> Kernels:
-    """Run an update, then its convolutions and products again one by one; as they are when not compiled."""
+    """Run an update without compilation, then time its convolutions and products one by one."""
     with (
         torch.compiler.set_stance("force_eager"),
         layer_by_layer(),
@@ -83,7 +83,7 @@ def _median_seconds(call: tuple[Any, tuple[Any, ...], dict[str, Any]], device: t
     for _ in range(_REPEATS):
         began = time.perf_counter()
         operator(*args, **kwargs)
-        finish(device)
+        synchronize(device)
         times.append(time.perf_counter() - began)
     return sorted(times)[_REPEATS // 2]
 
@@ -101,14 +101,14 @@ def _flop(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float
 
 
 def _flop_of_ours(name: str, args: tuple[Any, ...]) -> float:
-    """Return what one of `kernels.products` computes; backward each gradient takes as much as its output."""
+    """Return the floating-point operations of one of our kernels; a gradient takes as many as the output."""
     if name == "see":
-        seen, *kept = torch.ops.atari_dqn.see(*args[:-1], True)
-        return sum(map(_flop_of_layer, [*kept, seen], args[1]))
+        output, *hidden = torch.ops.atari_dqn.see(*args[:-1], True)
+        return sum(map(_flop_of_layer, [*hidden, output], args[1]))
     if name == "see_backward":
-        seen, *kept = args[3]
-        of_weights = list(map(_flop_of_layer, [*kept, seen], args[2]))
-        return sum(of_weights) + sum(of_weights[1:])  # bytes have no gradient
+        output, *hidden = args[3]
+        of_weights = list(map(_flop_of_layer, [*hidden, output], args[2]))
+        return sum(of_weights) + sum(of_weights[1:])  # no gradient with respect to the input bytes
     if name.endswith("backward"):
         upstream, _, weight = args[:3]
         return _flop_of_layer(upstream, weight) * (2 if args[-1] else 1)
@@ -117,11 +117,11 @@ def _flop_of_ours(name: str, args: tuple[Any, ...]) -> float:
 
 
 def _flop_of_layer(y: Tensor, weight: Tensor) -> float:
-    """Return what y takes: for each of its numbers a product with all the weights of a filter."""
+    """Return the operations for an output y: one dot product with a filter for each of its elements."""
     return float(2 * y.numel() * weight[0].numel())
 
 
-def finish(device: torch.device) -> None:
-    """Wait until an accelerator has done what it was told; a CPU has."""
+def synchronize(device: torch.device) -> None:
+    """Synchronize with a CUDA device; return at once for a CPU."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

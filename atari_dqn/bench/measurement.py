@@ -1,4 +1,4 @@
-"""What `dqn bench` finds, put together, as plain data and as text."""
+"""Run the measurements of `dqn bench`, and format them as plain data and as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from atari_dqn.bench.ceilings import Ceilings, measure_ceilings
-from atari_dqn.bench.kernels import Kernels, finish, kernels_of
+from atari_dqn.bench.kernels import Kernels, kernels_of, synchronize
 from atari_dqn.fast.cpu.library import left_to_torch
 from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.run.provenance import versions
@@ -22,53 +22,54 @@ from atari_dqn.train.rate import Rate, small, timed, warm_up
 _CEILING_SECONDS = 0.5
 PARTS = {
     "act": "choosing actions", "emulate": "waiting for emulators", "store": "frames to the replay",
-    "sample": "drawing minibatches", "transfer": "moving them to the device",
-    "learn": "targets, loss, gradients", "optimize": "moving the weights", "other": "bookkeeping",
+    "sample": "sampling minibatches", "transfer": "copying them to the device",
+    "learn": "targets, loss, gradients", "optimize": "optimizer step", "other": "bookkeeping",
 }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """The speed of one spec on one machine, beside what that machine can do."""
+    """The speed of one spec on one machine, with the ceilings of the machine."""
 
     spec: str
     device: str
     torch_threads: int
     emulating_processes: int
     captured: bool
-    """Whether `rate` is of acting and updates from CUDA graphs."""
+    """Whether `rate` was measured with acting and updates in CUDA graphs."""
     compiled: bool
-    """Whether acting and updates are compiled; `kernels` are those of the update as it is written."""
+    """Whether acting and updates are compiled; `kernels` are those of the uncompiled update."""
     date: str
     hardware: Hardware
     versions: dict[str, str | None]
     rate: Rate
     split: Rate
-    """Measured apart where a device works on its own: without graphs, and every part waits for it."""
+    """Time per part; on an asynchronous device measured separately, without graphs and with
+    synchronization."""
     kernels: Kernels
     library_kernels: Kernels | None
-    """The same by PyTorch's libraries, where `kernels` are the project's own."""
+    """The same operations by PyTorch's libraries; None unless `kernels` are of this project."""
     ceilings: Ceilings
 
     @property
     def learner_share_of_ceiling(self) -> float | None:
-        """How much of an update's time, optimizer included, its convolutions and products account for.
+        """The share of convolutions and products in the time of an update, optimizer included.
 
-        None where it is compiled: its kernels are other ones then.
+        None if the update is compiled, because it then has other kernels.
         """
         return self._share_of_update(self.kernels)
 
     @property
     def learner_share_of_library(self) -> float | None:
-        """The same with PyTorch's libraries for the ceiling: over 1 where an update is quicker than those.
+        """The time of these operations in PyTorch's libraries over that of an update, which may be shorter.
 
-        None where they compute it, or where it is compiled.
+        None if the libraries compute the update, or if it is compiled.
         """
         return self._share_of_update(self.library_kernels)
 
     @property
     def emulation_share_of_ceiling(self) -> float:
-        """Frames per second that an emulating process was busy, over those of plain emulation."""
+        """Frames per second of busy emulator time, as a share of the ceiling."""
         busy_processes = self.rate.emulators_busy_share * self.emulating_processes
         return self.rate.frames_per_second / busy_processes / self.ceilings.emulator_frames_per_second
 
@@ -80,14 +81,14 @@ class Bench:
 
 
 def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Bench:
-    """Measure a spec's training for `seconds` after a short prefill, then the hardware's ceilings."""
+    """Measure the training of a spec for `seconds` after a short prefill, then the ceilings."""
     with closing(assemble(small(spec), device)) as training:
         warm_up(training)
         rate, captured = timed(training, seconds), training.captured
         split = rate
         if device.type == "cuda":
             training.use_graphs(False)
-            training.stopwatch.synchronize = lambda: finish(device)
+            training.stopwatch.synchronize = lambda: synchronize(device)
             split = timed(training, seconds)
         kernels = kernels_of(training.update_once, device)
         with left_to_torch():
@@ -112,7 +113,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
 
 
 def bench_data(result: Bench) -> dict[str, Any]:
-    """Return it as plain data, the shares of the ceilings included."""
+    """Convert a result to plain data, including the shares of the ceilings."""
     return {
         **asdict(result),
         "learner_share_of_ceiling": result.learner_share_of_ceiling,
@@ -122,7 +123,7 @@ def bench_data(result: Bench) -> dict[str, Any]:
 
 
 def bench_text(result: Bench) -> str:
-    """Return it as lines of at most 80 columns."""
+    """Format a result as text with lines of at most 80 columns."""
     return "\n".join([*_speed(result), "", *_split(result), "", *_hardware_lines(result)])
 
 
@@ -150,7 +151,7 @@ def _hardware_lines(result: Bench) -> list[str]:
     giga = 1e-9
     libraries = result.library_kernels
     return [
-        "what this hardware can do",
+        "ceilings of this hardware",
         f"  {ceilings.emulator_frames_per_second:>10,.0f}  frames/s of plain emulation on a core",
         f"  {ceilings.fp32_flop_per_second * giga:>10,.0f}  GFLOP/s in products of large matrices, fp32",
         f"  {ceilings.bf16_flop_per_second * giga:>10,.0f}  GFLOP/s, bf16",
@@ -159,7 +160,7 @@ def _hardware_lines(result: Bench) -> list[str]:
         *(() if libraries is None else (_line_of_libraries(libraries),)),
         f"  {ceilings.copy_bytes_per_second * giga:>10,.1f}  GB/s copied",
         "",
-        "how much of it is reached",
+        "share of the ceilings reached",
         *_learner_lines(result),
         f"  {result.emulation_share_of_ceiling:>10.0%}  of plain emulation, while an emulator is busy",
     ]

@@ -1,4 +1,4 @@
-"""How long an update takes on this CPU, by precision and number of threads."""
+"""Measure the time of an update on this CPU by precision and number of threads."""
 
 from __future__ import annotations
 
@@ -21,38 +21,39 @@ from atari_dqn.types import GameInfo
 
 _CPU = torch.device("cpu")
 _NUM_ACTIONS = 6
-"""Pong's."""
+"""The number of actions of Pong."""
 _WARM_UP_UPDATES = 3
 _ROUNDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateTime:
-    """What one choice costs."""
+    """The time of an update with one precision and number of threads."""
 
     precision: str
     threads: int
     seconds: float
-    """Of one update: the least of the rounds' means, for other work only ever adds to it."""
+    """Minimum over rounds of the mean time; other programs can only increase it."""
 
 
 def measure_update_times(*, precisions: tuple[str, ...], cores: int, seconds: float) -> list[UpdateTime]:
-    """Time updates of the paper's agent for `seconds` in all: with one thread, with half the cores, with all.
+    """Time updates of the paper's agent for `seconds` in total, with 1 thread, half the cores and all cores.
 
-    The choices take turns, so that a machine's moods reach all of them. Torch's threads are put back.
+    The combinations are interleaved, so that a varying load affects all of them. The number of torch's
+    threads is restored afterwards.
     """
     keep_freed_memory()
     flush_denormals()
-    choices = list(product(precisions, sorted({1, max(1, cores // 2), cores})))
+    combinations = list(product(precisions, sorted({1, max(1, cores // 2), cores})))
     updates = {precision: _updates_of(precision) for precision in precisions}
-    best = dict.fromkeys(choices, float("inf"))
-    with _threads_put_back():
-        for (precision, threads), _ in product(choices, range(_WARM_UP_UPDATES)):
+    best = dict.fromkeys(combinations, float("inf"))
+    with _restored_threads():
+        for (precision, threads), _ in product(combinations, range(_WARM_UP_UPDATES)):
             torch.set_num_threads(threads)
             updates[precision]()
-        for _, (precision, threads) in product(range(_ROUNDS), choices):
+        for _, (precision, threads) in product(range(_ROUNDS), combinations):
             torch.set_num_threads(threads)
-            mean = _mean_seconds(updates[precision], seconds / _ROUNDS / len(choices))
+            mean = _mean_seconds(updates[precision], seconds / _ROUNDS / len(combinations))
             best[precision, threads] = min(best[precision, threads], mean)
     return [
         UpdateTime(precision=precision, threads=threads, seconds=least)
@@ -61,7 +62,7 @@ def measure_update_times(*, precisions: tuple[str, ...], cores: int, seconds: fl
 
 
 @contextmanager
-def _threads_put_back() -> Iterator[None]:
+def _restored_threads() -> Iterator[None]:
     before = torch.get_num_threads()
     try:
         yield

@@ -11,7 +11,7 @@ from rich.console import Console
 from atari_dqn.cli.named import refuse_outputs
 from atari_dqn.compare.comparison import Comparison, compare, compare_readable
 from atari_dqn.compare.document import comparison_csv, comparison_document
-from atari_dqn.compare.reference.tables import HUMAN_TABLES
+from atari_dqn.compare.reference.studies import HUMAN_TABLES
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import json_document, write_atomically
 from atari_dqn.run.folders import expand_run_paths

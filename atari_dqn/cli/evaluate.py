@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from atari_dqn.compare.reference.caps import cut_in_words
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.errors import HaltedError, InterruptedRunError
-from atari_dqn.evaluation.checkpoint import (
+from atari_dqn.evaluation.checkpoint_score import (
     CheckpointScore,
     evaluate_checkpoint,
     open_progress,

@@ -36,7 +36,7 @@ def _devices() -> list[str]:
 
 
 def _sinks() -> list[str]:
-    from atari_dqn.telemetry.sinks.selection import NONE, SINKS
+    from atari_dqn.telemetry.sinks.options import NONE, SINKS
 
     return [*SINKS, NONE]
 

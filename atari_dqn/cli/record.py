@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from atari_dqn.cli.named import refuse_outputs, run_named
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import prepare_folder, unused
-from atari_dqn.record.recording import Look, Recording, load_recording, save_recording
+from atari_dqn.record.recording import Recording, VideoOptions, load_recording, save_recording
 from atari_dqn.record.video import require_encoder
 from atari_dqn.spec.named_protocols import ProtocolName
 
@@ -59,7 +59,7 @@ def _record_checkpoint(path: Path, output: Path | None, wanted: Wanted) -> None:
     run_named(path)
     from atari_dqn.evaluation.frozen_agent import load_frozen
     from atari_dqn.machine.devices import resolve_device
-    from atari_dqn.record.checkpoint import record_checkpoint
+    from atari_dqn.record.checkpoint_recording import record_checkpoint
 
     agent = load_frozen(path, resolve_device(wanted.device))
     video = _video_path(output, agent.run.videos / f"step_{agent.step:09d}_{wanted.protocol}.mp4")
@@ -70,7 +70,7 @@ def _record_checkpoint(path: Path, output: Path | None, wanted: Wanted) -> None:
             episodes=wanted.episodes,
             best_of=wanted.best_of,
             saliency=wanted.saliency,
-            look=Look(scale=wanted.scale, overlay=wanted.overlay),
+            options=VideoOptions(scale=wanted.scale, overlay=wanted.overlay),
             on_progress=on_progress,
         )
         save_recording(recording, video.with_suffix(_RECORDING))
@@ -83,7 +83,7 @@ def _replay(path: Path, output: Path | None) -> None:
 
 
 def _render(recording: Recording, video: Path) -> None:
-    from atari_dqn.record.render import render  # draws with packages of the extra `record`
+    from atari_dqn.record.video_rendering import render  # draws with packages of the extra `record`
 
     with _progress() as on_progress:
         render(recording, video, on_progress=lambda done, total: on_progress("video", done, total))

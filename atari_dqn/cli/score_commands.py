@@ -35,7 +35,7 @@ def _recording_protocols() -> list[str]:
 
 
 def _human_tables() -> list[str]:
-    from atari_dqn.compare.reference.tables import HUMAN_TABLES
+    from atari_dqn.compare.reference.studies import HUMAN_TABLES
 
     return list(HUMAN_TABLES)
 

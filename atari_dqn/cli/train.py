@@ -26,7 +26,7 @@ from atari_dqn.run.threads import check_threads, threads_at
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Notice, Sink
-from atari_dqn.telemetry.sinks.selection import Outlets, chosen_sinks, remembered_sinks
+from atari_dqn.telemetry.sinks.options import SinkOptions, checked_sinks, recorded_sinks
 
 if TYPE_CHECKING:  # what is wrong with the input is said before torch is imported
     import torch
@@ -46,7 +46,7 @@ def train(
     """Train a new run, or print its plan."""
     before = read_core_times()
     resolved = load_spec(spec_path, overrides)
-    outlets = Outlets(sinks=chosen_sinks(sinks), notify=notify)
+    sink_options = SinkOptions(sinks=checked_sinks(sinks), notify=notify)
     path = run_dir or default_run_dir(resolved.name, resolved.spec.seed)
     check_device_name(device)
     if not plan_only:
@@ -68,7 +68,9 @@ def train(
     origin = launch.Origin(command_line=sys.argv, hardware=hardware, choices=choices)
     with shown(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as views:
         _say_what_to_expect(resolved.spec, views, step=0, busy=busy)
-        summary = launch.start(resolved, path, device=chosen, views=views, origin=origin, outlets=outlets)
+        summary = launch.start(
+            resolved, path, device=chosen, views=views, origin=origin, sink_options=sink_options
+        )
     typer.echo(result_text(path, summary))
 
 
@@ -89,14 +91,14 @@ def resume(
     before = read_core_times()
     _refuse_wrong_options(threads, device)
     run = RunDirectory.open(run_dir)
-    names = remembered_sinks(run_dir) if sinks is None else sinks
-    outlets = Outlets(sinks=chosen_sinks(names), notify=notify)
+    names = recorded_sinks(run_dir) if sinks is None else sinks
+    sink_options = SinkOptions(sinks=checked_sinks(names), notify=notify)
     _import_training()
     from atari_dqn.train import launch
-    from atari_dqn.train.resumption import point_of, recorded_spec
+    from atari_dqn.train.resumption import recorded_spec, resume_point
 
     with run.locked():
-        point = point_of(run, checkpoint, set_aside_logs=set_aside_logs)
+        point = resume_point(run, checkpoint, set_aside_logs=set_aside_logs)
         budget = point.budget(frames)
     resolved = recorded_spec(run)
     chosen = resolve_device(device or run.recorded("device"))
@@ -114,7 +116,7 @@ def resume(
             discard_later=discard_later,
             threads=threads,
             set_aside_logs=set_aside_logs,
-            outlets=outlets,
+            sink_options=sink_options,
         )
     typer.echo(result_text(run_dir, summary))
 

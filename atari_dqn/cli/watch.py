@@ -14,10 +14,10 @@ from atari_dqn.cli.show import shown
 from atari_dqn.errors import UserError
 from atari_dqn.run.directory import RunDirectory, is_run
 from atari_dqn.run.folders import expand_run_paths
-from atari_dqn.run.tailing.boundary import Unreadable
-from atari_dqn.run.tailing.events import RunEvents
 from atari_dqn.run.tailing.identity import identity_of
-from atari_dqn.run.tailing.status import FollowedRun, RunStatus
+from atari_dqn.run.tailing.isolation import Unreadable
+from atari_dqn.run.tailing.run_events import RunEvents
+from atari_dqn.run.tailing.status import RunStatus, TailedRun
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.telemetry.events import Event
 from atari_dqn.telemetry.writers import Sinks
@@ -50,7 +50,7 @@ def _show_standing(path: Path) -> None:
     """Print how a run is at present."""
     run = _opened(path)
     status = RunStatus(run.path)
-    status.look()
+    status.refresh()
     Console(soft_wrap=True).print(standing_text(name_of(path), status), highlight=False)
 
 
@@ -67,7 +67,7 @@ def _watch_one(path: Path, *, every_seconds: float, plain: bool) -> None:
     again = True
     while again:
         status = RunStatus(path)
-        status.look()
+        status.refresh()
         views = shown(
             name_of(path), resolved, status.total_frames, plain=plain, standing=partial(standing, status)
         )
@@ -80,7 +80,7 @@ def _follow(
 ) -> bool:
     """Pass events on until the run ends; return whether its files were cut back, and all begins anew."""
     while True:
-        status.look()
+        status.refresh()
         found = events.new()
         if found is None:
             return True
@@ -95,7 +95,7 @@ def _watch_several(paths: Sequence[Path], *, every_seconds: float, once: bool) -
     console = Console()
     if not console.is_terminal:
         console = Console(width=_SUMMARY_COLUMNS)
-    followed = [FollowedRun(path) for path in paths]
+    followed = [TailedRun(path) for path in paths]
     runs = _look(followed)
     if all(isinstance(found, Unreadable) for found in runs.values()):
         raise UserError(
@@ -118,5 +118,5 @@ def _watch_several(paths: Sequence[Path], *, every_seconds: float, once: bool) -
             live.refresh()
 
 
-def _look(followed: Sequence[FollowedRun]) -> dict[Path, RunStatus | Unreadable]:
-    return {run.path: run.look() for run in followed}
+def _look(followed: Sequence[TailedRun]) -> dict[Path, RunStatus | Unreadable]:
+    return {run.path: run.refresh() for run in followed}

@@ -1,1 +1,1 @@
-"""Runs side by side: groups of seeds, their statistics, and what was published under the same protocol."""
+"""Compare runs: groups of seeds, their statistics, and published scores of the same protocol."""

@@ -1,4 +1,4 @@
-"""Aggregate scores over the games that methods share: human-normalised, and probability of improvement."""
+"""Aggregate scores over shared games: human-normalised scores, and the probability of improvement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from atari_dqn.compare.group import Method
-from atari_dqn.compare.reference.tables import HumanRandom
+from atari_dqn.compare.reference.studies import HumanRandom
 from atari_dqn.compare.statistics import (
     Estimate,
     Scores,
@@ -26,14 +26,14 @@ ScoresByGame = Mapping[str, Mapping[int, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shared:
+class SharedGames:
     """The games over which methods are compared."""
 
     games: tuple[str, ...]
     methods: tuple[Method, ...]
     """Methods with scores on all of the games."""
     left_out: Mapping[Method, str]
-    """Reason why each other method is left out."""
+    """For every other method, the reason why it is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,28 +59,28 @@ class Improvement:
     probability: Estimate
 
 
-def shared_games(scores: Mapping[Method, ScoresByGame]) -> Shared:
-    """Choose the games that as many methods as possible share, and list the methods that are left out.
+def shared_games(scores: Mapping[Method, ScoresByGame]) -> SharedGames:
+    """Select the games that as many methods as possible share, and list the methods that are left out.
 
-    Between choices with the same number of methods, the one with more games is taken, then the one whose game
-    comes first. Methods that share no game with another are not compared. A single method keeps all of its
-    games.
+    Among sets of games shared by the same number of methods, the largest set is selected, then the set whose
+    game comes first. Methods that share no game with another are not compared. A single method keeps all of
+    its games.
     """
-    able = {method: by_game for method, by_game in scores.items() if by_game}
-    games = dict.fromkeys(game for by_game in able.values() for game in by_game)
-    players = [[method for method, by_game in able.items() if game in by_game] for game in games]
-    choices = [_common(able, methods) for methods in players]
-    methods, common = max(choices, key=lambda choice: tuple(map(len, choice)), default=((), ()))
-    if len(methods) == 1 < len(able):
+    scored = {method: by_game for method, by_game in scores.items() if by_game}
+    games = dict.fromkeys(game for by_game in scored.values() for game in by_game)
+    methods_of_games = [[method for method, by_game in scored.items() if game in by_game] for game in games]
+    candidates = [_common(scored, methods) for methods in methods_of_games]
+    methods, common = max(candidates, key=lambda candidate: tuple(map(len, candidate)), default=((), ()))
+    if len(methods) == 1 < len(scored):
         methods, common = (), ()
-    left_out = {method: _reason(scores[method]) for method in scores if able and method not in methods}
-    return Shared(games=common, methods=methods, left_out=left_out)
+    left_out = {method: _reason(scores[method]) for method in scores if scored and method not in methods}
+    return SharedGames(games=common, methods=methods, left_out=left_out)
 
 
 def human_scores(
     scores: Mapping[Method, ScoresByGame], humans: Mapping[str, HumanRandom]
 ) -> dict[Method, ScoresByGame]:
-    """Return the scores of the games that the table of human scores contains."""
+    """Select the scores of the games that the table of human scores contains."""
     return {
         method: {game: seeds for game, seeds in by_game.items() if game in humans}
         for method, by_game in scores.items()
@@ -88,13 +88,13 @@ def human_scores(
 
 
 def aggregates(
-    scores: Mapping[Method, ScoresByGame], shared: Shared, humans: Mapping[str, HumanRandom]
+    scores: Mapping[Method, ScoresByGame], shared: SharedGames, humans: Mapping[str, HumanRandom]
 ) -> list[Aggregate]:
     """Aggregate the scores of each method in `shared` over the shared games."""
     return [_aggregate(method, scores[method], shared.games, humans) for method in shared.methods]
 
 
-def improvements(scores: Mapping[Method, ScoresByGame], shared: Shared) -> list[Improvement]:
+def improvements(scores: Mapping[Method, ScoresByGame], shared: SharedGames) -> list[Improvement]:
     """Estimate the probability that each method improves on the first, by raw scores on the shared games."""
     if not shared.methods:
         return []
@@ -116,7 +116,7 @@ def _reason(by_game: ScoresByGame) -> str:
 def _common(
     scores: Mapping[Method, ScoresByGame], methods: Sequence[Method]
 ) -> tuple[tuple[Method, ...], tuple[str, ...]]:
-    """Return the methods, and the games that all of them have."""
+    """Return the methods and the games on which all of them have scores."""
     first, *others = methods
     games = [game for game in scores[first] if all(game in scores[other] for other in others)]
     return tuple(methods), tuple(games)

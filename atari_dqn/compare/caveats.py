@@ -1,16 +1,16 @@
-"""What a reader of a comparison must know before believing it."""
+"""Collect the caveats of a comparison: warnings that qualify its scores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from atari_dqn.compare.aggregate import Aggregate, Shared
+from atari_dqn.compare.aggregate import Aggregate, SharedGames
 from atari_dqn.compare.contrast import IDENTICAL, identical_seeds
 from atari_dqn.compare.group import Group
+from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.load import Evaluation
 from atari_dqn.compare.reference.caps import MARK, cut_in_words, stands_for_games
-from atari_dqn.compare.score import GroupScore
 from atari_dqn.formatting import setting, shortened
 from atari_dqn.spec.protocol import Protocol
 
@@ -20,11 +20,11 @@ Scored = tuple[Group, GroupScore, GroupScore]
 _FEW_SEEDS = 3
 _SHOWN_KEYS = 4
 _ILL_CONDITIONED = {"video_pinball", "double_dunk"}
-"""Games on which people score so near to chance that a normalised score says little."""
+"""Games on which human scores are close to random, so that a normalised score means little."""
 
 
 def warnings_of(scored: Sequence[Scored], protocols: Mapping[str, Protocol]) -> Iterator[str]:
-    """Yield warnings of groups and games, those of single groups first."""
+    """Yield the warnings about single groups, then those about games."""
     for group, last, best in scored:
         yield from _group_warnings(group, last, best)
     for game in dict.fromkeys(group.game for group, _, _ in scored):
@@ -34,15 +34,15 @@ def warnings_of(scored: Sequence[Scored], protocols: Mapping[str, Protocol]) -> 
         yield from _mixed_tracks(game, [group for group, _, _ in members])
 
 
-def warnings_over_games(aggregates: Sequence[Aggregate], shared: Shared) -> Iterator[str]:
-    """Yield what a reader must know of the human-normalised scores."""
+def warnings_over_games(aggregates: Sequence[Aggregate], shared: SharedGames) -> Iterator[str]:
+    """Yield the warnings about the human-normalised scores."""
     yield from (
         f"{method.label} is not human-normalised: {reason}" for method, reason in shared.left_out.items()
     )
     for aggregate in aggregates:
         yield from (f"{aggregate.method.label}, human-normalised: {note}" for note in aggregate.notes)
     for game in sorted(_ILL_CONDITIONED & {game for each in aggregates for game in each.games}):
-        yield f"{game}: people score so near to chance that its normalised score says little"
+        yield f"{game}: human scores are close to random, so its normalised score means little"
 
 
 def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterato
         remedy = f"; `--at {reached:_}` compares what all of its runs have" if reached else ""
         yield f"{name}: no run has a score here{remedy}"
     elif last.n < _FEW_SEEDS:
-        yield f"{name}: n = {last.n}: fewer than {_FEW_SEEDS} seeds tell little of the spread"
+        yield f"{name}: n = {last.n}: fewer than {_FEW_SEEDS} seeds say little about the spread"
     for seeds in identical_seeds(group.runs):
         yield f"{name}: seeds {', '.join(map(str, seeds))} are {IDENTICAL}"
     yield from _cut(name, last, best)
@@ -71,7 +71,7 @@ def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterato
 
 
 def _cut(name: str, last: GroupScore, best: GroupScore) -> Iterator[str]:
-    """Yield how many games of the scores the cap cut; of the best where the last have none."""
+    """Yield how many games of the last scores, or else of the best, the frame cap truncated."""
     scored, which = (last, "") if last.frame_caps else (best, "of the best evaluations, ")
     by_cap: dict[int | None, list[Evaluation]] = {}
     for evaluation in scored.evaluations.values():
@@ -87,8 +87,11 @@ def _cut(name: str, last: GroupScore, best: GroupScore) -> Iterator[str]:
 def _lengths(name: str, group: Group) -> Iterator[str]:
     ends = {run.final_frames for run in group.runs if run.finished}
     if ends and max(ends) - min(ends) >= group.runs[0].iteration_frames:
-        told = ", ".join(f"{frames:,}" for frames in sorted(ends))
-        yield f"{name}: finished runs are of unequal length ({told} frames): all are compared at the shortest"
+        lengths = ", ".join(f"{frames:,}" for frames in sorted(ends))
+        yield (
+            f"{name}: finished runs are of unequal length ({lengths} frames): "
+            "all are compared at the shortest"
+        )
 
 
 def _seeds(seeds: Sequence[int]) -> str:
@@ -114,14 +117,14 @@ def _mixed_protocols(
     known = [asdict(protocols[digest]) for digest in digests if digest in protocols]
     fields = [field for field in (known[0] if known else ()) if len({each[field] for each in known}) > 1]
     if fields:
-        told = "; ".join(
+        values = "; ".join(
             f"{field} {' | '.join(setting(v) for v in dict.fromkeys(e[field] for e in known))}"
             for field in fields
         )
-        yield f"{game}: scores of different protocols stand in one table ({told})"
+        yield f"{game}: scores of different protocols are in one table ({values})"
 
 
 def _mixed_tracks(game: str, groups: Sequence[Group]) -> Iterator[str]:
     tracks = sorted({group.method.track_label.rstrip("*") for group in groups})
     if len(tracks) > 1:
-        yield f"{game}: tracks {' and '.join(tracks)} stand in one table; no one claim is about both"
+        yield f"{game}: tracks {' and '.join(tracks)} are in one table; no single claim covers both"

@@ -1,4 +1,4 @@
-"""The comparison: runs in, everything that `dqn compare` shows out."""
+"""Compute everything that `dqn compare` shows from run directories."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from polars.exceptions import PanicException
 from atari_dqn.compare.aggregate import (
     Aggregate,
     Improvement,
-    Shared,
+    SharedGames,
     aggregates,
     human_scores,
     improvements,
     shared_games,
 )
-from atari_dqn.compare.atari100k import Published, published
+from atari_dqn.compare.atari100k_scores import Atari100kScore, atari100k_scores
 from atari_dqn.compare.caveats import warnings_of, warnings_over_games
 from atari_dqn.compare.contrast import Contrast, contrast
 from atari_dqn.compare.group import Group, Method, group_runs
+from atari_dqn.compare.group_score import GroupScore, group_score
 from atari_dqn.compare.load import load_runs
-from atari_dqn.compare.reference.tables import HumanRandom, human_random
-from atari_dqn.compare.references import Beside, beside
-from atari_dqn.compare.score import GroupScore, group_score
-from atari_dqn.compare.selection import best_choices, last_choices
-from atari_dqn.compare.time_to_score import Pace, pace
+from atari_dqn.compare.reference.studies import HumanRandom, human_random
+from atari_dqn.compare.references import ComparedReference, compared_references
+from atari_dqn.compare.selection import select_best, select_last
+from atari_dqn.compare.time_to_score import TimeToScore, time_to_score
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.formatting import printable
 from atari_dqn.spec.protocol import Protocol
 
 _ANY_FAULT = (Exception, PanicException)
-"""What a damaged run may raise; a panic within polars is no `Exception`."""
+"""Exceptions that a damaged run may raise; the `PanicException` of polars is not an `Exception`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class LeftOut:
 
     path: Path
     error: UserError | DamagedError
-    """Why, for the user."""
+    """The reason."""
 
     def __str__(self) -> str:
         return printable(f"left out: {self.error}")
@@ -50,49 +50,49 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupResult:
-    """A group with all that was made of it."""
+    """A group with its scores and their comparisons."""
 
     group: Group
     last: GroupScore
-    """At the frame asked for, or of the final evaluations."""
+    """Scores at the requested frame, or of the final evaluations."""
     best: GroupScore
-    """Of the best full evaluations so far."""
+    """Scores of the best full evaluations so far."""
     contrast: Contrast | None
-    """To the first group of the game; None for that group, and where there is nothing to say."""
-    pace: Pace | None
-    """To the score asked for, or a person's; None where there is none."""
-    beside: tuple[Beside, ...]
-    published: tuple[Published, ...]
-    """Columns of Atari 100k, where the scores are of its budget and protocol."""
+    """Comparison with the first group of the game; None for that group, or if there is no finding."""
+    time_to_score: TimeToScore | None
+    """Time to the requested score, or to the human score; None if there is no such score."""
+    references: tuple[ComparedReference, ...]
+    atari100k: tuple[Atari100kScore, ...]
+    """Published columns of Atari 100k, if the scores have its budget and protocol."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Everything a comparison says. Nothing in it is averaged over what is not the same."""
+    """The result of comparing runs. No average mixes games, methods or protocols."""
 
     at_frames: int | None
-    """None: at the end of the runs."""
+    """The frame at which runs are compared; None for the end of the runs."""
     to_score: float | None
-    """None: to a person's."""
+    """The score of `time_to_score`; None for the human score of each game."""
     human_table: str
     humans: Mapping[str, HumanRandom]
-    """By game; games that the table does not have are absent."""
+    """Human and random scores by game; games that the table does not contain are absent."""
     results: tuple[GroupResult, ...]
-    normalised_over: Shared
+    normalised_over: SharedGames
     """The games of the aggregates."""
     aggregates: tuple[Aggregate, ...]
-    improved_over: Shared
+    improved_over: SharedGames
     """The games of the improvements."""
     improvements: tuple[Improvement, ...]
     protocols: Mapping[str, Protocol]
-    """Those of the scores, by fingerprint."""
+    """The protocols of the scores, by fingerprint."""
     warnings: tuple[str, ...]
     left_out: tuple[LeftOut, ...] = ()
     """The paths that are left out because they cannot be compared."""
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What a reader must know: the paths that are left out, and the warnings."""
+        """The paths that are left out, and the warnings."""
         return (*map(str, self.left_out), *self.warnings)
 
     @property
@@ -101,17 +101,17 @@ class Comparison:
         return list(dict.fromkeys(result.group.game for result in self.results))
 
     def of_game(self, game: str) -> list[GroupResult]:
-        """Return the groups that play a game."""
+        """Return the results of the groups that play a game."""
         return [result for result in self.results if result.group.game == game]
 
 
 def compare(
     paths: Sequence[Path], *, at_frames: int | None = None, to_score: float | None = None, human_table: str
 ) -> Comparison:
-    """Compare runs by their directories; one that is named twice counts once.
+    """Compare the runs of some directories; a directory given twice counts once.
 
-    `to_score` is the score that frames and hours are counted to, a person's by default. `UserError` for a
-    path that is no run directory; `DamagedError` for one whose files are not what a run writes.
+    `to_score`: the score whose time is measured, by default the human score of each game. Raise `UserError`
+    for a path that is not a run directory, `DamagedError` for a run directory with invalid files.
     """
     groups = group_runs(load_runs(list(dict.fromkeys(paths))))
     games = dict.fromkeys(group.game for group in groups)
@@ -144,15 +144,17 @@ def compare(
 def compare_readable(
     paths: Sequence[Path], *, at_frames: int | None = None, to_score: float | None = None, human_table: str
 ) -> Comparison:
-    """Compare those of several paths that are runs and can be read; the others are named in the result.
+    """Compare those of several paths that are readable runs, and list the others in `left_out`.
 
-    `UserError` where none can be; of a single path its own error.
+    Raise `UserError` if none is readable; for a single path, raise the error of that path.
     """
     options: dict[str, Any] = {"at_frames": at_frames, "to_score": to_score, "human_table": human_table}
     try:
         return compare(paths, **options)
-    except _ANY_FAULT:  # found below, run by run
-        unreadable = [found for path in dict.fromkeys(paths) if (found := _fault(path, options)) is not None]
+    except _ANY_FAULT:  # looked for run by run below
+        unreadable = [
+            found for path in dict.fromkeys(paths) if (found := _left_out(path, options)) is not None
+        ]
     faulty = {each.path for each in unreadable}
     readable = [path for path in paths if path not in faulty]
     if readable:
@@ -163,8 +165,8 @@ def compare_readable(
     raise UserError(f"none of {len(unreadable)} paths is a run that can be compared: {reasons}")
 
 
-def _fault(path: Path, options: Mapping[str, Any]) -> LeftOut | None:
-    """Return why a run cannot be compared, not even alone; None for one that can."""
+def _left_out(path: Path, options: Mapping[str, Any]) -> LeftOut | None:
+    """Return a run with the reason why it cannot be compared even alone; None if it can."""
     try:
         compare([path], **options)
     except (UserError, DamagedError) as error:
@@ -182,28 +184,28 @@ def _result(
     to_score: float | None,
     human: HumanRandom | None,
 ) -> GroupResult:
-    last = group_score(last_choices(group.runs, at_frames))
-    best = group_score(best_choices(group.runs, at_frames))
+    last = group_score(select_last(group.runs, at_frames))
+    best = group_score(select_best(group.runs, at_frames))
     return GroupResult(
         group=group,
         last=last,
         best=best,
         contrast=contrast(group, last, earlier),
-        pace=_pace(group, to_score, human),
-        beside=beside(group, last, best),
-        published=published(group, last, human),
+        time_to_score=_time_to_score(group, to_score, human),
+        references=compared_references(group, last, best),
+        atari100k=atari100k_scores(group, last, human),
     )
 
 
-def _pace(group: Group, to_score: float | None, human: HumanRandom | None) -> Pace | None:
-    """Return how soon runs reach the score asked for, or in games that compare with a person's, that."""
+def _time_to_score(group: Group, to_score: float | None, human: HumanRandom | None) -> TimeToScore | None:
+    """Compute the time to the requested score, or to the human score in evaluations comparable with it."""
     if to_score is not None:
-        return pace(group.runs, to_score)
-    return None if human is None else pace(group.runs, human.human, comparable_only=True)
+        return time_to_score(group.runs, to_score)
+    return None if human is None else time_to_score(group.runs, human.human, comparable_only=True)
 
 
 def _scores_by_method(results: Sequence[GroupResult]) -> dict[Method, dict[str, dict[int, float]]]:
-    """Return the scores that may be aggregated; a method may have none."""
+    """Return for each method the scores that may be aggregated; a method may have none."""
     scores: dict[Method, dict[str, dict[int, float]]] = {}
     for result in results:
         by_game = scores.setdefault(result.group.method, {})
@@ -217,4 +219,4 @@ def _protocols(results: Sequence[GroupResult]) -> Iterator[tuple[str, Protocol]]
     for result in results:
         digests = {*result.last.protocol_digests, *result.best.protocol_digests}
         for run in result.group.runs:
-            yield from ((digest, words) for digest, words in run.protocols.items() if digest in digests)
+            yield from ((digest, protocol) for digest, protocol in run.protocols.items() if digest in digests)

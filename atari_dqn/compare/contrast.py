@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from atari_dqn.compare.group import Group, Method
+from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.load import Evaluation, Run
-from atari_dqn.compare.score import GroupScore
 
 Measured = tuple[int, str, int, str]
-"""Frames, kind, episodes and mean return."""
+"""Frames, kind, number of episodes and mean return of an evaluation."""
 
 IDENTICAL = "identical in every evaluation"
 OVERLAP = "the intervals overlap"
-APART = "the intervals do not overlap"
+DISJOINT = "the intervals do not overlap"
 _SENTENCES = {
     IDENTICAL: f"{IDENTICAL} to {{other}}",
     OVERLAP: f"{OVERLAP} those of {{other}}: no difference is shown",
-    APART: f"{APART} those of {{other}}",
+    DISJOINT: f"{DISJOINT} those of {{other}}",
 }
 
 
@@ -40,8 +40,8 @@ class Contrast:
 def contrast(group: Group, last: GroupScore, earlier: Sequence[tuple[Group, GroupScore]]) -> Contrast | None:
     """Compare a group with the earlier groups of its game: with an identical one, or else with the first.
 
-    None for the first group. None too if one of the two has no interval or is not comparable because a cap
-    cut its games.
+    Return None for the first group, and if one of the two has no interval or is not comparable because the
+    frame cap truncated its games.
     """
     for place, (other, _) in enumerate(earlier):
         if identical(group.runs, other.runs):
@@ -56,7 +56,7 @@ def contrast(group: Group, last: GroupScore, earlier: Sequence[tuple[Group, Grou
 def identical(left: Sequence[Run], right: Sequence[Run]) -> bool:
     """Return whether two groups have the same seeds and, for each seed, equal evaluations."""
     ours, theirs = ({run.seed: run.evaluations for run in runs} for runs in (left, right))
-    return ours.keys() == theirs.keys() and all(_alike(ours[seed], theirs[seed]) for seed in ours)
+    return ours.keys() == theirs.keys() and all(_equal(ours[seed], theirs[seed]) for seed in ours)
 
 
 def identical_seeds(runs: Sequence[Run]) -> list[list[int]]:
@@ -68,7 +68,7 @@ def identical_seeds(runs: Sequence[Run]) -> list[list[int]]:
     return [alike for alike in seeds.values() if len(alike) > 1]
 
 
-def _alike(left: Sequence[Evaluation], right: Sequence[Evaluation]) -> bool:
+def _equal(left: Sequence[Evaluation], right: Sequence[Evaluation]) -> bool:
     """Return whether two sequences of evaluations are equal and not empty."""
     same_number = 0 < len(left) == len(right)
     return same_number and all(map(operator.eq, map(_measured, left), map(_measured, right)))
@@ -80,10 +80,10 @@ def _measured(evaluation: Evaluation) -> Measured:
 
 
 def _intervals(left: GroupScore, right: GroupScore) -> str:
-    """Return `OVERLAP` or `APART`, or an empty string if the two cannot be compared."""
+    """Return `OVERLAP` or `DISJOINT`, or an empty string if the two cannot be compared."""
     if not (left.n and right.n and left.comparable and right.comparable):
         return ""
     ours, theirs = left.estimates["mean"].interval, right.estimates["mean"].interval
     if ours is None or theirs is None:
         return ""
-    return OVERLAP if ours.low <= theirs.high and theirs.low <= ours.high else APART
+    return OVERLAP if ours.low <= theirs.high and theirs.low <= ours.high else DISJOINT

@@ -1,4 +1,4 @@
-"""A comparison as plain data: whole, for JSON, and flat, a row a group, for CSV."""
+"""Export a comparison as plain data: a document for JSON, a table with a row for each group for CSV."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from atari_dqn.compare.aggregate import Aggregate, Improvement, Shared
-from atari_dqn.compare.atari100k import Published
+from atari_dqn.compare.aggregate import Aggregate, Improvement, SharedGames
+from atari_dqn.compare.atari100k_scores import Atari100kScore
 from atari_dqn.compare.comparison import Comparison, GroupResult
 from atari_dqn.compare.contrast import Contrast
 from atari_dqn.compare.group import Method
+from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.reference.atari100k import COLUMNS, Column
-from atari_dqn.compare.references import Beside
-from atari_dqn.compare.score import GroupScore
+from atari_dqn.compare.references import ComparedReference
 from atari_dqn.compare.statistics import CONFIDENCE, RESAMPLES, SEED, Estimate
 from atari_dqn.formatting import printable, setting
 
@@ -22,7 +22,7 @@ _ESTIMATES = ("mean", "median", "iqm")
 
 
 def comparison_document(comparison: Comparison) -> dict[str, Any]:
-    """Return everything a comparison says as plain data."""
+    """Convert a comparison to plain data that `json.dumps` accepts."""
     return {
         "at_frames": comparison.at_frames,
         "intervals": {"confidence": CONFIDENCE, "resamples": RESAMPLES, "seed": SEED, "kind": "percentile"},
@@ -34,8 +34,8 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "improved_over": _shared(comparison.improved_over),
         "improvements": [_improvement(each) for each in comparison.improvements],
         "protocols": {
-            digest: {**asdict(words), "short": words.short()}
-            for digest, words in comparison.protocols.items()
+            digest: {**asdict(protocol), "short": protocol.short()}
+            for digest, protocol in comparison.protocols.items()
         },
         "warnings": comparison.warnings,
         "left_out": [
@@ -46,7 +46,7 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
 
 
 def comparison_csv(comparison: Comparison) -> str:
-    """Return a CSV table with a row for each group and game; a cell without a value is empty."""
+    """Format a comparison as CSV with a row for each group; a cell without a value is empty."""
     rows = [_row(result) for result in comparison.results]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
@@ -68,9 +68,9 @@ def _group(result: GroupResult) -> dict[str, Any]:
         "contrast": _contrast(result.contrast),
         "last": _score(result.last),
         "best": _score(result.best),
-        "to_score": None if result.pace is None else asdict(result.pace),
-        "references": [_reference(each) for each in result.beside],
-        "atari_100k": [_published(each) for each in result.published],
+        "to_score": None if result.time_to_score is None else asdict(result.time_to_score),
+        "references": [_reference(each) for each in result.references],
+        "atari_100k": [_published(each) for each in result.atari100k],
     }
 
 
@@ -95,7 +95,7 @@ def _contrast(contrast: Contrast | None) -> dict[str, str] | None:
     return None if contrast is None else {"to": contrast.to.label, "finding": contrast.finding}
 
 
-def _shared(shared: Shared) -> dict[str, Any]:
+def _shared(shared: SharedGames) -> dict[str, Any]:
     left_out = {method.label: reason for method, reason in shared.left_out.items()}
     return {"games": shared.games, "left_out": left_out}
 
@@ -104,7 +104,7 @@ def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else asdict(estimate)
 
 
-def _reference(each: Beside) -> dict[str, Any]:
+def _reference(each: ComparedReference) -> dict[str, Any]:
     reference = each.reference
     study = {
         name: getattr(reference.study, name)
@@ -123,7 +123,7 @@ def _reference(each: Beside) -> dict[str, Any]:
     }
 
 
-def _published(each: Published) -> dict[str, Any]:
+def _published(each: Atari100kScore) -> dict[str, Any]:
     return {
         "agent": each.column.agent,
         "title": each.column.title,
@@ -150,7 +150,7 @@ def _improvement(each: Improvement) -> dict[str, Any]:
 
 
 def _row(result: GroupResult) -> dict[str, Any]:
-    group, last, best, pace = result.group, result.last, result.best, result.pace
+    group, last, best, time = result.group, result.last, result.best, result.time_to_score
     row: dict[str, Any] = {"game": group.game, **_method(group.method), "n": last.n}
     row["env_frames"] = last.env_frames if last.n else ""
     for name in _ESTIMATES:
@@ -159,16 +159,16 @@ def _row(result: GroupResult) -> dict[str, Any]:
     row |= _flat("best_mean", best.estimates.get("mean"))
     row["frame_caps"], row["comparable"] = last.frame_caps, setting(last.comparable)
     row["contrast"] = "" if result.contrast is None else result.contrast.finding
-    row["to_score"] = "" if pace is None else pace.score
-    row["reached"] = "" if pace is None else pace.reached
-    row["median_frames_to_score"] = "" if pace is None else pace.median_frames
-    row["median_hours_to_score"] = "" if pace is None else pace.median_hours
+    row["to_score"] = "" if time is None else time.score
+    row["reached"] = "" if time is None else time.reached
+    row["median_frames_to_score"] = "" if time is None else time.median_frames
+    row["median_hours_to_score"] = "" if time is None else time.median_hours
     row["protocols"] = " ".join(last.protocol_digests)
-    scores = {each.column.agent: each.figure.mean for each in result.published}
-    return row | {f"atari_100k_{_named(column)}": scores.get(column.agent, "") for column in COLUMNS}
+    scores = {each.column.agent: each.figure.mean for each in result.atari100k}
+    return row | {f"atari_100k_{_column_name(column)}": scores.get(column.agent, "") for column in COLUMNS}
 
 
-def _named(column: Column) -> str:
+def _column_name(column: Column) -> str:
     return f"{column.agent}_recalled" if column.sourced == "recalled" else column.agent
 
 

@@ -1,4 +1,4 @@
-"""Groups: runs that differ in their seed alone; and methods: groups that differ in their game alone."""
+"""Group runs: a group differs in the seed alone, a method in seed and game alone."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from atari_dqn.spec.loader import AUTO
 from atari_dqn.spec.schema import Toggles
 
 Identity = frozenset[tuple[str, Scalar]]
-"""Keys and values that make a method: those that can change results, but seed and game."""
+"""The keys and values that identify a method: all that can change results, except seed and game."""
 
 _FEW_KEYS = 3
-"""Where so many tell all methods apart, they are in every method's name, with their values."""
+"""Up to this many distinguishing keys are shown with their values in every label."""
 _SECTIONS = (
     "toggles", "network", "distribution", "learner", "optimizer", "exploration", "replay", "env", "training",
 )  # fmt: skip
-"""What a difference is looked for in first."""
+"""The sections of a spec, in the order in which a reader looks for differences."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """Everything of a spec but its seed and game, with a name that is short and its own."""
+    """A spec without its seed and game, under a short label that is unique in the comparison."""
 
     label: str
     track_label: str
     agent: str
-    """As the literature calls it."""
+    """The name of the agent in the literature."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,18 +45,18 @@ class Group:
     method: Method
     game: str
     runs: tuple[Run, ...]
-    """By seed, each once."""
+    """One run for each seed, in the order of seeds."""
     notes: tuple[str, ...]
-    """What a reader must know of how the group came about."""
+    """Remarks on how the group was formed, such as runs that were left out."""
 
     @property
     def deviations(self) -> tuple[str, ...]:
-        """Keys in which the run that deviates most from its track differs from it."""
+        """The deviations from the track of the run that has the most of them."""
         return max((run.deviations for run in self.runs), key=len)
 
 
 def group_runs(runs: Iterable[Run]) -> list[Group]:
-    """Return the groups of runs, methods and games in the order in which they were given."""
+    """Group runs by method and game, in the order in which the runs are given."""
     by_method: dict[Identity, dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
     for identity, run in _identified(list(runs)):
         by_method[identity][run.game].append(run)
@@ -73,10 +73,10 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
 
 
 def _identified(runs: Sequence[Run]) -> Iterator[tuple[Identity, Run]]:
-    """Yield each run with what makes its method.
+    """Yield each run with the identity of its method.
 
-    Keys that were `auto` count with the values that the machine chose, unless it chose different ones in runs
-    that agree in all else: then they count as `auto`.
+    A key that was `auto` counts with its resolved value, unless runs that agree in everything else resolved
+    it differently: then it counts as `auto`.
     """
     chosen: dict[Identity, set[Identity]] = defaultdict(set)
     for run in runs:
@@ -87,7 +87,7 @@ def _identified(runs: Sequence[Run]) -> Iterator[tuple[Identity, Run]]:
 
 
 def _identity(run: Run, *, auto: bool) -> Identity:
-    """Return every key that can change results, but seed and game; `auto`: chosen keys by that word."""
+    """Return the identity of a run's method; `auto`: with `auto` in place of the resolved values."""
     return frozenset(
         (key, AUTO if auto and key in run.auto_keys else value)
         for key, value in run.values.items()
@@ -96,7 +96,7 @@ def _identity(run: Run, *, auto: bool) -> Identity:
 
 
 def _method(label: str, runs: Sequence[Run]) -> Method:
-    """Return the method of some runs, with the mark of a track that one of them deviates from."""
+    """Return the method of some runs; its track is marked if one of them deviates from it."""
     return Method(label=label, track_label=max(run.track_label for run in runs), agent=_agent(runs[0]))
 
 
@@ -106,7 +106,7 @@ def _agent(run: Run) -> str:
 
 
 def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
-    """Return a group with each seed once: of two runs of one seed, the one that went further."""
+    """Return a group with one run for each seed: of two runs of a seed, the longer one."""
     notes = []
     kept: dict[int, Run] = {}
     for run in sorted(members, key=lambda run: (run.seed, -run.reached_frames)):
@@ -130,91 +130,91 @@ def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
 
 
 def _auto_notes(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield for each key that was `auto` and differs between the runs which seeds have which value."""
+    """Yield a note for each `auto` key that was resolved differently, with the seeds of each value."""
     for key in sorted({key for run in runs for key in run.auto_keys}):
         seeds: dict[Scalar, list[str]] = defaultdict(list)
         for run in runs:
             seeds[run.values[key]].append(str(run.seed))
         if len(seeds) > 1:
-            told = "; ".join(
-                f"{setting(value)} for seed{'s' * (len(of) > 1)} {', '.join(of)}"
-                for value, of in seeds.items()
+            by_value = "; ".join(
+                f"{setting(value)} for seed{'s' * (len(those) > 1)} {', '.join(those)}"
+                for value, those in seeds.items()
             )
-            yield f"{key} was {AUTO}, and the machines chose different values: {told}"
+            yield f"{key} was {AUTO}, and the machines chose different values: {by_value}"
 
 
 def _labels(first_runs: Mapping[Identity, Run]) -> dict[Identity, str]:
-    """Return a label for each method: its name without the game, and what tells it from a namesake."""
+    """Return a label for each method: its name without the game, and the keys that distinguish namesakes."""
     namesakes: dict[str, list[Identity]] = defaultdict(list)
     for identity, run in first_runs.items():
         namesakes[_base_label(run)].append(identity)
     labels: dict[Identity, str] = {}
     for base, identities in namesakes.items():
-        told = _told_apart([dict(identity) for identity in identities])
+        suffixes = _distinguishing([dict(identity) for identity in identities])
         labels |= {
-            identity: f"{base} {words}".strip() for identity, words in zip(identities, told, strict=True)
+            identity: f"{base} {words}".strip() for identity, words in zip(identities, suffixes, strict=True)
         }
     return labels
 
 
 def _base_label(run: Run) -> str:
-    """Return the name of a run's spec without the game; the agent's where it has no other."""
+    """Return the name of a run's spec without the game, or the name of the agent if nothing is left."""
     without_game = re.sub(rf"(^|_){re.escape(run.game)}(_|$)", "_", run.name)
     return without_game.strip("_-") or _agent(run)
 
 
-def _told_apart(methods: Sequence[Mapping[str, Scalar]]) -> list[str]:
-    """Return for each of several methods the keys and values that tell it from every other.
+def _distinguishing(methods: Sequence[Mapping[str, Scalar]]) -> list[str]:
+    """Return for each method the keys and values that distinguish it from every other.
 
-    Where it takes many keys, a method is told by those in which it is not as most methods are.
+    If many keys are needed, a method is labelled by the keys in which it differs from most methods.
     """
     differing = _by_importance({key for each in methods for key in each if len(_kinds(methods, [key])) > 1})
-    telling: list[str] = []
+    distinguishing: list[str] = []
     rest = list(differing)
-    while rest and len(_kinds(methods, telling)) < len(methods):
-        best = max(rest, key=lambda key: len(_kinds(methods, [*telling, key])))
-        telling.append(best)
+    while rest and len(_kinds(methods, distinguishing)) < len(methods):
+        best = max(rest, key=lambda key: len(_kinds(methods, [*distinguishing, key])))
+        distinguishing.append(best)
         rest.remove(best)
     leaves = Counter(_leaf(key) for key in set().union(*methods))
     names = {key: _leaf(key) if leaves[_leaf(key)] == 1 else key for key in differing}
-    if len(telling) <= _FEW_KEYS:
-        # what only some have, as what a toggle brings along, follows from another key: it tells nothing more
+    if len(distinguishing) <= _FEW_KEYS:
+        # a key that only some methods have, such as one of a toggle's, follows from another key
         everywhere = [key for key in rest if all(key in each for each in methods)]
-        first = telling + everywhere[: _FEW_KEYS - len(telling)]
-        return [_told(own, names, first, [key for key in differing if key not in first]) for own in methods]
+        first = distinguishing + everywhere[: _FEW_KEYS - len(distinguishing)]
+        return [_values(own, names, first, [key for key in differing if key not in first]) for own in methods]
     usual = {key: Counter(each.get(key) for each in methods).most_common(1)[0][0] for key in differing}
     unusual = [{key for key in differing if own.get(key) != usual[key]} for own in methods]
     return [
-        _told_by_unusual(own, names, telling, [key for key in differing if key in its])
+        _unusual_values(own, names, distinguishing, [key for key in differing if key in its])
         for own, its in zip(methods, unusual, strict=True)
     ]
 
 
-def _told_by_unusual(
-    own: Mapping[str, Scalar], names: Mapping[str, str], telling: Sequence[str], its: Sequence[str]
+def _unusual_values(
+    own: Mapping[str, Scalar], names: Mapping[str, str], distinguishing: Sequence[str], its: Sequence[str]
 ) -> str:
-    """Return one method's unusual values: of keys that tell others apart, or else of its first."""
+    """Format a method's unusual values: of distinguishing keys, or else of its first unusual key."""
     if not its:
         return "as most"
-    first = [key for key in telling if key in its] or its[:1]
-    return _told(own, names, first, [key for key in its if key not in first])
+    first = [key for key in distinguishing if key in its] or its[:1]
+    return _values(own, names, first, [key for key in its if key not in first])
 
 
-def _told(
+def _values(
     own: Mapping[str, Scalar], names: Mapping[str, str], first: Sequence[str], others: Sequence[str]
 ) -> str:
-    """Return the values of the first keys, and how many others there are."""
+    """Format the values of the first keys, and the number of the others."""
     words = [f"{names[key]}={setting(own[key])}" if key in own else f"without {names[key]}" for key in first]
     return shortened([*words, *others], len(words))
 
 
 def _kinds(methods: Sequence[Mapping[str, Scalar]], keys: Sequence[str]) -> set[tuple[Scalar | None, ...]]:
-    """Return the different values that methods have of some keys; None for a key that one does not know."""
+    """Return the distinct values of some keys among methods; None for a key that a method lacks."""
     return {tuple(each.get(key) for key in keys) for each in methods}
 
 
 def _by_importance(keys: Iterable[str]) -> list[str]:
-    """Return keys in the order in which a reader looks for differences."""
+    """Sort keys in the order in which a reader looks for differences."""
     places = {section: place for place, section in enumerate(_SECTIONS)}
     return sorted(keys, key=lambda key: (places.get(key.partition(".")[0], len(places)), key))
 

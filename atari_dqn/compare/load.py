@@ -1,4 +1,4 @@
-"""The runs of a comparison, from their directories' files alone."""
+"""Load the runs of a comparison from the files of their directories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from atari_dqn.compare.reference.caps import stands_for_games
-from atari_dqn.compare.tables import EVALUATIONS, TIMES, TRAINING_RETURNS, Table, read_tables
+from atari_dqn.compare.run_tables import EVALUATIONS, TIMES, TRAINING_RETURNS, Table, read_tables
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import exists, is_file
 from atari_dqn.files.documents import check_types, checked
@@ -33,18 +33,18 @@ _NEEDED: Mapping[str, type] = {
 }  # fmt: skip
 
 _MOST_TABLE_BYTES = 2**28
-"""Far more than a run of 200 million frames writes."""
+"""Far more than the table of a run of 200 million frames."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """A value over emulator frames. i64[T], f64[T]; frames never fall."""
+    """A value over emulator frames. i64[T], f64[T]; frames never decrease."""
 
     frames: NDArray[np.int64]
     values: NDArray[np.float64]
 
     def at(self, env_frames: int) -> float:
-        """Return the last value at or before a frame; NaN before the first."""
+        """Return the last value at or before a frame; NaN before the first value."""
         place = int(np.searchsorted(self.frames, env_frames, side="right")) - 1
         return float(self.values[place]) if place >= 0 else float("nan")
 
@@ -58,93 +58,93 @@ class Evaluation:
     """`light`, `full` or `final`."""
     episodes: int
     mean_return: float
-    """NaN where the table has no number."""
+    """NaN if the cell is empty."""
     frame_caps: int
-    """Episodes that the cap cut."""
+    """Number of episodes that the frame cap truncated."""
     max_episode_frames: int | None
-    """The cap; None where the run's provenance does not have the protocol."""
+    """The frame cap; None if provenance.json does not contain the protocol."""
     protocol_digest: str
 
     @property
     def comparable(self) -> bool:
-        """Whether the score stands for whole games, or for games that published ones were cut like."""
+        """Whether no game was truncated, or only at a frame cap that published scores have too."""
         return stands_for_games(self.frame_caps, self.max_episode_frames)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run's identity and what it measured."""
+    """The spec of a run and its measurements."""
 
     path: Path
     name: str
     values: dict[str, Scalar]
     """The complete spec, by dotted key."""
     auto_keys: frozenset[str]
-    """Keys whose values the machine chose when the run started, because they were `auto`."""
+    """Keys that were `auto` and were resolved for the machine when the run started."""
     track_label: str
     """The track, with a star if the run deviates from it."""
     deviations: tuple[str, ...]
     versions: str
-    """What ran it, in words; runs with other words may differ by more than their seed."""
+    """The versions that ran it, as text; runs of different versions may differ by more than their seed."""
     protocols: dict[str, Protocol]
-    """By fingerprint."""
+    """Evaluation protocols by fingerprint."""
     evaluations: tuple[Evaluation, ...]
-    """In the order of frames."""
+    """Sorted by frames."""
     training_returns: Curve
-    """Rolling mean of training games."""
+    """Rolling mean of the returns of training games."""
     elapsed_seconds: Curve
     torn: tuple[str, ...]
-    """Tables whose last row was cut off in the middle; that row is left out."""
+    """Tables whose last row is incomplete; that row is left out."""
 
     @property
     def game(self) -> str:
-        """Which game it plays."""
+        """The game, an ale-py ROM id."""
         return str(self.values["game"])
 
     @property
     def seed(self) -> int:
-        """Which seed it has."""
+        """The seed of the run."""
         return int(self.values["seed"])
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to the end of its budget."""
+        """Whether the run has a final evaluation."""
         return any(evaluation.kind == "final" for evaluation in self.evaluations)
 
     @property
     def final_frames(self) -> int:
-        """The frames of its final evaluation; 0 for a run that is not finished."""
+        """Emulator frames at the final evaluation; 0 for an unfinished run."""
         return max((each.env_frames for each in self.evaluations if each.kind == "final"), default=0)
 
     @property
     def reached_frames(self) -> int:
-        """How far the tables go."""
+        """Emulator frames at the last row of the tables."""
         evaluated = self.evaluations[-1].env_frames if self.evaluations else 0
         timed = self.elapsed_seconds.frames
         return max(evaluated, int(timed[-1]) if len(timed) else 0)
 
     @property
     def total_frames(self) -> int:
-        """The budget of the spec; `dqn resume --frames` may have raised it."""
+        """The budget of the spec in emulator frames, which `dqn resume --frames` may have raised."""
         return int(self.values["training.total_frames"])
 
     @property
     def iteration_frames(self) -> int:
-        """Frames of a step in all environments: what is due comes fewer than so many frames later."""
+        """Emulator frames of one step in all environments; an evaluation is late by less than this."""
         return int(self.values["env.num_envs"]) * int(self.values["env.frame_skip"])
 
     @property
     def evaluation_period_frames(self) -> int:
-        """Frames between evaluations."""
+        """Emulator frames between evaluations."""
         return int(self.values["evaluation.light_period_frames"])
 
 
 def load_runs(paths: Sequence[Path]) -> list[Run]:
     """Read run directories.
 
-    `UserError` for one that is none; `DamagedError` if a file is missing or not what a run writes.
+    Raise `UserError` for a path that is not a run directory, `DamagedError` for a missing or invalid file.
     """
-    directories = [_opened(path) for path in paths]
+    directories = [_open(path) for path in paths]
     tables = {
         name: read_tables([run.tables / f"{name}.csv" for run in directories], columns)
         for name, columns in _TABLES.items()
@@ -155,17 +155,17 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
     ]
 
 
-def _opened(path: Path) -> RunDirectory:
-    """Open a run whose tables are regular files of a run's size: a pipe would be waited for without end."""
+def _open(path: Path) -> RunDirectory:
+    """Open a run directory and check its tables: reading a named pipe would block forever."""
     directory = RunDirectory.open(path)
     for name in _TABLES:
-        _refuse_other_table(directory.tables / f"{name}.csv")
+        _check_table_file(directory.tables / f"{name}.csv")
     return directory
 
 
-def _refuse_other_table(path: Path) -> None:
+def _check_table_file(path: Path) -> None:
     if exists(path) and not is_file(path):
-        raise DamagedError(f"{path}: is no regular file")
+        raise DamagedError(f"{path}: is not a regular file")
     if exists(path) and path.stat().st_size > _MOST_TABLE_BYTES:
         raise DamagedError(f"{path}: is larger than {_MOST_TABLE_BYTES:,} bytes")
 
@@ -192,9 +192,9 @@ def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
 
 
 def _spec_values(path: Path) -> dict[str, Scalar]:
-    """Return a run's complete spec by dotted key, with the keys that came later.
+    """Return the complete spec of a run by dotted key, with the keys that were added since.
 
-    Not as a `Spec`: runs of other versions of this program, with other keys, can be compared too.
+    The result is not a `Spec`, so that runs of other versions, with other keys, can be compared too.
     """
     values = spec_values(path)
     missing = [key for key in _NEEDED if key not in values]
@@ -230,5 +230,5 @@ def _versions(provenance: Provenance) -> str:
     versions = provenance.versions
     commit = provenance.git.commit if provenance.git else ""
     names = ("atari_dqn", "torch", "ale-py")
-    told = [f"{name} {versions[name]}" for name in names if versions.get(name)]
-    return printable(", ".join([*told, f"commit {commit[:9]}"] if commit else told))
+    known = [f"{name} {versions[name]}" for name in names if versions.get(name)]
+    return printable(", ".join([*known, f"commit {commit[:9]}"] if commit else known))

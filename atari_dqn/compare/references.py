@@ -1,4 +1,4 @@
-"""What was published of a group's agent and game, beside what the group scored, each under its protocol."""
+"""Compare the scores of a group with published scores of its agent and game."""
 
 from __future__ import annotations
 
@@ -7,36 +7,37 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from atari_dqn.compare.group import Group
+from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.reference.match import Reference, Subject, references
-from atari_dqn.compare.reference.tables import Measure
-from atari_dqn.compare.score import GroupScore
+from atari_dqn.compare.reference.studies import Measure
 from atari_dqn.spec.protocol import Protocol
 
 _SHOWN_OTHERS = 2
-"""Figures of other protocols that are shown at most, nearest first."""
+"""The largest number of figures of other protocols that are shown, nearest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
-    """A published figure, and the group's own of the same measure."""
+class ComparedReference:
+    """A published score, and the score of the group by the same measure."""
 
     reference: Reference
     measure: Measure
     score: float
-    """The group's mean over seeds."""
+    """The mean over the seeds of the group."""
     n: int
+    """Number of these seeds."""
     verdict: str
-    """`below`, `on track` or `above` its seeds; empty without a spread, or under another protocol."""
+    """As `Reference.verdict` returns it."""
 
 
-def beside(group: Group, last: GroupScore, best: GroupScore) -> tuple[Beside, ...]:
-    """Return published figures of a group's own protocol, and where there are none the nearest of others."""
+def compared_references(group: Group, last: GroupScore, best: GroupScore) -> tuple[ComparedReference, ...]:
+    """Return the published scores of the group's protocol, or else the nearest ones of other protocols."""
     every = sorted(_every(group, last, best), key=lambda each: len(each.reference.differences))
     same = [each for each in every if not each.reference.differences]
     return tuple(same or every[:_SHOWN_OTHERS])
 
 
-def _every(group: Group, last: GroupScore, best: GroupScore) -> Iterator[Beside]:
+def _every(group: Group, last: GroupScore, best: GroupScore) -> Iterator[ComparedReference]:
     protocol = protocol_of(group, last)
     if protocol is None:
         return
@@ -55,7 +56,7 @@ def _every(group: Group, last: GroupScore, best: GroupScore) -> Iterator[Beside]
 
 def _figures(
     group: Group, own: GroupScore, protocol: Protocol, measure: Measure, score: float, env_frames: int
-) -> Iterator[Beside]:
+) -> Iterator[ComparedReference]:
     subject = Subject(
         game=group.game,
         agent=group.method.agent,
@@ -66,20 +67,20 @@ def _figures(
     for reference in references(subject, env_frames):
         is_best = reference.study.weights == "best"
         if reference.study.measure == measure and is_best == (protocol.checkpoint == "best"):
-            yield Beside(
+            yield ComparedReference(
                 reference=reference, measure=measure, score=score, n=own.n, verdict=reference.verdict(score)
             )
 
 
 def protocol_of(group: Group, last: GroupScore) -> Protocol | None:
-    """Return the one protocol of a group's scores; None where there is none, or more than one."""
+    """Return the protocol of a group's scores; None if it is unknown or not the same for all seeds."""
     if len(last.protocol_digests) != 1:
         return None
     return next((found for run in group.runs if (found := run.protocols.get(last.protocol_digests[0]))), None)
 
 
 def _training(group: Group, protocol: Protocol) -> Protocol:
-    """Return the protocol of the games trained on: their own ε and cap."""
+    """Return the protocol of the training games, with their ε and frame cap."""
     values = group.runs[0].values
     return replace(
         protocol,

@@ -1,4 +1,4 @@
-"""Which evaluation of a run is its score, or in words why none is."""
+"""Select the evaluation of a run that is its score."""
 
 from __future__ import annotations
 
@@ -10,48 +10,49 @@ from atari_dqn.compare.load import Evaluation, Run
 
 
 @dataclass(frozen=True)
-class Absent:
-    """There is no score to take."""
+class NoScore:
+    """The reason why a run has no score, worded to follow `seed 1`."""
 
     reason: str
 
 
-Choice = Evaluation | Absent
+Selection = Evaluation | NoScore
 
 
-def last_choices(runs: Sequence[Run], at_frames: int | None) -> dict[int, Choice]:
-    """Return each seed's score at a frame, or of its final evaluation, all at the same frame.
+def select_last(runs: Sequence[Run], at_frames: int | None) -> dict[int, Selection]:
+    """Select for each seed the evaluation at a frame, or else the final one, all at the same frame.
 
-    Where finished runs are of unequal length the shortest decides. Runs of several environments end a few
-    frames after their budget, some sooner than others: that is no other length.
+    Finished runs of unequal length are compared at the end of the shortest. Runs with several environments
+    end up to one iteration after their budget, which does not count as another length.
     """
     if at_frames is not None:
-        return {run.seed: last_at(run, at_frames) for run in runs}
+        return {run.seed: select_at(run, at_frames) for run in runs}
     ends = [final.env_frames for run in runs if (final := _final(run)) is not None]
     return {run.seed: _final_at(run, min(ends)) if ends else _unfinished(run) for run in runs}
 
 
-def last_at(run: Run, at_frames: int) -> Choice:
-    """Return the latest evaluation that was due at or before a frame that the run has reached.
+def select_at(run: Run, at_frames: int) -> Selection:
+    """Select the latest evaluation that was due at or before a frame.
 
-    One older than the run's period of evaluations is of another time, and not taken.
+    Return `NoScore` if the run has not reached the frame, or if the evaluation is older than one evaluation
+    period.
     """
     if run.reached_frames < at_frames:
         return _short(run, at_frames)
     before = [each for each in run.evaluations if each.env_frames < at_frames + run.iteration_frames]
     if not before:
-        return Absent(f"was not evaluated by frame {at_frames:,}")
+        return NoScore(f"was not evaluated by frame {at_frames:,}")
     if at_frames - before[-1].env_frames > run.evaluation_period_frames:
-        return Absent(f"was last evaluated at {before[-1].env_frames:,} frames")
+        return NoScore(f"was last evaluated at {before[-1].env_frames:,} frames")
     return _if_a_number(before[-1])
 
 
-def best_choices(runs: Sequence[Run], at_frames: int | None) -> dict[int, Choice]:
-    """Return each seed's best full or final evaluation up to a frame: a maximum, biased upwards."""
+def select_best(runs: Sequence[Run], at_frames: int | None) -> dict[int, Selection]:
+    """Select for each seed the best full or final evaluation up to a frame: a maximum, biased upwards."""
     return {run.seed: _best(run, at_frames) for run in runs}
 
 
-def _best(run: Run, at_frames: int | None) -> Choice:
+def _best(run: Run, at_frames: int | None) -> Selection:
     if at_frames is None and not run.finished:
         return _unfinished(run)
     if at_frames is not None and run.reached_frames < at_frames:
@@ -63,37 +64,37 @@ def _best(run: Run, at_frames: int | None) -> Choice:
     ]
     numbers = [evaluation for evaluation in within if math.isfinite(evaluation.mean_return)]
     if len(numbers) < len(within):
-        return Absent(
+        return NoScore(
             f"has {len(within) - len(numbers)} of {len(within)} full evaluations that are not a number"
         )
     return (
         max(numbers, key=lambda evaluation: evaluation.mean_return)
         if numbers
-        else Absent("has no full evaluation")
+        else NoScore("has no full evaluation")
     )
 
 
-def _final_at(run: Run, env_frames: int) -> Choice:
+def _final_at(run: Run, env_frames: int) -> Selection:
     if not run.finished:
         return _unfinished(run)
     due = range(env_frames, env_frames + run.iteration_frames)
     full = [each for each in run.evaluations if each.kind != "light" and each.env_frames in due]
-    return _if_a_number(full[-1]) if full else Absent(f"has no full evaluation at {env_frames:,} frames")
+    return _if_a_number(full[-1]) if full else NoScore(f"has no full evaluation at {env_frames:,} frames")
 
 
 def _final(run: Run) -> Evaluation | None:
     return next((each for each in reversed(run.evaluations) if each.kind == "final"), None)
 
 
-def _short(run: Run, at_frames: int) -> Absent:
-    return Absent(f"has {run.reached_frames:,} of {at_frames:,} frames")
+def _short(run: Run, at_frames: int) -> NoScore:
+    return NoScore(f"has {run.reached_frames:,} of {at_frames:,} frames")
 
 
-def _unfinished(run: Run) -> Absent:
-    return Absent(f"has no final evaluation yet: {run.reached_frames:,} of {run.total_frames:,} frames")
+def _unfinished(run: Run) -> NoScore:
+    return NoScore(f"has no final evaluation yet: {run.reached_frames:,} of {run.total_frames:,} frames")
 
 
-def _if_a_number(evaluation: Evaluation) -> Choice:
+def _if_a_number(evaluation: Evaluation) -> Selection:
     if math.isfinite(evaluation.mean_return):
         return evaluation
-    return Absent(f"has a score at {evaluation.env_frames:,} frames that is not a number")
+    return NoScore(f"has a score at {evaluation.env_frames:,} frames that is not a number")

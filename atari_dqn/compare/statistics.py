@@ -1,7 +1,7 @@
 """Statistics of scores over seeds and games, defined as in rliable (Agarwal et al. 2021).
 
-Legend: R resamples, N runs (seeds), M games. Scores are f64[..., N, M], a run a row. Every statistic reduces
-the last two axes, so that it takes one matrix of scores or a batch of resampled ones.
+Legend: R resamples, N runs (seeds), M games. Scores are f64[..., N, M] with a row for each run. Every
+statistic reduces the last two axes, so that it accepts one matrix of scores or a batch of resampled matrices.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Statistic = Callable[[Scores], Scores]
 RESAMPLES = 2_000
 CONFIDENCE = 0.95
 SEED = 0
-"""Of every bootstrap: intervals are a function of the scores alone."""
+"""The seed of every bootstrap, so that intervals depend on the scores alone."""
 _CHUNK_SCORES = 2_000_000
-"""Resampled scores held at once: 16 MB."""
+"""The largest number of resampled scores in memory: 16 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +33,31 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A statistic with its interval; None where a single run can tell of no spread."""
+    """A statistic with its interval, which is None for a single run."""
 
     value: float
     interval: Interval | None
 
 
 def mean(scores: Scores) -> Scores:
-    """Return the mean over games of each game's mean over runs. f64[..., N, M] → f64[...]."""
+    """Compute the mean over games of each game's mean over runs. f64[..., N, M] → f64[...]."""
     return np.asarray(scores.mean(axis=-2).mean(axis=-1))
 
 
 def median(scores: Scores) -> Scores:
-    """Return the median over games of each game's mean over runs. f64[..., N, M] → f64[...]."""
+    """Compute the median over games of each game's mean over runs. f64[..., N, M] → f64[...]."""
     return np.asarray(np.median(scores.mean(axis=-2), axis=-1))
 
 
 def median_run(scores: Scores) -> Scores:
-    """Return the median over all runs of all games: for one game, of its runs. f64[..., N, M] → f64[...]."""
+    """Compute the median over all runs of all games. f64[..., N, M] → f64[...]."""
     return np.asarray(np.median(_pooled(scores), axis=-1))
 
 
 def iqm(scores: Scores) -> Scores:
-    """Return the mean of the middle half of all runs of all games. f64[..., N, M] → f64[...].
+    """Compute the interquartile mean over all runs of all games. f64[..., N, M] → f64[...].
 
-    A quarter of the scores, rounded down, is cut off at each end.
+    A quarter of the scores, rounded down, is removed at each end.
     """
     pooled = np.sort(_pooled(scores), axis=-1)
     cut = pooled.shape[-1] // 4
@@ -65,14 +65,15 @@ def iqm(scores: Scores) -> Scores:
 
 
 def optimality_gap(scores: Scores) -> Scores:
-    """Return by how much scores fall short of 1 on average, where more than 1 counts as 1. → f64[...]."""
+    """Compute the mean of max(0, 1 − score) over all runs of all games. f64[..., N, M] → f64[...]."""
     return np.asarray(1.0 - np.minimum(scores, 1.0).mean(axis=(-2, -1)))
 
 
 def probability_of_improvement(left: Scores, right: Scores) -> Scores:
-    """Return the chance that a run of `left` beats one of `right` on a game, over games; ties count half.
+    """Compute the probability that a run of `left` scores higher than one of `right`, averaged over games.
 
-    f64[..., N, M], f64[..., K, M] → f64[...]. The Mann–Whitney U statistic over N·K, per game.
+    Ties count half. f64[..., N, M], f64[..., K, M] → f64[...]. Per game it is the Mann–Whitney U statistic
+    divided by N·K.
     """
     ours, theirs = left[..., :, None, :], right[..., None, :, :]
     wins = (ours > theirs) + 0.5 * (ours == theirs)
@@ -82,9 +83,9 @@ def probability_of_improvement(left: Scores, right: Scores) -> Scores:
 def estimates(
     scores: Scores, statistics: Mapping[str, Statistic], *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> dict[str, Estimate]:
-    """Return each statistic of f64[N, M] with its stratified bootstrap interval.
+    """Compute statistics of f64[N, M] with stratified bootstrap intervals.
 
-    Runs are drawn with replacement within each game. All statistics see the same resamples.
+    Runs are drawn with replacement within each game. All statistics use the same resamples.
     """
     values = {name: [statistic(scores)[None]] for name, statistic in statistics.items()}
     if len(scores) > 1:
@@ -97,7 +98,7 @@ def estimates(
 
 
 def improvement(left: Scores, right: Scores, *, resamples: int = RESAMPLES, seed: int = SEED) -> Estimate:
-    """Return the probability that `left` improves on `right`, its interval from independent resamples.
+    """Estimate the probability that `left` improves on `right`; each side is resampled independently.
 
     f64[N, M], f64[K, M]; the columns are the same games.
     """
@@ -105,13 +106,13 @@ def improvement(left: Scores, right: Scores, *, resamples: int = RESAMPLES, seed
     if min(len(left), len(right)) > 1:
         rng = np.random.default_rng(seed)
         for count in _chunks(resamples, left.size * len(right)):
-            ours, theirs = _drawn_in_turn(rng, left, right, count)
+            ours, theirs = _draw_in_turn(rng, left, right, count)
             values.append(probability_of_improvement(_resampled(left, ours), _resampled(right, theirs)))
     return _estimate(np.concatenate(values))
 
 
 def difference(left: Scores, right: Scores, *, resamples: int = RESAMPLES, seed: int = SEED) -> Estimate:
-    """Return by how much `left` is higher on average, its interval from independent resamples.
+    """Estimate the mean of `left` minus the mean of `right`; each side is resampled independently.
 
     f64[N, M], f64[K, M]; the columns are the same games.
     """
@@ -119,13 +120,13 @@ def difference(left: Scores, right: Scores, *, resamples: int = RESAMPLES, seed:
     if min(len(left), len(right)) > 1:
         rng = np.random.default_rng(seed)
         for count in _chunks(resamples, max(left.size, right.size)):
-            ours, theirs = _drawn_in_turn(rng, left, right, count)
+            ours, theirs = _draw_in_turn(rng, left, right, count)
             values.append(mean(_resampled(left, ours)) - mean(_resampled(right, theirs)))
     return _estimate(np.concatenate(values))
 
 
 def _estimate(values: Scores) -> Estimate:
-    """Return the first value with the interval of the others, if there are any."""
+    """Return the first value with the percentile interval of the others, if there are any."""
     if len(values) == 1:
         return Estimate(float(values[0]), None)
     tail = 50 * (1 - CONFIDENCE)
@@ -134,15 +135,15 @@ def _estimate(values: Scores) -> Estimate:
 
 
 def _resampled(scores: Scores, indices: NDArray[np.int64]) -> Scores:
-    """f64[N, M], i64[R, N, M] → f64[R, N, M]: each game's runs by index."""
+    """Select the runs of each game by index. f64[N, M], i64[R, N, M] → f64[R, N, M]."""
     return np.take_along_axis(scores[None], indices, axis=1)
 
 
-def _drawn_in_turn(
+def _draw_in_turn(
     rng: np.random.Generator, left: Scores, right: Scores, count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Draw indices of both sides, a resample after another: i64[R, N, M] and i64[R, K, M]."""
-    if left.shape == right.shape:  # one call draws the same numbers, and is many times quicker
+    """Draw the indices of both sides, one resample after the other: i64[R, N, M] and i64[R, K, M]."""
+    if left.shape == right.shape:  # one call draws the same numbers and is many times faster
         both = rng.integers(0, len(left), size=(count, 2, *left.shape))
         return both[:, 0], both[:, 1]
     draws = [[rng.integers(0, len(side), size=side.shape) for side in (left, right)] for _ in range(count)]
@@ -154,6 +155,6 @@ def _pooled(scores: Scores) -> Scores:
 
 
 def _chunks(resamples: int, size: int) -> list[int]:
-    """Return how many resamples to hold at once, until all are drawn."""
+    """Split a number of resamples into chunks that fit in memory."""
     each = max(1, _CHUNK_SCORES // size)
     return [min(each, resamples - done) for done in range(0, resamples, each)]

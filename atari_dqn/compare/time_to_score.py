@@ -1,4 +1,4 @@
-"""How soon runs reach a score: frames and hours until the first evaluation that has it."""
+"""Compute the time to a score: frames and hours until the first evaluation that reaches it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
-    """A group's way to a score."""
+class TimeToScore:
+    """The time that the runs of a group take to reach a score."""
 
     score: float
     reached: int
-    """Runs that came to it, of `runs`."""
+    """Number of runs that reach it, out of `runs`."""
     runs: int
     median_frames: float
-    """Over all runs, where one that did not come to it counts as never: infinite if half of them did not."""
+    """Emulator frames, median over all runs; a run that does not reach the score counts as infinite."""
     median_hours: float
-    """Of training, evaluation and saving; NaN where the run's table of times does not say."""
+    """Hours of training, evaluation and saving; NaN if throughput_log does not reach that far back."""
 
 
-def pace(runs: Sequence[Run], score: float, *, comparable_only: bool = False) -> Pace:
-    """Return how soon runs reach `score` in an evaluation of any kind.
+def time_to_score(runs: Sequence[Run], score: float, *, comparable_only: bool = False) -> TimeToScore:
+    """Compute how many frames and hours runs take to reach `score` in an evaluation of any kind.
 
-    `comparable_only`: evaluations count whose games may be compared with a person's.
+    `comparable_only`: ignore evaluations of games that were truncated too early to compare with human scores.
     """
     frames = [_first_frames(run, score, comparable_only=comparable_only) for run in runs]
     hours = [_hours(run, first) for run, first in zip(runs, frames, strict=True)]
-    return Pace(
+    return TimeToScore(
         score=score,
         reached=sum(math.isfinite(first) for first in frames),
         runs=len(runs),
@@ -52,7 +52,7 @@ def _hours(run: Run, frames: float) -> float:
 
 
 def _median(values: Sequence[float]) -> float:
-    """Return the median; NaN if one is NaN, infinite if the middle is."""
+    """Return the median; NaN if a value is NaN, infinite if the middle one is infinite."""
     if any(math.isnan(value) for value in values):
         return math.nan
     ordered, middle = sorted(values), len(values) // 2

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from atari_dqn.compare.output.palette import look
+from atari_dqn.compare.output.palette import line_style
 from atari_dqn.dashboard.series import Values
 
 Figure = dict[str, Any]
@@ -54,7 +54,7 @@ def _widened(traces: Sequence[Trace]) -> dict[str, Any]:
 
 def line(x: Values, y: Values, *, name: str, place: int = 0, dotted: bool = False) -> Trace:
     """Return a line; `place` chooses its colour, and its dashes if it is not dotted."""
-    its = look(place)
+    its = line_style(place)
     dashes = ",".join(f"{length}px" for length in its.dashes) or "solid"
     return {
         "type": "scatter",
@@ -68,7 +68,7 @@ def line(x: Values, y: Values, *, name: str, place: int = 0, dotted: bool = Fals
 
 def shaded(x: Values, low: Values, high: Values, *, place: int = 0) -> Trace:
     """Return the area between two lines."""
-    colour = look(place).colour
+    colour = line_style(place).colour
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return {
         "type": "scatter",
@@ -91,7 +91,7 @@ def bars(
         "type": "bar",
         "x": [escape(name) for name in names],
         "y": list(values),
-        "marker": {"color": [look(place).colour for place in range(len(names))]},
+        "marker": {"color": [line_style(place).colour for place in range(len(names))]},
         "error_y": {
             "type": "data",
             "symmetric": False,

@@ -9,7 +9,7 @@ from functools import partial
 from nicegui import ui
 
 from atari_dqn.dashboard.library import Library, RunEntry
-from atari_dqn.run.tailing.boundary import Unreadable, attempt
+from atari_dqn.run.tailing.isolation import Unreadable, attempt
 
 PAGES = {
     "/": "Runs",

@@ -10,8 +10,8 @@ from pathlib import Path
 from atari_dqn.formatting import printable
 from atari_dqn.run.directory import is_run
 from atari_dqn.run.folders import is_folder
-from atari_dqn.run.tailing.boundary import Unreadable
-from atari_dqn.run.tailing.status import FollowedRun, RunStatus
+from atari_dqn.run.tailing.isolation import Unreadable
+from atari_dqn.run.tailing.status import RunStatus, TailedRun
 from atari_dqn.spec.keys import Scalar
 
 _NEVER_ENTERED = {"checkpoints", "diagnostics", "evaluations", "videos", "tensorboard", "wandb", "parquet"}
@@ -69,7 +69,7 @@ class Library:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        self._followed: dict[Path, FollowedRun] = {}
+        self._followed: dict[Path, TailedRun] = {}
         """By path: each run has one status for all who look, which reads only what is new."""
 
     def runs(self) -> list[RunEntry]:
@@ -119,7 +119,7 @@ class Library:
         return folder.is_symlink() and not Path(os.path.realpath(folder)).is_relative_to(self.root)
 
     def _entry(self, folder: Path) -> RunEntry:
-        status = self._followed.setdefault(folder, FollowedRun(folder)).look()
+        status = self._followed.setdefault(folder, TailedRun(folder)).refresh()
         if isinstance(status, Unreadable):
             return self._unreadable(folder, status.reason)
         identity = status.identity

@@ -1,1 +1,1 @@
-"""Evaluation: games played with frozen weights, and what is kept of them."""
+"""Evaluate frozen weights: play games under a protocol, and store their scores."""

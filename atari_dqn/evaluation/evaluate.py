@@ -1,10 +1,10 @@
-"""Scores of frozen weights: own environments, own random streams, nothing of training touched.
+"""Evaluate frozen weights in environments and with random streams of their own, separate from training.
 
-Episode i of an evaluation is the same game whatever runs beside it: its no-ops, sticky draws and explorations
-come from streams named by i, its emulator begins from power-on, and the network sees it at row i mod 8
-of batches of 8, because batches of another shape may round differently. Where a game stands still, what the
-network expected is not worked out again: weights are frozen, and the same frames at the same row give
-the same answer.
+Episode i of an evaluation is the same game whatever is played in parallel: its no-ops, sticky actions and
+exploration come from streams named by i, its emulator starts from power-on, and the network gets its frames
+in row i mod 8 of batches of 8, because batches of other shapes may round differently. If the frames of a game
+do not change, the network output is reused: with frozen weights, equal frames in the same row give equal
+outputs.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ FORWARD_BATCH = 8
 STREAM = "evaluation"
 _IDLE = -1
 Finish = Callable[[int, EvaluationEpisode], None]
-"""Takes the number and the outcome of an episode that has ended."""
+"""A callback with the number and the result of an episode that has ended."""
 
 
 class StoppedError(Exception):
-    """The evaluation was asked to stop; nothing of it counts."""
+    """The evaluation was stopped and has no result."""
 
 
 def evaluation_env(spec: Spec) -> Env:
-    """Return the environment an evaluation plays on: the training's, with its own cap; lives do not count."""
+    """Return the training environment with the frame cap of evaluations and without effects of life loss."""
     return replace(spec.env, max_episode_frames=spec.evaluation.max_episode_frames, life_loss_ends_skip=False)
 
 
@@ -59,9 +59,10 @@ def evaluate(
 ) -> tuple[EvaluationEpisode, ...]:
     """Play `episodes` games with ε-greedy actions and return them in order.
 
-    Games that are `finished`, by their numbers, are not played again; `on_finished` gets each other one as it
-    ends. `on_progress` gets the number of episodes done, at the start and after each, and their total;
-    `StoppedError` once `stop()` is true. A `tracer` gets every decision, which changes none.
+    `finished`: games by episode number that are not played again; `on_finished` is called with every other
+    game when it ends. `on_progress` is called at the start and after each game with the number of finished
+    games and the total. Raise `StoppedError` once `stop()` is true. `tracer` records every decision without
+    changing it.
     """
     done = {episode: game for episode, game in (finished or {}).items() if 0 <= episode < episodes}
     missing = [episode for episode in range(episodes) if episode not in done]
@@ -89,7 +90,7 @@ def _play(
     stop: Callable[[], bool],
     tracer: Tracer | None,
 ) -> None:
-    """Play the episodes of these numbers."""
+    """Play the episodes with these numbers."""
     num_envs = min(spec.system.evaluation_envs, len(episodes))
     envs = make_envs(
         game=spec.game,
@@ -105,7 +106,7 @@ def _play(
     try:
         _Evaluation(network, spec, envs, episodes, tracer, finish).play(stop)
     except WorkerDiedError as error:
-        if stop():  # nobody waits for these games any longer
+        if stop():  # after a stop, workers that have not answered are not waited for
             raise StoppedError from error
         raise
     finally:
@@ -113,16 +114,16 @@ def _play(
 
 
 @dataclass(frozen=True, slots=True)
-class _Expected:
-    """What the network expects at one environment."""
+class _Output:
+    """The network output for one environment."""
 
-    values: Float32[np.ndarray, "A"]
+    q_values: Float32[np.ndarray, "A"]
     best_return: BestReturn | None
-    """None where only means are predicted, or nobody asks."""
+    """None without a value distribution, or without a tracer."""
 
 
 class _Evaluation:
-    """Environment e of E plays episodes e, e + E, and so on, and idles after its last."""
+    """Plays episodes e, e + E, … in environment e of E, which is idle after its last episode."""
 
     def __init__(
         self,
@@ -138,7 +139,7 @@ class _Evaluation:
         self.finish, self.left = finish, len(episodes)
         self.waiting = [iter(episodes[slot :: envs.num_envs]) for slot in range(envs.num_envs)]
         self.playing = np.array([next(episodes_of) for episodes_of in self.waiting])
-        """By environment, the number of its episode; `_IDLE` after its last."""
+        """The number of the current episode by environment; `_IDLE` after the last one."""
         self.resetting = np.zeros(envs.num_envs, dtype=np.bool_)
         self.streams = [self._stream(int(episode)) for episode in self.playing]
         self.returns = np.zeros(envs.num_envs)
@@ -146,8 +147,8 @@ class _Evaluation:
         self.stacker = FrameStacker(
             envs=envs.num_envs, stack=spec.env.stack_frames, frame_shape=envs.info.frame_shape
         )
-        self.known: dict[int, tuple[UInt8[np.ndarray, "S H W"], _Expected]] = {}
-        """By environment, the frames that the network was asked about last, and its answer."""
+        self.known: dict[int, tuple[UInt8[np.ndarray, "S H W"], _Output]] = {}
+        """The last input frames by environment, with the network output for them."""
 
     def play(self, stop: Callable[[], bool]) -> None:
         stacks = self.stacker.push(self.envs.reset())
@@ -160,19 +161,18 @@ class _Evaluation:
             self._count(step)
 
     def _actions(self, stacks: UInt8[np.ndarray, "E S H W"]) -> Int64[np.ndarray, "E"]:
-        # A reset row ignores its action: a draw for it would shift the stream of all but an environment's
-        # first game.
-        wanted = np.flatnonzero((self.playing != _IDLE) & ~self.resetting)
-        explores, actions = self._draw(wanted)
-        greedy = wanted[~explores[wanted]]
-        expected = self._expected(stacks, greedy if self.tracer is None else wanted)
+        # A reset ignores its action. Drawing one would shift the stream of all games after the first.
+        acting = np.flatnonzero((self.playing != _IDLE) & ~self.resetting)
+        explores, actions = self._draw(acting)
+        greedy = acting[~explores[acting]]
+        outputs = self._outputs(stacks, greedy if self.tracer is None else acting)
         for slot in greedy:
-            actions[slot] = expected[slot].values.argmax()
-        self._trace(actions, explores, expected)
+            actions[slot] = outputs[slot].q_values.argmax()
+        self._trace(actions, explores, outputs)
         return actions
 
     def _draw(self, envs: Int64[np.ndarray, "n"]) -> tuple[Bool[np.ndarray, "E"], Int64[np.ndarray, "E"]]:
-        """Return which of these environments explore, and a random action for each."""
+        """Draw which of these environments explore, and a random action for each."""
         explores = np.zeros(self.envs.num_envs, dtype=np.bool_)
         actions = np.zeros(self.envs.num_envs, dtype=np.int64)
         for slot in envs:
@@ -181,15 +181,15 @@ class _Evaluation:
         return explores, actions
 
     @torch.inference_mode()
-    def _expected(
-        self, stacks: UInt8[np.ndarray, "E S H W"], asked: Int64[np.ndarray, "n"]
-    ) -> dict[int, _Expected]:
-        """Return what is expected at the environments that are asked for."""
-        asked_anew = [slot for slot in asked.tolist() if not self._stands_still(slot, stacks[slot])]
-        for batch in _batches(asked_anew, self.playing):
-            rows_of_batch, envs = list(batch), list(batch.values())
+    def _outputs(
+        self, stacks: UInt8[np.ndarray, "E S H W"], envs: Int64[np.ndarray, "n"]
+    ) -> dict[int, _Output]:
+        """Compute the network outputs for some environments, reusing those of unchanged frames."""
+        changed = [slot for slot in envs.tolist() if not self._is_unchanged(slot, stacks[slot])]
+        for batch in _batches(changed, self.playing):
+            rows, slots = list(batch), list(batch.values())
             frames = np.zeros((FORWARD_BATCH, *stacks.shape[1:]), dtype=np.uint8)
-            frames[rows_of_batch] = stacks[envs]
+            frames[rows] = stacks[slots]
             prediction = self.network.predict(torch.from_numpy(frames).to(self.device))
             q_values = prediction.q_values()
             values = q_values.cpu().numpy()
@@ -197,27 +197,27 @@ class _Evaluation:
                 [None] * len(values) if self.tracer is None else _best_returns(prediction, q_values)
             )
             for row, slot in batch.items():
-                self.known[slot] = (frames[row], _Expected(values[row], best_returns[row]))
-        return {slot: self.known[slot][1] for slot in asked.tolist()}
+                self.known[slot] = (frames[row], _Output(values[row], best_returns[row]))
+        return {slot: self.known[slot][1] for slot in envs.tolist()}
 
-    def _stands_still(self, slot: int, frames: UInt8[np.ndarray, "S H W"]) -> bool:
+    def _is_unchanged(self, slot: int, frames: UInt8[np.ndarray, "S H W"]) -> bool:
         return slot in self.known and np.array_equal(self.known[slot][0], frames)
 
     def _trace(
         self,
         actions: Int64[np.ndarray, "E"],
         explores: Bool[np.ndarray, "E"],
-        expected: dict[int, _Expected],
+        outputs: dict[int, _Output],
     ) -> None:
         if self.tracer is None:
             return
-        for slot, at_slot in expected.items():
-            self.tracer.decided(
+        for slot, output in outputs.items():
+            self.tracer.record(
                 int(self.playing[slot]),
                 action=int(actions[slot]),
                 explored=bool(explores[slot]),
-                values=at_slot.values,
-                best_return=at_slot.best_return,
+                values=output.q_values,
+                best_return=output.best_return,
             )
 
     def _count(self, step: StepBatch) -> None:
@@ -241,7 +241,7 @@ class _Evaluation:
         self.returns[slot] = 0.0
         self.steps[slot] = 0
         self.playing[slot] = next(self.waiting[slot], _IDLE)
-        self.known.pop(slot, None)  # the next game may have another row
+        self.known.pop(slot, None)  # the next game may use another row of the batch
         self.streams[slot] = self._stream(int(self.playing[slot]))
 
     def _stream(self, episode: int) -> np.random.Generator:
@@ -249,7 +249,7 @@ class _Evaluation:
 
 
 def _best_returns(prediction: Prediction, q_values: Float[Tensor, "E A"]) -> list[BestReturn | None]:
-    """Return how each row's best action's return might come out; None where only its mean is predicted."""
+    """Return the value distribution of the greedy action of each row; None for scalar values."""
     if isinstance(prediction, Value):
         return [None] * len(q_values)
     best = q_values.argmax(dim=1)
@@ -266,7 +266,7 @@ def _best_returns(prediction: Prediction, q_values: Float[Tensor, "E A"]) -> lis
 
 
 def _batches(envs: list[int], playing: Int64[np.ndarray, "E"]) -> list[dict[int, int]]:
-    """Group environments into batches by their episodes' rows, which never depend on the other episodes."""
+    """Group environments into batches by row, which depends on the episode number alone."""
     batches: list[dict[int, int]] = []
     for slot in envs:
         row = int(playing[slot]) % FORWARD_BATCH

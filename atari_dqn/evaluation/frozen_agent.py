@@ -1,4 +1,4 @@
-"""An agent as a checkpoint holds it: what evaluates or records it needs no more than this."""
+"""Load the network of a checkpoint for evaluation and recording."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import STREAM
 from atari_dqn.machine.devices import set_kernels
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.files import read_agent
 from atari_dqn.run.checkpoint.locate import locate
+from atari_dqn.run.checkpoint.state_files import read_agent
 from atari_dqn.run.checkpoint.store import MANIFEST, verify
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import threads_at
@@ -28,12 +28,12 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo
 
 _TRIES = 10
-"""Checkpoints that may be replaced, one after another, while they are read."""
+"""The number of attempts to read a checkpoint that training replaces at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrozenAgent:
-    """The network of a checkpoint, and where it comes from."""
+    """The network of a checkpoint with its run, spec and game."""
 
     run: RunDirectory
     checkpoint: Path
@@ -45,16 +45,16 @@ class FrozenAgent:
 
     @property
     def env_frames(self) -> int:
-        """Emulator frames it was trained for."""
+        """Emulator frames for which it was trained."""
         return steps_to_frames(self.step, frame_skip=self.spec.env.frame_skip)
 
 
 def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
-    """Return the agent of the checkpoint that `path` names; a run directory stands for its latest.
+    """Load the agent of a checkpoint, or of the latest checkpoint of a run directory.
 
-    A training beside may replace the checkpoint while it is read; then the one that has taken its place is
-    read. Torch's threads become those of the run, so that rounding is the same. `UserError` if `path` is
-    neither, `DamagedError` if its files are not what was written, or are of another run.
+    If a running training replaces the checkpoint meanwhile, its replacement is loaded. The number of torch's
+    threads is set to that of the run, so that rounding is the same. Raise `UserError` if `path` is neither a
+    checkpoint nor a run directory, `DamagedError` if its files are damaged or belong to another run.
     """
     for _ in range(_TRIES):
         run, checkpoint = locate(path)
@@ -71,8 +71,8 @@ def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device)
     spec = load_resolved(run.spec).spec
     manifest = verify(checkpoint)
     check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
-    _refuse_other_game(manifest, checkpoint, spec)
-    # those that came to this step, which an evaluation of the run's own had; it may have gone on with others
+    _check_game(manifest, checkpoint, spec)
+    # The threads that reached this step, as in the run's own evaluation; later steps may have others.
     torch.set_num_threads(threads_at(run, max(0, manifest["step"] - 1)))
     set_kernels(device, deterministic=True)
     info = game_info(spec)
@@ -90,24 +90,24 @@ def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device)
 
 
 def game_info(spec: Spec) -> GameInfo:
-    """Return what is known of a spec's game."""
+    """Return the frame shape, actions and ROM of the game of a spec."""
     envs = make_envs(game=spec.game, env=spec.env, num_envs=1, seed=spec.seed, stream=STREAM)
     with closing(envs):
         return envs.info
 
 
-def _refuse_other_game(manifest: dict[str, Any], checkpoint: Path, spec: Spec) -> None:
-    # Checkpoints did not always say; of an older one the weights' shapes must tell.
+def _check_game(manifest: dict[str, Any], checkpoint: Path, spec: Spec) -> None:
+    # Checkpoints of earlier versions do not name their game; then only the shapes of the weights are checked.
     game = manifest["bookkeeping"].get("game", spec.game)
     if game != spec.game:
         raise DamagedError(
-            f"{checkpoint}: is a checkpoint of {game}, its run's spec says {spec.game}; "
-            f"put it back under the run it came from"
+            f"{checkpoint}: is a checkpoint of {game}, but the spec of its run has {spec.game}; "
+            f"move it back to the run that it belongs to"
         )
 
 
 def _choice(path: Path, manifest: dict[str, Any]) -> CheckpointChoice:
-    """Return which of a run's weights these are: the best if named so, the last, or those of their moment."""
+    """Return `best` for a path of that name, `last` for a finished run, otherwise `current`."""
     if path.name == "best":
         return "best"
     return "last" if manifest["bookkeeping"]["finished"] else "current"

@@ -22,10 +22,10 @@ from atari_dqn.run.scores import EvaluationEpisode
 
 SCHEMA_VERSION = 1
 _SYNC_SECONDS = 5.0
-"""Shortest time between flushes to disk: a power failure loses the games of this time, a kill none."""
+"""Minimum time between flushes to disk: a power failure loses the games of this time, a kill none."""
 
 _MOST_BYTES = 2**24
-"""Enough for more than 50,000 games. The rest of a longer file is cut off."""
+"""Enough for more than 50,000 games. A longer file is truncated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,8 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class EvaluationProgress:
     """Keeps the finished games of one evaluation in a file; removes those of any other evaluation from it.
 
-    `UserError` if the file cannot be written or another process plays this evaluation. Use with `closing`.
+    Raise `UserError` if the file cannot be written or another process plays this evaluation. Use with
+    `closing`.
     """
 
     def __init__(self, path: Path, key: EvaluationKey) -> None:

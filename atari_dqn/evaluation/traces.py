@@ -1,6 +1,6 @@
-"""What was decided in each game of an evaluation: enough, with the game's streams, to show it again.
+"""Record the decisions in the games of an evaluation; with the random streams they reproduce the games.
 
-T agent steps of one game, A actions, Z points of a return's distribution.
+Legend: T agent steps of one game, A actions, Z points of a value distribution.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from jaxtyping import Bool, Float16, Float32, UInt8
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class BestReturn:
-    """How the return of the best action might come out at one step: points in order, and their masses."""
+    """The value distribution of the greedy action at one step: sorted points and their probabilities."""
 
     points: Float32[np.ndarray, "Z"]
     mass: Float32[np.ndarray, "Z"]
     atoms: bool
-    """Whether it is the points that are the same at every step; if not, the masses are."""
+    """True for C51, whose points are the same at every step; false for quantiles, whose masses are."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BestReturns:
-    """The same over a game; what never changes has one row: the points of atoms, the masses of quantiles."""
+    """The value distributions of a game. Constant points (of atoms) or masses (of quantiles) have one row."""
 
     points: Float32[np.ndarray, "#T Z"]
     mass: Float16[np.ndarray, "#T Z"]
@@ -32,38 +32,38 @@ class BestReturns:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Trace:
-    """One game's decisions, in order."""
+    """The decisions in one game, in time order."""
 
     actions: UInt8[np.ndarray, "T"]
-    """Index of the action taken; a sticky draw may still have held the one before."""
+    """Index of the selected action; with sticky actions the emulator may have repeated the previous one."""
     explored: Bool[np.ndarray, "T"]
-    """Whether the ε draw chose at random."""
+    """Whether the action was selected at random by ε-greedy exploration."""
     values: Float32[np.ndarray, "T A"]
-    """What the network expected of each action."""
+    """The Q-values of the network."""
     best_returns: BestReturns | None = None
-    """None of a network that predicts no distribution."""
+    """None for a network without a value distribution."""
 
 
 @dataclass(slots=True)
 class _Decisions:
-    """A growing trace, as bytes: a tenth of what a list of arrays takes."""
+    """A growing trace as bytes, which take a tenth of the memory of a list of arrays."""
 
     actions: bytearray = field(default_factory=bytearray)
     explored: bytearray = field(default_factory=bytearray)
     values: bytearray = field(default_factory=bytearray)
     first: BestReturn | None = None
-    """The first step's."""
+    """The value distribution at the first step."""
     distributions: bytearray = field(default_factory=bytearray)
-    """Masses on atoms, or quantiles, step after step."""
+    """The masses of atoms, or the quantiles, of all steps."""
 
     def add(self, best_return: BestReturn) -> None:
-        """Add what changes from step to step."""
+        """Append the part that changes from step to step."""
         self.first = self.first or best_return
         varying = best_return.mass.astype(np.float16) if best_return.atoms else best_return.points
         self.distributions += varying.tobytes()
 
     def best_returns(self) -> BestReturns | None:
-        """Return what was added."""
+        """Return the value distributions; None if there are none."""
         if self.first is None:
             return None
         points, mass, data = self.first.points[None], self.first.mass[None], bytes(self.distributions)
@@ -75,12 +75,12 @@ class _Decisions:
 
 
 class Tracer:
-    """Collects the traces of an evaluation that it is given to."""
+    """Collects the traces of the games of an evaluation."""
 
     def __init__(self) -> None:
         self._games: dict[int, _Decisions] = {}
 
-    def decided(
+    def record(
         self,
         episode: int,
         *,
@@ -89,7 +89,7 @@ class Tracer:
         values: Float32[np.ndarray, "A"],
         best_return: BestReturn | None = None,
     ) -> None:
-        """Add one decision to a game's trace."""
+        """Append one decision to the trace of a game."""
         game = self._games.setdefault(episode, _Decisions())
         game.actions.append(action)
         game.explored.append(explored)
@@ -98,7 +98,7 @@ class Tracer:
             game.add(best_return)
 
     def trace(self, episode: int) -> Trace:
-        """Return the trace of a game of the evaluation."""
+        """Return the trace of a game."""
         game = self._games[episode]
         return Trace(
             actions=np.frombuffer(bytes(game.actions), np.uint8),

@@ -1,1 +1,1 @@
-"""Videos of evaluation games: kept as decisions, played again frame by frame, explained beside the screen."""
+"""Record evaluation games as decisions, and render them as videos with an explanatory panel."""

@@ -1,4 +1,4 @@
-"""A canvas with the few strokes that a panel needs, in one unit of length and one palette."""
+"""The canvas on which panels are drawn, with its unit of length and its palette."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _ANCHORS: dict[Align, str] = {"left": "lm", "middle": "mm", "right": "rm"}
 
 @cache
 def font(size_pixels: int) -> ImageFont.FreeTypeFont:
-    """Return the font that Pillow brings along, so that a video looks the same on every machine.
+    """Return the font that is part of Pillow, so that videos look the same on every machine.
 
-    It has ASCII and Latin-1 letters only.
+    It has the letters of ASCII and Latin-1 only.
     """
     found = ImageFont.load_default(size_pixels)
-    assert isinstance(found, ImageFont.FreeTypeFont), "Pillow's wheels have FreeType"
+    assert isinstance(found, ImageFont.FreeTypeFont), "the wheels of Pillow contain FreeType"
     return found
 
 
 class Canvas:
-    """A picture drawn in units of which 630 are its height: whatever the scale, it looks the same."""
+    """An image drawn in units of 1/630 of its height, so that it looks the same at every scale."""
 
     HEIGHT = 630.0
 
@@ -48,44 +48,44 @@ class Canvas:
 
     @classmethod
     def blank(cls, *, width: int, height: int) -> Canvas:
-        """Return an empty canvas of that many pixels."""
+        """Return an empty canvas. `width`, `height`: in pixels."""
         return cls(Image.new("RGB", (width, height), BACKGROUND))
 
     @property
     def width(self) -> float:
-        """In units."""
+        """The width in units."""
         return self._image.width / self._unit
 
     def copy(self) -> Canvas:
-        """Return a canvas to draw on that leaves this one as it is."""
+        """Return a copy of the canvas."""
         return Canvas(self._image.copy())
 
     def pixels(self) -> UInt8[np.ndarray, "H W 3"]:
-        """Return what was drawn."""
+        """Return the pixels of the canvas."""
         return np.asarray(self._image)
 
     def text(self, x: float, y: float, text: str, size: float, colour: Colour, align: Align = "left") -> None:
-        """Write one line, its middle at height `y`, its left end, middle or right end at `x`."""
-        written = font(max(1, round(size * self._unit)))
-        self._draw.text(self._at(x, y), text, font=written, fill=colour, anchor=_ANCHORS[align])
+        """Draw one line of text, vertically centred at `y`; `align` tells which part of it is at `x`."""
+        scaled_font = font(max(1, round(size * self._unit)))
+        self._draw.text(self._at(x, y), text, font=scaled_font, fill=colour, anchor=_ANCHORS[align])
 
     def box(
         self, left: float, top: float, right: float, bottom: float, colour: Colour, radius: float = 0
     ) -> None:
-        """Fill a rectangle, its corners rounded; one that is too narrow is a line."""
+        """Fill a rectangle with rounded corners, at least one pixel wide and high."""
         (x0, y0), (x1, y1) = self._at(left, top), self._at(right, bottom)
         corners = (x0, y0, max(x0, x1 - 1), max(y0, y1 - 1))
         self._draw.rounded_rectangle(corners, radius=radius * self._unit, fill=colour)
 
     def line(self, points: list[tuple[float, float]], colour: Colour, width: float = 1.0) -> None:
-        """Join points."""
+        """Draw a line through points."""
         pixels = [self._at(x, y) for x, y in points]
         self._draw.line(pixels, fill=colour, width=max(1, round(width * self._unit)), joint="curve")
 
     def picture(
         self, left: float, top: float, right: float, bottom: float, picture: UInt8[np.ndarray, "h w 3"]
     ) -> None:
-        """Show a picture, stretched to a rectangle; its pixels become boxes."""
+        """Draw an image stretched to a rectangle, without interpolation."""
         (x0, y0), (x1, y1) = self._at(left, top), self._at(right, bottom)
         size = max(1, int(x1 - x0)), max(1, int(y1 - y0))
         self._image.paste(Image.fromarray(picture).resize(size, Image.Resampling.NEAREST), (int(x0), int(y0)))

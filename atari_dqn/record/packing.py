@@ -1,4 +1,4 @@
-"""Arrays as text, so that a recording is one JSON file."""
+"""Encode arrays as text, so that a recording is one JSON file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def pack(array: NDArray[Any]) -> dict[str, Any]:
-    """Return an array as plain data, exact to the bit: dtype, shape, and compressed bytes in base 64."""
+    """Encode an array exactly as plain data: dtype, shape, and compressed bytes in base64."""
     data = zlib.compress(np.ascontiguousarray(array).tobytes(), level=6)
     return {"dtype": array.dtype.str, "shape": list(array.shape), "zlib": base64.b64encode(data).decode()}
 
 
 def unpack(packed: dict[str, Any]) -> NDArray[Any]:
-    """Return the array that `pack` was given; `ValueError` where the bytes are not those of its shape."""
+    """Decode an array encoded by `pack`; raise `ValueError` if the bytes do not match the shape."""
     dtype, shape = np.dtype(packed["dtype"]), tuple(packed["shape"])
     size = dtype.itemsize * math.prod(shape)
     if dtype.hasobject or not 0 <= size <= _MOST_BYTES:
@@ -32,10 +32,10 @@ def unpack(packed: dict[str, Any]) -> NDArray[Any]:
 
 
 def digits(numbers: NDArray[Any]) -> str:
-    """Return numbers below 36 as a digit each, `a` for 10: a game's actions as one readable line."""
+    """Encode numbers below 36 as one digit each (`a` for 10), so that the actions of a game are one line."""
     return "".join(_DIGITS[number] for number in numbers.tolist())
 
 
 def undigits(text: str) -> NDArray[np.uint8]:
-    """Return the numbers that `digits` was given."""
+    """Decode numbers encoded by `digits`."""
     return np.array([_DIGITS.index(digit) for digit in text], np.uint8)

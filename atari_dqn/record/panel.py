@@ -1,4 +1,4 @@
-"""The panel beside the screen: what the agent expected of each action, and what it did."""
+"""Draw the panel next to the screen: the Q-values of the agent and the actions it selected."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from atari_dqn.formatting import count
+from atari_dqn.record.binned_returns import BinnedReturns, binned
 from atari_dqn.record.drawing import (
     BRIGHT,
     FAINT,
@@ -23,30 +24,29 @@ from atari_dqn.record.drawing import (
     Colour,
 )
 from atari_dqn.record.recording import RecordedGame, Recording
-from atari_dqn.record.returns import BinnedReturns, binned
 from atari_dqn.record.video import FRAMES_PER_SECOND
 
 WIDTH = 416.0
-"""The least it needs."""
+"""The minimum width in units of `Canvas`."""
 _MARGIN = 20.0
 _LEFT = _MARGIN
 _ROWS_TOP = 194.0
 _CHART_BOTTOM = 540.0
 _STRIP_TOP, _STRIP_BOTTOM = 572.0, 586.0
 _WINDOW_SECONDS = 20.0
-_MOST_ACTIONS_BESIDE_LARGE_CHART = 9
-_AXIS = 34.0
-"""Width of the chart's numbers."""
-_NOW = 72.0
-"""Width of the distribution at the present step, beside the chart."""
+_MAX_ACTIONS_WITH_LARGE_CHART = 9
+_AXIS_WIDTH = 34.0
+"""Width of the axis labels of the chart."""
+_CURRENT_WIDTH = 72.0
+"""Width of the value distribution at the current step, to the right of the chart."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Now:
-    """Where a game is."""
+class PanelState:
+    """The state of a game at one agent step."""
 
     step: int
-    """The decision that the screen follows from; −1 before the first."""
+    """The decision that led to the screen; −1 before the first."""
     score: float
     lives: int
     frame: int
@@ -54,9 +54,9 @@ class Now:
 
 
 class Panel:
-    """Draws the panel of one game. What never changes is drawn once.
+    """Draws the panel of one game on a background that is drawn once.
 
-    Where a distribution was predicted, the chart is of the best action's return, and larger.
+    With a value distribution the chart shows the distribution of the greedy action, and is larger.
     """
 
     def __init__(
@@ -71,41 +71,39 @@ class Panel:
             self._range = float(np.quantile(self._best, 0.005)), float(np.quantile(self._best, 0.995))
         else:
             self._range = self._returns.low, self._returns.high
-        # rows of many actions need the room that a larger chart would take
-        is_large = (
-            self._returns is not None and len(recording.action_names) <= _MOST_ACTIONS_BESIDE_LARGE_CHART
-        )
+        # a larger chart leaves too little room for many actions
+        is_large = self._returns is not None and len(recording.action_names) <= _MAX_ACTIONS_WITH_LARGE_CHART
         self._chart_top = 406.0 if is_large else 456.0
         self._rows_bottom = self._chart_top - 36.0
         self._gains: list[tuple[int, float]] = []
         self._score = 0.0
         self._row_height = min(32.0, (self._rows_bottom - _ROWS_TOP) / len(recording.action_names))
         self._window = math.ceil(_WINDOW_SECONDS * FRAMES_PER_SECOND / recording.env.frame_skip)
-        self._preference = _preference(self._values)
-        self._still = Canvas.blank(width=size[1], height=size[0])
-        self._right = self._still.width - _MARGIN
-        self._chart_right = self._right - (0.0 if self._returns is None else _NOW)
-        self._draw_still(place)
+        self._bar_scale = _bar_scale(self._values)
+        self._background = Canvas.blank(width=size[1], height=size[0])
+        self._right = self._background.width - _MARGIN
+        self._chart_right = self._right - (0.0 if self._returns is None else _CURRENT_WIDTH)
+        self._draw_background(place)
 
-    def picture(self, now: Now) -> UInt8[np.ndarray, "H W 3"]:
-        """Return the panel at a moment; moments come in order."""
-        if now.score != self._score:
-            self._gains.append((now.step, now.score - self._score))
-            self._score = now.score
-        canvas = self._still.copy()
-        self._draw_numbers(canvas, now)
-        if now.step < 0:
+    def picture(self, state: PanelState) -> UInt8[np.ndarray, "H W 3"]:
+        """Draw the panel for a state; states must be passed in time order."""
+        if state.score != self._score:
+            self._gains.append((state.step, state.score - self._score))
+            self._score = state.score
+        canvas = self._background.copy()
+        self._draw_numbers(canvas, state)
+        if state.step < 0:
             canvas.text(
                 canvas.width / 2, (_ROWS_TOP + self._rows_bottom) / 2, "no-op start", 14, FAINT, "middle"
             )
             return canvas.pixels()
-        self._draw_actions(canvas, now.step)
-        self._draw_chart(canvas, now.step)
-        self._draw_random(canvas, now.step)
+        self._draw_actions(canvas, state.step)
+        self._draw_chart(canvas, state.step)
+        self._draw_random(canvas, state.step)
         return canvas.pixels()
 
-    def _draw_still(self, place: int) -> None:
-        canvas, recording, source = self._still, self._recording, self._recording.source
+    def _draw_background(self, place: int) -> None:
+        canvas, recording, source = self._background, self._recording, self._recording.source
         canvas.text(_LEFT, 28, recording.game.replace("_", " ").title(), 26, BRIGHT)
         trained = f"trained for {count(source.env_frames)} frames, seed {recording.seed}"
         canvas.text(_LEFT, 56, trained, 13, FAINT)
@@ -121,13 +119,13 @@ class Panel:
         canvas.box(_LEFT, _STRIP_TOP, self._right, _STRIP_BOTTOM, RAISED, 3)
         canvas.text(_LEFT, 606, f"protocol {source.protocol_digest}", 11, FAINT)
 
-    def _draw_numbers(self, canvas: Canvas, now: Now) -> None:
-        minutes, seconds = divmod(now.frame / FRAMES_PER_SECOND, 60)
+    def _draw_numbers(self, canvas: Canvas, state: PanelState) -> None:
+        minutes, seconds = divmod(state.frame / FRAMES_PER_SECOND, 60)
         numbers = (
-            ("SCORE", f"{now.score:,.0f}", _LEFT),
-            ("LIVES", f"{now.lives}" if now.lives else "-", _LEFT + 150),
+            ("SCORE", f"{state.score:,.0f}", _LEFT),
+            ("LIVES", f"{state.lives}" if state.lives else "-", _LEFT + 150),
             ("TIME", f"{minutes:.0f}:{seconds:04.1f}", _LEFT + 224),
-            ("FRAME", f"{now.frame:,}", _LEFT + 306),
+            ("FRAME", f"{state.frame:,}", _LEFT + 306),
         )
         for label, number, x in numbers:
             canvas.text(x, 109, label, 12, FAINT)
@@ -147,19 +145,19 @@ class Panel:
     def _draw_row(
         self, canvas: Canvas, top: float, name: str, value: float, mean: float, colour: Colour
     ) -> None:
-        """Draw one action: its name, how far it is above or below the actions' mean, its value."""
+        """Draw one action: its name, a bar for its advantage over the mean, and its Q-value."""
         middle, size = top + self._row_height / 2, min(14.0, self._row_height * 0.85)
-        written = PLAIN if colour is FAINT else colour
-        canvas.text(_LEFT, middle, name, size, written)
-        canvas.text(self._right, middle, f"{value:.3f}", size, written, "right")
+        text_colour = PLAIN if colour is FAINT else colour
+        canvas.text(_LEFT, middle, name, size, text_colour)
+        canvas.text(self._right, middle, f"{value:.3f}", size, text_colour, "right")
         zero, reach = _LEFT + 215, 85.0
-        length = reach * max(-1.0, min(1.0, (value - mean) / self._preference))
+        length = reach * max(-1.0, min(1.0, (value - mean) / self._bar_scale))
         half = min(6.0, self._row_height * 0.32)
         canvas.box(zero + min(length, 0), middle - half, zero + max(length, 0), middle + half, colour)
         canvas.line([(zero, top + 2), (zero, top + self._row_height - 2)], LINE)
 
     def _draw_chart(self, canvas: Canvas, step: int) -> None:
-        """Draw what was expected of the best action up to now, and where the score rose or fell."""
+        """Draw the largest Q-value over the last seconds, and mark changes of the score."""
         first, top = max(0, step - self._window), self._chart_top
         low, high = self._range
         if self._returns is not None:
@@ -168,7 +166,7 @@ class Panel:
             if at <= step - self._window:
                 break
             x = self._chart_x(at, step)
-            # two wide: a video halves the resolution of colours
+            # two pixels wide, because video halves the resolution of colours
             canvas.line([(x, top), (x, _CHART_BOTTOM)], GAIN if gain > 0 else LOSS, 2.0)
         shown = range(first, step + 1)
         points = [(self._chart_x(at, step), self._chart_y(float(self._best[at]))) for at in shown]
@@ -178,7 +176,7 @@ class Panel:
         canvas.text(_LEFT, _CHART_BOTTOM - 5, f"{low:.3g}", 11, FAINT)
 
     def _draw_returns(self, canvas: Canvas, returns: BinnedReturns, first: int, step: int) -> None:
-        """Draw the distributions up to now, and at the right the present one as bars."""
+        """Draw the value distributions over the last seconds, and the current one as bars on the right."""
         top, bottom = self._chart_top, _CHART_BOTTOM
         left = self._chart_x(first, step)
         canvas.picture(left, top, self._chart_right, bottom, returns.picture[:, first : step + 1])
@@ -187,14 +185,14 @@ class Panel:
         for bin_, part in enumerate(share.tolist()):
             if part > 0:
                 y, x = bottom - (bin_ + 1) * height, self._chart_right + 8
-                canvas.box(x, y, x + part * (_NOW - 8), y + height, GREEDY)
+                canvas.box(x, y, x + part * (_CURRENT_WIDTH - 8), y + height, GREEDY)
         if returns.edge_mass is not None:
             lowest, highest = returns.edge_mass[step].tolist()
             edges = f"edges {lowest:.1%}, {highest:.1%}"
             canvas.text(self._right - 64, top - 10, edges, 12, FAINT, "right")
 
     def _draw_random(self, canvas: Canvas, step: int) -> None:
-        """Mark the steps at which the draw for exploration came up, and say how often it has."""
+        """Mark the steps with random actions, and draw how many there were so far."""
         explored, first = self._game.trace.explored, max(0, step - self._window)
         for at in np.flatnonzero(explored[first : step + 1]):
             x = self._chart_x(first + int(at), step)
@@ -205,7 +203,7 @@ class Panel:
         canvas.text(self._right, 562, share, 12, FAINT, "right")
 
     def _chart_x(self, at: int, now: int) -> float:
-        return self._chart_right - (now - at) / self._window * (self._chart_right - _LEFT - _AXIS)
+        return self._chart_right - (now - at) / self._window * (self._chart_right - _LEFT - _AXIS_WIDTH)
 
     def _chart_y(self, value: float) -> float:
         low, high = self._range
@@ -214,12 +212,12 @@ class Panel:
 
 
 def panel_width(height: int) -> int:
-    """Return the least width, in pixels, of a panel of that height."""
+    """Return the minimum width of a panel in pixels. `height`: in pixels."""
     return math.ceil(WIDTH * height / Canvas.HEIGHT)
 
 
-def _preference(values: Float32[np.ndarray, "T A"]) -> float:
-    """Return how far an action is from the mean of its step where bars are longest."""
+def _bar_scale(values: Float32[np.ndarray, "T A"]) -> float:
+    """Return the distance between a Q-value and the mean of its step at which bars have full length."""
     distances = np.abs(values - values.mean(axis=1, keepdims=True))
     return max(float(np.quantile(distances, 0.995)), 1e-6)
 

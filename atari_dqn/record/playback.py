@@ -1,4 +1,4 @@
-"""Recorded games, played again: the same streams and actions give the same screens, frame by frame."""
+"""Play back recorded games: the same random streams and actions give the same screens, frame by frame."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from atari_dqn.types import StepBatch
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Moment:
-    """What the emulator showed between two decisions."""
+class PlaybackStep:
+    """The emulator frames of one agent step."""
 
     step: int
-    """The decision it follows from; −1 for the reset and the no-op frames."""
+    """Index of the decision before them; −1 for the reset and the no-op frames."""
     screens: tuple[UInt8[np.ndarray, "H W 3"], ...]
-    """Every emulator frame, in colour."""
+    """Every emulator frame in RGB."""
     lives: tuple[int, ...]
-    """Lives left at each of them."""
+    """Remaining lives at each frame."""
     score: float
-    """The game's return so far, this moment included."""
+    """The return of the game up to and including this step."""
     rows: StepBatch
-    """The row that the agent saw at its end; its arrays are reused by the next moment."""
+    """The observation of the agent after the step; its arrays are reused by the next step."""
 
 
-def playback(recording: Recording, game: RecordedGame) -> Iterator[Moment]:
-    """Yield a game's moments in order; `DamagedError` if it does not come to its recorded end."""
-    shard = _stage(recording, game)
+def playback(recording: Recording, game: RecordedGame) -> Iterator[PlaybackStep]:
+    """Yield the steps of a game in time order; raise `DamagedError` if its result is not the recorded one."""
+    shard = _environment(recording, game)
     filmed: list[tuple[UInt8[np.ndarray, "H W 3"], int]] = []
 
     def camera(emulator: Emulator) -> None:
@@ -52,12 +52,12 @@ def playback(recording: Recording, game: RecordedGame) -> Iterator[Moment]:
             shard.step(game.trace.actions[step : step + 1].astype(np.int64), rows)
         score += float(rows.reward[0])
         screens, lives = zip(*filmed, strict=True)
-        yield Moment(step=step, screens=screens, lives=lives, score=score, rows=rows)
+        yield PlaybackStep(step=step, screens=screens, lives=lives, score=score, rows=rows)
     _check_end(recording, game, score, rows)
 
 
-def _stage(recording: Recording, game: RecordedGame) -> Shard:
-    """Return an environment that begins with this game."""
+def _environment(recording: Recording, game: RecordedGame) -> Shard:
+    """Return an environment whose first episode is this game."""
     shard = ENVS.load(recording.env.kind)(
         game=recording.game,
         env=recording.env,
@@ -82,6 +82,6 @@ def _check_end(recording: Recording, game: RecordedGame, score: float, rows: Ste
     expected = (game.result.episode_return, game.result.length_frames, game.result.end_reason)
     if found != expected:
         raise DamagedError(
-            f"game {game.episode} came out as {found}, recorded was {expected}: "
-            f"this emulator is not the one it was recorded with"
+            f"game {game.episode} ended with {found}, expected {expected} as recorded: "
+            f"this emulator is not the one of the recording"
         )

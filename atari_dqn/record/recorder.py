@@ -1,4 +1,4 @@
-"""From an evaluation that was traced to a recording of some of its games."""
+"""Build a recording of some games of a traced evaluation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from atari_dqn.evaluation.evaluate import STREAM, evaluation_env
 from atari_dqn.evaluation.traces import Tracer
-from atari_dqn.record.recording import Look, RecordedGame, Recording, Source
+from atari_dqn.record.recording import RecordedGame, Recording, Source, VideoOptions
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.protocol import Protocol
 from atari_dqn.spec.schema import Spec
@@ -22,9 +22,9 @@ def recording_of(
     source: Source,
     episodes: Sequence[int],
     choice: str,
-    look: Look,
+    options: VideoOptions,
 ) -> Recording:
-    """Return the recording of the evaluation's games with the numbers `episodes`."""
+    """Build the recording of the games with the numbers `episodes`."""
     return Recording(
         game=spec.game,
         seed=spec.seed,
@@ -34,7 +34,7 @@ def recording_of(
         action_names=info.action_names,
         source=source,
         choice=choice,
-        look=look,
+        options=options,
         games=tuple(
             RecordedGame(episode=episode, result=played[episode], trace=tracer.trace(episode))
             for episode in episodes
@@ -43,7 +43,7 @@ def recording_of(
 
 
 def source_of(protocol: Protocol, *, checkpoint: str, step: int, env_frames: int) -> Source:
-    """Return which agent played under which protocol, in the words of a recording."""
+    """Describe the checkpoint and the protocol of a recording."""
     return Source(
         checkpoint=checkpoint,
         step=step,
@@ -55,10 +55,10 @@ def source_of(protocol: Protocol, *, checkpoint: str, step: int, env_frames: int
 
 
 def best_first(played: Sequence[EvaluationEpisode]) -> list[int]:
-    """Return the numbers of the games, the highest return first; of equal ones the earlier."""
+    """Return the episode numbers sorted by decreasing return, ties by number."""
     return sorted(range(len(played)), key=lambda episode: -played[episode].episode_return)
 
 
 def median_game(played: Sequence[EvaluationEpisode]) -> int:
-    """Return the number of the game with the median return; of an even number of games the lower one."""
+    """Return the episode number of the median return, or of the lower one of two."""
     return best_first(played)[len(played) // 2]

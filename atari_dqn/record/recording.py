@@ -1,6 +1,7 @@
-"""A recording: every decision of some games, and all else that it takes to show them again.
+"""Read and write recordings: the decisions of some games, and everything else that reproduces them.
 
-It is one JSON file beside its video. Neither the network nor the run is needed to make the video again.
+A recording is one JSON file next to its video. Rendering the video again needs neither the network nor the
+run.
 """
 
 from __future__ import annotations
@@ -28,38 +29,38 @@ from atari_dqn.spec.schema import Env
 SCHEMA_VERSION = 1
 _SEAL = "sha256"
 _MOST_BYTES = 2**30
-"""Of a recording: an hour of a game takes some ten MB."""
+"""The largest size of a recording; an hour of play takes about 10 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
-    """What a video shows."""
+class VideoOptions:
+    """Options of a video."""
 
     scale: int | None = None
-    """Video pixels a screen's pixel is wide and high. None: as makes the video about 630 high."""
+    """Video pixels per screen pixel; None for a video about 630 pixels high (840 without the panel)."""
     overlay: bool = True
-    """Whether a panel beside the screen explains the game."""
+    """Whether to draw the panel next to the screen."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Which agent played, and how."""
+    """The checkpoint and the protocol of a recording."""
 
     checkpoint: str
     step: int
     env_frames: int
     protocol: str
-    """In words."""
+    """The protocol as text."""
     protocol_digest: str
     epsilon: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecordedGame:
-    """One game of an evaluation. G saliency cells across and down."""
+    """One game of an evaluation. The saliency of each of T steps has G × G cells."""
 
     episode: int
-    """Its number in the run's evaluations, from 0: with the seed it names the game's random streams."""
+    """The episode number from 0, which with the seed determines the random streams."""
     result: EvaluationEpisode
     trace: Trace
     saliency: UInt8[np.ndarray, "T G G"] | None = None
@@ -67,45 +68,45 @@ class RecordedGame:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Recording:
-    """Games of one checkpoint."""
+    """Recorded games of one checkpoint."""
 
     game: str
     seed: int
     stream: str
-    """Name of the random streams, under the seed."""
+    """The name of the random streams."""
     env: Env
     rom_md5: str
     action_names: tuple[str, ...]
     source: Source
     choice: str
-    """Why these games, in words: `the best of 10`."""
-    look: Look
+    """How the games were selected, as text: `the best of 10`."""
+    options: VideoOptions
     games: tuple[RecordedGame, ...]
 
 
 def save_recording(recording: Recording, path: Path) -> None:
-    """Write a recording, atomically. `UserError` if the file cannot be written."""
+    """Write a recording atomically; raise `UserError` if the file cannot be written."""
     write_atomically(path, recording_bytes(recording))
 
 
 def recording_bytes(recording: Recording) -> bytes:
-    """Return a recording as its file holds it: equal recordings are equal bytes."""
+    """Encode a recording as JSON; equal recordings give equal bytes."""
     contents = _contents(recording)
     return (json.dumps({**contents, _SEAL: _digest(contents)}, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def load_recording(path: Path) -> Recording:
-    """Read a recording. `UserError` if the file is none, `DamagedError` if it is not what was written."""
+    """Read a recording; raise `UserError` if the file is not a recording, `DamagedError` if it is damaged."""
     if not is_file(path):
-        raise UserError(f"{path}: not found; expected the .json file that lies beside a video")
+        raise UserError(f"{path}: not found; expected the .json file next to a video")
     with reading(path):
         data = read_regular(path, most_bytes=_MOST_BYTES)
     try:
         table = parse_json(data)
     except ValueError as error:
-        raise UserError(f"{path} is no recording: it is not JSON ({error})") from error
+        raise UserError(f"{path} is not a recording: it is not JSON ({error})") from error
     if not isinstance(table, dict) or _SEAL not in table or "games" not in table:
-        raise UserError(f"{path} is no recording: expected the .json file that lies beside a video")
+        raise UserError(f"{path} is not a recording: expected the .json file next to a video")
     if table.get("schema_version") != SCHEMA_VERSION:
         raise DamagedError(
             f"{path}: schema version {table.get('schema_version')}; this program reads {SCHEMA_VERSION}"
@@ -115,11 +116,11 @@ def load_recording(path: Path) -> Recording:
     try:
         return _recording(table)
     except (LookupError, AttributeError, TypeError, ValueError, zlib.error) as error:
-        raise DamagedError(f"{path}: is no recording of this version: {error!r}") from error
+        raise DamagedError(f"{path}: is not a valid recording of this version: {error!r}") from error
 
 
 def recording_digest(recording: Recording) -> str:
-    """Return the SHA-256 of a recording, the same that its file carries."""
+    """Compute the SHA-256 of a recording, which its file contains."""
     return _digest(_contents(recording))
 
 
@@ -140,7 +141,7 @@ def _contents(recording: Recording) -> dict[str, Any]:
             "action_names": recording.action_names,
             "source": asdict(recording.source),
             "choice": recording.choice,
-            "look": asdict(recording.look),
+            "look": asdict(recording.options),
             "games": [_game_table(game) for game in recording.games],
         }
     )
@@ -172,13 +173,13 @@ def _recording(table: Mapping[str, Any]) -> Recording:
         action_names=tuple(table["action_names"]),
         source=Source(**table["source"]),
         choice=table["choice"],
-        look=Look(**table["look"]),
+        options=VideoOptions(**table["look"]),
         games=tuple(_game(game) for game in table["games"]),
     )
 
 
 def _env(table: Mapping[str, Any]) -> Env:
-    """Return the environment's section; an older recording lacks keys, or has them under former names."""
+    """Read the environment; recordings of earlier versions lack keys, or have them under former names."""
     later = {key.removeprefix("env."): value for key, value in ADDED.items() if key.startswith("env.")}
     recorded = {current_name(f"env.{key}").removeprefix("env."): value for key, value in table.items()}
     complete: dict[str, Any] = {**later, **recorded}
@@ -204,7 +205,7 @@ def _game(table: Mapping[str, Any]) -> RecordedGame:
 
 
 def _best_returns(table: Mapping[str, Any] | None) -> BestReturns | None:
-    """Return a game's distributions; an older recording has none."""
+    """Read the value distributions of a game; recordings of earlier versions have none."""
     if table is None:
         return None
     return BestReturns(points=unpack(table["points"]), mass=unpack(table["mass"]), atoms=table["atoms"])

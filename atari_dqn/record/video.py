@@ -1,4 +1,4 @@
-"""H.264 video in MP4, as browsers play it. Needs the extra `record`."""
+"""Encode H.264 video in MP4, which browsers play. Requires the extra `record`."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from av.container import OutputContainer
 
 FRAMES_PER_SECOND = 60
-"""As the console: 59.92 on a television of its time, 60 by convention."""
+"""The frame rate of the console: 59.92 exactly, 60 by convention."""
 ENCODER = "libx264"
 _OPTIONS = {"preset": "veryfast", "crf": "21"}
 _THREADS = 2
-"""Fixed: the same pictures give the same bytes for one number of threads only."""
+"""Fixed, because the encoded bytes depend on the number of threads."""
 WIDTH_UNIT_PIXELS = 128
-"""With other widths x264 reads a few bytes beyond its rows, and the same pictures may give other bytes."""
+"""At other widths x264 reads a few bytes beyond its rows, so that the encoded bytes may vary."""
 _SMPTE_170M, _LIMITED = 6, 1
-"""FFmpeg's numbers for NTSC's colours, and luma from 16 to 235: what OpenCV turns RGB into."""
+"""FFmpeg's constants for the NTSC colour space and luma from 16 to 235, to which OpenCV converts RGB."""
 
 Write = Callable[[UInt8[np.ndarray, "H W 3"]], None]
 
 
 def require_encoder() -> None:
-    """Raise the `UserError` that says what to install, where videos cannot be made."""
+    """Raise `UserError` with the package to install if videos cannot be encoded."""
     try:
         import av
-        import PIL  # noqa: F401 - the overlay's
+        import PIL  # noqa: F401 - used by the panel
     except ImportError as error:
         raise UserError(
             f"videos need the package {error.name!r}, which is not installed; pip install 'atari-dqn[record]'"
@@ -52,10 +52,10 @@ def require_encoder() -> None:
 
 @contextmanager
 def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]) -> Iterator[Write]:
-    """Give a function that adds an RGB picture to a new video; the file appears once the block ends well.
+    """Yield a function that adds an RGB image to a new video; the file appears if the block succeeds.
 
-    60 pictures a second, their width a multiple of 128, their height even. `UserError` if the file is there
-    or cannot be written.
+    60 images per second. `width` must be a multiple of 128, `height` even. Raise `UserError` if the file
+    exists or cannot be written.
     """
     assert width % WIDTH_UNIT_PIXELS == 0
     assert height % 2 == 0, "chroma is shared by 2×2 pixels"
@@ -83,7 +83,7 @@ def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]
 
 
 def refuse_existing_video(path: Path) -> None:
-    """Raise the `UserError` for a file that is there already."""
+    """Raise `UserError` if the file exists."""
     if os.path.lexists(path):
         raise UserError(f"{path} exists and is never overwritten; name another file with -o")
 
@@ -91,7 +91,7 @@ def refuse_existing_video(path: Path) -> None:
 def _container(path: Path, metadata: Mapping[str, str]) -> OutputContainer:
     import av
 
-    # faststart: the index at the front, so that a browser plays while loading; bitexact: no version, no date.
+    # faststart: the index comes first, so that browsers play while loading; bitexact: no version, no date.
     options = {"movflags": "+faststart", "fflags": "+bitexact"}
     container = av.open(str(path), "w", format="mp4", options=options)
     container.metadata.update(metadata)
@@ -99,11 +99,11 @@ def _container(path: Path, metadata: Mapping[str, str]) -> OutputContainer:
 
 
 class _Encoder:
-    """The one video stream of a container."""
+    """The single video stream of a container."""
 
     def __init__(self, container: OutputContainer, *, width: int, height: int) -> None:
         self._container = container
-        # mypy knows the encoders by name, and which kind of stream each makes.
+        # A literal name, from which mypy infers the type of the stream.
         self._stream = container.add_stream("libx264", rate=FRAMES_PER_SECOND, options=dict(_OPTIONS))
         self._pictures = 0
         context = self._stream.codec_context
@@ -114,7 +114,7 @@ class _Encoder:
         context.color_range = _LIMITED
 
     def write(self, picture: UInt8[np.ndarray, "H W 3"]) -> None:
-        """Add a picture."""
+        """Encode an image."""
         from av import VideoFrame
 
         planes = cv2.cvtColor(picture, cv2.COLOR_RGB2YUV_I420).astype(np.uint8, copy=False)
@@ -124,9 +124,9 @@ class _Encoder:
         self._container.mux(self._stream.encode(frame))
 
     def finish(self) -> None:
-        """Add what the encoder still holds."""
+        """Write the remaining output of the encoder."""
         self._container.mux(self._stream.encode(None))
 
     def close(self) -> None:
-        """Close the file; one without `finish` is no video."""
+        """Close the file; without `finish` it is not a valid video."""
         self._container.close()

@@ -1,1 +1,1 @@
-"""A run on disk: directory, provenance, events, scores and checkpoints; and reading it as it grows."""
+"""Runs on disk: directory, provenance, events, scores, checkpoints, and tailing of a running training."""

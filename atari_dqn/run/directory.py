@@ -1,4 +1,4 @@
-"""The run directory: what lies where, how it comes to be, and how one is told from another folder."""
+"""The run directory: the paths of its files, its creation, locking and integrity checks."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _LOCK_PAUSE_SECONDS = 0.02
 
 
 def default_run_dir(name: str, seed: int, root: Path = Path("outputs")) -> Path:
-    """Return where a run is kept unless its user says otherwise."""
+    """Return the default directory of a run."""
     return root / f"{name}_seed{seed}"
 
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A run on disk. Made by `create` or `open`, so that its specification is there and whole."""
+    """A run on disk. `create` and `open` ensure that its spec exists and is unchanged."""
 
     path: Path
 
@@ -53,10 +53,10 @@ class RunDirectory:
     def create(
         cls, path: Path, spec_toml: str, spec_digest: str, provenance: Mapping[str, Any]
     ) -> RunDirectory:
-        """Make the directory of a new run: all of it, or nothing.
+        """Create the directory of a new run atomically.
 
-        `spec_digest` is the digest of what can change results; the digest of the file's bytes is kept beside
-        it. `UserError` if the path exists, which is then left alone, or cannot be written.
+        `spec_digest`: the digest of all keys that can change results; the SHA-256 of spec.toml is recorded
+        too. Raise `UserError` if the path exists or cannot be written; an existing path is not changed.
         """
         refuse_existing(path)
         files = _new_files(spec_toml.encode(), spec_digest, provenance)
@@ -70,10 +70,11 @@ class RunDirectory:
     def open(cls, path: Path) -> RunDirectory:
         """Open the directory of an existing run.
 
-        `UserError` if it is no run's; `DamagedError` if a file is missing or the spec was changed.
+        Raise `UserError` if it is not a run directory, `DamagedError` if a file is missing or the spec was
+        changed.
         """
         run = cls(path)
-        _refuse_other_folder(path)
+        _check_is_run(path)
         recorded = run.read_provenance().get("spec", {}).get("toml_sha256")
         found = hashlib.sha256(read_run_file(run.spec)).hexdigest()
         if found != recorded:
@@ -85,12 +86,12 @@ class RunDirectory:
 
     @property
     def spec(self) -> Path:
-        """The resolved specification, never changed."""
+        """The resolved spec, which never changes."""
         return self.path / _SPEC
 
     @property
     def provenance(self) -> Path:
-        """What the run came from, never changed."""
+        """The provenance of the run, which never changes."""
         return self.path / _PROVENANCE
 
     @property
@@ -100,7 +101,7 @@ class RunDirectory:
 
     @property
     def events(self) -> Path:
-        """The log of notices."""
+        """The event log."""
         return self.path / "events.jsonl"
 
     @property
@@ -110,27 +111,27 @@ class RunDirectory:
 
     @property
     def set_aside(self) -> Path:
-        """The folder of damaged logs that new ones have taken the place of."""
+        """The folder of damaged logs that were replaced by new ones."""
         return self.path / "set_aside"
 
     @property
     def diagnostics(self) -> Path:
-        """The folder of the bundles that gates leave when they halt the run."""
+        """The folder of the diagnostic bundles that are written when a gate halts the run."""
         return self.path / "diagnostics"
 
     @property
     def evaluations(self) -> Path:
-        """The folder of the scores that `dqn eval` has measured."""
+        """The folder of the scores of `dqn eval`."""
         return self.path / "evaluations"
 
     @property
     def evaluation_progress(self) -> Path:
-        """The finished games of an evaluation of the run's own that is under way."""
+        """The finished games of the current evaluation during training."""
         return self.path / "evaluation_progress.jsonl"
 
     @property
     def videos(self) -> Path:
-        """The folder of the videos, and of the recordings they are made from."""
+        """The folder of the videos and their recordings."""
         return self.path / "videos"
 
     @property
@@ -139,26 +140,26 @@ class RunDirectory:
         return self.path / _CHECKPOINTS
 
     def file_records(self) -> dict[str, dict[str, Any]]:
-        """Return length and SHA-256 of every file beside the checkpoints, once the disk holds that much.
+        """Flush every file outside the checkpoints to disk, and return its length and SHA-256.
 
-        Logs grow after that, and the record is of their beginning.
+        Logs grow afterwards; their record covers the beginning.
         """
         records = {path.name: _file_record(path) for path in (*self._constant, *self._growing)}
         with writing(self.path):
-            fsync_directory(self.path)  # or a power failure may take the names of files that were begun since
+            fsync_directory(self.path)  # otherwise a power failure may lose the names of new files
         return records
 
     def file_sizes(self) -> list[int]:
-        """Return the lengths of the files beside the checkpoints, in bytes."""
+        """Return the sizes of the files outside the checkpoints in bytes."""
         return [path.stat().st_size for path in (*self._constant, *self._growing)]
 
     def check_files(self, records: Mapping[str, Mapping[str, Any]]) -> None:
-        """Raise a `DamagedError` that names the first file that does not begin with what was recorded."""
+        """Raise `DamagedError` with the first file that does not match its record."""
         for name, problem in self.problems(records):
             raise DamagedError(f"{self.path / name}: {problem}")
 
     def problems(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-        """Yield each file that does not begin with what was recorded, and what is wrong with it."""
+        """Yield each file that does not match its record, with a description of the problem."""
         for name, record in records.items():
             path = self.path / name
             if not is_file(path):
@@ -170,11 +171,11 @@ class RunDirectory:
                 yield name, problem
 
     def is_log(self, name: str) -> bool:
-        """Return whether a file beside the checkpoints is one that grows."""
+        """Return whether a file is a log, that is a table or the event log."""
         return self.path / name in self._growing
 
     def _problem(self, path: Path, record: Mapping[str, Any]) -> str:
-        """Return in what a file does not begin with what was recorded; empty where it does."""
+        """Describe how a file differs from its record; empty if it matches."""
         length, recorded = path.stat().st_size, record["bytes"]
         if path in self._growing and length < recorded:
             return f"has {length:,} bytes of {recorded:,} recorded; rows are lost"
@@ -193,7 +194,7 @@ class RunDirectory:
         return (*(self.tables / f"{name}.csv" for name in TABLES), self.events)
 
     def recorded(self, key: str) -> Any:
-        """Return one entry of the provenance; `DamagedError` where it is missing."""
+        """Return one entry of the provenance; raise `DamagedError` if it is missing."""
         provenance = self.read_provenance()
         if key not in provenance:
             raise DamagedError(f"{self.provenance}: {key!r} is missing")
@@ -201,7 +202,7 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run for this process; `UserError` while another holds it. A dead one holds nothing."""
+        """Lock the run for writing; raise `UserError` while another (living) process holds it."""
         path = self._lock_file()
         with writing(path):
             file = path.open("a")
@@ -211,8 +212,8 @@ class RunDirectory:
             yield
 
     @contextmanager
-    def held_still(self) -> Iterator[None]:
-        """Keep others from running the run, without writing anything; `UserError` while one does."""
+    def locked_for_reading(self) -> Iterator[None]:
+        """Lock the run for reading, without writing a file; `UserError` while another process runs it."""
         path = self._lock_file()
         if not exists(path):
             yield
@@ -226,12 +227,12 @@ class RunDirectory:
 
     def _lock_file(self) -> Path:
         path = self.path / _LOCK
-        if path.is_fifo():  # to open it would wait for ever
+        if path.is_fifo():  # opening it would block forever
             raise DamagedError(f"{path}: is a pipe; remove it")
         return path
 
     def _lock(self, file: IO[Any], kind: int) -> None:
-        # A killed process may leave a child for an instant, which holds the lock until it is gone too.
+        # For a moment a child of a killed process may still hold the lock.
         for _ in range(_LOCK_TRIES):
             with suppress(BlockingIOError):
                 fcntl.flock(file, kind | fcntl.LOCK_NB)
@@ -240,7 +241,7 @@ class RunDirectory:
         raise UserError(f"{self.path} is being run by another process; wait for it, or end it")
 
     def read_provenance(self) -> dict[str, Any]:
-        """Return what the run came from; `DamagedError` names the key that holds no such thing."""
+        """Read the provenance of the run; raise `DamagedError` with the first invalid key."""
         data: dict[str, Any] = read_json(self.provenance)
         check_types(self.provenance, data, Provenance)
         return data
@@ -255,12 +256,12 @@ def _file_record(path: Path) -> dict[str, Any]:
 
 
 def refuse_existing(path: Path) -> None:
-    """Raise the `UserError` that says how to resume a run that is there, or to name another directory."""
+    """Raise `UserError` if a path exists; for a run directory the message has the command to resume it."""
     if "\0" in str(path):
         raise UserError(
-            f"run directory {str(path)!r}: a path holds no NUL; choose another name with --run-dir"
+            f"run directory {str(path)!r}: a path cannot contain NUL; choose another name with --run-dir"
         )
-    if os.path.lexists(path):  # a broken link too is something of the user's
+    if os.path.lexists(path):  # even if it is a broken link
         remedy = "name another directory with --run-dir"
         if exists(path / _SPEC) and exists(path / _PROVENANCE):
             remedy = f"continue that run with `dqn resume {shlex.quote(str(path))}`, or {remedy}"
@@ -274,7 +275,7 @@ def _new_files(spec: bytes, spec_digest: str, provenance: Mapping[str, Any]) -> 
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a folder is a run's, be it damaged: whether it holds a file that only a run has."""
+    """Return whether a folder is a run directory, possibly damaged, by the files that only runs have."""
     return bool(_marks(path))
 
 
@@ -282,13 +283,13 @@ def _marks(path: Path) -> set[str]:
     return {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
 
 
-def _refuse_other_folder(path: Path) -> None:
-    expected = "expected a directory that `dqn train` made"
+def _check_is_run(path: Path) -> None:
+    expected = "expected a directory created by `dqn train`"
     if "\0" in str(path) or not exists(path):
         raise UserError(f"run directory {str(path)!r}: not found; {expected}")
     present = _marks(path)
     if not present:
-        raise UserError(f"{path} is no run directory: it holds no {_SPEC}; {expected}")
+        raise UserError(f"{path} is not a run directory: it contains no {_SPEC}; {expected}")
     missing = sorted({_SPEC, _PROVENANCE} - present)
     if missing:
         raise DamagedError(f"run directory {path}: {' and '.join(missing)} missing")

@@ -1,4 +1,4 @@
-"""Folders of runs: the run directories that a command's arguments stand for."""
+"""Expand folders of runs given as command arguments to run directories."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from atari_dqn.run.directory import is_run
 
 
 def expand_run_paths(paths: Sequence[Path]) -> list[Path]:
-    """Return the run directories that paths stand for, each once.
+    """Replace each folder that is not a run directory by the run directories directly inside it.
 
-    A run directory stands for itself. Any other folder stands for the run directories directly inside it, by
-    name; where it holds none it stays in the list, so that the caller can name it.
+    The result has no duplicates; the runs of a folder are sorted by name. A folder without runs stays in the
+    list, so that the caller can report it.
     """
     found = (run for path in paths for run in ([path] if is_run(path) else runs_in(path) or [path]))
     return list(dict.fromkeys(found))
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Return the run directories directly inside a folder, by name; none where it cannot be listed.
+    """Return the run directories directly inside a folder, sorted by name; none if it cannot be listed.
 
-    Hidden folders, such as those of runs that are being created, are left out, and so is a link to a run of
-    the same folder.
+    Hidden folders, such as runs being created, and links to a run in the same folder are left out.
     """
     try:
         with os.scandir(folder) as entries:
@@ -39,5 +38,5 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry is a folder, or a link to one."""
     try:
         return entry.is_dir()
-    except OSError:  # a link in a circle
+    except OSError:  # a circular link
         return False

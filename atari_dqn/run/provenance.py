@@ -1,4 +1,4 @@
-"""Where a run came from: code, versions, hardware, game, protocol."""
+"""Record the provenance of a run: code, versions, hardware, game and protocols."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from atari_dqn import wait_variables
 from atari_dqn.machine.hardware import Hardware
 
 PACKAGES = ("torch", "numpy", "ale-py", "gymnasium", "opencv-python-headless")
-"""Distributions whose version can change a run's numbers."""
+"""Distributions whose versions can change the results of a run."""
 MOST_THREADS = 2**16
-"""More than any machine has cores: a larger number in a file is damage."""
+"""The largest plausible number of threads; a larger number in a file is damage."""
 
 
 class _Digests(Struct):
@@ -51,7 +51,7 @@ class _Commit(Struct):
 
 
 class Provenance(Struct):
-    """Types of a record of provenance, of whatever version: of the keys that something reads."""
+    """Types of the keys of provenance.json that are read, in files of any version."""
 
     spec: _Digests
     name: str = ""
@@ -84,13 +84,12 @@ def provenance(
     hardware: Hardware,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> dict[str, Any]:
-    """Return the record of where a run came from, as plain data.
+    """Return the provenance of a run as plain data.
 
-    `track` is the label with its mark (`A*` for a run that deviates, in the keys `deviations`). `protocols`
-    maps a protocol's fingerprint to its words. Torch's threads are recorded: their number changes rounding,
-    and which of our own `kernels` ran: they round otherwise than torch's. How OpenMP's threads wait is
-    recorded too; it changes their speed alone. The digests of the specification are added by
-    `RunDirectory.create`.
+    `track`: the label with its mark (`A*` for a run that deviates in the keys `deviations`). `protocols`: the
+    fields of each protocol by fingerprint. `torch_threads` and `kernels`, our compiled kernels in use, are
+    recorded because they change rounding; the wait policy of OpenMP threads changes only the speed.
+    `RunDirectory.create` adds the digests of the spec.
     """
     return {
         "started": now().isoformat(timespec="seconds"),
@@ -109,7 +108,7 @@ def provenance(
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of everything that can change a run's numbers; None for what is not installed."""
+    """Return the versions of all software that can change results; None for a missing package."""
     system = {
         "atari_dqn": atari_dqn.__version__,
         "python": platform.python_version(),
@@ -119,9 +118,9 @@ def versions() -> dict[str, str | None]:
 
 
 def git_state(package: Path) -> dict[str, Any] | None:
-    """Return the commit of the checkout that `package` lies in and whether its files differ from it.
+    """Return the commit of the checkout that contains `package`, and whether its files differ from it.
 
-    None for a package that was installed: a repository further up the path is not the package's.
+    Return None for an installed package; a repository further up the path is not that of the package.
     """
     root = package.parent
     if not (root / ".git").exists():
@@ -132,11 +131,11 @@ def git_state(package: Path) -> dict[str, Any] | None:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """Return what git prints, None where it is missing or fails."""
+    """Return the output of git; None if git is missing or fails."""
     git = shutil.which("git")
     if git is None:
         return None
-    # A hook's GIT_DIR would point to another repository.
+    # Inside a git hook, GIT_DIR would point to another repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         result = subprocess.run(  # noqa: S603 - fixed arguments, no shell

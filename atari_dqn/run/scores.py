@@ -1,4 +1,4 @@
-"""Scores: episodes of an evaluation, what they add up to, and the protocol they were played under."""
+"""The episodes of an evaluation, their score, and the protocol of the evaluation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from atari_dqn.types import StateDict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationEpisode:
-    """One game, start to end."""
+    """The result of one complete game."""
 
     episode_return: float
     length_frames: int
@@ -25,7 +25,7 @@ class EvaluationEpisode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationScore:
-    """What an evaluation's episodes add up to."""
+    """The score of an evaluation: the results of its episodes and their statistics."""
 
     returns: tuple[float, ...]
     lengths_frames: tuple[int, ...]
@@ -33,7 +33,7 @@ class EvaluationScore:
 
     @classmethod
     def of(cls, episodes: Sequence[EvaluationEpisode]) -> EvaluationScore:
-        """Take the episodes of one evaluation, in order."""
+        """Build the score from the episodes of an evaluation, in order."""
         return cls(
             returns=tuple(episode.episode_return for episode in episodes),
             lengths_frames=tuple(episode.length_frames for episode in episodes),
@@ -42,12 +42,12 @@ class EvaluationScore:
 
     @classmethod
     def of_state(cls, state: StateDict) -> EvaluationScore:
-        """Take over what `dataclasses.asdict` gave and JSON kept."""
+        """Build the score from a dict made by `dataclasses.asdict` and read back from JSON."""
         return cls(**{name: tuple(values) for name, values in state.items()})
 
     @property
     def episodes(self) -> int:
-        """How many were played."""
+        """Number of episodes."""
         return len(self.returns)
 
     @property
@@ -62,7 +62,7 @@ class EvaluationScore:
 
     @property
     def frame_caps(self) -> int:
-        """How many the frame cap cut."""
+        """Number of episodes that the frame cap truncated."""
         return self.end_reasons.count("frame_cap")
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class EvaluationScore:
         return f"{self.mean_return:.2f}{spread} over {self.episodes} episode{'s' * (self.episodes > 1)}{cut}"
 
     def row(self) -> dict[str, float | int | str]:
-        """Return the columns of eval_log that the episodes decide."""
+        """Return the columns of eval_log that depend on the episodes."""
         return {
             "episodes": self.episodes,
             "mean_return": self.mean_return,
@@ -88,7 +88,7 @@ class EvaluationScore:
 
 
 def score_protocol(spec: Spec, *, episodes: int, checkpoint: CheckpointChoice, rom_md5: str) -> Protocol:
-    """Return the protocol that an evaluation of this program has on this machine."""
+    """Return the protocol of an evaluation, including the version of ale-py on this machine."""
     ale_version = (versions()["ale-py"] or "") if rom_md5 else ""
     return evaluation_protocol(
         spec, episodes=episodes, checkpoint=checkpoint, ale_version=ale_version, rom_md5=rom_md5

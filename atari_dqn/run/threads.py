@@ -1,6 +1,6 @@
-"""The number of torch's threads that a run computes with: at its beginning, and after a resume changed it.
+"""Determine the number of torch's threads at each step of a run from provenance.json and events.jsonl.
 
-Their number changes rounding. `dqn resume --threads` may change it, and the run's events say at which step.
+The number affects rounding. `dqn resume --threads` may change it; the event `resumed` records the new number.
 """
 
 from __future__ import annotations
@@ -10,34 +10,34 @@ from collections.abc import Iterator
 
 from atari_dqn.errors import UserError
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.event_log import logged_events
+from atari_dqn.run.logged_events import logged_events
 from atari_dqn.run.provenance import MOST_THREADS
 
 KEY = "torch_threads"
-"""Its name in the provenance, and in the data of an event of kind `resumed`."""
+"""The key in provenance.json and in the data of events of kind `resumed`."""
 
 
 def threads_at(run: RunDirectory, step: int) -> int:
-    """Return the number of threads with which a run goes on from a step."""
+    """Return the number of threads with which a run continues from a step."""
     return [threads for since, threads in _history(run) if since <= step][-1]
 
 
 def steps_with_the_same_threads(run: RunDirectory, step: int) -> float:
-    """Return the step until which the run kept its number of threads; infinity if it never changed."""
+    """Return the next step at which the number of threads changed; infinity if there is none."""
     history, threads = _history(run), threads_at(run, step)
     return min((since for since, other in history if since > step and other != threads), default=math.inf)
 
 
 def check_threads(threads: int, cores: int) -> None:
-    """Refuse, with a `UserError`, more threads than there are cores for them."""
+    """Raise `UserError` if there are more threads than cores."""
     if threads > cores:
         raise UserError(f"--threads: found {threads}, expected at most {cores}, the cores of this process")
 
 
 def _history(run: RunDirectory) -> list[tuple[int, int]]:
-    """Return steps and the number of threads from there on, in order.
+    """Return pairs of a step and the number of threads from there on, in order.
 
-    A resume from an earlier step takes the place of what came after that step.
+    A resume from an earlier step replaces the history after that step.
     """
     history: list[tuple[int, int]] = [(0, int(run.recorded(KEY)))]
     for step, threads in _resumes(run):
@@ -46,7 +46,7 @@ def _history(run: RunDirectory) -> list[tuple[int, int]]:
 
 
 def _resumes(run: RunDirectory) -> Iterator[tuple[int, int]]:
-    """Yield step and threads of each resume in the events; one of an earlier version has no threads."""
+    """Yield step and threads of each resume in the event log that records its threads."""
     for event in logged_events(run.events):
         threads = event.data.get(KEY)
         if event.kind == "resumed" and type(threads) is int and 0 < threads <= MOST_THREADS:

@@ -1,1 +1,1 @@
-"""What a run reports: declared columns, typed events, and the tables they are written to."""
+"""Telemetry of a run: declared columns, typed events, and the tables and sinks they are written to."""

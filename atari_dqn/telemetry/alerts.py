@@ -1,22 +1,22 @@
-"""Which of a gate's changes people are told of."""
+"""Decide which state changes of failure gates are alerts to the user."""
 
 from __future__ import annotations
 
 from atari_dqn.telemetry.events import GateChanged
 
 
-class Alarms:
-    """Follows the gates and knows which of them have raised an alarm.
+class Alerts:
+    """Tracks which gates have raised an alert.
 
-    A gate that watches has seen something once. On a machine that others use that happens to speed every few
-    minutes, and the run's files have it.
+    The state `watching` is not an alert: on a shared machine the throughput gate enters it every few minutes.
+    The event log contains it.
     """
 
     def __init__(self) -> None:
         self._raised: set[str] = set()
 
-    def take(self, change: GateChanged) -> bool:
-        """Take a change in; return whether it is an alarm, or the end of one."""
+    def update(self, change: GateChanged) -> bool:
+        """Record a state change; return whether it begins or ends an alert."""
         if change.state in ("warned", "tripped"):
             self._raised.add(change.gate)
             return True

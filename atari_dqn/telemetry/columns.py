@@ -1,8 +1,8 @@
-"""Every metric a run reports, declared once: its table, its name, its unit and what it means.
+"""Declare every metric that a run reports: its table, name, unit and meaning.
 
 A row must hold exactly the columns of its table, so that no metric is dropped and none appears undeclared.
-Tables hold nothing that depends on how fast a machine is, but for `throughput_log`: a resumed run's files are
-the same to the byte (see docs/decisions/0002-times-in-a-table-of-their-own.md).
+Only `throughput_log` depends on the speed of the machine: all other files of a resumed run are equal to those
+of an uninterrupted run, byte by byte (see docs/decisions/0002-times-in-a-table-of-their-own.md).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Column:
-    """One metric."""
+    """One metric of a table."""
 
     name: str
     unit: str
@@ -27,7 +27,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _STEP,
         _ENV_FRAMES,
         Column("episode_number", "episodes", "1 for the first that ended"),
-        Column("lane", "index", "the environment it was played on"),
+        Column("environment", "index", "the environment in which it was played"),
         Column("episode_return", "game score", "unclipped, whole game"),
         Column("episode_length_steps", "agent steps", "transitions of the episode"),
         Column("episode_length_frames", "emulator frames", "its steps × frame_skip"),
@@ -41,7 +41,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("episodes", "episodes", "ended so far"),
         Column("epsilon", "probability", "at this step"),
         Column("loss", "TD error²", "per transition, mean over the period; empty before learning"),
-        Column("mean_q", "discounted clipped reward", "of the taken actions, mean over the period"),
+        Column("mean_q", "discounted clipped reward", "of the selected actions, mean over the period"),
         Column("max_q", "discounted clipped reward", "largest of any action in the period"),
         Column("mean_abs_td_error", "discounted clipped reward", "mean over the period"),
         Column("grad_norm", "norm", "before clipping, mean over the period"),
@@ -54,10 +54,14 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _STEP,
         _ENV_FRAMES,
         Column(
-            "transitions", "transitions", "that can be sampled; the other cells are of these, but where said"
+            "transitions",
+            "transitions",
+            "that can be sampled; other columns describe these unless stated otherwise",
         ),
-        Column("terminal_share", "share", "with nothing to bootstrap from: discount 0"),
-        Column("non_step_share", "share of stored rows", "that are no step: an episode's last frame"),
+        Column("terminal_share", "share", "with discount 0, that is without bootstrapping"),
+        Column(
+            "non_step_share", "share of stored rows", "that are not transitions: the last frame of an episode"
+        ),
         Column("negative_reward_share", "share", "of rewards as stored, clipped"),
         Column("zero_reward_share", "share", "of rewards as stored, clipped"),
         Column("positive_reward_share", "share", "of rewards as stored, clipped"),
@@ -66,17 +70,19 @@ TABLES: dict[str, tuple[Column, ...]] = {
         ),
         Column("median_age_steps", "agent steps", "in minibatches drawn for the report"),
         Column("max_age_steps", "agent steps", "in minibatches drawn for the report"),
-        Column("min_priority", "p^α", "what a probability is proportional to; 1 under uniform sampling"),
-        Column("p10_priority", "p^α", "a tenth is not above it"),
-        Column("median_priority", "p^α", "half is not above it"),
+        Column("min_priority", "p^α", "smallest unnormalised probability; 1 under uniform sampling"),
+        Column("p10_priority", "p^α", "10th percentile"),
+        Column("median_priority", "p^α", "median"),
         Column("mean_priority", "p^α", "over all transitions"),
-        Column("p90_priority", "p^α", "nine tenths are not above it"),
+        Column("p90_priority", "p^α", "90th percentile"),
         Column("max_priority", "p^α", "over all transitions"),
         Column(
             "effective_sample_size", "transitions", "(Σ p^α)² / Σ (p^α)²: all of them under uniform sampling"
         ),
-        Column("effective_share", "share", "the same over the transitions"),
-        Column("beta", "exponent", "of importance weights; 0 under uniform sampling, which has no bias"),
+        Column("effective_share", "share", "effective_sample_size / transitions"),
+        Column(
+            "beta", "exponent", "of importance weights; 0 under uniform sampling, which needs no correction"
+        ),
         Column(
             "min_weight", "importance weight", "in minibatches drawn for the report; 1 under uniform sampling"
         ),
@@ -86,15 +92,17 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _STEP,
         _ENV_FRAMES,
         Column(
-            "action_gap", "discounted clipped reward", "best action's value less the second's; without noise"
+            "action_gap",
+            "discounted clipped reward",
+            "largest minus second largest Q; without parameter noise",
         ),
         Column(
             "std_return",
             "discounted clipped reward",
-            "predicted spread of taken actions' returns; empty for values",
+            "standard deviation of the predicted return of the selected action; distributions only",
         ),
-        Column("lowest_atom_mass", "probability", "on the support's lower edge, of taken actions; C51 only"),
-        Column("highest_atom_mass", "probability", "on the support's upper edge, of taken actions; C51 only"),
+        Column("lowest_atom_mass", "probability", "of the lowest atom, for selected actions; C51 only"),
+        Column("highest_atom_mass", "probability", "of the highest atom, for selected actions; C51 only"),
         Column("crossed_share", "share", "of neighbouring quantiles in the wrong order; quantiles only"),
     ),
     "eval_log": (
@@ -112,7 +120,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("max_length_frames", "emulator frames", "per episode"),
         Column("game_overs", "episodes", "ended by the game"),
         Column("frame_caps", "episodes", "ended by the cap"),
-        Column("protocol", "hash", "fingerprint of the protocol; provenance.json has its words"),
+        Column("protocol", "hash", "fingerprint of the protocol, which provenance.json contains in full"),
     ),
     "throughput_log": (
         _STEP,
@@ -126,26 +134,39 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column(
             "sample_share",
             "share of training time",
-            "drawing minibatches, taking in their errors; of updates from CUDA graphs a part of learn_share",
+            "sampling minibatches and updating priorities; with CUDA graphs part of learn_share",
         ),
-        Column("transfer_share", "share of training time", "moving frames to the learner's device"),
+        Column("transfer_share", "share of training time", "copying frames to the device of the learner"),
         Column(
             "learn_share", "share of training time", "targets, loss and gradients; on a GPU, waiting for them"
         ),
         Column(
             "optimize_share",
             "share of training time",
-            "moving the weights; of updates from CUDA graphs a part of learn_share",
+            "optimizer steps; with CUDA graphs part of learn_share",
         ),
         Column("other_share", "share of training time", "bookkeeping"),
-        Column("emulators_busy_share", "share of training time", "each emulating process played, on average"),
+        Column(
+            "emulators_busy_share",
+            "share of training time",
+            "mean over emulator processes of the share of time spent emulating",
+        ),
     ),
 }
 
 TABLES_ADDED = {"prediction_log"}
-"""Tables that came after runs had been made."""
+"""Tables that runs of earlier versions do not have."""
+
+FORMER_NAMES = {"lane": "environment"}
+"""Current column names, by their name in earlier versions. A table with former names keeps its header."""
+
+
+def former_column_names(table: str) -> tuple[str, ...]:
+    """Return the column names of a table, in order, under the names of earlier versions."""
+    former = {current: name for name, current in FORMER_NAMES.items()}
+    return tuple(former.get(name, name) for name in column_names(table))
 
 
 def column_names(table: str) -> tuple[str, ...]:
-    """Return the names of a table's columns, in order."""
+    """Return the column names of a table, in order."""
     return tuple(column.name for column in TABLES[table])

@@ -1,4 +1,4 @@
-"""One CSV file of declared columns, written row by row, that can be cut back to where a checkpoint saw it."""
+"""Write one CSV file of declared columns row by row, and truncate it to the length at a checkpoint."""
 
 from __future__ import annotations
 
@@ -17,49 +17,52 @@ from atari_dqn.telemetry.events import Value
 class CsvTable:
     """Appends rows to a CSV file: UTF-8, Unix line ends, a header of exactly `columns`.
 
-    Every row reaches the operating system in one write, so that a kill leaves whole rows. What a crash of the
-    machine tears is mended by `truncate`. An older file is continued; `DamagedError` if its header differs.
+    Every row reaches the operating system in one write, so that a killed process leaves complete rows. An
+    incomplete row after a crash of the machine is removed by `truncate`. An existing file is continued under
+    its header, which may have the names `former`; raise `DamagedError` if it has any other header.
     """
 
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+    def __init__(self, path: Path, columns: Sequence[str], *, former: Sequence[str] = ()) -> None:
         self._columns = tuple(columns)
         self._header = _line(columns)
         self._file = AppendFile(path)
         try:
-            self._begin()
+            self._begin(_line(former or columns))
         except BaseException:
             self._file.close()
             raise
 
     def append(self, values: Mapping[str, Value]) -> None:
-        """Write one row; `ValueError` names every column that is missing or was never declared."""
+        """Write one row; raise `ValueError` with every column that is missing or undeclared."""
         if values.keys() != set(self._columns):
             raise ValueError(self._mismatch(values))
         self._file.append(_line(cell(values[name]) for name in self._columns))
 
     def offset(self) -> int:
-        """Return the length of the file in bytes: where the next row begins."""
+        """Return the length of the file in bytes, at which the next row begins."""
         return self._file.length()
 
     def sync(self) -> None:
-        """Wait until the disk holds every row."""
+        """Flush every row to disk."""
         self._file.sync()
 
     def truncate(self, offset: int) -> None:
-        """Cut what was written after `offset` bytes; `DamagedError` where no row can have ended."""
+        """Truncate the file to `offset` bytes; raise `DamagedError` if no row ends there."""
         self._check_offset(offset)
         self._file.truncate(offset)
 
     def restart(self) -> None:
-        """Cut every row."""
+        """Remove every row."""
         self._file.truncate(len(self._header))
 
     def close(self) -> None:
-        """Let go of the file; safe to call twice."""
+        """Close the file; may be called twice."""
         self._file.close()
 
-    def _begin(self) -> None:
-        """Write the header of a new file, or of one whose header a crash tore; check that of an older one."""
+    def _begin(self, former: bytes) -> None:
+        """Check the header of an existing file; write it if the file is new or its header incomplete."""
+        if self._file.read(0, len(former)) == former:
+            self._header = former
         found = self._file.read(0, len(self._header))
         if found == self._header:
             return
@@ -72,30 +75,30 @@ class CsvTable:
         length = self.offset()
         if offset > length:
             raise DamagedError(
-                f"{self._file.path}: has {length} bytes, its checkpoint counted {offset}; rows are lost"
+                f"{self._file.path}: has {length} bytes, but {offset} at its checkpoint; rows are lost"
             )
         if offset < len(self._header) or self._file.read(offset - 1, 1) != b"\n":
             raise DamagedError(
-                f"{self._file.path}: no row ends at byte {offset}, where its checkpoint says one does"
+                f"{self._file.path}: no row ends at byte {offset}, the length at its checkpoint"
             )
 
     def _mismatch(self, values: Mapping[str, Value]) -> str:
         missing = [name for name in self._columns if name not in values]
         undeclared = [name for name in values if name not in self._columns]
         parts = [("missing", missing), ("undeclared", undeclared)]
-        told = "; ".join(f"{word}: {', '.join(names)}" for word, names in parts if names)
-        return f"{self._file.path.name}: a row must hold exactly the declared columns ({told})"
+        faults = "; ".join(f"{word}: {', '.join(names)}" for word, names in parts if names)
+        return f"{self._file.path.name}: a row must hold exactly the declared columns ({faults})"
 
 
 def cell(value: object) -> str:
-    """Return a value as a cell's text: floats in their shortest exact form, NaN as nothing."""
+    """Format a value as a cell: floats in their shortest exact form, NaN as an empty cell."""
     if isinstance(value, str):
         return value
     if isinstance(value, numbers.Integral):
         return str(int(value))
     if isinstance(value, numbers.Real):
         return "" if math.isnan(value) else repr(float(value))
-    raise TypeError(f"a cell holds a number or a word, got {type(value).__name__}")
+    raise TypeError(f"a cell must be a number or a str, got {type(value).__name__}")
 
 
 def _line(cells: Iterable[str]) -> bytes:

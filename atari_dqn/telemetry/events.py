@@ -1,4 +1,4 @@
-"""What happens in a run, as typed values. The loop yields them; logs, views, gates and sinks consume them."""
+"""The events of a run as typed values. The training loop yields them; logs, views and sinks consume them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Value = float | int | str
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A finished row of one of the declared tables (`metrics.columns.TABLES`)."""
+    """A finished row of one of the declared tables (`telemetry.columns.TABLES`)."""
 
     table: str
     values: Mapping[str, Value]
@@ -20,7 +20,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """What happened once: a line of events.jsonl. `kind` is a word, `message` a sentence for people."""
+    """A single occurrence, one line of events.jsonl. `kind`: a word; `message`: a sentence for the user."""
 
     kind: str
     step: int
@@ -30,26 +30,27 @@ class Notice:
 
 
 GateState = Literal["ok", "watching", "warned", "tripped"]
-"""`watching`: wrong, but not for long enough; `warned`: the run goes on; `tripped`: the run is halted."""
+"""`watching`: beyond the threshold, but not for long enough; `warned`: the run continues; `tripped`: it
+halts."""
 
 GATES = {
     "loss": "loss and Q are finite",
     "gradients": "gradients are finite",
     "grad_norm": "the gradient's norm",
-    "q_bound": "Q against the most that a return can be",
+    "q_bound": "Q against the largest possible return",
     "evaluations": "full evaluations against the best",
     "actions": "the share of one action among the greedy ones",
     "dead_units": "the share of hidden units that are always 0",
-    "priorities": "the share of the replay that sampling amounts to",
+    "priorities": "the effective sample size as a share of the replay",
     "throughput": "updates a second against the run's median",
     "disk": "free space for the run",
 }
-"""Every failure gate and what it looks at. The first two halt a run, the others warn."""
+"""Every failure gate and the value that it checks. The first two halt a run, the others warn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateChanged:
-    """A failure gate came into another state: a line of events.jsonl."""
+    """A failure gate changed its state; one line of events.jsonl."""
 
     gate: str
     """One of `GATES`."""
@@ -57,23 +58,23 @@ class GateChanged:
     step: int
     env_frames: int
     message: str
-    """A sentence for people."""
+    """A sentence for the user."""
     value: float
-    """What was measured; `threshold` is what it must not pass."""
+    """The measured value; `threshold` is its limit."""
     threshold: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run is inside an activity that holds training up, such as an evaluation."""
+    """Progress of an activity during which training pauses, such as an evaluation."""
 
     activity: str
     done: int
     total: int
 
 
-class Counts(Protocol):
-    """A run's counters (`clock.Clock`), which move with every iteration."""
+class Counters(Protocol):
+    """The counters of a run (`clock.Clock`), which change with every iteration."""
 
     @property
     def env_frames(self) -> int:
@@ -82,25 +83,25 @@ class Counts(Protocol):
 
     @property
     def filling(self) -> bool:
-        """Whether the replay is filling, and nothing is learned yet."""
+        """Whether the replay is being prefilled, before the first update."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counting:
-    """A run's iterations begin. A view reads the counters whenever it draws: no event is sent for them."""
+class TrainingStarted:
+    """The iterations of a run begin. Views read the counters when they draw; their changes are not events."""
 
-    counts: Counts
+    counters: Counters
 
 
-Event = Row | Notice | GateChanged | Progress | Counting
+Event = Row | Notice | GateChanged | Progress | TrainingStarted
 
 
 class Notify(Protocol):
-    """Reports what happened once to every sink."""
+    """Reports a notice to every sink."""
 
     def __call__(self, kind: str, message: str, **data: object) -> None:
-        """Report a notice of a kind, with a sentence for people and its data."""
+        """Report a notice with its kind, a sentence for the user and data."""
         ...
 
 
@@ -108,9 +109,9 @@ class Sink(Protocol):
     """A consumer of events. Every sink gets every event."""
 
     def handle(self, event: Event) -> None:
-        """Take one event; must not change it, nor anything of the run."""
+        """Process one event without changing it or the run."""
         ...
 
     def close(self) -> None:
-        """Flush and let go of files."""
+        """Flush and close files."""
         ...

@@ -1,4 +1,4 @@
-"""Where events go: the tables, the log of notices, and several sinks as one."""
+"""Write events to the files of a run: CSV tables and the event log; and combine several sinks into one."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from typing import Any
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import AppendFile, plain
-from atari_dqn.telemetry.columns import TABLES, TABLES_ADDED, column_names
+from atari_dqn.telemetry.columns import TABLES, TABLES_ADDED, column_names, former_column_names
 from atari_dqn.telemetry.csv_table import CsvTable
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row, Sink
 from atari_dqn.types import StateDict
 
 
 class TableSink:
-    """Writes every row to the CSV file of its table. All declared tables exist from the start."""
+    """Appends every row to the CSV file of its table. All declared tables are created at the start."""
 
     def __init__(self, directory: Path) -> None:
-        self._tables = {name: CsvTable(directory / f"{name}.csv", column_names(name)) for name in TABLES}
+        self._tables = {
+            name: CsvTable(directory / f"{name}.csv", column_names(name), former=former_column_names(name))
+            for name in TABLES
+        }
 
     def handle(self, event: Event) -> None:
-        """Append a row; other events belong to other sinks. `ValueError` for an undeclared table."""
+        """Append a row, and ignore other events. Raise `ValueError` for an undeclared table."""
         if not isinstance(event, Row):
             return
         if event.table not in self._tables:
@@ -32,24 +35,24 @@ class TableSink:
         self._tables[event.table].append(event.values)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for table in self._tables.values():
             table.close()
 
     def state_dict(self) -> StateDict:
-        """Return each file's length in bytes, once the disk holds that much of it."""
+        """Flush each file to disk, and return its length in bytes by table."""
         for table in self._tables.values():
             table.sync()
         return {name: table.offset() for name, table in self._tables.items()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Cut the rows written after the state was taken, so that a resumed run writes none twice.
+        """Truncate each file to its length in a state, so that a resumed run writes no row twice.
 
-        A table that came after the state was taken begins with the resume.
+        A table that the state does not contain begins with the resume.
         """
         if not self._tables.keys() - TABLES_ADDED <= state.keys() <= self._tables.keys():
             raise DamagedError(
-                f"the checkpoint knows the tables {sorted(state)}, expected {sorted(self._tables)}"
+                f"the checkpoint has the tables {sorted(state)}, expected {sorted(self._tables)}"
             )
         for name, table in self._tables.items():
             if name in state:
@@ -58,27 +61,27 @@ class TableSink:
                 table.restart()
 
     def restart(self) -> None:
-        """Cut every row: the run begins again."""
+        """Remove every row."""
         for table in self._tables.values():
             table.restart()
 
 
 def utc_now() -> datetime:
-    """Return the present time, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 class EventLog:
-    """Appends notices and changes of gates to a file of JSON lines, across resumes too."""
+    """Appends notices and state changes of gates to a file of JSON lines, which resumes continue."""
 
     def __init__(self, path: Path, now: Callable[[], datetime] = utc_now) -> None:
         self._now = now
         self._file = AppendFile(path)
-        if self._ends_inside_a_line():  # a crash of the machine tore the last one
+        if self._ends_inside_a_line():  # a crash of the machine left the last one incomplete
             self._file.append(b"\n")
 
     def handle(self, event: Event) -> None:
-        """Append what happened once; other events belong to other sinks."""
+        """Append a notice or a state change of a gate, and ignore other events."""
         if isinstance(event, GateChanged):
             event = _notice_of(event)
         if isinstance(event, Notice):
@@ -86,7 +89,7 @@ class EventLog:
             self._file.append(line.encode() + b"\n")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def _record(self, notice: Notice) -> dict[str, Any]:
@@ -120,13 +123,13 @@ def _notice_of(change: GateChanged) -> Notice:
 
 
 class Sinks:
-    """Several sinks as one: each gets every event, in order."""
+    """Combines sinks into one: each gets every event, in order."""
 
     def __init__(self, sinks: Sequence[Sink]) -> None:
         self._sinks = tuple(sinks)
 
     def handle(self, event: Event) -> None:
-        """Give the event to every sink."""
+        """Pass the event to every sink."""
         for sink in self._sinks:
             sink.handle(event)
 

@@ -1,1 +1,1 @@
-"""Training: assembly of the parts, Algorithm 1, and the session that logs, evaluates and saves."""
+"""Training: Algorithm 1, and the session that logs, evaluates and saves."""

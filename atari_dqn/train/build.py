@@ -15,7 +15,7 @@ from atari_dqn.rng import numpy_stream
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.gates.evaluation_gate import EvaluationsGate
-from atari_dqn.telemetry.gates.gates import Gates
+from atari_dqn.telemetry.gates.gate_set import Gates
 from atari_dqn.telemetry.gates.period_gates import ActionsGate, DeadUnitsGate, DiskGate, ThroughputGate
 from atari_dqn.telemetry.gates.replay_gate import PrioritiesGate
 from atari_dqn.telemetry.gates.update_gates import GradientsGate, GradNormGate, LossGate, QBoundGate

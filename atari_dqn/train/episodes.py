@@ -1,4 +1,4 @@
-"""What the environments' episodes add up to: returns and lengths, unclipped, per game."""
+"""Accumulate the unclipped returns and the lengths of the episodes of all environments."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from atari_dqn.types import StateDict, StepBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """A finished game."""
+    """A finished episode."""
 
     slot: int
     episode_return: float
     length_steps: int
     end_reason: str
-    """`game_over`, or `frame_cap` where the episode was truncated."""
+    """`game_over`, or `frame_cap` if the episode was truncated."""
 
 
 class EpisodeTracker:
-    """Adds up each environment's rewards and steps until its episode ends."""
+    """Accumulates the rewards and steps of each environment until its episode ends."""
 
     def __init__(self, envs: int) -> None:
         self.returns = np.zeros(envs)
         self.length_steps = np.zeros(envs, dtype=np.int64)
 
     def finished(self, step: StepBatch) -> list[Episode]:
-        """Take one step of every environment; return the episodes that it ended."""
+        """Add one step of every environment, and return the episodes that ended with it."""
         self.returns += step.reward
         self.length_steps += ~step.first
         episodes = [self._episode(int(slot), step) for slot in np.flatnonzero(step.ended)]
@@ -45,10 +45,10 @@ class EpisodeTracker:
         )
 
     def state_dict(self) -> StateDict:
-        """Return the sums of the episodes that are under way."""
+        """Return the sums of the unfinished episodes."""
         return {"returns": self.returns.copy(), "length_steps": self.length_steps.copy()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over the sums."""
+        """Load the sums."""
         self.returns[:] = state["returns"]
         self.length_steps[:] = state["length_steps"]

@@ -1,8 +1,8 @@
-"""How fast a spec trains on this machine, found out within a bounded time, whatever the spec.
+"""Estimate the training speed of a spec on this machine within a bounded time.
 
-A process of its own measures, and is ended when its time is over: one update of a large minibatch can take
-longer than anybody wants to wait for an estimate. `python -m atari_dqn.train.estimate DEVICE SECONDS` is that
-process; it reads a spec's values as JSON.
+A separate process measures and is killed after a timeout, because a single update of a large minibatch can
+take too long. `python -m atari_dqn.train.estimate DEVICE SECONDS` is that process; it reads the values of a
+spec as JSON from standard input.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from atari_dqn.spec.schema import Spec
 _MEASURE = ("-m", "atari_dqn.train.estimate")
 _MEASURED_SECONDS = 1.5
 _MOST_ENVS = 64
-"""Making more environments takes longer than there is time; past this many the rate hardly changes."""
+"""Creating more environments takes too long; beyond this number the rate hardly changes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Emulator frames a second, None where the time was not enough, and what that rests on."""
+    """Emulator frames per second, None after a timeout, and the basis of the estimate as text."""
 
     frames_per_second: float | None
     basis: str
 
 
 def estimate_rate(spec: Spec, device: str, *, within_seconds: float) -> Estimate:
-    """Return how fast `spec` trains on `device`. `UserError` where it cannot be trained here at all."""
+    """Measure the training speed of a spec; raise `UserError` if it cannot be trained on this machine."""
     measured, changes = cheaper(spec)
-    answer = _ask(measured, device, within_seconds)
-    if answer is None:
+    result = _run_measurement(measured, device, within_seconds)
+    if result is None:
         return Estimate(
             frames_per_second=None,
             basis=f"no rate could be measured within {within_seconds:.0f} s; `dqn bench` takes longer",
         )
-    if "error" in answer:
-        raise UserError(answer["error"])
+    if "error" in result:
+        raise UserError(result["error"])
     basis = ", ".join(["measured here just now", *changes])
-    return Estimate(frames_per_second=float(answer["frames_per_second"]), basis=basis)
+    return Estimate(frames_per_second=float(result["frames_per_second"]), basis=basis)
 
 
 def cheaper(spec: Spec) -> tuple[Spec, tuple[str, ...]]:
-    """Return the spec without what takes minutes before the first update, and what was changed."""
+    """Replace what would take minutes before the first update; return the spec and the changes as text."""
     changes = []
     if spec.env.num_envs > _MOST_ENVS:
         changes.append(f"with {_MOST_ENVS} environments in place of {spec.env.num_envs:,}")
@@ -64,8 +64,8 @@ def cheaper(spec: Spec) -> tuple[Spec, tuple[str, ...]]:
     return spec, tuple(changes)
 
 
-def _ask(spec: Spec, device: str, within_seconds: float) -> dict[str, str | float] | None:
-    """Return the measuring process's answer; None where it had none in time."""
+def _run_measurement(spec: Spec, device: str, within_seconds: float) -> dict[str, str | float] | None:
+    """Run the measuring process and return its result; None after a timeout."""
     command = [sys.executable, *_MEASURE, device, str(_MEASURED_SECONDS)]
     with _process_group(command) as process:
         try:
@@ -74,13 +74,13 @@ def _ask(spec: Spec, device: str, within_seconds: float) -> dict[str, str | floa
             return None
     if process.returncode != 0:
         raise RuntimeError(f"measuring the rate failed:\n{errors}")
-    answer: dict[str, str | float] = json.loads(out.splitlines()[-1])
-    return answer
+    result: dict[str, str | float] = json.loads(out.splitlines()[-1])
+    return result
 
 
 @contextmanager
 def _process_group(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    """Yield a process that leads a group of its own; the group, workers included, ends with the block."""
+    """Start a process in a group of its own; kill the group, workers included, at the end of the block."""
     pipe = subprocess.PIPE
     with subprocess.Popen(  # noqa: S603 - no shell
         command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True
@@ -88,12 +88,12 @@ def _process_group(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
         try:
             yield process
         finally:
-            with suppress(ProcessLookupError, PermissionError):  # it may have ended by itself
+            with suppress(ProcessLookupError, PermissionError):  # it may have ended already
                 os.killpg(process.pid, signal.SIGKILL)
 
 
 def main(device_name: str, seconds: float) -> None:
-    """Measure the spec that stands on standard input and print the answer."""
+    """Measure the spec given on standard input, and print the result."""
     from atari_dqn.machine.devices import resolve_device
     from atari_dqn.train.rate import measure_rate
 
@@ -101,10 +101,10 @@ def main(device_name: str, seconds: float) -> None:
     try:
         rate = measure_rate(spec, resolve_device(device_name), seconds=seconds)
     except UserError as error:
-        answer: dict[str, str | float] = {"error": str(error)}
+        result: dict[str, str | float] = {"error": str(error)}
     else:
-        answer = {"frames_per_second": rate.frames_per_second}
-    print(json.dumps(answer))  # noqa: T201 - the process that started this one reads it
+        result = {"frames_per_second": rate.frames_per_second}
+    print(json.dumps(result))  # noqa: T201 - read by the parent process
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A video of each full evaluation, made beside the training.
+"""Render a video of each full evaluation while training continues.
 
-The evaluation keeps its decisions, which costs next to nothing; a process of the lowest priority plays one
-game again and encodes it. The folder is the queue: a recording without a video is yet to be made.
+The evaluation records its decisions, which is cheap; a process of the lowest priority plays one game back and
+encodes it. The folder is the queue: a recording without a video is still to be rendered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import prepare_folder
 from atari_dqn.record.recorder import median_game, recording_of, source_of
-from atari_dqn.record.recording import Look, Recording, recording_bytes, save_recording
+from atari_dqn.record.recording import Recording, VideoOptions, recording_bytes, save_recording
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode, score_protocol
 from atari_dqn.spec.schema import Spec
@@ -29,24 +29,24 @@ from atari_dqn.train.training import Training
 
 _NEEDED = ("av", "PIL")
 FINAL_WAIT_SECONDS = 60.0
-"""How long a run that has finished waits for its videos, all together."""
+"""The total time that a finished run waits for its videos."""
 _KILLED_SECONDS = 5.0
-"""How long a process that was killed may take to end: one that waits for a disk takes longer, and is left."""
+"""The time to wait for a killed process; one that is blocked by a disk takes longer and is abandoned."""
 
 
-class _Making:
-    """A process that makes one video; what it prints goes into a file, which never blocks it."""
+class _RenderProcess:
+    """A process that renders one video; its output goes to a file, so that it never blocks."""
 
     def __init__(self, recording: Path) -> None:
         self.recording = recording
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
-        with interrupts_blocked():  # Ctrl-C in a terminal asks the run to end, which ends this too
-            self._process = subprocess.Popen(  # noqa: S603 - a command of ours
+        with interrupts_blocked():  # Ctrl-C interrupts the run, which then ends this process
+            self._process = subprocess.Popen(  # noqa: S603 - fixed command
                 _command(recording), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors
             )
 
     def ended(self, within_seconds: float = 0.0) -> bool:
-        """Wait for the end; return whether it has come."""
+        """Wait for the process; return whether it has ended."""
         try:
             self._process.wait(within_seconds)
         except subprocess.TimeoutExpired:
@@ -54,13 +54,13 @@ class _Making:
         return True
 
     def failure(self) -> str | None:
-        """Return the end of what a process that failed has printed; None of one that did not."""
+        """Return the end of the output of a failed process; None if it succeeded."""
         self._errors.seek(0)
         text = self._errors.read().decode(errors="replace").strip()
         return text[-500:] if self._process.returncode else None
 
     def close(self) -> None:
-        """End the process if it still runs, and remove what it has of its video."""
+        """Kill the process if it is still running, and remove its partial video."""
         self._process.kill()
         self.ended(_KILLED_SECONDS)
         self._errors.close()
@@ -68,43 +68,44 @@ class _Making:
             partial.unlink(missing_ok=True)
 
 
-class Videos:
-    """Takes traced evaluations and has their videos made, one at a time, while it is entered."""
+class EvaluationVideos:
+    """Records traced evaluations and renders their videos, one at a time, inside a `with` block."""
 
     def __init__(self, training: Training, spec: Spec, run: RunDirectory, notify: Notify) -> None:
         self._training, self._spec, self._run, self._notify = training, spec, run, notify
         self._active = False
-        self._can_make = all(importlib.util.find_spec(name) for name in _NEEDED)
-        self._making: _Making | None = None
-        self._given_up: set[Path] = set()
+        self._can_render = all(importlib.util.find_spec(name) for name in _NEEDED)
+        self._process: _RenderProcess | None = None
+        self._failed: set[Path] = set()
 
-    def __enter__(self) -> Videos:
+    def __enter__(self) -> EvaluationVideos:
         self._active = self._spec.system.evaluation_video
-        if self._active and not self._can_make:
+        if self._active and not self._can_render:
             self._notify(
-                "video", "evaluations are recorded but not made videos: pip install 'atari-dqn[record]'"
+                "video",
+                "evaluations are recorded but not rendered as videos: pip install 'atari-dqn[record]'",
             )
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait a while for the videos of a run that has ended well; of another its resume makes them."""
+        """Wait for the videos if the run finished; otherwise its resume renders them."""
         try:
-            if kind is None and self._making is not None:
+            if kind is None and self._process is not None:
                 self._wait()
         finally:
             self._active = False
-            if self._making is not None:
-                self._making.close()
-                self._making = None
+            if self._process is not None:
+                self._process.close()
+                self._process = None
 
     def tracer(self, kind: str) -> Tracer | None:
-        """Return what an evaluation of this kind is to give its decisions, if it is to be recorded."""
+        """Return a tracer for an evaluation of this kind; None if it is not recorded."""
         return Tracer() if self._active and kind != "light" else None
 
-    def take(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer | None) -> None:
-        """Keep the recording of a traced evaluation's median game: what the agent does as a rule."""
+    def record(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer | None) -> None:
+        """Save a recording of the median game of a traced evaluation, as the most typical one."""
         if tracer is None:
             return
         prepare_folder(self._run.videos)
@@ -112,50 +113,48 @@ class Videos:
         path = self._run.videos / f"step_{step:09d}.json"
         recording = self._recording(kind, played, tracer)
         if not path.exists() or path.read_bytes() != recording_bytes(recording):
-            # of a past that was cut off when the run was resumed
+            # an existing video is from before the run was resumed at an earlier step
             path.with_suffix(".mp4").unlink(missing_ok=True)
             save_recording(recording, path)
         self.poll()
 
     def poll(self) -> None:
-        """Report a video that is done and begin the next; return at once."""
-        if not self._active or not self._can_make:
+        """Report a finished video and start the next one, without waiting."""
+        if not self._active or not self._can_render:
             return
-        if self._making is not None:
-            if not self._making.ended():
+        if self._process is not None:
+            if not self._process.ended():
                 return
-            self._report(self._making)
-            self._making.close()
-            self._making = None
-        waiting = self._waiting()
-        if waiting:
-            self._making = _Making(waiting[0])
+            self._report(self._process)
+            self._process.close()
+            self._process = None
+        pending = self._pending()
+        if pending:
+            self._process = _RenderProcess(pending[0])
 
     def _wait(self) -> None:
-        """Wait for the videos that are left, and name those that are not made in time."""
-        names = ", ".join(_name(path) for path in self._waiting())
+        """Wait for the pending videos, and report those that are not rendered in time."""
+        names = ", ".join(_name(path) for path in self._pending())
         self._notify("video", f"waiting up to {FINAL_WAIT_SECONDS:.0f} seconds for {names}")
         deadline = monotonic() + FINAL_WAIT_SECONDS
-        while self._making is not None and self._making.ended(max(0.0, deadline - monotonic())):
+        while self._process is not None and self._process.ended(max(0.0, deadline - monotonic())):
             self.poll()
-        for path in self._waiting():
-            self._notify("video", f"not made in time: {_name(path)}; {_remedy(path)}")
+        for path in self._pending():
+            self._notify("video", f"not rendered in time: {_name(path)}; {_remedy(path)}")
 
-    def _waiting(self) -> list[Path]:
+    def _pending(self) -> list[Path]:
         recordings = sorted(self._run.videos.glob("step_?????????.json"))
         return [
-            path
-            for path in recordings
-            if path not in self._given_up and not path.with_suffix(".mp4").exists()
+            path for path in recordings if path not in self._failed and not path.with_suffix(".mp4").exists()
         ]
 
-    def _report(self, making: _Making) -> None:
-        failure, recording = making.failure(), making.recording
+    def _report(self, process: _RenderProcess) -> None:
+        failure, recording = process.failure(), process.recording
         if failure is None:
-            self._notify("video", f"made {_name(recording)}")
+            self._notify("video", f"rendered {_name(recording)}")
         else:
-            self._given_up.add(recording)
-            self._notify("video", f"could not make {_name(recording)}: {failure}; {_remedy(recording)}")
+            self._failed.add(recording)
+            self._notify("video", f"could not render {_name(recording)}: {failure}; {_remedy(recording)}")
 
     def _recording(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer) -> Recording:
         clock, info = self._training.clock, self._training.envs.info
@@ -179,12 +178,12 @@ class Videos:
             source=source,
             episodes=[median_game(played)],
             choice=f"the median of {len(played)} games",
-            look=Look(),
+            options=VideoOptions(),
         )
 
 
 def _command(recording: Path) -> list[str]:
-    """Return the command that makes the video of a recording, and ends with this process."""
+    """Return the command that renders a recording and exits with this process."""
     return [sys.executable, "-m", "atari_dqn.record", str(recording), str(parent_to_end_with() or "")]
 
 
@@ -193,4 +192,4 @@ def _name(recording: Path) -> str:
 
 
 def _remedy(recording: Path) -> str:
-    return f"`dqn record --replay {shlex.quote(str(recording))}` makes it"
+    return f"`dqn record --replay {shlex.quote(str(recording))}` renders it"

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP, held until a moment at which the run can be saved."""
+"""Defer SIGINT, SIGTERM and SIGHUP until the run can be saved."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any
 
-HELD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+DEFERRED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class SignalGuard:
-    """Notes the first such signal inside a `with` block; a second acts as if there were no guard.
+    """Records the first such signal inside a `with` block; a second one has its usual effect.
 
-    A signal that the program was started to ignore, as under `nohup` or in a script's background, stays so.
+    A signal that was ignored when the program started, as under `nohup`, remains ignored.
     """
 
     def __init__(self) -> None:
@@ -20,8 +20,8 @@ class SignalGuard:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> SignalGuard:
-        heeded = [number for number in HELD if signal.getsignal(number) is not signal.SIG_IGN]
-        self._previous = {number: signal.signal(number, self._note) for number in heeded}
+        handled = [number for number in DEFERRED if signal.getsignal(number) is not signal.SIG_IGN]
+        self._previous = {number: signal.signal(number, self._record) for number in handled}
         return self
 
     def __exit__(
@@ -29,7 +29,7 @@ class SignalGuard:
     ) -> None:
         self._restore()
 
-    def _note(self, number: int, _: FrameType | None) -> None:
+    def _record(self, number: int, _: FrameType | None) -> None:
         self.received = number
         self._restore()
 

@@ -1,4 +1,4 @@
-"""Starting and continuing runs: from a spec or a run directory to a session that runs."""
+"""Start and resume runs: build a session from a spec or a run directory, and run it."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.schema import Spec
-from atari_dqn.telemetry.events import Counting, Sink
-from atari_dqn.telemetry.sinks.selection import NO_OUTLETS, Outlets
+from atari_dqn.telemetry.events import Sink, TrainingStarted
+from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train.build import assemble, build_gates
-from atari_dqn.train.core_watch import CoreWatch, way_out
-from atari_dqn.train.evaluations import session_protocol
-from atari_dqn.train.exactness import other_threads, schedules_that_ended, why_inexact
-from atari_dqn.train.health import Watch
+from atari_dqn.train.contention_monitor import ContentionMonitor, contention_remedy
+from atari_dqn.train.health import HealthMonitor
+from atari_dqn.train.resume_exactness import other_threads, schedules_that_ended, why_inexact
 from atari_dqn.train.resumption import (
-    Point,
-    point_of,
+    ResumePoint,
     recorded_spec,
     refuse_to_discard,
     reopened,
     resume_command,
+    resume_point,
 )
-from atari_dqn.train.run_sinks import RunSinks, open_outlets
+from atari_dqn.train.run_sinks import RunSinks, open_sinks
 from atari_dqn.train.session import Session
 from atari_dqn.train.set_aside import forget_logs, set_aside
 from atari_dqn.train.training import Training
+from atari_dqn.train.training_evaluations import session_protocol
 
 _SEAL = "summary_sha256"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """What a new run's provenance tells of its start."""
+    """The command line, hardware and resolved `auto` keys of a new run, for its provenance."""
 
     command_line: Sequence[str]
     hardware: Hardware
     choices: Sequence[Choice] = ()
-    """What the machine decided where the spec said `auto`."""
+    """The resolved values of `auto` keys."""
 
 
 def start(
@@ -67,9 +67,9 @@ def start(
     device: torch.device,
     views: Sequence[Sink],
     origin: Origin,
-    outlets: Outlets = NO_OUTLETS,
+    sink_options: SinkOptions = NO_SINKS,
 ) -> dict[str, Any]:
-    """Train a new run to its end and return its summary. Nothing is written before all parts stand."""
+    """Train a new run to its end and return its summary. Nothing is written before all parts are built."""
     with closing(assemble(resolved.spec, device)) as training:
         training.begin()
         run = RunDirectory.create(
@@ -78,12 +78,12 @@ def start(
             spec_digest(resolved.spec),
             _provenance(resolved, training, origin),
         )
-        with run.locked(), closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
+        with run.locked(), closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
             session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
             session.notice("started", f"training {resolved.name} on {device}")
             for choice in origin.choices:
                 session.notice("auto", str(choice))
-            _tell_if_slow(session, device, origin.hardware)
+            _report_if_slow(session, device, origin.hardware)
             with session.videos:  # which may take longer than the run
                 return _run(session, resolved, run)
 
@@ -98,74 +98,74 @@ def resume(
     discard_later: bool = False,
     threads: int | None = None,
     set_aside_logs: bool = False,
-    outlets: Outlets = NO_OUTLETS,
+    sink_options: SinkOptions = NO_SINKS,
 ) -> dict[str, Any]:
     """Continue a run from a checkpoint, the latest by default, to its end and return its summary.
 
-    A run that ended before it saved anything begins again. `total_frames` raises the budget; `threads` is the
-    number of torch's threads from here on, which later resumes take from the run's events. Nothing is changed
-    before all files are known to be good; with `set_aside_logs` damaged logs are kept aside, and new ones
-    begun. `UserError` for a run that is complete and not extended, or that another process is running;
-    `DamagedError` names the file, and a way on.
+    A run without a checkpoint starts from its beginning. `total_frames`: the raised budget. `threads`: the
+    number of torch's threads from here on, which later resumes read from the event log. Nothing is changed
+    before all files were checked; with `set_aside_logs` damaged logs are moved aside and replaced by new
+    ones. Raise `UserError` for a finished run without a larger budget or a run that another process is
+    running, and `DamagedError` with the damaged file and a remedy.
     """
     with run.locked():
-        point = point_of(run, checkpoint, set_aside_logs=set_aside_logs)
+        point = resume_point(run, checkpoint, set_aside_logs=set_aside_logs)
         point.budget(total_frames)
         resolved = recorded_spec(run)
         store = _store(run, resolved.spec)
         if checkpoint is not None and not discard_later:
             refuse_to_discard(store, point)
         with reopened(point, device, threads=threads) as training:
-            mended: tuple[str, ...] = ()
+            repairs: tuple[str, ...] = ()
             if point.checkpoint is None:
                 store.tidy()
             else:
-                mended = rewind(store, point.step)
-                store.go_on_from(point.checkpoint)
+                repairs = rewind(store, point.step)
+                store.continue_from(point.checkpoint)
             point, kept = set_aside(point)
-            with closing(RunSinks(run, views, open_outlets(outlets, resolved, run))) as sinks:
+            with closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
-                take_over(session, point, device)
-                _report_damage(session, mended, kept)
+                restore(session, point, device)
+                _report_damage(session, repairs, kept)
                 forget_logs(run, point, tuple(kept))
-                _tell_if_slow(session, device, find_hardware(run.path))
+                _report_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
                 with session.videos:  # which may take longer than the run
                     return _run(session, resolved, run)
 
 
-def take_over(session: Session, point: Point, device: torch.device) -> None:
-    """Put a session where its checkpoint was, and tell how exactly it goes on from there."""
+def restore(session: Session, point: ResumePoint, device: torch.device) -> None:
+    """Restore a session from its checkpoint, and report every reason why it may not be exact."""
     before, threads = threads_at(point.run, point.step), torch.get_num_threads()
     if point.checkpoint is None:
         session.tables.restart()
-        message = f"the run ended before it saved anything, so it begins anew on {device}"
+        message = f"the run ended before it saved a checkpoint, so it starts again on {device}"
     else:
         session.load_state_dict(point.bookkeeping)
         message = f"continuing from {point.name} on {device}"
     session.notice("resumed", message, **{KEY: threads, "total_frames": session.total_frames})
-    session.watch.announce()
+    session.health.announce()
     for reason in (*why_inexact(point.run, device), *other_threads(before, threads)):
-        session.notice("inexact", f"the run may differ from an unbroken one: {reason}")
+        session.notice("inexact", f"the run may differ from an uninterrupted one: {reason}")
 
 
-def _report_damage(session: Session, mended: Sequence[str], kept: Mapping[str, str]) -> None:
-    """Report what was mended in the catalog, and which logs were set aside."""
-    for sentence in mended:
+def _report_damage(session: Session, repairs: Sequence[str], kept: Mapping[str, str]) -> None:
+    """Report the repairs of the catalog, and the logs that were set aside."""
+    for sentence in repairs:
         session.notice("catalog", sentence)
     for log, place in kept.items():
-        session.notice("set aside", f"{log} was damaged; {place}, and a new one begins", log=log)
+        session.notice("set aside", f"{log} was damaged; {place}, and a new one is started", log=log)
 
 
-def _tell_if_slow(session: Session, device: torch.device, hardware: Hardware) -> None:
+def _report_if_slow(session: Session, device: torch.device, hardware: Hardware) -> None:
     reason = why_slow(session.spec.learner.precision, device.type, hardware)
     if reason is not None:
         session.notice("slow", reason)
 
 
 def _extend(session: Session, total_frames: int) -> None:
-    """Raise the budget, on disk before training goes on, and report what that means for schedules."""
+    """Raise the budget, save it before training continues, and report the effect on schedules."""
     session.extend(total_frames)
     session.save()
     schedules = schedules_that_ended(session.spec)
@@ -176,7 +176,7 @@ def _extend(session: Session, total_frames: int) -> None:
 def make_session(
     training: Training, spec: Spec, run: RunDirectory, sinks: RunSinks, checkpoints: CheckpointStore
 ) -> Session:
-    """Put a training into a run directory."""
+    """Build the session of a training in a run directory."""
     return Session(
         training,
         spec,
@@ -184,26 +184,26 @@ def make_session(
         tables=sinks.tables,
         sinks=sinks,
         checkpoints=checkpoints,
-        watch=Watch(
+        health=HealthMonitor(
             training,
             build_gates(spec, training.clock),
             check_period_updates=spec.gates.check_period_updates,
             sinks=sinks,
             run=run,
             wait_for_checkpoint=checkpoints.wait,
-            cores=_core_watch(training, run, sinks),
+            contention=_contention_monitor(training, run, sinks),
         ),
     )
 
 
-def _core_watch(training: Training, run: RunDirectory, sinks: RunSinks) -> CoreWatch:
+def _contention_monitor(training: Training, run: RunDirectory, sinks: RunSinks) -> ContentionMonitor:
     threads = torch.get_num_threads()
     command, device = resume_command(run), training.device.type
-    return CoreWatch(
+    return ContentionMonitor(
         sinks,
         training.clock,
         threads=threads,
-        remedy=partial(way_out, threads=threads, device=device, resume_command=command),
+        remedy=partial(contention_remedy, threads=threads, device=device, resume_command=command),
     )
 
 
@@ -217,19 +217,21 @@ def _store(run: RunDirectory, spec: Spec) -> CheckpointStore:
 
 
 def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:
-    session.sinks.handle(Counting(counts=session.training.clock))
+    session.sinks.handle(TrainingStarted(counters=session.training.clock))
     try:
         digest = session.run()
     except InterruptedRunError as error:
         error.add_note(
-            f"saved at {session.training.clock.env_frames:,} frames; `{resume_command(run)}` goes on"
+            f"saved at {session.training.clock.env_frames:,} frames; `{resume_command(run)}` continues"
         )
         raise
     except WorkerDiedError as error:
         session.notice("worker died", str(error))
         saved = session.checkpoints.catalog()
-        way = f"goes on from step {saved[-1].step:,}" if saved else "begins anew, for nothing was saved yet"
-        raise HaltedError(f"{error}; `{resume_command(run)}` {way}") from error
+        effect = (
+            f"continues from step {saved[-1].step:,}" if saved else "starts again, as nothing was saved yet"
+        )
+        raise HaltedError(f"{error}; `{resume_command(run)}` {effect}") from error
     summary = _summary(session, resolved, digest)
     write_json_atomically(run.summary, sealed_summary(summary))
     session.notice("finished", f"finished at {summary['env_frames']:,} frames")
@@ -258,12 +260,12 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
 
 
 def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a summary as it is written: with a digest of itself, so that damage to it shows."""
+    """Add the digest of a summary to it, so that damage is detected."""
     return sealed(summary, _SEAL)
 
 
 def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:
-    """Return what a finished run came to: the last score, and the best, which is a maximum and says so."""
+    """Build the summary of a finished run with its last score and its best, which is a maximum."""
     clock = session.training.clock
     last_step, last = session.evaluations.scores[-1]
     rom_md5 = session.training.envs.info.rom_md5

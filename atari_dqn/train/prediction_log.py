@@ -1,4 +1,4 @@
-"""What the network predicts as rows, beside those of the replay. Looking changes no state."""
+"""Report diagnostics of the network's predictions with each row of replay_log, without changing state."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ MINIBATCHES = 8
 
 
 class PredictionLog:
-    """Yields a row of prediction_log for each of replay_log, of transitions drawn as minibatches are.
+    """Computes a row of prediction_log for each row of replay_log, from transitions sampled like minibatches.
 
-    Each draws from a stream of its own, named by its step.
+    Each row uses a random stream of its own, named by its step.
     """
 
     def __init__(self, training: Training, *, seed: int) -> None:
         self._training, self._seed = training, seed
 
-    def row(self, beside: Row) -> Row:
-        """Return the row of the same step; NaN in it while nothing can be sampled."""
-        place = {name: beside.values[name] for name in ("step", "env_frames")}
+    def row(self, replay_row: Row) -> Row:
+        """Compute the row of the same step; NaN while nothing can be sampled."""
+        place = {name: replay_row.values[name] for name in ("step", "env_frames")}
         return Row(table="prediction_log", values=place | self._report())
 
     def _report(self) -> dict[str, float]:
@@ -35,7 +35,7 @@ class PredictionLog:
             return dict.fromkeys(NAMES, math.nan)
         seed = torch_seed(self._seed, "prediction report", training.clock.steps)
         cells, weights = replay.look(MINIBATCHES, env_frames=training.schedule_frames, seed=seed)
-        # one after the other: 256 states at an implicit network's 32 fractions would take hundreds of MB
+        # separately: 256 states with the 32 fractions of IQN would take hundreds of MB
         batches = (replay.minibatch(*drawn).to(training.device) for drawn in zip(cells, weights, strict=True))
         reports = [prediction_report(training.learner.online, batch.s_tm1, batch.a_tm1) for batch in batches]
         return {name: fmean(report[name] for report in reports) for name in NAMES}

@@ -1,4 +1,4 @@
-"""How fast a spec trains on this machine, measured by training a small one for a moment."""
+"""Measure the training speed of a spec on this machine by a short training with a small replay."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _SLOT_STEPS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """How fast training went, and where its time went."""
+    """The speed of a training, and its time by part."""
 
     seconds: float
     frames_per_second: float
     updates_per_second: float
     samples_per_second: float
-    """Transitions learned from."""
+    """Sampled transitions per second."""
     shares: dict[str, float]
-    """Of the time, by part; the names are throughput_log's, without `_share`."""
+    """Share of the time by part, named as in throughput_log without `_share`."""
     emulators_busy_share: float
-    """Of the time, that an emulating process played, on average."""
+    """Mean over emulator processes of the share of time spent emulating."""
 
 
 def measure_rate(spec: Spec, device: torch.device, *, seconds: float) -> Rate:
-    """Return how fast learning goes on a small replay, after its prefill and a warm-up.
+    """Measure the speed of training with a small replay, after its prefill and a warm-up.
 
-    Learning as it is once ε has fallen: that is nearly all of a run.
+    ε has its final value, as in nearly all of a run.
     """
     with closing(assemble(small(spec), device)) as training:
         warm_up(training)
@@ -47,20 +47,20 @@ def measure_rate(spec: Spec, device: torch.device, *, seconds: float) -> Rate:
 
 
 def warm_up(training: Training, *, updates: int = _WARM_UP_UPDATES) -> None:
-    """Begin, fill the replay, and learn for some updates."""
+    """Start a training, prefill the replay, and run some updates."""
     training.begin()
-    for _ in _ticks(training):
+    for _ in _iterations(training):
         if training.clock.updates >= updates:
             break
 
 
 def timed(training: Training, seconds: float) -> Rate:
-    """Train on for that long and return the rate."""
+    """Continue training for `seconds` and return the rate."""
     clock, envs = training.clock, training.envs
     frames, updates, busy_seconds = clock.env_frames, clock.updates, envs.busy_seconds
     training.stopwatch.lap()
     began = time.perf_counter()
-    for _ in _ticks(training):
+    for _ in _iterations(training):
         if time.perf_counter() - began >= seconds:
             break
     spent, parts = training.stopwatch.lap()
@@ -76,15 +76,15 @@ def timed(training: Training, seconds: float) -> Rate:
     )
 
 
-def _ticks(training: Training) -> Iterator[None]:
-    """Train tick by tick, each reported as `dqn train` does: that is part of training."""
-    for tick in q_learning(training):
-        deque(training.reporter.rows(tick, replay_transitions=training.replay.num_transitions), maxlen=0)
+def _iterations(training: Training) -> Iterator[None]:
+    """Train iteration by iteration, with the reports of `dqn train`, which are part of training."""
+    for iteration in q_learning(training):
+        deque(training.reporter.rows(iteration, replay_transitions=training.replay.num_transitions), maxlen=0)
         yield
 
 
 def small(spec: Spec) -> Spec:
-    """Return the spec with a small replay, soon filled, ε as it is at the end, and no end of its budget."""
+    """Return the spec with a small replay and prefill, the final ε throughout, and an unlimited budget."""
     end = spec.exploration.epsilon_end
     window = window_rows(spec.env.stack_frames, spec.toggles.n_step)
     prefill = max(_REPLAY_STEPS // 4, spec.learner.batch_size, spec.env.num_envs * max(_SLOT_STEPS, window))

@@ -1,4 +1,4 @@
-"""The replay's diagnostics as rows, once a period. Whether and how often they are made changes no state."""
+"""Report diagnostics of the replay once every period, without changing state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from atari_dqn.types import StateDict
 
 
 class ReplayLog:
-    """Yields rows of replay_log. Each report draws from a stream of its own, named by its step."""
+    """Computes rows of replay_log. Each uses a random stream of its own, named by its step."""
 
     def __init__(self, training: Training, *, seed: int, period_steps: int) -> None:
         self._training, self._seed = training, seed
@@ -32,9 +32,9 @@ class ReplayLog:
         return Row(table="replay_log", values=place | report)
 
     def state_dict(self) -> StateDict:
-        """Return how many periods have been reported."""
+        """Return the number of reported periods."""
         return self._period.state_dict()
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over how many periods have been reported."""
+        """Load the number of reported periods."""
         self._period.load_state_dict(state)

@@ -107,7 +107,7 @@ class Reporter:
             "step": self._clock.steps,
             "env_frames": self._clock.env_frames,
             "episode_number": self._episodes,
-            "lane": episode.slot,
+            "environment": episode.slot,
             "episode_return": episode.episode_return,
             "episode_length_steps": episode.length_steps,
             "episode_length_frames": steps_to_frames(episode.length_steps, frame_skip=self._clock.frame_skip),

@@ -1,4 +1,4 @@
-"""Where a run goes on: from which checkpoint, and whether its files are good."""
+"""Determine the point from which a run resumes, check its files, and restore the training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, is_whole, reconcile
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, is_intact, reconcile
 from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint, refuse_wrong_place
 from atari_dqn.run.checkpoint.store import MANIFEST, CheckpointStore, load_checkpoint, read_manifest, verify
 from atari_dqn.run.directory import RunDirectory
@@ -28,38 +28,38 @@ from atari_dqn.types import StateDict
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
-    """Where a run goes on: one of its checkpoints, or its beginning if it ended before it saved one."""
+class ResumePoint:
+    """The point from which a run resumes: a checkpoint, or the beginning if there is none."""
 
     run: RunDirectory
     checkpoint: Path | None
     step: int
     bookkeeping: StateDict
     damaged_logs: tuple[str, ...] = ()
-    """Names of the logs that are not what the checkpoint recorded, where they are to be set aside."""
+    """Names of the damaged logs that are to be set aside."""
 
     @property
     def name(self) -> str:
-        """The checkpoint's name, for people."""
+        """The name of the checkpoint, or `the beginning`."""
         return self.checkpoint.name if self.checkpoint else "the beginning"
 
     @property
     def total_frames(self) -> int:
-        """The budget the run has at this point."""
+        """The budget at this point in emulator frames."""
         if self.checkpoint is None:
             return recorded_spec(self.run).spec.training.total_frames
         return int(self.bookkeeping["total_frames"])
 
     def budget(self, total_frames: int | None) -> int:
-        """Return the frames to go to, `total_frames` if given.
+        """Return the new budget in emulator frames: `total_frames` if given, or else the current one.
 
-        `UserError` for a complete run that is not extended, and for a budget that is not larger.
+        Raise `UserError` for a finished run without `total_frames`, and for a budget that is not larger.
         """
         finished = self.bookkeeping.get("finished") and self.run.summary.exists()
         if total_frames is None and finished:
             raise UserError(
                 f"{self.run.path} is complete at {self.total_frames:,} frames; "
-                f"`{resume_command(self.run)} --frames N` goes on to frame N"
+                f"`{resume_command(self.run)} --frames N` continues to frame N"
             )
         if total_frames is not None and total_frames <= self.total_frames:
             raise UserError(
@@ -69,61 +69,63 @@ class Point:
         return total_frames or self.total_frames
 
 
-def point_of(run: RunDirectory, checkpoint: str | None = None, *, set_aside_logs: bool = False) -> Point:
-    """Return where a run goes on, every file beside the checkpoint checked.
+def resume_point(
+    run: RunDirectory, checkpoint: str | None = None, *, set_aside_logs: bool = False
+) -> ResumePoint:
+    """Return the point from which a run resumes, after checking every file outside the checkpoint.
 
-    `checkpoint` is a name; None is the latest, or the run's beginning. Logs that are damaged are refused, or
-    with `set_aside_logs` named by the point. `UserError` for an unknown name, and where no log is to be set
-    aside; `DamagedError` names the file, and a way on.
+    `checkpoint`: the name of a checkpoint; None for the latest, or for the beginning if there is none. With
+    `set_aside_logs` damaged logs are listed in the point instead of being an error. Raise `UserError` for an
+    unknown name, or if no log is damaged, and `DamagedError` with the damaged file and a remedy.
     """
-    point = _point_of(run, checkpoint, set_aside_logs)
+    point = _find_point(run, checkpoint, set_aside_logs)
     if set_aside_logs and not point.damaged_logs:
         raise UserError(f"{run.path}: no log is damaged; resume without --set-aside-damaged-logs")
     return point
 
 
-def _point_of(run: RunDirectory, checkpoint: str | None, set_aside_logs: bool) -> Point:
+def _find_point(run: RunDirectory, checkpoint: str | None, set_aside_logs: bool) -> ResumePoint:
     store = CheckpointStore(run.checkpoints)
-    with offering_a_whole_one(run):
+    with suggesting_intact_checkpoint(run):
         if checkpoint is not None:
             return _point(run, named_checkpoint(store, checkpoint), set_aside_logs=set_aside_logs)
         found = reconcile(store.folder)
         if found.lost is not None:
             _refuse_lost_checkpoint(found.lost)
         if found.entries:
-            # not the link, which a crash can leave behind the newest by one
+            # not the link, which may be one checkpoint behind after a crash
             return _point(run, store.folder / found.entries[-1].path, set_aside_logs=set_aside_logs)
-        _refuse_lost_checkpoints(run)
+        _refuse_empty_store(run)
         return beginning_of(run)
 
 
-def beginning_of(run: RunDirectory) -> Point:
-    """Return the point before a run's first step."""
-    return Point(run=run, checkpoint=None, step=0, bookkeeping={})
+def beginning_of(run: RunDirectory) -> ResumePoint:
+    """Return the point before the first step of a run."""
+    return ResumePoint(run=run, checkpoint=None, step=0, bookkeeping={})
 
 
 def _refuse_lost_checkpoint(checkpoint: Path) -> NoReturn:
-    """Raise a `DamagedError` that says what is wrong with a checkpoint."""
+    """Raise `DamagedError` with the problem of a damaged checkpoint."""
     if not is_file(checkpoint / MANIFEST):
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     refuse_wrong_place(checkpoint, verify(checkpoint)["step"])
-    raise DamagedError(f"{checkpoint}: is no checkpoint of this run")
+    raise DamagedError(f"{checkpoint}: is not a checkpoint of this run")
 
 
-def _refuse_lost_checkpoints(run: RunDirectory) -> None:
-    """Raise a `DamagedError` where the log tells of checkpoints: to begin again would cut the logs."""
+def _refuse_empty_store(run: RunDirectory) -> None:
+    """Raise `DamagedError` if the event log has checkpoints: starting again would truncate the logs."""
     if is_file(run.events) and b'"kind": "checkpoint"' in run.events.read_bytes():
-        raise DamagedError(f"{run.checkpoints}: empty, though {run.events.name} tells of checkpoints")
+        raise DamagedError(f"{run.checkpoints}: empty, although {run.events.name} lists checkpoints")
 
 
-def _point(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False) -> Point:
+def _point(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False) -> ResumePoint:
     if not is_file(checkpoint / MANIFEST):
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     manifest = read_manifest(checkpoint)
     check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     refuse_wrong_place(checkpoint, manifest["step"])
     damaged = _damaged_logs(run, manifest["bookkeeping"].get("files", {}), set_aside_logs)
-    return Point(
+    return ResumePoint(
         run=run,
         checkpoint=checkpoint,
         step=manifest["step"],
@@ -133,13 +135,13 @@ def _point(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False)
 
 
 class DamagedLogError(DamagedError):
-    """A log of a run is not what a checkpoint recorded; the checkpoint itself may be whole."""
+    """A log differs from its record in a checkpoint, which may itself be intact."""
 
 
 def _damaged_logs(
     run: RunDirectory, records: Mapping[str, Mapping[str, Any]], set_aside_logs: bool
 ) -> Iterator[str]:
-    """Yield the logs to be set aside; `DamagedError` for any other file that is not what was recorded."""
+    """Yield the damaged logs to be set aside; raise `DamagedError` for any other damaged file."""
     for name, problem in run.problems(records):
         message = f"{run.path / name}: {problem}"
         if not run.is_log(name):
@@ -150,15 +152,15 @@ def _damaged_logs(
 
 
 @contextmanager
-def reopened(point: Point, device: torch.device, *, threads: int | None = None) -> Iterator[Training]:
-    """Yield the training as it was at a point; nothing on disk is changed.
+def reopened(point: ResumePoint, device: torch.device, *, threads: int | None = None) -> Iterator[Training]:
+    """Restore the training at a point without changing anything on disk, and close it after the block.
 
-    `threads`: the number of torch's threads to go on with; by default that with which the run did.
-    `DamagedError` names the file that is not good, and a checkpoint that is whole.
+    `threads`: the number of torch's threads, by default that of the run at this point. Raise `DamagedError`
+    with the damaged file and an intact checkpoint.
     """
     torch.set_num_threads(threads or threads_at(point.run, point.step))
-    spec = _where_it_was(recorded_spec(point.run).spec, point.run, device)
-    with offering_a_whole_one(point.run), ExitStack() as stack:
+    spec = _with_recorded_replay_device(recorded_spec(point.run).spec, point.run, device)
+    with suggesting_intact_checkpoint(point.run), ExitStack() as stack:
         training = stack.enter_context(closing(assemble(spec, device)))
         if point.checkpoint is None:
             training.begin()
@@ -176,81 +178,81 @@ def _load(training: Training, checkpoint: Path, step: int) -> None:
         training.check_recent_state(bookkeeping.get("recent_batch"))
         if training.clock.steps != step:
             raise ValueError(f"clock.steps: found {training.clock.steps}, expected {step}")
-    except torch.OutOfMemoryError:  # which is the machine's fault, and no checkpoint's
+    except torch.OutOfMemoryError:  # a matter of the machine, not of the checkpoint
         raise
     except (LookupError, ArithmeticError, ValueError, TypeError, RuntimeError) as error:
         cause = next(reversed(str(error).splitlines()), type(error).__name__)
-        raise DamagedError(f"{checkpoint}: is no state of this run's spec: {cause}") from error
+        raise DamagedError(f"{checkpoint}: is not a state of this run's spec: {cause}") from error
 
 
-def refuse_to_discard(store: CheckpointStore, point: Point) -> None:
-    """Raise a `UserError` where going on from a point would lose later checkpoints that are whole."""
-    whole = [path.name for path in later_checkpoints(store, point.step) if is_whole(path)]
-    if whole:
+def refuse_to_discard(store: CheckpointStore, point: ResumePoint) -> None:
+    """Raise `UserError` if resuming from a point would delete later, intact checkpoints."""
+    intact = [path.name for path in later_checkpoints(store, point.step) if is_intact(path)]
+    if intact:
         raise UserError(
-            f"{', '.join(whole)} would be lost, with the log rows after {point.name}: they are later; "
-            "add --discard-later to go back all the same, or copy the run directory first"
+            f"{', '.join(intact)} would be lost, with the log rows after {point.name}, being later; "
+            "add --discard-later to go back nevertheless, or copy the run directory first"
         )
 
 
 @contextmanager
-def offering_a_whole_one(run: RunDirectory) -> Iterator[None]:
-    """Have a `DamagedError` of the block tell the newest checkpoint that is whole, and the command for it."""
+def suggesting_intact_checkpoint(run: RunDirectory) -> Iterator[None]:
+    """Add to a `DamagedError` of the block the command to resume from the newest intact checkpoint."""
     try:
         yield
     except DamagedError as error:
-        # what was loaded in part would lie in memory twice while others are tried
+        # free the partially loaded state before other checkpoints are loaded
         traceback.clear_frames(error.__traceback__)
-        raise DamagedError(f"{error}\n{_way_on(run, error)}") from error
+        raise DamagedError(f"{error}\n{_remedy(run, error)}") from error
 
 
-def _way_on(run: RunDirectory, error: DamagedError) -> str:
+def _remedy(run: RunDirectory, error: DamagedError) -> str:
     older = _older_checkpoint(run)
     if isinstance(error, DamagedLogError):
         option = f"{resume_command(run)} --set-aside-damaged-logs"
-        way = f"`{option}` keeps it in {run.set_aside.name}/ and goes on with a new one"
-        return f"{way}\n{older}" if older else way
-    return older or "no checkpoint of this run is whole; restore the file, or begin another run"
+        remedy = f"`{option}` moves it to {run.set_aside.name}/ and continues with a new one"
+        return f"{remedy}\n{older}" if older else remedy
+    return older or "no checkpoint of this run is intact; restore the file, or start a new run"
 
 
 def _older_checkpoint(run: RunDirectory) -> str:
-    """Return the command that goes on from the newest checkpoint with whole files; empty if there is none."""
+    """Return the command to resume from the newest intact checkpoint; empty if there is none."""
     for checkpoint in reversed(checkpoint_directories(run.checkpoints)):
         if _is_loadable(run, checkpoint):
             command = f"{resume_command(run)} --checkpoint {checkpoint.name}"
-            return f"the newest checkpoint that is whole: `{command}`"
+            return f"the newest intact checkpoint: `{command}`"
     return ""
 
 
 def _is_loadable(run: RunDirectory, checkpoint: Path) -> bool:
-    """Return whether a run can go on from a checkpoint, by all that a resume checks."""
+    """Return whether a run can resume from a checkpoint, with all checks of a resume."""
     try:
         point = _point(run, checkpoint)
-        with closing(assemble(_quickly_assembled(recorded_spec(run).spec), torch.device("cpu"))) as training:
+        with closing(assemble(_cheap_to_assemble(recorded_spec(run).spec), torch.device("cpu"))) as training:
             _load(training, checkpoint, point.step)
     except (DamagedError, UserError):
         return False
     return True
 
 
-def _quickly_assembled(spec: Spec) -> Spec:
-    """Return a spec whose training has the same state, and takes the least to assemble on any machine."""
+def _cheap_to_assemble(spec: Spec) -> Spec:
+    """Return a spec with the same training state that is cheap to assemble on any machine."""
     learner = replace(spec.learner, compile=False, precision="fp32")
     replay = replace(spec.replay, device="cpu")
     return replace(spec, learner=learner, replay=replay, system=replace(spec.system, workers=0))
 
 
 def resume_command(run: RunDirectory) -> str:
-    """Return what a user types to continue a run."""
+    """Return the command that resumes a run."""
     return f"dqn resume {shlex.quote(str(run.path))}"
 
 
 def recorded_spec(run: RunDirectory) -> ResolvedSpec:
-    """Return the spec of a run, under the name the run began with."""
+    """Load the spec of a run with its recorded name."""
     return replace(load_resolved(run.spec), name=run.recorded("name"))
 
 
-def _where_it_was(spec: Spec, run: RunDirectory, device: torch.device) -> Spec:
-    """Return the spec with its replay where the run had it: `auto` may choose otherwise today."""
+def _with_recorded_replay_device(spec: Spec, run: RunDirectory, device: torch.device) -> Spec:
+    """Return the spec with the replay on the recorded device, which `auto` might now resolve differently."""
     on_gpu = device.type == "cuda" and run.recorded("replay_device") == "cuda"
     return replace(spec, replay=replace(spec.replay, device="cuda" if on_gpu else "cpu"))

@@ -1,4 +1,4 @@
-"""Where a run's events go: its own files, the views, and sinks that may fail without harm."""
+"""Combine the sinks of a run: its own files, the views, and optional sinks, whose failure is not an error."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.telemetry.events import Event, Notice, Sink
-from atari_dqn.telemetry.sinks.background import BackgroundSink
-from atari_dqn.telemetry.sinks.selection import Outlets
+from atari_dqn.telemetry.sinks.background_sink import BackgroundSink
+from atari_dqn.telemetry.sinks.options import SinkOptions
 from atari_dqn.telemetry.sinks.target import Target
 from atari_dqn.telemetry.writers import EventLog, Sinks, TableSink
 
 
 class RunSinks(Sinks):
-    """The sinks of a run: its tables and event log first, then the views, then those that may fail.
+    """The sinks of a run in order: its tables and event log, the views, and the optional sinks.
 
-    What goes wrong with one of the last is told to the others as a notice, and is no error.
+    Problems of an optional sink are reported as notices to the others.
     """
 
     def __init__(
-        self, run: RunDirectory, views: Sequence[Sink], outlets: Sequence[BackgroundSink] = ()
+        self, run: RunDirectory, views: Sequence[Sink], optional: Sequence[BackgroundSink] = ()
     ) -> None:
         self.tables = TableSink(run.tables)
-        self._outlets = outlets
+        self._optional = optional
         self._step = self._env_frames = 0
-        super().__init__([self.tables, EventLog(run.events), *views, *outlets])
+        super().__init__([self.tables, EventLog(run.events), *views, *optional])
 
     def handle(self, event: Event) -> None:
-        """Give the event to every sink."""
+        """Pass the event to every sink."""
         if isinstance(event, Notice):
             self._step, self._env_frames = event.step, event.env_frames
         super().handle(event)
-        self._pass_on_complaints()
+        self._report_problems()
 
     def close(self) -> None:
-        """Close every sink, those that may fail first, so that the event log hears of it."""
-        for outlet in self._outlets:
-            outlet.close()
-        self._pass_on_complaints()
+        """Close every sink, the optional ones first, so that their problems reach the event log."""
+        for sink in self._optional:
+            sink.close()
+        self._report_problems()
         super().close()
 
-    def _pass_on_complaints(self) -> None:
-        for outlet in self._outlets:
-            while (complaint := outlet.complaint()) is not None:
+    def _report_problems(self) -> None:
+        for sink in self._optional:
+            while (problem := sink.next_problem()) is not None:
                 super().handle(
-                    Notice(kind="sink", step=self._step, env_frames=self._env_frames, message=complaint)
+                    Notice(kind="sink", step=self._step, env_frames=self._env_frames, message=problem)
                 )
 
 
-def open_outlets(outlets: Outlets, resolved: ResolvedSpec, run: RunDirectory) -> list[BackgroundSink]:
-    """Start the sinks that a run is to have besides."""
+def open_sinks(sink_options: SinkOptions, resolved: ResolvedSpec, run: RunDirectory) -> list[BackgroundSink]:
+    """Start the optional sinks of a run."""
     values = flatten(resolved.spec)
     name = run.path.resolve().name
-    return outlets.open(
+    return sink_options.open(
         Target(directory=run.path, name=name, track_label=resolved.track_label, values=values)
     )

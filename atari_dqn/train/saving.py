@@ -12,14 +12,14 @@ from atari_dqn.run.checkpoint.store import CheckpointStore, Saved
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec import schema
 from atari_dqn.telemetry.events import Notify
-from atari_dqn.train.health import Watch
+from atari_dqn.train.health import HealthMonitor
 from atari_dqn.types import StateDict
 
 
 class Cadence:
     """Decides when a periodic checkpoint is due: by frames or by seconds, whichever comes first.
 
-    A period of 0 is switched off. The period in frames ends at its multiples, whatever the frame at which the
+    A period of 0 is disabled. The period in frames ends at its multiples, whatever the frame at which the
     run was resumed. The period in seconds starts at the last checkpoint of this process, or at the process's
     start.
     """
@@ -53,12 +53,12 @@ class Saving:
         clock: Clock,
         *,
         checkpoints: CheckpointStore,
-        watch: Watch,
+        health: HealthMonitor,
         report: Notify,
         training: Callable[[], StateDict],
         bookkeeping: Callable[[], StateDict],
     ) -> None:
-        self._spec, self._checkpoints, self._watch, self._report = spec, checkpoints, watch, report
+        self._spec, self._checkpoints, self._health, self._report = spec, checkpoints, health, report
         self._clock, self._training, self._bookkeeping = clock, training, bookkeeping
         self._cadence = Cadence(period_frames=spec.period_frames, period_seconds=spec.period_seconds)
 
@@ -85,8 +85,8 @@ class Saving:
 
     def begin(self, score: EvaluationScore | None = None, protocol: str | None = None) -> None:
         """Start to save a checkpoint. `score`: of the full evaluation at this step, if any."""
-        self._watch.check()
-        inspect = score is not None and self._watch.evaluated(score.mean_return)
+        self._health.check_updates()
+        inspect = score is not None and self._health.check_evaluation(score.mean_return)
         if inspect:
             self.inspected.append(self._clock.steps)
         self.wait()
@@ -115,7 +115,7 @@ class Saving:
 
     @contextmanager
     def finished(self) -> Iterator[None]:
-        """Finish the checkpoint being written if the block fails; give it up if the process must end."""
+        """Finish the checkpoint being written if the block fails; cancel it if the process must exit."""
         try:
             yield
         except Exception:
@@ -123,7 +123,7 @@ class Saving:
                 self._report_saved(self._checkpoints.finish())
             raise
         except BaseException:
-            self._checkpoints.give_up()
+            self._checkpoints.cancel()
             raise
 
     def _settle(self, outcome: Callable[[], Saved | None]) -> None:
@@ -133,7 +133,7 @@ class Saving:
         except DiskFullError as error:
             if self._spec.on_full_disk == "stop":
                 raise
-            self._report("checkpoint failed", f"{error}; training goes on")
+            self._report("checkpoint failed", f"{error}; training continues")
 
     def _report_saved(self, saved: Saved | None) -> None:
         if saved is not None:

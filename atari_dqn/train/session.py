@@ -1,7 +1,7 @@
-"""A training inside a run directory: what is done between ticks, and none of it reaches the loop.
+"""Run a training in a run directory, with evaluations, checkpoints and interruptions between iterations.
 
-Evaluations, checkpoints and interruptions happen at tick boundaries, where the state is whole. Whether and
-how often they happen changes nothing that is learned.
+Between iterations the state is consistent. Whether and how often evaluations and checkpoints happen does not
+change the learning.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Notice, Row
 from atari_dqn.telemetry.writers import Sinks, TableSink
-from atari_dqn.train.evaluation_videos import Videos
-from atari_dqn.train.evaluations import Evaluations
-from atari_dqn.train.health import Watch
+from atari_dqn.train.evaluation_videos import EvaluationVideos
+from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.prediction_log import PredictionLog
@@ -29,11 +28,12 @@ from atari_dqn.train.replay_log import ReplayLog
 from atari_dqn.train.saving import Saving
 from atari_dqn.train.throughput import Throughput
 from atari_dqn.train.training import Training
+from atari_dqn.train.training_evaluations import Evaluations
 from atari_dqn.types import StateDict
 
 
 class Session:
-    """Runs a training to the end of its budget, or until it is interrupted or halted."""
+    """Runs a training until the end of its budget, an interrupt or a halt."""
 
     def __init__(
         self,
@@ -44,15 +44,15 @@ class Session:
         tables: TableSink,
         sinks: Sinks,
         checkpoints: CheckpointStore,
-        watch: Watch,
+        health: HealthMonitor,
     ) -> None:
         self.training, self.spec, self._directory = training, spec, run
-        self.tables, self.sinks, self.checkpoints, self.watch = tables, sinks, checkpoints, watch
+        self.tables, self.sinks, self.checkpoints, self.health = tables, sinks, checkpoints, health
         self._saving = Saving(
             spec.checkpoint,
             training.clock,
             checkpoints=checkpoints,
-            watch=watch,
+            health=health,
             report=self.notice,
             training=training.state_dict,
             bookkeeping=self.state_dict,
@@ -61,7 +61,7 @@ class Session:
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
         self._prediction_log = PredictionLog(training, seed=spec.seed)
-        self.videos = Videos(training, spec, run, self.notice)
+        self.videos = EvaluationVideos(training, spec, run, self.notice)
         self.evaluations = Evaluations(
             training, spec, run, sinks=sinks, videos=self.videos, notify=self.notice
         )
@@ -70,50 +70,50 @@ class Session:
         self._began = time.monotonic()
         self.total_frames = spec.training.total_frames
         self.finished = False
-        """The final evaluation is played and saved; only a larger budget goes on from there."""
+        """Whether the final evaluation is saved; the run then continues only with a larger budget."""
 
     @property
     def elapsed_seconds(self) -> float:
-        """Time spent on the run, over all resumes."""
+        """Time spent on the run in seconds, over all resumes."""
         return self._elapsed_before_seconds + time.monotonic() - self._began
 
     def extend(self, total_frames: int) -> None:
-        """Raise the budget."""
+        """Raise the budget to `total_frames` emulator frames."""
         self.finished = False
         self.total_frames = total_frames
         self.training.total_steps = frames_to_steps(total_frames, frame_skip=self.spec.env.frame_skip)
 
     def save(self) -> str:
-        """Save the state as it is, wait until the disk holds it, and return its digest."""
+        """Save the current state, wait until it is on disk, and return its digest."""
         return self._saving.save()
 
     def run(self) -> str:
-        """Train to the end and return the final state's digest.
+        """Train to the end and return the digest of the final state.
 
-        `InterruptedRunError` after such a signal, once a checkpoint is saved; `HaltedError` where a
+        Raise `InterruptedRunError` after a signal, when a checkpoint has been saved, and `HaltedError` if a
         failure gate trips.
         """
-        with self._guarded() as guard, self._saving.finished():
+        with self._signals_deferred() as guard, self._saving.finished():
             self._train(guard, self.training.total_steps)
             digest = self._finish(guard)
             self.evaluations.forget_progress()
             return digest
 
     def run_until(self, steps: int) -> None:
-        """Train to the first tick at which so many agent steps are played, and no further; ends nothing."""
-        with self._guarded() as guard, self._saving.finished():
+        """Train until at least `steps` agent steps, without the final evaluation and its checkpoint."""
+        with self._signals_deferred() as guard, self._saving.finished():
             self._train(guard, steps)
-            self._leave_if_asked(guard)
+            self._stop_if_interrupted(guard)
 
     def notice(self, kind: str, message: str, **data: object) -> None:
-        """Tell every sink of something that happened once."""
+        """Report a notice to every sink."""
         clock = self.training.clock
         self.sinks.handle(
             Notice(kind=kind, step=clock.steps, env_frames=clock.env_frames, message=message, data=data)
         )
 
     def state_dict(self) -> StateDict:
-        """Return what a resume needs beside the training's own state; none of it is in the digest."""
+        """Return the bookkeeping for a resume, which is not part of the state digest."""
         return {
             "light": self._light.state_dict(),
             "full": self._full.state_dict(),
@@ -126,12 +126,12 @@ class Session:
             "files": self._directory.file_records(),
             "recent_batch": self.training.recent_state(),
             **self.evaluations.state_dict(),
-            "watch": self.watch.state_dict(),
+            "watch": self.health.state_dict(),
             "inspected": self._saving.inspected,
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over what a checkpoint recorded; rows written after it are cut off."""
+        """Load the bookkeeping of a checkpoint, and remove the rows written after it."""
         self._light.load_state_dict(state["light"])
         self._full.load_state_dict(state["full"])
         self._replay_log.load_state_dict(state["replay_log"])
@@ -141,15 +141,15 @@ class Session:
         self.finished = state["finished"]
         self.tables.load_state_dict(state["tables"])
         self.evaluations.load_state_dict(state)
-        self.watch.load_state_dict(state["watch"])
+        self.health.load_state_dict(state["watch"])
         self._saving.resume(state.get("inspected", []))
-        # its cells mean nothing in a replay that fills anew
+        # its indices are invalid in a replay that is filled again
         recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
         self.training.load_recent_state(recent)
 
     @contextmanager
-    def _guarded(self) -> Iterator[SignalGuard]:
-        """Hold signals back; once one has come, workers that do not answer are not waited for as long."""
+    def _signals_deferred(self) -> Iterator[SignalGuard]:
+        """Defer signals; after a signal, unresponsive workers are waited for less long."""
         with SignalGuard() as guard:
             self.training.envs.stop_waiting_when(lambda: guard.received is not None)
             yield guard
@@ -157,18 +157,18 @@ class Session:
     def _train(self, guard: SignalGuard, steps: int) -> None:
         clock = self.training.clock
         self._throughput.begin(env_frames=clock.env_frames, updates=clock.updates)
-        self._between_ticks(guard)
-        ticks = q_learning(self.training)
-        while clock.steps < steps and (tick := next(ticks, None)) is not None:
-            self.watch.tick()
+        self._between_iterations(guard)
+        iterations = q_learning(self.training)
+        while clock.steps < steps and (iteration := next(iterations, None)) is not None:
+            self.health.poll()
             transitions = self.training.replay.num_transitions
-            for row in self.training.reporter.rows(tick, replay_transitions=transitions):
+            for row in self.training.reporter.rows(iteration, replay_transitions=transitions):
                 self._report(row)
             for row in self._replay_log.rows():
                 self._report(row)
-            self._between_ticks(guard)
+            self._between_iterations(guard)
 
-    def _between_ticks(self, guard: SignalGuard) -> None:
+    def _between_iterations(self, guard: SignalGuard) -> None:
         clock = self.training.clock
         if clock.steps >= self.training.total_steps:
             return
@@ -182,7 +182,7 @@ class Session:
             elif self._light.is_due(clock.env_frames):
                 self._evaluate("light", guard)
                 self._mark_evaluated()
-            self._leave_if_asked(guard)
+            self._stop_if_interrupted(guard)
             self._saving.begin_if_due()
 
     def _mark_evaluated(self) -> None:
@@ -191,8 +191,8 @@ class Session:
 
     def _finish(self, guard: SignalGuard) -> str:
         self._saving.wait()
-        self._leave_if_asked(guard)
-        if self.finished:  # and stopped before its summary was written
+        self._stop_if_interrupted(guard)
+        if self.finished:  # but ended before its summary was written
             return self._saving.save()
         self._saving.save_before_evaluation()
         score = self._evaluate("final", guard)
@@ -200,15 +200,15 @@ class Session:
         return self._saving.save(score, self.evaluations.score_protocol)
 
     def _evaluate(self, kind: str, guard: SignalGuard) -> EvaluationScore:
-        """Play an evaluation; of one that is interrupted the games that have finished are kept."""
-        self.watch.check()
+        """Play an evaluation; if it is interrupted, its finished games are saved."""
+        self.health.check_updates()
         try:
             return self.evaluations.play(kind, stop=lambda: guard.received is not None)
         except StoppedError:
-            self._leave_if_asked(guard)
+            self._stop_if_interrupted(guard)
             raise
 
-    def _leave_if_asked(self, guard: SignalGuard) -> None:
+    def _stop_if_interrupted(self, guard: SignalGuard) -> None:
         if guard.received is None:
             return
         self._saving.save()
@@ -221,8 +221,8 @@ class Session:
         if row.table == "update_log":
             throughput = self._throughput.row(row, elapsed_seconds=self.elapsed_seconds)
             self.sinks.handle(throughput)
-            self.watch.period(throughput)
+            self.health.check_period(throughput)
             self.videos.poll()
         elif row.table == "replay_log":
-            self.watch.replay_report(row)
+            self.health.check_replay(row)
             self.sinks.handle(self._prediction_log.row(row))

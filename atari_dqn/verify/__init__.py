@@ -1,1 +1,1 @@
-"""Proof that a run's files are whole, and that going on from a checkpoint repeats to the last bit."""
+"""Verify that the files of a run are undamaged, and that it repeats bit by bit from a checkpoint."""

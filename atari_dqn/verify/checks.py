@@ -1,4 +1,4 @@
-"""Whether every file of a run is what was written: checkpoints, specification, provenance, logs, summary."""
+"""Check that every file of a run is undamaged: checkpoints, spec, provenance, logs and summary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from atari_dqn.train.resumption import resume_command
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """What was found whole."""
+    """The files that were checked and found undamaged."""
 
     checkpoints: tuple[str, ...]
     files: int
@@ -28,7 +28,7 @@ class Checked:
 
 
 def check_run(run: RunDirectory) -> Checked:
-    """Check every file of a run; `DamagedError` names the first that is not what was written."""
+    """Check every file of a run; raise `DamagedError` for the first damaged one."""
     store = CheckpointStore(run.checkpoints)
     refuse_lost_catalog(store)
     manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store.folder)}
@@ -36,8 +36,10 @@ def check_run(run: RunDirectory) -> Checked:
     _check_links(store, manifests)
     _check_summary(run, manifests)
     sizes = [entry["bytes"] for manifest in manifests.values() for entry in manifest["files"].values()]
-    beside = run.file_sizes()
-    return Checked(checkpoints=tuple(manifests), files=len(sizes) + len(beside), bytes=sum([*sizes, *beside]))
+    other_sizes = run.file_sizes()
+    return Checked(
+        checkpoints=tuple(manifests), files=len(sizes) + len(other_sizes), bytes=sum([*sizes, *other_sizes])
+    )
 
 
 def _checked(run: RunDirectory, checkpoint: Path) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def _checked(run: RunDirectory, checkpoint: Path) -> dict[str, Any]:
 
 
 def _check_catalog(store: CheckpointStore, manifests: dict[str, dict[str, Any]]) -> None:
-    """Compare the catalog with the manifests of what it lists."""
+    """Compare the catalog with the manifests of the checkpoints that it lists."""
     path = store.folder / CATALOG
     for entry in store.catalog():
         manifest = manifests.get(entry.path)
@@ -60,7 +62,7 @@ def _check_catalog(store: CheckpointStore, manifests: dict[str, dict[str, Any]])
 
 
 def _score_at(manifest: dict[str, Any]) -> tuple[float | None, str | None]:
-    """Return mean return and protocol of the full evaluation at a checkpoint's step, if there was one."""
+    """Return mean return and protocol of the full evaluation at a checkpoint's step; None without one."""
     kept = manifest["bookkeeping"]
     scores = {step: EvaluationScore.of_state(score) for step, score in kept["scores"]}
     score = scores.get(manifest["step"])
@@ -71,13 +73,13 @@ def _check_links(store: CheckpointStore, manifests: dict[str, dict[str, Any]]) -
     for name in ("latest", "best"):
         link = store.folder / name
         if link.is_symlink() and str(link.readlink()) not in manifests:
-            raise DamagedError(f"{link}: points to {link.readlink()}, which is no checkpoint of this run")
+            raise DamagedError(f"{link}: points to {link.readlink()}, which is not a checkpoint of this run")
         if link.exists() and not link.is_symlink():
-            raise DamagedError(f"{link}: is no link to a checkpoint")
+            raise DamagedError(f"{link}: is not a link to a checkpoint")
 
 
 def _check_summary(run: RunDirectory, manifests: dict[str, dict[str, Any]]) -> None:
-    """Check the seal of a summary; those of earlier versions, whose checkpoints know no files, have none."""
+    """Check the digest of the summary, unless the run is of an earlier version without one."""
     records = [manifest["bookkeeping"] for manifest in manifests.values()]
     if not records or not all("files" in record for record in records):
         return

@@ -12,18 +12,18 @@ from typing import Literal
 import torch
 
 from atari_dqn.clock import frames_to_steps, steps_to_frames
+from atari_dqn.run.checkpoint.state_tree import digest_of_digests
 from atari_dqn.run.checkpoint.store import load_checkpoint
-from atari_dqn.run.checkpoint.tree import digest_of_digests
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import steps_with_the_same_threads
-from atari_dqn.train.exactness import why_not_repeatable, why_not_restored
+from atari_dqn.train.resume_exactness import why_not_repeatable, why_not_restored
 from atari_dqn.train.resumption import (
-    Point,
+    ResumePoint,
     beginning_of,
-    offering_a_whole_one,
-    point_of,
     recorded_spec,
     resume_command,
+    resume_point,
+    suggesting_intact_checkpoint,
 )
 from atari_dqn.verify.checks import Checked, check_run
 from atari_dqn.verify.records import (
@@ -33,7 +33,7 @@ from atari_dqn.verify.records import (
     repeated_rows,
     start_to_compare,
 )
-from atari_dqn.verify.replay import REPEATED, Trace, digests_of, play_on_in_fresh_process
+from atari_dqn.verify.repetition import REPEATED, Repetition, digests_of, repeat_in_fresh_process
 
 Verdict = Literal["exact", "repeats", "differs"]
 """`exact`: both repetitions equal what the run recorded. `repeats`: they equal each other only."""
@@ -72,16 +72,16 @@ class Verification:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the result in one word."""
+        """The result in one word."""
         if self.differences:
             return "differs"
         return "repeats" if self.caveats else "exact"
 
 
 def check_only(path: Path) -> Checked:
-    """Check every file of a run; `DamagedError` names the first damaged file and a whole checkpoint."""
+    """Check every file of a run; `DamagedError` names the first damaged file and an undamaged checkpoint."""
     run = RunDirectory.open(path)
-    with run.held_still(), offering_a_whole_one(run):
+    with run.locked_for_reading(), suggesting_intact_checkpoint(run):
         return check_run(run)
 
 
@@ -95,67 +95,68 @@ def verify_run(
 ) -> Verification:
     """Check every file of a run, then repeat `frames` of it twice from a checkpoint, and compare.
 
-    By default a checkpoint is chosen after which the run recorded something, and 10,000 frames are repeated,
-    plus those before learning begins; never more than the run has. Nothing is written into the run directory.
-    Raises `UserError`, or `DamagedError` that names the damaged file.
+    By default it starts from a checkpoint after which the run recorded something, and repeats 10,000 frames
+    plus those before learning begins, but never more than the run has. The run directory is not changed.
+    Raise `UserError` for invalid input, `DamagedError` for a damaged file.
     """
     run = RunDirectory.open(path)
-    with run.held_still():
+    with run.locked_for_reading():
         on_progress("checking files", 0, 1)
-        with offering_a_whole_one(run):
+        with suggesting_intact_checkpoint(run):
             checked = check_run(run)
         records, spec = records_of(run), recorded_spec(run).spec
         steps = frames_to_steps(frames or _FRAMES, frame_skip=spec.env.frame_skip)
-        point = _point_to_play_from(run, records, checkpoint, steps)
+        point = _start_point(run, records, checkpoint, steps)
         if frames is None:
             steps += max(0, spec.replay.prefill_steps - point.step)
         same_threads = steps_with_the_same_threads(run, point.step)
         end = int(min(records.end(point.step, steps), same_threads))
-        traces = _play_twice(run, point, records, end, device, on_progress)
-        return _compare(run, checked, point, records, end, traces, device)
+        repetitions = _repeat_twice(run, point, records, end, device, on_progress)
+        return _compare(run, checked, point, records, end, repetitions, device)
 
 
-def _point_to_play_from(run: RunDirectory, records: Records, checkpoint: str | None, steps: int) -> Point:
+def _start_point(run: RunDirectory, records: Records, checkpoint: str | None, steps: int) -> ResumePoint:
     if checkpoint == BEGINNING:
         return beginning_of(run)
     if checkpoint is not None:
-        return point_of(run, checkpoint)
+        return resume_point(run, checkpoint)
     return start_to_compare(run, records, steps=steps, restores=not any(why_not_restored(run)))
 
 
-def _play_twice(
+def _repeat_twice(
     run: RunDirectory,
-    point: Point,
+    point: ResumePoint,
     records: Records,
     end: int,
     device: torch.device,
     on_progress: OnProgress,
-) -> list[Trace]:
+) -> list[Repetition]:
     stops = sorted({*(state.step for state in records.states_within(point.step, end)), end})
     name = point.checkpoint.name if point.checkpoint else None
 
-    def play(what: str) -> Trace:
+    def repeat(activity: str) -> Repetition:
         def on_step(step: int) -> None:
-            on_progress(what, step - point.step, end - point.step)
+            on_progress(activity, step - point.step, end - point.step)
 
         on_step(point.step)
-        return play_on_in_fresh_process(run.path, name, str(device), stops, on_step)
+        return repeat_in_fresh_process(run.path, name, str(device), stops, on_step)
 
-    return [play("playing on"), play("playing on again")]
+    return [repeat("repeating"), repeat("repeating again")]
 
 
 def _compare(
     run: RunDirectory,
     checked: Checked,
-    point: Point,
+    point: ResumePoint,
     records: Records,
     end: int,
-    traces: list[Trace],
+    repetitions: list[Repetition],
     device: torch.device,
 ) -> Verification:
-    first, last = traces[0], traces[0].states[max(traces[0].states)]
+    first, second = repetitions
+    last = first.states[max(first.states)]
     skip = recorded_spec(run).spec.env.frame_skip
-    met = records.states_within(point.step, end)
+    recorded_states = records.states_within(point.step, end)
     own_rows = {table: _own_rows(run, point, table, end) for table in REPEATED}
     compared = {table: len(rows) for table, rows in own_rows.items()}
     return Verification(
@@ -168,39 +169,39 @@ def _compare(
         updates=first.updates,
         state_parts=len(last),
         state_digest=digest_of_digests(last),
-        recorded=tuple(state.name for state in met),
+        recorded=tuple(state.name for state in recorded_states),
         rows={table: len(rows) for table, rows in first.rows.items()},
         own_rows=compared,
         returns=first.returns,
         differences=(
-            *_between(first, traces[1]),
-            *_from_recorded(first, met),
+            *_between(first, second),
+            *_from_recorded(first, recorded_states),
             *_from_own_rows(first, own_rows),
         ),
         caveats=(
             *why_not_repeatable(run, device),
             *(why_not_restored(run) if point.checkpoint else ()),
-            *_nothing_recorded(run, point, records, met, compared),
+            *_nothing_recorded(run, point, records, recorded_states, compared),
             *_nothing_learned(run, point, records, first, end),
         ),
     )
 
 
-def _between(first: Trace, second: Trace) -> Iterator[str]:
+def _between(first: Repetition, second: Repetition) -> Iterator[str]:
     for step, state in first.states.items():
         if part := first_difference(state, second.states.get(step, {})):
-            yield f"played twice, {part} differs at step {step:,}"
+            yield f"between the repetitions {part} differs at step {step:,}"
             break
     for table in REPEATED:
         if first.rows[table] != second.rows[table]:
-            yield f"played twice, {table}.csv differs"
+            yield f"between the repetitions {table}.csv differs"
     if first.returns != second.returns:
-        yield f"played twice, an evaluation returns {first.returns} and {second.returns}"
+        yield f"between the repetitions an evaluation returns {first.returns} and {second.returns}"
 
 
-def _from_recorded(trace: Trace, met: list[RecordedState]) -> Iterator[str]:
-    for recorded in met:
-        state = trace.states.get(recorded.step)
+def _from_recorded(repetition: Repetition, recorded_states: list[RecordedState]) -> Iterator[str]:
+    for recorded in recorded_states:
+        state = repetition.states.get(recorded.step)
         if state is None:
             yield f"the run saved step {recorded.step:,}, which the repetition did not reach"
         elif digest_of_digests(state) != recorded.digest:
@@ -209,18 +210,20 @@ def _from_recorded(trace: Trace, met: list[RecordedState]) -> Iterator[str]:
 
 
 def _part_that_differs(recorded: RecordedState, state: dict[str, str]) -> str:
-    if recorded.checkpoint is None:  # only the digest of the whole state is known
+    if recorded.checkpoint is None:  # only the digest of the complete state is known
         return "the state"
     expected, _ = load_checkpoint(recorded.checkpoint)
     return str(first_difference(digests_of(expected), state))
 
 
-def _from_own_rows(trace: Trace, own_rows: dict[str, list[str]]) -> Iterator[str]:
+def _from_own_rows(repetition: Repetition, own_rows: dict[str, list[str]]) -> Iterator[str]:
     for table, rows in own_rows.items():
-        for number, (own, played) in enumerate(zip_longest(rows, trace.rows[table][: len(rows)]), start=1):
-            if played != own:
+        for number, (own, repeated) in enumerate(
+            zip_longest(rows, repetition.rows[table][: len(rows)]), start=1
+        ):
+            if repeated != own:
                 row = f"{table}.csv, row {number} of the repeated part"
-                yield f"{row}: {own} in the run, {played or 'none'} now"
+                yield f"{row}: {own} in the run, {repeated or 'none'} now"
                 break
 
 
@@ -232,7 +235,7 @@ def first_difference(expected: dict[str, str], found: dict[str, str]) -> str | N
     return next((path for path in found if path not in expected), None)
 
 
-def _own_rows(run: RunDirectory, point: Point, table: str, end: int) -> list[str]:
+def _own_rows(run: RunDirectory, point: ResumePoint, table: str, end: int) -> list[str]:
     """Return the lines of `repeated_rows` that the run wrote between a point and the step `end`."""
     path = run.tables / f"{table}.csv"
     with path.open("rb") as file:
@@ -242,32 +245,32 @@ def _own_rows(run: RunDirectory, point: Point, table: str, end: int) -> list[str
     return [line for step, line in repeated_rows(text) if step <= end]
 
 
-def _name(point: Point) -> str:
+def _name(point: ResumePoint) -> str:
     return point.checkpoint.name if point.checkpoint else BEGINNING
 
 
 def _nothing_recorded(
     run: RunDirectory,
-    point: Point,
+    point: ResumePoint,
     records: Records,
-    met: list[RecordedState],
+    recorded_states: list[RecordedState],
     own_rows: dict[str, int],
 ) -> Iterator[str]:
     """Yield a caveat if no record of the run was compared, with the command that compares one."""
-    if met or any(own_rows.values()):
+    if recorded_states or any(own_rows.values()):
         return
     if records.last_step:
         remedy = f"`{_command(run)} --checkpoint {BEGINNING}` compares with what it recorded before"
     else:
-        remedy = f"`{resume_command(run)}` goes on with the run, which has recorded nothing yet"
+        remedy = f"`{resume_command(run)}` continues the run, which has recorded nothing yet"
     yield f"the run recorded nothing within these frames after {_name(point)} to compare with; {remedy}"
 
 
 def _nothing_learned(
-    run: RunDirectory, point: Point, records: Records, trace: Trace, end: int
+    run: RunDirectory, point: ResumePoint, records: Records, repetition: Repetition, end: int
 ) -> Iterator[str]:
     """Yield a caveat if the run made updates but none was repeated, with the command that repeats some."""
-    if trace.updates or end >= records.last_step:
+    if repetition.updates or end >= records.last_step:
         return
     spec = recorded_spec(run).spec
     steps = max(0, spec.replay.prefill_steps - point.step)

@@ -1,4 +1,4 @@
-"""Read what a run recorded (digests, log rows), and choose the point from which `dqn verify` repeats it."""
+"""Read the records of a run (digests, log rows), and select the point from which `dqn verify` repeats it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.event_log import LoggedEvent, logged_events
-from atari_dqn.train.resumption import Point, beginning_of, point_of, recorded_spec
-from atari_dqn.verify.replay import REPEATED
+from atari_dqn.run.logged_events import LoggedEvent, logged_events
+from atari_dqn.train.resumption import ResumePoint, beginning_of, recorded_spec, resume_point
+from atari_dqn.verify.repetition import REPEATED
 
 _SAVED = re.compile(r"saved step ([\d,]+)")
 
@@ -81,18 +81,18 @@ def records_of(run: RunDirectory) -> Records:
     )
 
 
-def start_to_compare(run: RunDirectory, records: Records, *, steps: int, restores: bool) -> Point:
-    """Choose where to start repeating: the newest checkpoint with a recorded state within `steps` after it.
+def start_to_compare(run: RunDirectory, records: Records, *, steps: int, restores: bool) -> ResumePoint:
+    """Select the point to repeat from: the newest checkpoint with a recorded state within `steps` after it.
 
     If there is none, the newest checkpoint with log rows within `steps` after it, otherwise the beginning of
     the run. `restores`: whether checkpoints of the run restore its state exactly; if not, the beginning is
-    chosen.
+    selected.
     """
     entries = list(reversed(CheckpointStore(run.checkpoints).catalog())) if restores else []
     for found_within in (records.states_within, records.has_rows_within):
         for entry in entries:
             if found_within(entry.step, records.end(entry.step, steps)):
-                return point_of(run, entry.path)
+                return resume_point(run, entry.path)
     return beginning_of(run)
 
 
@@ -106,9 +106,9 @@ def _states(run: RunDirectory, events: list[LoggedEvent]) -> Iterator[RecordedSt
 
 
 def _saved_states(events: list[LoggedEvent]) -> dict[int, str]:
-    """Return the digest of each state that was saved, by step: of a step that was saved twice, the later.
+    """Return the digests of saved states by step; if a step was saved twice, the later one.
 
-    A resume from a step takes the place of what was saved after that step, maybe with other threads.
+    A resume from a step replaces the states that were saved after that step, maybe with other threads.
     """
     states: dict[int, str] = {}
     for event in events:

@@ -14,14 +14,14 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.compare.aggregate import Aggregate, Improvement, Shared
-from atari_dqn.compare.atari100k import Published
+from atari_dqn.compare.aggregate import Aggregate, Improvement, SharedGames
+from atari_dqn.compare.atari100k_scores import Atari100kScore
 from atari_dqn.compare.comparison import Comparison, GroupResult
 from atari_dqn.compare.group import Method
 from atari_dqn.compare.reference.caps import MARK
-from atari_dqn.compare.references import Beside
+from atari_dqn.compare.references import ComparedReference
 from atari_dqn.compare.statistics import RESAMPLES, Estimate
-from atari_dqn.compare.time_to_score import Pace
+from atari_dqn.compare.time_to_score import TimeToScore
 from atari_dqn.formatting import count, score
 
 _VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
@@ -50,10 +50,10 @@ def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
         yield from _scores(result)
         if result.contrast is not None:
             yield _indented(Text(str(result.contrast)))
-        if result.pace is not None:
-            yield _pace(result.pace, result.group.game, asked=comparison.to_score is not None)
-        yield from (_beside(each) for each in result.beside)
-        yield from _published(result.published)
+        if result.time_to_score is not None:
+            yield _pace(result.time_to_score, result.group.game, asked=comparison.to_score is not None)
+        yield from (_beside(each) for each in result.references)
+        yield from _published(result.atari100k)
 
 
 def _circumstances(result: GroupResult) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _scores(result: GroupResult) -> Iterator[RenderableType]:
         yield _cells(*intervals[:3], high, intervals[3], style="dim")
 
 
-def _pace(pace: Pace, game: str, *, asked: bool) -> RenderableType:
+def _pace(pace: TimeToScore, game: str, *, asked: bool) -> RenderableType:
     whose = "" if asked else f", a person's score on {game},"
     reached = f"reached by {pace.reached} of {pace.runs} seeds"
     if not math.isfinite(pace.median_frames):
@@ -93,7 +93,7 @@ def _pace(pace: Pace, game: str, *, asked: bool) -> RenderableType:
     )
 
 
-def _beside(each: Beside) -> RenderableType:
+def _beside(each: ComparedReference) -> RenderableType:
     reference = each.reference
     spread = ""
     if reference.lowest is not None and reference.highest is not None:
@@ -108,7 +108,7 @@ def _beside(each: Beside) -> RenderableType:
     return _indented(text)
 
 
-def _published(columns: Sequence[Published]) -> Iterator[RenderableType]:
+def _published(columns: Sequence[Atari100kScore]) -> Iterator[RenderableType]:
     if columns:
         yield _indented(Text(_published_line("Atari 100k, published", "mean", "human", "", "ours"), "dim"))
     for each in columns:
@@ -124,7 +124,7 @@ def _published_line(title: str, mean: str, normalised: str, sourced: str, judged
     return f"{title:<36}{mean:>10}{normalised:>8}  {sourced:<10}{judged:>9}"
 
 
-def _by(each: Beside) -> str:
+def _by(each: ComparedReference) -> str:
     reference = each.reference
     seeds = f"{reference.n} seed{'s' * (reference.n != 1)}" if reference.n else "seeds not stated"
     between = ""
@@ -147,7 +147,7 @@ def _over_games(comparison: Comparison) -> Iterator[RenderableType]:
             yield _improvement(improvement)
 
 
-def _games(shared: Shared) -> str:
+def _games(shared: SharedGames) -> str:
     """Return the games that all of the methods share, the first of many."""
     first = ", ".join(shared.games[:_SHOWN_GAMES])
     return f"{first} and {more} more" if (more := len(shared.games) - _SHOWN_GAMES) > 0 else first

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from atari_dqn.formatting import count, duration, printable
-from atari_dqn.telemetry.events import Counting, Counts, Event, Notice, Progress
+from atari_dqn.telemetry.events import Counters, Event, Notice, Progress, TrainingStarted
 from atari_dqn.view.periods import RemainingTime, Speed
 
 
@@ -37,7 +37,7 @@ class Header:
         self._now, self._began = now, now()
         self._speed = Speed(now)
         self._phase, self._activity = "starting", ""
-        self._counts: Counts | None = None
+        self._counters: Counters | None = None
         self._record: Mapping[str, float] = {}
 
     def handle(self, event: Event) -> None:
@@ -45,8 +45,8 @@ class Header:
         if isinstance(event, Progress):
             over = event.done >= event.total
             self._activity = "" if over else f"{event.activity} {event.done}/{event.total}"
-        elif isinstance(event, Counting):
-            self._counts = event.counts
+        elif isinstance(event, TrainingStarted):
+            self._counters = event.counters
         elif isinstance(event, Notice) and event.kind == "compiling":
             self._phase = "compiling"
 
@@ -70,32 +70,32 @@ class Header:
 
     def _read_counters(self) -> float:
         """Return the current number of frames, and update the measured speed."""
-        if self._counts is None:
+        if self._counters is None:
             return self._record.get("env_frames", 0.0)
-        phase = "filling the replay" if self._counts.filling else "training"
+        phase = "filling the replay" if self._counters.filling else "training"
         if phase != self._phase:
             self._phase = phase
             self._speed.restart()
-        self._speed.add(self._counts.env_frames)
-        return self._counts.env_frames
+        self._speed.add(self._counters.env_frames)
+        return self._counters.env_frames
 
     def _state(self) -> str:
         if self._standing is not None:
             return self._standing()
-        if self._counts is None and self._record:
+        if self._counters is None and self._record:
             self._phase = "training" if self._record["updates"] else "filling the replay"
         return f"{self._activity or self._phase}  {duration(self._now() - self._began)}"
 
     def _rate(self) -> float:
         """Return frames per second over the latest seconds; without counters, over the latest period."""
-        if self._counts is None:
+        if self._counters is None:
             return self._record.get("frames_per_second", 0.0)
         rate = self._speed.frames_per_second()
         return 0.0 if math.isnan(rate) else rate
 
     def _figures(self, frames: float) -> str:
         rate, seconds = self._rate(), self._remaining.seconds(frames)
-        if seconds is None and self._phase == "training" and self._counts is not None and rate > 0:
+        if seconds is None and self._phase == "training" and self._counters is not None and rate > 0:
             seconds = (self._total_frames - frames) / rate
         left = "-" if seconds is None else duration(seconds)
         done = f"{count(frames):>6}/{count(self._total_frames)} {frames / self._total_frames:>6.1%}"

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from atari_dqn.formatting import count, measure, percentage, printable, printable_lines, score
-from atari_dqn.telemetry.alerts import Alarms
+from atari_dqn.telemetry.alerts import Alerts
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
 
 _HISTORY_PERIODS = 60
@@ -192,7 +192,7 @@ class NoticesPanel:
 
     def __init__(self) -> None:
         self._notices: deque[tuple[int, str, str]] = deque(maxlen=20)
-        self._alarms = Alarms()
+        self._alerts = Alerts()
 
     def handle(self, event: Event) -> None:
         """Take a notice, or a failure gate's alarm."""
@@ -200,7 +200,7 @@ class NoticesPanel:
             self._notices.appendleft(
                 (event.env_frames, printable(event.kind), printable_lines(event.message))
             )
-        elif isinstance(event, GateChanged) and self._alarms.take(event):
+        elif isinstance(event, GateChanged) and self._alerts.update(event):
             text = f"{event.gate} {event.state}: {printable_lines(event.message)}"
             self._notices.appendleft((event.env_frames, "gate", text))
 

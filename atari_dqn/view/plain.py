@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TextIO
 
 from atari_dqn.formatting import count, duration, fingerprint, measure, percentage, printable_lines, score
-from atari_dqn.telemetry.alerts import Alarms
+from atari_dqn.telemetry.alerts import Alerts
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Progress, Row
 from atari_dqn.view.periods import Periods, RemainingTime
 
@@ -27,7 +27,7 @@ class PlainView:
         self._total_frames = total_frames
         self._periods = Periods()
         self._remaining = RemainingTime(total_frames)
-        self._alarms = Alarms()
+        self._alerts = Alerts()
         self._activity, self._told = "", 0
         self._write(f"{title}: {total_frames:,} frames{f' ({standing()})' if standing else ''}")
 
@@ -38,7 +38,7 @@ class PlainView:
                 return
             self._write(f"{count(event.env_frames):>6}  {event.kind}: {event.message}")
         elif isinstance(event, GateChanged):
-            if self._alarms.take(event):
+            if self._alerts.update(event):
                 self._write(f"{count(event.env_frames):>6}  gate {event.gate} {event.state}: {event.message}")
         elif isinstance(event, Progress):
             self._tell(event)

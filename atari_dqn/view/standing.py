@@ -32,7 +32,7 @@ def standing_text(name: str, status: RunStatus) -> Text:
         ("rolling return", score(float(status.latest.get("update_log", {}).get("rolling_return", math.nan)))),
         ("last evaluation", _evaluation(status)),
         ("best evaluation", best),
-        ("gates", ", ".join(status.alarms) or "ok"),
+        ("gates", ", ".join(status.alerts) or "ok"),
         ("left out", status.fault),
     ]
     widest = max(len(label) for label, _ in lines)

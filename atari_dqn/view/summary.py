@@ -14,7 +14,7 @@ from rich.text import Text
 
 from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.formatting import count, duration, printable, score
-from atari_dqn.run.tailing.boundary import Unreadable
+from atari_dqn.run.tailing.isolation import Unreadable
 from atari_dqn.run.tailing.status import RunStatus
 
 _OTHER_COLUMNS = 66
@@ -49,7 +49,7 @@ def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) 
 
 
 def _line(path: Path, status: RunStatus) -> list[Text | str]:
-    alarm = " ▲" if status.alarms else ""
+    alarm = " ▲" if status.alerts else ""
     left = status.seconds_left if status.state == "running" else math.nan
     rolling = status.latest.get("update_log", {}).get("rolling_return", math.nan)
     return [

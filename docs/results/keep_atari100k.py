@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 
 from atari_dqn.compare.comparison import GroupResult, compare
 from atari_dqn.compare.reference.atari100k import COLUMNS, Sourced
-from atari_dqn.compare.reference.tables import DEFAULT_HUMAN_TABLE, human_random
+from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE, human_random
 
 FOLDER = Path(__file__).with_name("atari100k")
 AGENTS = {"der": "DER", "der_dopamine": "DER, Dopamine's form", "drq_eps": "DrQ(ε)"}
@@ -94,7 +94,7 @@ def row_of(agent: str, result: GroupResult) -> dict[str, object]:
     mean, human = last.estimates["mean"], human_random(game)
     low, high = (mean.interval.low, mean.interval.high) if mean.interval else (math.nan, math.nan)
     t_low, t_high = student(last.values)
-    published = {each.column.agent: each.figure.mean for each in result.published}
+    published = {each.column.agent: each.figure.mean for each in result.atari100k}
     target = published.get(SAME_AGENT[agent], math.nan)
     sourced = next(column.sourced for column in COLUMNS if column.agent == SAME_AGENT[agent])
     return {

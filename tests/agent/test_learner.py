@@ -11,7 +11,7 @@ from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.optimizers import adam, deepmind_rmsprop, torch_rmsprop
 from atari_dqn.agent.targets import Backup, double_dqn_target, dqn_target
 from atari_dqn.fast.cpu.library import layer_by_layer, units
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 
 RMSPROP = partial(
     deepmind_rmsprop, learning_rate=0.00025, epsilon=0.01, gradient_decay=0.95, squared_gradient_decay=0.95

@@ -11,7 +11,7 @@ from atari_dqn.agent.learner import Learner
 from atari_dqn.assembly import parts as assembly
 from atari_dqn.assembly.parts import build_learner
 from atari_dqn.fast.cpu.library import layer_by_layer
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.types import GameInfo
 

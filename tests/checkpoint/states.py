@@ -1,4 +1,4 @@
-"""States small enough to look at, with a real ring whose every row tells its number."""
+"""Small states with a real ring, each row of which contains its number."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def ring_at(newest: int, *, rows: int = MANY_ROWS, envs: int = 1) -> FrameRing:
 
 
 def extend(ring: FrameRing, newest: int) -> None:
-    """Play on to this row."""
+    """Add rows up to this one."""
     for row in range(ring.newest + 1, newest + 1):
         values = np.full(ring.num_envs, row - 1)
         ring.append(

@@ -17,8 +17,8 @@ from states import CPU, extend, ring_at, training_state
 from atari_dqn.errors import DamagedError, DiskFullError, UserError
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.run.checkpoint import row_saver, stages
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest, sealed
-from atari_dqn.run.checkpoint.tree import tree_digest
 
 PIECE_ROWS = 8
 SMALL_RING = 20
@@ -136,7 +136,7 @@ def test_resumed_run_goes_on_with_the_segments_of_its_checkpoint(store: Checkpoi
     save(store, ring)
     before = inodes(store.latest())
     resumed = CheckpointStore(store.folder, keep_last=2)
-    resumed.go_on_from(store.latest())
+    resumed.continue_from(store.latest())
     extend(ring, 26)
     save(resumed, ring)
     shared = "000000000008-000000000016.zst"
@@ -195,7 +195,7 @@ def test_checkpoint_that_was_moved_away_alone_is_whole(store: CheckpointStore, t
 
 
 class HeldWriter:
-    """Stands where segments are written, and lets the thread go on when it is told to."""
+    """Replaces the writer of segments, and blocks its thread until it is released."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.let_go = threading.Semaphore(0), threading.Semaphore(0)
@@ -306,12 +306,12 @@ def test_checkpoint_that_is_given_up_leaves_nothing(
     begin(store, ring_at(20))
     assert writer.reached.acquire(timeout=30)
     threading.Timer(0.1, writer.let_go.release, [20]).start()
-    store.give_up()
+    store.cancel()
     assert list(store.folder.iterdir()) == []
 
 
 def noisy_ring() -> FrameRing:
-    """A ring of 500 pieces, 4 MB, that no compression makes smaller."""
+    """A ring of 500 pieces, 4 MB, that cannot be compressed."""
     ring = FrameRing(rows=4_000, num_envs=1, frame_shape=(32, 32), stack=1, device=CPU)
     ring.newest = 3_999
     noise = np.random.default_rng(1).integers(256, size=tuple(ring.frame.shape), dtype=np.uint8)

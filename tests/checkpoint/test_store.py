@@ -13,9 +13,9 @@ from states import training_state
 
 from atari_dqn.errors import DamagedError, DiskFullError, UserError
 from atari_dqn.files.atomic import sha256_of_file
-from atari_dqn.run.checkpoint.files import read_agent
+from atari_dqn.run.checkpoint.state_files import read_agent
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint, sealed, verify
-from atari_dqn.run.checkpoint.tree import tree_digest
 
 
 def save(store: CheckpointStore, step: int, score: float | None = None, **bookkeeping: Any) -> str:
@@ -144,7 +144,7 @@ def test_resumed_run_outlives_a_later_entry_that_never_became_the_latest(store: 
 
 
 def test_run_without_a_checkpoint_says_so(store: CheckpointStore) -> None:
-    with pytest.raises(UserError, match=r"nothing was saved before the run ended"):
+    with pytest.raises(UserError, match=r"no checkpoint was saved before the run ended"):
         store.latest()
 
 
@@ -172,7 +172,7 @@ def test_flipped_bit_is_found_and_its_file_named(store: CheckpointStore, name: s
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(DamagedError, match=rf"{name}: is not what manifest\.json says"):
+    with pytest.raises(DamagedError, match=rf"{name}: differs from manifest\.json"):
         load_checkpoint(store.latest())
 
 
@@ -180,7 +180,7 @@ def test_flipped_bit_is_found_and_its_file_named(store: CheckpointStore, name: s
 def test_truncated_file_is_found_and_named(store: CheckpointStore, name: str) -> None:
     save(store, 1)
     os.truncate(store.latest() / name, 10)
-    with pytest.raises(DamagedError, match=rf"{name}: is not what manifest\.json says"):
+    with pytest.raises(DamagedError, match=rf"{name}: differs from manifest\.json"):
         load_checkpoint(store.latest())
 
 
@@ -196,7 +196,7 @@ def test_missing_file_is_found_and_named(store: CheckpointStore, name: str) -> N
 def test_manifest_that_is_none_is_damage(store: CheckpointStore, text: str) -> None:
     save(store, 1)
     (store.latest() / "manifest.json").write_text(text)
-    with pytest.raises(DamagedError, match=r"manifest\.json: is no manifest"):
+    with pytest.raises(DamagedError, match=r"manifest\.json: is not a manifest"):
         load_checkpoint(store.latest())
 
 
@@ -204,12 +204,14 @@ def test_manifest_of_another_version_is_refused(store: CheckpointStore) -> None:
     save(store, 1)
     manifest = json.loads((store.latest() / "manifest.json").read_text()) | {"schema_version": 1}
     (store.latest() / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(DamagedError, match=r"schema version 1; this program reads 2: go on with the version"):
+    with pytest.raises(
+        DamagedError, match=r"schema version 1; this program reads 2: continue with the version"
+    ):
         load_checkpoint(store.latest())
 
 
 def test_folder_without_a_manifest_is_the_users_mistake(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is no checkpoint: it holds no manifest\.json"):
+    with pytest.raises(UserError, match=r"is not a checkpoint: it contains no manifest\.json"):
         load_checkpoint(tmp_path)
 
 
@@ -217,12 +219,12 @@ def test_folder_without_a_manifest_is_the_users_mistake(tmp_path: Path) -> None:
 def test_catalog_that_is_none_is_damage(store: CheckpointStore, text: str) -> None:
     save(store, 1)
     (store.folder / "catalog.json").write_text(text)
-    with pytest.raises(DamagedError, match=r"catalog\.json: is no catalog"):
+    with pytest.raises(DamagedError, match=r"catalog\.json: is not a catalog"):
         store.catalog()
 
 
 class Hostile:
-    """Unpickled, it makes a file."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -258,7 +260,7 @@ def test_D18_hostile_array_runs_nothing_and_is_refused(store: CheckpointStore, t
 
 
 def vouch_for(directory: Path, name: str) -> None:
-    """Put a file's true SHA-256 into the manifest, as whoever made the file would."""
+    """Update the SHA-256 of a file in the manifest, as an attacker would."""
     manifest = json.loads((directory / "manifest.json").read_text())
     path = directory / name
     manifest["files"][name] = {"sha256": sha256_of_file(path), "bytes": path.stat().st_size}
@@ -300,7 +302,7 @@ def test_P13_write_that_fails_leaves_the_earlier_checkpoint_whole(store: Checkpo
 @pytest.mark.parametrize(
     "fails",
     [
-        "atari_dqn.run.checkpoint.files.write_array",
+        "atari_dqn.run.checkpoint.state_files.write_array",
         "atari_dqn.run.checkpoint.stages.flush",
         "pathlib.Path.rename",
     ],

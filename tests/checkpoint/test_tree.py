@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from atari_dqn.run.checkpoint.tree import leaves, map_leaves, tree_digest
+from atari_dqn.run.checkpoint.state_tree import leaves, map_leaves, tree_digest
 
 TREE = {
     "clock": {"steps": 10, "updates": 3},

@@ -90,7 +90,7 @@ def test_directory_that_is_no_run_is_refused(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dqn(command, str(tmp_path)) == 2
-    assert "is no run directory" in capsys.readouterr().err
+    assert "is not a run directory" in capsys.readouterr().err
 
 
 def test_run_directory_with_a_changed_spec_is_damaged(

@@ -33,7 +33,7 @@ GOOD = 'track = "A"\ngame = "pong"\nseed = 1\n'
         (["train", "good.toml", "--run-dir", "folder"], "exists and is never overwritten"),
         (["train", "good.toml", "--plan", "--device", "abacus"], "--device: found 'abacus'"),
         (["resume", "absent"], "'absent': not found"),
-        (["resume", "folder"], "is no run directory"),
+        (["resume", "folder"], "is not a run directory"),
         (["resume", "folder", "--device", "abacus"], "--device: found 'abacus'"),
         (["resume", "folder", "--threads", "1000000"], "--threads: found 1000000, expected at most"),
     ],

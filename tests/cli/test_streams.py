@@ -36,7 +36,7 @@ def test_run_whose_reader_leaves_is_saved_and_says_how_it_goes_on(tmp_path: Path
     endless = ["--set", "training.total_frames=9M", "--run-dir", str(tmp_path / "my run")]
     code, said = read_two_lines("train", str(CATCH), *endless)
     assert code == 129
-    assert f"`dqn resume '{tmp_path}/my run'` goes on" in said
+    assert f"`dqn resume '{tmp_path}/my run'` continues" in said
     assert "Traceback" not in said
     assert (tmp_path / "my run" / "checkpoints" / "latest").exists()
 

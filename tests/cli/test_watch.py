@@ -79,7 +79,7 @@ def test_a_run_in_a_pipe_is_shown_with_the_age_of_its_files(finished: Path) -> N
 def test_no_run_at_all_is_the_users_mistake(tmp_path: Path) -> None:
     done = watched(tmp_path)
     assert done.returncode == 2
-    assert "is no run directory" in done.stderr
+    assert "is not a run directory" in done.stderr
     assert watched(tmp_path, tmp_path / "b").returncode == 2
 
 

@@ -1,4 +1,4 @@
-"""Runs side by side."""
+"""Fixtures for comparisons of runs."""
 
 import sys
 from collections.abc import Callable
@@ -13,7 +13,7 @@ __all__ = ["one_torch_thread"]
 
 @pytest.fixture
 def dqn(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """Runs a command as its program does; returns its exit code and what it wrote as errors."""
+    """Runs a command like the program; returns its exit code and its output on stderr."""
 
     def run(*arguments: object) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["dqn", *map(str, arguments)])

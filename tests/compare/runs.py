@@ -1,4 +1,4 @@
-"""Run directories with tables of known numbers, made by the code that makes real ones."""
+"""Run directories with tables of known numbers, written by the code that writes real ones."""
 
 from collections.abc import Sequence
 from contextlib import closing

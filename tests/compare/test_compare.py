@@ -66,7 +66,7 @@ def test_another_key_is_another_group_named_by_it(seeds: list[Path], tmp_path: P
 
 
 def labels_of(folder: Path, *changes: list[str]) -> list[str]:
-    """Names of groups of a run each, which differ from Track A in these keys."""
+    """Return the labels of groups of one run each, which differ from Track A in these keys."""
     runs = [make_run(folder / str(place), [0.0], overrides=keys) for place, keys in enumerate(changes)]
     return [result.group.method.label for result in compared(*runs).results]
 
@@ -90,15 +90,15 @@ def test_a_groups_name_begins_with_what_tells_it_apart_and_counts_what_else_diff
 def test_of_groups_that_many_keys_tell_apart_each_is_named_by_what_is_unusual_in_it(tmp_path: Path):
     changes = [[], *([key] for key in MANY_KEYS), MANY_KEYS[:2]]
     assert labels_of(tmp_path, *changes) == [
-        "trackA as most", "trackA environments=8", "trackA batch_size=8", "trackA loss=mse",
-        "trackA prefill_steps=9,000", "trackA batch_size=8, environments=8",
+        "trackA as most", "trackA num_envs=8", "trackA batch_size=8", "trackA loss=mse",
+        "trackA prefill_steps=9,000", "trackA batch_size=8, num_envs=8",
     ]  # fmt: skip
 
 
 def test_of_groups_with_a_key_of_its_own_each_none_is_named_without_it(tmp_path: Path):
     changes = [[key] for key in (*MANY_KEYS, "env.stack_frames=3")]
     assert labels_of(tmp_path, *changes) == [
-        "trackA environments=8", "trackA batch_size=8", "trackA loss=mse", "trackA prefill_steps=9,000",
+        "trackA num_envs=8", "trackA batch_size=8", "trackA loss=mse", "trackA prefill_steps=9,000",
         "trackA stack_frames=3",
     ]  # fmt: skip
 
@@ -123,7 +123,7 @@ def test_a_group_whose_spec_is_named_for_its_game_alone_is_named_for_its_agent(t
 
 
 def make_auto_run(path: Path, precision: str, seed: int) -> Path:
-    """Make a run whose spec left the precision to the machine, which chose this one."""
+    """Create a run whose precision was `auto` and was resolved to this one."""
     overrides = [f"seed={seed}", f"learner.precision={precision}"]
     return make_run(path, [0.0], overrides=overrides, auto={"learner.precision": precision})
 
@@ -174,7 +174,7 @@ def test_keys_that_cannot_change_results_are_no_other_group(seeds: list[Path], t
 
 
 def respecify(run: Path, pattern: str, text: str) -> None:
-    """Change a run's spec as if it had begun with another version of this program."""
+    """Change the spec of a run as if it had started with another version of this program."""
     spec, provenance = run / "spec.toml", run / "provenance.json"
     before = sha256_of_file(spec)
     spec.write_text(re.sub(pattern, text, spec.read_text()))
@@ -239,7 +239,7 @@ def test_finished_runs_of_unequal_length_are_compared_at_the_shortest(seeds: lis
 
 @pytest.fixture
 def envs(tmp_path: Path) -> list[Path]:
-    """Three seeds of eight environments, which come to their evaluations a few frames apart."""
+    """Three seeds with eight environments, whose evaluations are a few frames apart."""
     late = {1: 12, 2: 0, 3: 28}
     return [
         make_run(
@@ -319,22 +319,22 @@ def test_a_word_among_numbers_is_damage(seeds: list[Path]):
 
 
 def test_a_directory_that_is_no_run_is_the_user_s_mistake(tmp_path: Path):
-    with pytest.raises(UserError, match="is no run directory"):
+    with pytest.raises(UserError, match="is not a run directory"):
         compared(tmp_path)
 
 
 def test_frames_and_hours_to_a_score_are_medians_over_seeds(seeds: list[Path]):
-    pace = only(*seeds, to_score=15.0).pace
+    pace = only(*seeds, to_score=15.0).time_to_score
     assert (pace.reached, pace.runs, pace.median_frames, pace.median_hours) == (3, 3, 1_500_000, 3.0)
 
 
 def test_a_seed_that_never_comes_to_a_score_counts_as_never(seeds: list[Path]):
-    pace = only(*seeds, to_score=16.0).pace
+    pace = only(*seeds, to_score=16.0).time_to_score
     assert (pace.reached, pace.median_frames) == (1, math.inf)
 
 
 def test_a_person_s_score_is_counted_to_where_none_is_asked_for(seeds: list[Path]):
-    assert only(*seeds).pace.score == 14.6
+    assert only(*seeds).time_to_score.score == 14.6
 
 
 def test_fewer_than_three_seeds_are_warned_of(seeds: list[Path]):
@@ -350,15 +350,13 @@ def test_a_run_that_deviates_from_its_track_is_marked(tmp_path: Path):
 def test_tracks_in_one_table_are_warned_of(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "b", [0.0], spec="pong_trackB.toml")
     comparison = compared(*seeds, other)
-    assert warned(comparison, "tracks A and B stand in one table")
+    assert warned(comparison, "tracks A and B are in one table")
     assert warned(comparison, "sticky_probability 0.0 | 0.25")
 
 
 def test_protocols_in_one_table_are_warned_of_field_by_field(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4"], ale_version="0.13")
-    assert warned(
-        compared(*seeds, other), "different protocols stand in one table (ale_version 0.12.1 | 0.13)"
-    )
+    assert warned(compared(*seeds, other), "different protocols are in one table (ale_version 0.12.1 | 0.13)")
 
 
 def test_versions_in_one_group_are_warned_of(seeds: list[Path], tmp_path: Path):
@@ -367,20 +365,20 @@ def test_versions_in_one_group_are_warned_of(seeds: list[Path], tmp_path: Path):
 
 
 def test_published_figures_of_the_same_protocol_give_a_verdict(seeds: list[Path]):
-    (beside,) = only(*seeds).beside
+    (beside,) = only(*seeds).references
     assert (beside.reference.study.name, beside.reference.agent) == ("nnabla_dqn", "dqn")
     assert (beside.verdict, beside.score) == ("above", 14.0)
 
 
 def test_published_figures_of_another_protocol_give_none(tmp_path: Path):
     capped = make_run(tmp_path / "run", [0.0] * 4, frame_caps=1)
-    assert {each.verdict for each in only(capped).beside} == {""}
-    assert only(capped).beside[0].reference.differences == ("cap 400,000",)
+    assert {each.verdict for each in only(capped).references} == {""}
+    assert only(capped).references[0].reference.differences == ("cap 400,000",)
 
 
 def test_training_returns_stand_beside_published_training_returns(tmp_path: Path):
     run = make_run(tmp_path / "run", [0.0] * 4, spec="ablations/pong_1_vanilla.toml", training_return=-18.0)
-    found = {each.reference.study.name: each for each in only(run).beside}
+    found = {each.reference.study.name: each for each in only(run).references}
     assert (found["dopamine_jax"].measure, found["dopamine_jax"].score) == ("training", -18.0)
     assert found["dopamine_jax"].verdict == "on track"
 
@@ -422,7 +420,7 @@ def test_rows_out_of_order_are_damage(seeds: list[Path]):
     table = seeds[0] / "eval_log.csv"
     header, *rows = table.read_text().splitlines(keepends=True)
     table.write_text("".join([header, *reversed(rows)]))
-    with pytest.raises(DamagedError, match="not in the order of env_frames"):
+    with pytest.raises(DamagedError, match="not sorted by env_frames"):
         compared(*seeds)
 
 
@@ -471,4 +469,8 @@ def test_real_runs_are_one_group_with_the_scores_of_their_summaries(catch: list[
 
 def test_a_game_that_nobody_published_has_no_reference_and_no_human_score(catch: list[Path]):
     comparison = compared(*catch)
-    assert (comparison.results[0].beside, comparison.results[0].pace, comparison.aggregates) == ((), None, ())
+    assert (comparison.results[0].references, comparison.results[0].time_to_score, comparison.aggregates) == (
+        (),
+        None,
+        (),
+    )

@@ -1,4 +1,4 @@
-"""What the scores of two groups tell: identical, overlapping, apart."""
+"""The comparison of two groups: identical, overlapping or disjoint intervals."""
 
 from collections.abc import Sequence
 from pathlib import Path

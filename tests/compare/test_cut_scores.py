@@ -1,4 +1,4 @@
-"""Scores of games that the frame cap cut: marked wherever they are shown, and compared with no others."""
+"""Scores of games that the frame cap truncated are marked everywhere, and not compared with others."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from atari_dqn.compare.comparison import Comparison, GroupResult, compare
 from atari_dqn.compare.document import comparison_csv, comparison_document
-from atari_dqn.compare.output.curves import group_curves
+from atari_dqn.compare.output.learning_curves import group_curves
 from atari_dqn.compare.output.page import page
 from atari_dqn.compare.reference.caps import cut_in_words, published_caps, stands_for_games
 from atari_dqn.compare.reference.match import Subject, references
@@ -30,7 +30,7 @@ def shown(comparison: Comparison) -> str:
 
 @pytest.fixture
 def cut(tmp_path: Path) -> Comparison:
-    """Pong as pong_smoke_b plays it: games cut at 1,000 frames, beside whole games of another method."""
+    """Compare games truncated at 1,000 frames, as in pong_smoke_b, with complete games of another method."""
     run = make_run(tmp_path / "cut", [-5.0, -6.0], overrides=SHORT, frame_caps=2, episodes=2)
     whole = make_run(tmp_path / "whole", [-20.0, 10.0], overrides=["toggles.double=true"])
     return compare([run, whole], human_table="atari57")
@@ -63,7 +63,7 @@ def test_a_cut_score_is_not_human_normalised(cut: Comparison):
 
 
 def test_a_cut_score_stands_beside_no_published_evaluation(cut: Comparison):
-    assert {each.measure for each in of(cut).beside} == {"training"}
+    assert {each.measure for each in of(cut).references} == {"training"}
 
 
 def test_a_cut_score_is_not_compared_with_whole_games(cut: Comparison):
@@ -73,8 +73,8 @@ def test_a_cut_score_is_not_compared_with_whole_games(cut: Comparison):
 def test_a_cut_evaluation_does_not_reach_a_person_s_score(tmp_path: Path):
     run = make_run(tmp_path / "run", [15.0, 16.0], overrides=SHORT, frame_caps=1)
     (result,) = compare([run], human_table="atari57").results
-    assert result.pace is not None
-    assert result.pace.reached == 0
+    assert result.time_to_score is not None
+    assert result.time_to_score.reached == 0
 
 
 def test_a_cut_score_is_marked_in_the_terminal(cut: Comparison):

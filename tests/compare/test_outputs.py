@@ -13,7 +13,7 @@ from rich.console import Console
 from atari_dqn.cli.compare import parse_frames
 from atari_dqn.compare.comparison import Comparison, compare
 from atari_dqn.compare.document import comparison_csv, comparison_document
-from atari_dqn.compare.output.curves import group_curves
+from atari_dqn.compare.output.learning_curves import group_curves
 from atari_dqn.compare.output.page import page
 from atari_dqn.compare.output.plot import draw, figure_of
 from atari_dqn.errors import UserError
@@ -160,7 +160,7 @@ def test_wrong_options_are_one_message(dqn: Dqn, runs: list[Path], arguments: tu
 
 def test_a_directory_that_is_no_run_is_one_message(dqn: Dqn, tmp_path: Path):
     code, errors = dqn("compare", tmp_path)
-    assert (code, errors.count("\n"), "is no run directory" in errors) == (2, 1, True)
+    assert (code, errors.count("\n"), "is not a run directory" in errors) == (2, 1, True)
 
 
 def test_a_damaged_table_is_one_message(dqn: Dqn, tmp_path: Path):

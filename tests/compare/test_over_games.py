@@ -1,4 +1,4 @@
-"""Over which games methods are aggregated and compared, and who is left out."""
+"""The games over which methods are aggregated and compared, and the methods that are left out."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from atari_dqn.compare.aggregate import ScoresByGame, aggregates, improvements, shared_games
 from atari_dqn.compare.comparison import Comparison, compare
 from atari_dqn.compare.group import Method
-from atari_dqn.compare.reference.tables import HumanRandom, human_random
+from atari_dqn.compare.reference.studies import HumanRandom, human_random
 from runs import make_run
 
 GAMES = ("alien", "breakout", "pong", "qbert")

@@ -1,4 +1,4 @@
-"""Atari 100k's published columns beside a group's score."""
+"""The published columns of Atari 100k are compared with the score of a group."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from atari_dqn.compare.atari100k import Published
+from atari_dqn.compare.atari100k_scores import Atari100kScore
 from atari_dqn.compare.comparison import Comparison, compare
 from atari_dqn.compare.document import comparison_csv, comparison_document
 from atari_dqn.compare.output.page import page
@@ -35,9 +35,9 @@ def compared(root: Path, finals: Sequence[float], **options: Any) -> Comparison:
     return compare(paths, human_table="atari57")
 
 
-def columns(comparison: Comparison) -> dict[str, Published]:
+def columns(comparison: Comparison) -> dict[str, Atari100kScore]:
     (result,) = comparison.results
-    return {each.column.agent: each for each in result.published}
+    return {each.column.agent: each for each in result.atari100k}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Stray folders and damaged runs beside good ones: named and left out, or refused with `--strict`."""
+"""Stray folders and damaged runs among good ones are named and left out, or refused with `--strict`."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def provenance(run: Path, **entries: Any) -> None:
 
 
 def spec(run: Path, was: str, now: str) -> None:
-    """Change a run's spec, and the record of its digest with it."""
+    """Change the spec of a run, and its recorded digest."""
     path = run / "spec.toml"
     assert was in path.read_text()
     path.write_text(path.read_text().replace(was, now, 1))
@@ -114,14 +114,14 @@ def test_whatever_a_run_raises_the_others_are_compared(
 ):
     from atari_dqn.compare import load
 
-    broken, opened = make_run(tmp_path / "broken", [7.0]), load._opened
+    broken, opened = make_run(tmp_path / "broken", [7.0]), load._open
 
     def raising(path: Path) -> Any:
         if path == broken:
             raise fault
         return opened(path)
 
-    monkeypatch.setattr(load, "_opened", raising)
+    monkeypatch.setattr(load, "_open", raising)
     comparison = compared(*good, broken)
     assert comparison.results[0].last.n == 3
     assert type(fault).__name__ in comparison.caveats[0] or "cannot read" in comparison.caveats[0]
@@ -144,7 +144,7 @@ def test_a_folder_of_runs_stands_for_its_runs(dqn: Dqn, outputs: Path, tmp_path:
 
 def test_strict_refuses_a_stray_folder(dqn: Dqn, outputs: Path):
     code, errors = dqn("compare", outputs / "good1", outputs / "notes", "--strict")
-    assert (code, errors.count("\n"), "is no run directory" in errors) == (2, 1, True)
+    assert (code, errors.count("\n"), "is not a run directory" in errors) == (2, 1, True)
 
 
 def test_strict_refuses_a_damaged_run(dqn: Dqn, outputs: Path):
@@ -163,7 +163,7 @@ def test_nothing_left_is_the_user_s_mistake(dqn: Dqn, tmp_path: Path):
 
 def test_nothing_left_names_every_reason(outputs: Path):
     (outputs / "good2" / "eval_log.csv").unlink()
-    with pytest.raises(UserError, match=r"eval_log.csv: is missing.*; .*notes is no run directory"):
+    with pytest.raises(UserError, match=r"eval_log.csv: is missing.*; .*notes is not a run directory"):
         compared(outputs / "good2", outputs / "notes")
 
 

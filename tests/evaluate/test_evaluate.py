@@ -10,11 +10,11 @@ from atari_dqn.assembly.parts import build_network
 from atari_dqn.envs.games import make_envs
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation import evaluate as evaluation
-from atari_dqn.evaluation.checkpoint import evaluate_checkpoint
+from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
 from atari_dqn.evaluation.evaluate import StoppedError, evaluate, evaluation_env
 from atari_dqn.evaluation.frozen_agent import game_info, load_frozen
 from atari_dqn.evaluation.traces import Tracer
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
@@ -105,7 +105,7 @@ STANDING = (
 )  # fmt: skip
 
 
-def test_game_that_stands_still_does_not_ask_the_network_again() -> None:
+def test_game_that_is_unchanged_does_not_ask_the_network_again() -> None:
     spec = load_spec(ROOT / "runs/pong_smoke.toml", [*STANDING, "evaluation.epsilon=0.0"]).spec
     network = build_network(spec, game_info(spec), CPU)
     torch.nn.utils.vector_to_parameters(
@@ -118,14 +118,14 @@ def test_game_that_stands_still_does_not_ask_the_network_again() -> None:
     assert len(asked) <= 10
 
 
-def test_what_is_known_of_a_game_that_stands_still_changes_no_decision(
+def test_what_is_known_of_a_game_that_is_unchanged_changes_no_decision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spec = load_spec(ROOT / "runs/pong_smoke.toml", STANDING).spec
     network = build_network(spec, game_info(spec), CPU)
     remembering, asking = Tracer(), Tracer()
     evaluate(network, spec, episodes=3, tracer=remembering)
-    monkeypatch.setattr(evaluation._Evaluation, "_stands_still", lambda *_: False)
+    monkeypatch.setattr(evaluation._Evaluation, "_is_unchanged", lambda *_: False)
     evaluate(network, spec, episodes=3, tracer=asking)
     for game in range(3):
         assert np.array_equal(remembering.trace(game).values, asking.trace(game).values)
@@ -226,7 +226,7 @@ def test_protocol_tells_which_weights_played(finished: Path, name: str, choice: 
 
 
 def test_folder_that_is_no_run_is_a_users_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is no run directory"):
+    with pytest.raises(UserError, match=r"is not a run directory"):
         load_frozen(tmp_path, CPU)
 
 

@@ -1,4 +1,4 @@
-"""`dqn eval`: a checkpoint's score under any protocol, kept with its run."""
+"""`dqn eval` scores a checkpoint under any protocol, and saves the score in the run directory."""
 
 import json
 import shutil
@@ -11,10 +11,10 @@ import pytest
 from tiny import CPU, run, tiny_spec
 
 from atari_dqn.cli import main
-from atari_dqn.compare.reference.tables import human_random
+from atari_dqn.compare.reference.studies import human_random
 from atari_dqn.errors import DamagedError
 from atari_dqn.evaluation import frozen_agent as frozen
-from atari_dqn.evaluation.checkpoint import CheckpointScore, evaluate_checkpoint
+from atari_dqn.evaluation.checkpoint_score import CheckpointScore, evaluate_checkpoint
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.progress import EvaluationProgress
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
@@ -189,7 +189,7 @@ def unfinished(path: Path) -> list[Path]:
 
 
 def interrupted_after(games: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have SIGTERM come once so many games of an evaluation have finished."""
+    """Send SIGTERM after a number of finished games of an evaluation."""
     add = EvaluationProgress.add
 
     def add_and_end(progress: EvaluationProgress, episode: int, game: EvaluationEpisode) -> None:

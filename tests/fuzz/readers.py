@@ -14,21 +14,21 @@ import numpy as np
 import torch
 from tiny import CPU, ticks_of, tiny_spec
 
-from atari_dqn.compare.tables import EVALUATIONS, read_tables
+from atari_dqn.compare.run_tables import EVALUATIONS, read_tables
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.documents import parse_json
 from atari_dqn.run.checkpoint.archive import read_archive
-from atari_dqn.run.checkpoint.arrays import read_array
+from atari_dqn.run.checkpoint.array_files import read_array
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.catalog import read_catalog
-from atari_dqn.run.checkpoint.files import read_rest
 from atari_dqn.run.checkpoint.layout import ArrayLayout, layout_of_rest
 from atari_dqn.run.checkpoint.learner_layout import check_learner
 from atari_dqn.run.checkpoint.manifest import MANIFEST, read_manifest, sealed
 from atari_dqn.run.checkpoint.segments import SavedRows, Segment
+from atari_dqn.run.checkpoint.state_files import read_rest
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.tailing.events import RunEvents
+from atari_dqn.run.tailing.run_events import RunEvents
 from atari_dqn.spec.loader import load_resolved, load_spec
 from atari_dqn.train.build import assemble
 

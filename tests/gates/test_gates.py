@@ -1,4 +1,4 @@
-"""Each gate on literal values: its alarm comes exactly where it is promised, and not before."""
+"""Each gate on literal values raises its alert exactly at its documented threshold."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from atari_dqn.files.atomic import json_document
 from atari_dqn.telemetry.events import GATES
 from atari_dqn.telemetry.gates.evaluation_gate import EvaluationsGate
 from atari_dqn.telemetry.gates.gate import Gate
-from atari_dqn.telemetry.gates.gates import Gates
+from atari_dqn.telemetry.gates.gate_set import Gates
 from atari_dqn.telemetry.gates.period_gates import (
     ActionsGate,
     DeadUnitsGate,
@@ -41,10 +41,10 @@ def period(**values) -> PeriodRecord:
 
 
 def states(gate: Gate, *seen) -> list[str]:
-    """Return the gate's state after each of what it sees."""
+    """Return the state of a gate after each record."""
     found = []
     for one in seen:
-        gate.see(one)
+        gate.check(one)
         found.append(gate.state)
     return found
 
@@ -83,7 +83,7 @@ def test_D03_gradient_norm_above_1000_warns(norm: float, state: str) -> None:
 
 def test_gradient_norm_that_goes_to_and_fro_is_told_of_once() -> None:
     gate = GradNormGate(max_norm=1000.0)
-    told = [gate.see(update(grad_norm=norm)) for norm in (2000.0, 1.0) * 50]
+    told = [gate.check(update(grad_norm=norm)) for norm in (2000.0, 1.0) * 50]
     assert [change.state for change in told if change] == ["warned"]
 
 
@@ -205,15 +205,15 @@ def all_gates(clock: Clock) -> Gates:
 
 
 def course(gates: Gates, first: int, last: int) -> list[object]:
-    """Show the gates a bit of everything, and return what they say."""
+    """Pass records of all kinds to the gates, and return the state changes."""
     told: list[object] = []
     for n in range(first, last):
-        told += gates.update(update(n, nonfinite_gradients=n % 5 % 3, grad_norm=n, max_q=n / 8))
-        told += gates.evaluation(10.0 if n % 7 == 0 else n % 3)
-        told += gates.replay(1 / (n % 6 + 1))
+        told += gates.check_update(update(n, nonfinite_gradients=n % 5 % 3, grad_norm=n, max_q=n / 8))
+        told += gates.check_evaluation(10.0 if n % 7 == 0 else n % 3)
+        told += gates.check_replay(1 / (n % 6 + 1))
         speed = 1.0 if n % 17 > 14 else 10.0
         measured = {"dead_unit_share": n / 25, "updates_per_second": speed, "free_disk_bytes": 120 - n}
-        told += gates.period(period(greedy_counts=(n, n // 20), **measured))
+        told += gates.check_period(period(greedy_counts=(n, n // 20), **measured))
     return told
 
 
@@ -238,7 +238,7 @@ def test_gates_are_exactly_those_that_are_declared() -> None:
 
 def test_event_tells_gate_place_value_and_threshold() -> None:
     clock = Clock(frame_skip=4, prefill_steps=0, steps=300, updates=70)
-    (event,) = all_gates(clock).update(update(69, grad_norm=12.0))
+    (event,) = all_gates(clock).check_update(update(69, grad_norm=12.0))
     assert (event.gate, event.state, event.step, event.env_frames) == ("grad_norm", "warned", 300, 1200)
     assert (event.value, event.threshold) == (12.0, 10.0)
     assert event.message == "update 69: gradient norm 12 is above 10"

@@ -1,4 +1,4 @@
-"""Whole runs that go wrong: the right gate, in time, with its bundle."""
+"""In complete runs with a fault the right gate halts the run in time, with a diagnostic bundle."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ from atari_dqn.cli.app import main
 from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.run.checkpoint.catalog import read_catalog
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.telemetry.events import Event, Row
@@ -47,7 +47,7 @@ def updates_of(bundle: Path) -> list[dict[str, float]]:
 
 @pytest.fixture
 def spoiled(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Training], None]], None]:
-    """Lets a function spoil every training that is assembled."""
+    """Applies a function that introduces a fault to every training that is assembled."""
 
     def use(spoil: Callable[[Training], None]) -> None:
         def spoiled_assemble(*args) -> Training:

@@ -15,8 +15,8 @@ from atari_dqn.assembly.parts import build_replay
 from atari_dqn.envs.games import make_envs
 from atari_dqn.replay.prioritized import PrioritizedSampler
 from atari_dqn.replay.transfer import FromGpu
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
-from atari_dqn.run.checkpoint.tree import tree_digest
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.train.build import assemble
 from atari_dqn.train.graphs import CudaGraphs

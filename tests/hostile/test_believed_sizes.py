@@ -16,7 +16,7 @@ from tiny import CPU, run
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.run.checkpoint.archive import read_archive
-from atari_dqn.run.checkpoint.arrays import read_array
+from atari_dqn.run.checkpoint.array_files import read_array
 from atari_dqn.run.checkpoint.layout import ArrayLayout
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
@@ -103,7 +103,9 @@ def test_H05_rows_wider_than_the_screen_are_refused(
 ) -> None:
     place = ("replay", "ring", "rows", "$rows", "columns", "frame")
     tamper_state(checkpoint, place, ["|u1", [1, 36_000, 36_000]])
-    assert "replay.ring.rows.columns: are not those of this run's replay" in refusal_of(copied, monkeypatch)
+    assert "replay.ring.rows.columns: are not those of the replay of this run" in refusal_of(
+        copied, monkeypatch
+    )
 
 
 def test_H05_segment_with_more_rows_than_the_replay_is_refused(

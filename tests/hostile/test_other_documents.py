@@ -11,7 +11,7 @@ from atari_dqn.errors import DamagedError
 from atari_dqn.files.documents import parse_json, read_json
 from atari_dqn.record.packing import pack, unpack
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.telemetry.sinks.selection import remembered_sinks
+from atari_dqn.telemetry.sinks.options import recorded_sinks
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_packed_array_of_a_hostile_shape_is_refused(dtype: str, shape: list[int]
 @pytest.mark.parametrize("text", ["5", '{"sinks": 5}', '{"sinks": [[]]}', '{"sinks": {}}', "[" * 3_000])
 def test_sinks_of_another_kind_are_not_remembered(tmp_path: Path, text: str) -> None:
     (tmp_path / "sinks.json").write_text(text)
-    assert remembered_sinks(tmp_path) == ()
+    assert recorded_sinks(tmp_path) == ()

@@ -127,7 +127,7 @@ def test_programs_that_take_a_core_of_torchs_threads_are_a_warning_with_remedies
     check = load_check(monkeypatch, others=1.0, threads=2)
     assert (check.status, check.text) == (
         "warn",
-        "other programs use 1.0 of 2 cores, and torch has 2 threads, which wait for one another",
+        "other programs use 1.0 of 2 cores, and torch has 2 threads, which then wait for one another",
     )
     assert "OMP_NUM_THREADS=1 dqn train" in check.remedy
     assert "dqn resume RUN_DIR --threads 1" in check.remedy
@@ -197,7 +197,7 @@ def test_machine_with_a_gpu_has_nothing_to_time_and_says_so(
     monkeypatch.setattr("atari_dqn.bench.doctor.find_hardware", lambda path: with_gpu)
     diagnosis = examine(Path(), measured_seconds=0.01)
     assert diagnosis.settings == recommend(with_gpu)
-    assert diagnosis.checks[-1].text == "not measured: runs go to the GPU here"
+    assert diagnosis.checks[-1].text == "not measured: runs use the GPU"
 
 
 @pytest.mark.parametrize(("options", "timed"), [([], False), (["--measure"], True)])

@@ -106,7 +106,7 @@ def test_checkpoints_without_the_replay_take_the_networks_alone(
 
 def traced(tracer: Tracer, step: int, best_return: BestReturn | None) -> None:
     values = np.zeros(6, np.float32)
-    tracer.decided(0, action=step % 6, explored=False, values=values, best_return=best_return)
+    tracer.record(0, action=step % 6, explored=False, values=values, best_return=best_return)
 
 
 TRACED = {

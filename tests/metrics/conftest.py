@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture
 def kept() -> Iterator[Callable[[Any], Any]]:
-    """Closes at a test's end whatever it is given."""
+    """Registers objects that are closed at the end of the test."""
     with ExitStack() as stack:
         yield lambda thing: stack.enter_context(closing(thing))

@@ -29,6 +29,15 @@ def test_row_is_written_in_declared_order_whatever_order_it_came_in(path: Path, 
     assert path.read_bytes() == b"step,loss\n1000,0.25\n"
 
 
+def test_table_with_former_column_names_is_continued_under_its_header(path: Path, kept: Kept) -> None:
+    path.write_bytes(b"step,lane\n1,0\n")
+    table = kept(CsvTable(path, ["step", "environment"], former=["step", "lane"]))
+    table.append({"step": 2, "environment": 7})
+    assert path.read_bytes() == b"step,lane\n1,0\n2,7\n"
+    table.restart()
+    assert path.read_bytes() == b"step,lane\n"
+
+
 def test_missing_column_is_an_error_naming_it(path: Path, kept: Kept) -> None:
     table = kept(CsvTable(path, ["step", "loss", "mean_q"]))
     with pytest.raises(ValueError, match="missing: loss, mean_q"):
@@ -125,7 +134,7 @@ def test_truncate_mends_a_last_line_torn_by_a_crash(path: Path, kept: Kept) -> N
 
 def test_truncate_beyond_the_end_is_damaged(path: Path, kept: Kept) -> None:
     table = kept(CsvTable(path, ["step"]))
-    with pytest.raises(DamagedError, match="has 5 bytes, its checkpoint counted 6"):
+    with pytest.raises(DamagedError, match="has 5 bytes, but 6 at its checkpoint"):
         table.truncate(6)
 
 
@@ -144,7 +153,7 @@ def test_row_that_the_system_takes_in_parts_is_written_whole(
     raw = table._file._file
 
     class Slow:
-        """The file, of a system that takes two bytes at a time."""
+        """The file on a system that writes two bytes at a time."""
 
         def __getattr__(self, name: str) -> object:
             return getattr(raw, name)

@@ -1,4 +1,4 @@
-"""A video is the game as the emulator showed it, and its recording makes it again, to the byte."""
+"""A video shows the frames of the emulator, and its recording renders the same bytes again."""
 
 import hashlib
 import json
@@ -18,10 +18,16 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.record import video as video_module
-from atari_dqn.record.checkpoint import record_checkpoint
+from atari_dqn.record.checkpoint_recording import record_checkpoint
 from atari_dqn.record.playback import playback
-from atari_dqn.record.recording import Look, Recording, load_recording, recording_bytes, save_recording
-from atari_dqn.record.render import render
+from atari_dqn.record.recording import (
+    Recording,
+    VideoOptions,
+    load_recording,
+    recording_bytes,
+    save_recording,
+)
+from atari_dqn.record.video_rendering import render
 
 PONG = ("game=pong", "env.kind=atari", "env.screen_size_pixels=84")
 SHORT = (
@@ -46,14 +52,14 @@ def pong(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def mine(catch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the run of Catch that a test may write into, beside the working directory."""
+    """A copy of the run of Catch that a test may change, outside the working directory."""
     shutil.copytree(catch, tmp_path / "run", symlinks=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "run"
 
 
 def recorded(path: Path, **options) -> Recording:
-    options = {"look": Look(scale=2), "on_progress": lambda *_: None} | options
+    options = {"options": VideoOptions(scale=2), "on_progress": lambda *_: None} | options
     return record_checkpoint(load_frozen(path, CPU), **options)
 
 
@@ -82,7 +88,7 @@ def test_video_is_h264_in_yuv420p_at_60_frames_a_second(pong: Path, tmp_path: Pa
 
 
 def test_video_shows_every_emulator_frame_from_the_reset_to_the_end(pong: Path, tmp_path: Path) -> None:
-    recording = recorded(pong, look=Look(scale=2, overlay=False))
+    recording = recorded(pong, options=VideoOptions(scale=2, overlay=False))
     render(recording, tmp_path / "a.mp4")
     screens = [screen for moment in playback(recording, recording.games[0]) for screen in moment.screens]
     shown = list(pictures(tmp_path / "a.mp4"))
@@ -166,7 +172,7 @@ def test_game_that_comes_out_otherwise_is_not_shown(catch: Path, tmp_path: Path)
     recording = recorded(catch)
     game = recording.games[0]
     changed = replace(game, result=replace(game.result, episode_return=77.0))
-    with pytest.raises(DamagedError, match=r"recorded was \(77"):
+    with pytest.raises(DamagedError, match=r"expected \(77"):
         render(replace(recording, games=(changed,)), tmp_path / "a.mp4")
     assert list(tmp_path.iterdir()) == []
 
@@ -185,9 +191,9 @@ def test_recording_that_was_edited_is_damaged(mine: Path, capsys: pytest.Capture
 
 FAULTS = {
     "nothing named": ([], "expected RUN_DIR, CHECKPOINT or --replay FILE"),
-    "no run": (["."], "is no run directory"),
+    "no run": (["."], "is not a run directory"),
     "no recording": (["--replay", "absent.mp4"], "absent.json: not found"),
-    "replay of something else": (["--replay", "run/provenance.json"], "is no recording"),
+    "replay of something else": (["--replay", "run/provenance.json"], "is not a recording"),
     "replay with other wishes": (["--replay", "a.json", "--saliency"], "--replay makes the same video again"),
     "no mp4": (["run", "-o", "a.avi"], "expected a name that ends in .mp4"),
     "video is there": (["run", "-o", "there.mp4"], "there.mp4 exists and is never overwritten"),

@@ -1,4 +1,4 @@
-"""A recording keeps what return was expected of the best action, and the panel shows its distribution."""
+"""A recording contains the value distributions of the greedy action, which the panel shows."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +9,17 @@ from tiny import CPU, run
 
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.traces import BestReturn, BestReturns, Tracer
-from atari_dqn.record.checkpoint import record_checkpoint
+from atari_dqn.record.binned_returns import binned
+from atari_dqn.record.checkpoint_recording import record_checkpoint
 from atari_dqn.record.drawing import BACKGROUND, GREEDY, LINE, Canvas
-from atari_dqn.record.panel import Now, Panel
-from atari_dqn.record.recording import Look, Recording, load_recording, recording_bytes, save_recording
-from atari_dqn.record.returns import binned
+from atari_dqn.record.panel import Panel, PanelState
+from atari_dqn.record.recording import (
+    Recording,
+    VideoOptions,
+    load_recording,
+    recording_bytes,
+    save_recording,
+)
 
 SHORT = (
     "training.total_frames=260", "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",
@@ -37,7 +43,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]
         path = tmp_path_factory.mktemp("outputs") / kind
         run(path, *SHORT, *overrides)
         found[kind] = record_checkpoint(
-            load_frozen(path, CPU), look=Look(scale=2), on_progress=lambda *_: None
+            load_frozen(path, CPU), options=VideoOptions(scale=2), on_progress=lambda *_: None
         )
     return found
 
@@ -49,13 +55,13 @@ def returns_of(recording: Recording) -> BestReturns:
 
 
 def traced(*steps: tuple[list[float], list[float]], atoms: bool) -> BestReturns:
-    """Return what a game's trace has of points and masses that were decided by."""
+    """Return the traced points and masses of decisions with these points and masses."""
     tracer = Tracer()
     for points, mass in steps:
         best_return = BestReturn(
             points=np.array(points, np.float32), mass=np.array(mass, np.float32), atoms=atoms
         )
-        tracer.decided(0, action=0, explored=False, values=np.zeros(2, np.float32), best_return=best_return)
+        tracer.record(0, action=0, explored=False, values=np.zeros(2, np.float32), best_return=best_return)
     returns = tracer.trace(0).best_returns
     assert returns is not None
     return returns
@@ -151,7 +157,7 @@ def test_panel_shows_the_present_distribution_as_bars(recordings: dict) -> None:
     for kind in ("none", "c51"):
         recording = recordings[kind]
         panel = Panel(recording, recording.games[0], place=1, size=(630, 416))
-        panels[kind] = panel.picture(Now(step=2, score=0.0, lives=0, frame=12)).copy()
+        panels[kind] = panel.picture(PanelState(step=2, score=0.0, lives=0, frame=12)).copy()
     # where the bars are, right of the chart
     bars = {kind: (panel[410:535, 340:380] == GREEDY).all(axis=2).mean() for kind, panel in panels.items()}
     assert bars["c51"] > 0.2 > bars["none"]
@@ -173,7 +179,7 @@ def test_chart_is_larger_where_the_actions_leave_room(recordings: dict, num_acti
     names = tuple(f"action{number}" for number in range(num_actions))
     wide = replace(recording, action_names=names)
     panel = Panel(wide, wide.games[0], place=1, size=(630, 416))
-    picture = panel.picture(Now(step=-1, score=0.0, lives=0, frame=1))
+    picture = panel.picture(PanelState(step=-1, score=0.0, lives=0, frame=1))
     assert picture[round(top) - 24, 100].tolist() == list(LINE)
 
 

@@ -1,7 +1,7 @@
-"""A run that the version before made, in `earlier_run.tar.xz`, is one that this version goes on with.
+"""A run of the previous version, in `earlier_run.tar.xz`, resumes under this version.
 
 It was interrupted at 800 of 1,200 frames, with the checkpoints of steps 150 and 200; its catalog is a list
-without a seal, and its spec has no period of checkpoints. `benchmarks/resume_of_earlier.py` compares bits.
+without a digest, and its spec has no period of checkpoints. `benchmarks/resume_of_earlier.py` compares bits.
 """
 
 import json
@@ -12,10 +12,10 @@ import pytest
 from tiny import CPU
 
 from atari_dqn.compare.load import load_runs
-from atari_dqn.evaluation.checkpoint import evaluate_checkpoint
+from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
 from atari_dqn.evaluation.frozen_agent import load_frozen
-from atari_dqn.record.checkpoint import record_checkpoint
-from atari_dqn.record.recording import Look
+from atari_dqn.record.checkpoint_recording import record_checkpoint
+from atari_dqn.record.recording import VideoOptions
 from atari_dqn.run.checkpoint.catalog import read_catalog
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.tailing.status import RunStatus
@@ -29,13 +29,13 @@ TABLES = ("train_log", "update_log", "eval_log", "replay_log", "prediction_log")
 
 @pytest.fixture(scope="module")
 def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run as it was left."""
+    """The unpacked run."""
     return unpacked(tmp_path_factory.mktemp("earlier"))
 
 
 @pytest.fixture(scope="module")
 def resumed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run, gone on with to its end."""
+    """The run, resumed to its end."""
     path = unpacked(tmp_path_factory.mktemp("resumed"))
     launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None)
     return path
@@ -68,13 +68,13 @@ def test_earlier_run_can_be_compared(earlier: Path) -> None:
 def test_earlier_run_can_be_evaluated_and_recorded(earlier: Path) -> None:
     agent = load_frozen(earlier, CPU)
     (played,) = evaluate_checkpoint(agent, episodes=1).score.returns
-    recorded = record_checkpoint(agent, look=Look(scale=2), on_progress=lambda *_: None)
+    recorded = record_checkpoint(agent, options=VideoOptions(scale=2), on_progress=lambda *_: None)
     assert [game.result.episode_return for game in recorded.games] == [played]
 
 
 def test_earlier_run_can_be_followed(earlier: Path) -> None:
     status = RunStatus(earlier)
-    status.look()
+    status.refresh()
     assert (status.state, status.env_frames, status.total_frames) == ("interrupted", 800, 1_200)
 
 
@@ -95,3 +95,9 @@ def test_resumed_earlier_run_needs_no_mending(resumed: Path) -> None:
 
 def test_resumed_earlier_run_has_a_sealed_catalog(resumed: Path) -> None:
     assert "catalog_sha256" in json.loads((resumed / "checkpoints/catalog.json").read_text())
+
+
+def test_column_with_its_former_name_is_continued_under_it(resumed: Path) -> None:
+    header, *rows = (resumed / "train_log.csv").read_text().splitlines()
+    assert header.split(",")[3] == "lane"
+    assert {len(row.split(",")) for row in rows} == {9}

@@ -1,4 +1,4 @@
-"""What goes wrong while a run is locked is blamed on what it happened to."""
+"""Errors inside the block of a lock are not reported as errors of the lock."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ def lock_held_still(run: RunDirectory) -> None:
     (run.path / ".lock").touch()
 
 
-@pytest.mark.parametrize("hold", ["locked", "held_still"])
+@pytest.mark.parametrize("hold", ["locked", "locked_for_reading"])
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES])
 def test_error_of_another_file_keeps_its_name_and_kind(run: RunDirectory, hold: str, number: int) -> None:
     lock_held_still(run)
@@ -29,21 +29,21 @@ def test_error_of_another_file_keeps_its_name_and_kind(run: RunDirectory, hold: 
     assert raised.value is error
 
 
-@pytest.mark.parametrize("hold", ["locked", "held_still"])
+@pytest.mark.parametrize("hold", ["locked", "locked_for_reading"])
 def test_error_without_a_file_is_no_error_of_the_lock(run: RunDirectory, hold: str) -> None:
     lock_held_still(run)
     with pytest.raises(OSError, match="Bad file descriptor"), getattr(run, hold)():
         os.write(-1, b"")
 
 
-@pytest.mark.parametrize("hold", ["locked", "held_still"])
+@pytest.mark.parametrize("hold", ["locked", "locked_for_reading"])
 def test_lock_that_cannot_be_opened_is_named(run: RunDirectory, hold: str) -> None:
     (run.path / ".lock").mkdir()
     with pytest.raises(UserError, match=r"run/\.lock: is a directory"), getattr(run, hold)():
         pass
 
 
-@pytest.mark.parametrize("hold", ["locked", "held_still"])
+@pytest.mark.parametrize("hold", ["locked", "locked_for_reading"])
 def test_lock_that_cannot_be_taken_is_named(
     run: RunDirectory, hold: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

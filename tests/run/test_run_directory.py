@@ -123,7 +123,7 @@ def test_run_that_was_created_opens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [lambda path: None, Path.mkdir, lambda path: path.write_text("x")])
 def test_what_is_no_run_directory_is_a_user_error(tmp_path: Path, make: object) -> None:
     make(tmp_path / "other")  # type: ignore[operator]
-    with pytest.raises(UserError, match="expected a directory that `dqn train` made"):
+    with pytest.raises(UserError, match="expected a directory created by `dqn train`"):
         RunDirectory.open(tmp_path / "other")
 
 
@@ -152,7 +152,7 @@ def test_default_directory_is_named_after_spec_and_seed() -> None:
 
 
 def left_over(folder: Path, name: str = ".run.0badcafe.partial") -> Path:
-    """Make what a process that was killed while it made `folder/run` leaves."""
+    """Create the files that a process leaves that was killed while it created `folder/run`."""
     path = folder / name
     (path / "checkpoints").mkdir(parents=True)
     (path / "spec.toml").write_text("track =")

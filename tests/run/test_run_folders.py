@@ -1,4 +1,4 @@
-"""Which run directories a command's arguments stand for."""
+"""Command arguments are expanded to run directories."""
 
 import os
 from pathlib import Path

@@ -12,7 +12,7 @@ __all__ = ["one_torch_thread"]
 
 @pytest.fixture
 def target(tmp_path: Path) -> Callable[[], Target]:
-    """Makes the target of a run in a directory with an awkward name."""
+    """Returns the target of a run in a directory whose name has a space and an accent."""
 
     def make() -> Target:
         directory = tmp_path / "my run é"

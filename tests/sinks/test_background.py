@@ -2,7 +2,7 @@ import time
 from threading import Event as Flag
 
 from atari_dqn.telemetry.events import Event, Notice
-from atari_dqn.telemetry.sinks.background import BackgroundSink
+from atari_dqn.telemetry.sinks.background_sink import BackgroundSink
 
 
 def notice(step: int) -> Notice:
@@ -10,7 +10,7 @@ def notice(step: int) -> Notice:
 
 
 class Recorder:
-    """Keeps what it is given; waits for `gate` before each event."""
+    """Records events; waits for `gate` before each event."""
 
     def __init__(self) -> None:
         self.gate, self.entered, self.closed = Flag(), Flag(), Flag()
@@ -32,7 +32,7 @@ class Failing(Recorder):
 
 
 def complaints(sink: BackgroundSink) -> list[str]:
-    return list(iter(sink.complaint, None))
+    return list(iter(sink.next_problem, None))
 
 
 def test_every_event_arrives_in_order_before_close_returns() -> None:
@@ -69,8 +69,8 @@ def test_a_sink_that_fails_is_given_up_and_says_so_once() -> None:
         sink.handle(notice(step))
     sink.close()
     assert complaints(sink) == [
-        "the sink wandb failed and is given up (ConnectionError: network is gone); "
-        "training goes on without it"
+        "the sink wandb failed and is disabled (ConnectionError: network is gone); "
+        "training continues without it"
     ]
 
 
@@ -81,7 +81,7 @@ def test_a_sink_that_cannot_be_made_harms_nothing() -> None:
     sink = BackgroundSink("parquet", fail)
     sink.handle(notice(1))
     sink.close()
-    assert complaints(sink)[0].startswith("the sink parquet failed and is given up (OSError: no space")
+    assert complaints(sink)[0].startswith("the sink parquet failed and is disabled (OSError: no space")
 
 
 def test_a_persistent_sink_gets_the_events_after_one_it_failed_on() -> None:
@@ -97,7 +97,7 @@ def test_a_persistent_sink_gets_the_events_after_one_it_failed_on() -> None:
         sink.handle(notice(step))
     sink.close()
     assert len(seen) == 3
-    assert complaints(sink) == ["the sink notify failed (ValueError: no); training goes on"]
+    assert complaints(sink) == ["the sink notify failed (ValueError: no); training continues"]
 
 
 def test_a_sink_that_hangs_is_left_behind() -> None:

@@ -1,4 +1,4 @@
-"""Whole runs of the toy game with every sink, and what the sinks then hold."""
+"""Complete runs of the toy game with every sink, and the contents of the sinks afterwards."""
 
 import json
 import os
@@ -16,14 +16,15 @@ from tiny import CPU, TINY_CATCH, run
 
 from atari_dqn.errors import InterruptedRunError
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.telemetry.columns import TABLES
+from atari_dqn.telemetry.columns import TABLES, column_names
 from atari_dqn.telemetry.events import Event, Notice, Row
-from atari_dqn.telemetry.sinks.selection import Outlets
+from atari_dqn.telemetry.sinks.options import SinkOptions
+from atari_dqn.telemetry.sinks.parquet import typed
 from atari_dqn.telemetry.sinks.target import Target
 from atari_dqn.telemetry.sinks.wandb import WandbSink
 from atari_dqn.train import launch
 
-ALL = Outlets(sinks=("tensorboard", "wandb", "parquet"))
+ALL = SinkOptions(sinks=("tensorboard", "wandb", "parquet"))
 STOP_STEP = 200
 
 
@@ -45,8 +46,8 @@ def resumed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WANDB_MODE", "offline")
         with pytest.raises(InterruptedRunError):
-            run(path, views=[StopAt()], outlets=ALL)
-        launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None, outlets=ALL)
+            run(path, views=[StopAt()], sink_options=ALL)
+        launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None, sink_options=ALL)
     return path
 
 
@@ -85,6 +86,13 @@ def test_tensorboard_has_histograms_of_the_games_of_an_evaluation(board: EventAc
 def test_tensorboard_has_the_specs_keys_as_hyperparameters(board: EventAccumulator) -> None:
     content = board.PluginTagToContent("hparams")["_hparams_/session_start_info"]
     assert b"learner.batch_size" in content
+
+
+def test_parquet_has_the_current_names_of_columns() -> None:
+    table = pl.DataFrame({"lane": [3]}).with_columns(
+        pl.lit(None).alias(name) for name in column_names("train_log") if name != "environment"
+    )
+    assert typed(table, "train_log")["environment"].to_list() == [3]
 
 
 def test_D16_parquet_holds_every_table_as_its_csv_does(resumed: Path) -> None:
@@ -151,7 +159,7 @@ def test_D08_video_of_a_checkpoint_is_uploaded_to_wandb_at_its_frames(
     sink = WandbSink(target())
     (path / "videos").mkdir()
     (path / "videos" / "step_000000100.mp4").write_bytes(b"a video")
-    sink.handle(Notice(kind="video", step=110, env_frames=440, message="made videos/step_000000100.mp4"))
+    sink.handle(Notice(kind="video", step=110, env_frames=440, message="rendered videos/step_000000100.mp4"))
     sink.close()
     (sent,) = [row for row in wandb_history(path) if "video/path" in row]
     (uploaded,) = path.glob(f"wandb/offline-run-*/files/{json.loads(sent['video/path'])}")
@@ -183,13 +191,15 @@ def test_a_wandb_whose_network_is_gone_is_told_and_the_program_ends(tmp_path: Pa
 
 
 def test_a_command_that_fails_is_told_and_the_run_ends(tmp_path: Path) -> None:
-    run(tmp_path / "run", outlets=Outlets(notify="exit 3"))
+    run(tmp_path / "run", sink_options=SinkOptions(notify="exit 3"))
     assert "the sink notify failed (CalledProcessError" in complaints(tmp_path / "run")[0]
 
 
 def test_the_commands_facts_are_the_runs(tmp_path: Path) -> None:
     run(
         tmp_path / "run",
-        outlets=Outlets(notify=f'echo "$DQN_EVENT $DQN_ENV_FRAMES $DQN_RUN_DIR" > "{tmp_path}/told"'),
+        sink_options=SinkOptions(
+            notify=f'echo "$DQN_EVENT $DQN_ENV_FRAMES $DQN_RUN_DIR" > "{tmp_path}/told"'
+        ),
     )
     assert (tmp_path / "told").read_text() == f"finished 1200 {tmp_path}/run\n"

@@ -9,7 +9,7 @@ __all__ = ["one_torch_thread"]
 
 @pytest.fixture
 def copied(whole: Path, tmp_path: Path) -> Path:
-    """A copy of the module's run `whole`, to be damaged."""
+    """A copy of the run `whole` of the module that a test may damage."""
     path = tmp_path / "run"
     shutil.copytree(whole, path, symlinks=True)
     return path

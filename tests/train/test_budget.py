@@ -1,4 +1,4 @@
-"""A budget that was raised is on disk before training goes on: a kill right after does not take it back."""
+"""A raised budget is on disk before training continues, so that a kill right after does not undo it."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ BEFORE, AFTER = 640, 800
 
 
 class CutWhenResumed:
-    """A view that cuts the power when a run tells of something."""
+    """A view that cuts the power at a notice."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -83,5 +83,5 @@ def test_run_that_is_followed_has_the_raised_budget_though_a_kill_came_before_th
     with pytest.raises(PowerCut):
         launch.resume(RunDirectory.open(tmp_path / "run"), device=CPU, views=[CutAt(0)], total_frames=None)
     status = RunStatus(tmp_path / "run")
-    status.look()
+    status.refresh()
     assert status.total_frames == AFTER

@@ -1,4 +1,4 @@
-"""A catalog that is damaged, or says what the checkpoints do not, costs no checkpoint and steers none."""
+"""A catalog that is damaged or contradicts the checkpoints loses no checkpoint and decides nothing."""
 
 import errno
 import json
@@ -18,7 +18,7 @@ from atari_dqn.run.checkpoint.rewind import rewind
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
-from atari_dqn.train.resumption import point_of
+from atari_dqn.train.resumption import resume_point
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=3", "checkpoint.period_frames=400")
 NEWEST = "step_000000200"
@@ -37,19 +37,19 @@ def catalog_of(path: Path) -> Path:
 
 
 def bare(path: Path) -> list[dict[str, Any]]:
-    """Return the entries as earlier versions wrote them: a list, without a seal."""
+    """Return the entries as earlier versions wrote them: a list without a digest."""
     return [asdict(entry) for entry in read_catalog(path / "checkpoints")]
 
 
 def change(path: Path, edit: Callable[[list[dict[str, Any]]], object]) -> None:
-    """Put an edited catalog of earlier versions in the place of the run's."""
+    """Replace the catalog of the run by an edited one of earlier versions."""
     entries = bare(path)
     edit(entries)
     catalog_of(path).write_text(json.dumps(entries))
 
 
 def resumed(path: Path) -> list[str]:
-    """Extend a run, and return what it tells of its catalog."""
+    """Extend a run, and return its notices about the catalog."""
     launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=1_000)
     lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
     return [line["message"] for line in lines if line["kind"] == "catalog"]
@@ -92,7 +92,7 @@ def step_as_text(entries: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize("edit", [reverse, lose_the_newest, lose_all, score_as_text, step_as_text])
 def test_run_goes_on_from_the_newest_whole_checkpoint_whatever_the_catalog_says(copied: Path, edit) -> None:
     change(copied, edit)
-    point = point_of(RunDirectory.open(copied))
+    point = resume_point(RunDirectory.open(copied))
     assert point.checkpoint is not None
     assert point.checkpoint.name == NEWEST
 
@@ -119,7 +119,9 @@ def test_score_in_the_catalog_that_no_manifest_has_does_not_steer_the_best(copie
 def test_catalog_whose_bytes_were_changed_is_damaged(copied: Path) -> None:
     text = catalog_of(copied).read_text()
     catalog_of(copied).write_text(text.replace('"tag": null', '"tag": "inspect"', 1))
-    with pytest.raises(DamagedError, match=r"catalog\.json: is no catalog of checkpoints \(it is not what"):
+    with pytest.raises(
+        DamagedError, match=r"catalog\.json: is not a catalog of checkpoints \(it is not what"
+    ):
         read_catalog(copied / "checkpoints")
 
 
@@ -132,7 +134,7 @@ def test_catalog_of_a_later_version_is_refused_by_its_number(copied: Path) -> No
 def test_damaged_catalog_is_made_again_and_the_log_tells_of_it(copied: Path) -> None:
     catalog_of(copied).write_text("[")
     (told,) = resumed(copied)
-    assert "catalog.json: is no catalog of checkpoints" in told
+    assert "catalog.json: is not a catalog of checkpoints" in told
     assert told.endswith("; it is rebuilt from the checkpoints")
 
 
@@ -145,14 +147,14 @@ def test_newest_checkpoint_that_is_damaged_is_not_passed_over_for_want_of_a_cata
     catalog_of(copied).unlink()
     (copied / "checkpoints" / NEWEST / "state.json").write_text("{}")
     with pytest.raises(DamagedError, match=r"step_000000200/state\.json.*\n.*--checkpoint step_000000150"):
-        point_of(RunDirectory.open(copied))
+        resume_point(RunDirectory.open(copied))
 
 
 def test_newest_checkpoint_that_is_gone_is_not_passed_over_for_want_of_a_catalog(copied: Path) -> None:
     catalog_of(copied).unlink()
     shutil.rmtree(copied / "checkpoints" / NEWEST)
     with pytest.raises(DamagedError, match=r"step_000000200/manifest\.json: missing"):
-        point_of(RunDirectory.open(copied))
+        resume_point(RunDirectory.open(copied))
 
 
 def test_older_checkpoint_that_was_removed_by_hand_is_listed_no_longer(copied: Path) -> None:
@@ -167,7 +169,7 @@ def test_older_checkpoint_that_was_removed_by_hand_is_listed_no_longer(copied: P
 def test_checkpoint_that_a_killed_process_had_not_listed_yet_is_listed(copied: Path) -> None:
     write_catalog(copied / "checkpoints", read_catalog(copied / "checkpoints")[:-1])
     found = reconcile(copied / "checkpoints")
-    assert found.remarks == ("step_000000200 is whole, but catalog.json did not list it; it is added",)
+    assert found.remarks == ("step_000000200 is intact, but catalog.json did not list it; it is added",)
 
 
 def test_what_is_left_of_a_checkpoint_that_is_not_listed_is_removed(copied: Path) -> None:
@@ -186,13 +188,15 @@ def test_checkpoint_that_the_system_does_not_read_at_the_moment_is_not_passed_ov
     write_catalog(copied / "checkpoints", read_catalog(copied / "checkpoints")[:-1])
     monkeypatch.setattr("atari_dqn.run.checkpoint.manifest.open_regular", broken)
     with pytest.raises(UserError, match=rf"{NEWEST}.*input/output error"):
-        point_of(RunDirectory.open(copied))
+        resume_point(RunDirectory.open(copied))
 
 
 def test_tag_of_a_checkpoint_comes_back_with_its_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atari_dqn.train.health.Watch.evaluated", lambda self, mean: mean < 1e9)
+    monkeypatch.setattr(
+        "atari_dqn.train.health.HealthMonitor.check_evaluation", lambda self, mean: mean < 1e9
+    )
     path = tmp_path / "run"
     run(path, *SHORT)
     catalog_of(path).unlink()

@@ -1,15 +1,15 @@
-"""The counters that views read: one event brings them, none follows."""
+"""Views get the counters with one event, and no further events for their changes."""
 
 from pathlib import Path
 
 from tiny import run
 
 from atari_dqn.clock import Clock
-from atari_dqn.telemetry.events import Counting, Event, Notice
+from atari_dqn.telemetry.events import Event, Notice, TrainingStarted
 
 
 class Kept:
-    """A view that keeps every event, and how far the counters are at each."""
+    """A view that records every event, and the counters at each."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -18,7 +18,9 @@ class Kept:
     def handle(self, event: Event) -> None:
         self.events.append(event)
         if isinstance(event, Notice) and event.kind == "finished":
-            self.frames_at_ends += [e.counts.env_frames for e in self.events if isinstance(e, Counting)]
+            self.frames_at_ends += [
+                e.counters.env_frames for e in self.events if isinstance(e, TrainingStarted)
+            ]
 
     def close(self) -> None:
         pass
@@ -27,7 +29,7 @@ class Kept:
 def test_a_view_is_given_the_counters_once_and_they_move(tmp_path: Path) -> None:
     view = Kept()
     run(tmp_path / "run", views=[view])
-    assert len([event for event in view.events if isinstance(event, Counting)]) == 1
+    assert len([event for event in view.events if isinstance(event, TrainingStarted)]) == 1
     assert view.frames_at_ends == [1_200]
 
 

@@ -33,7 +33,7 @@ SHORT = ("training.total_frames=640",)
 
 @cache
 def learned(*overrides: str) -> str:
-    """The whole state after 95 ticks, 31 of them past the prefill."""
+    """Return the state after 95 iterations, 31 of them after the prefill."""
     return digest_after(tiny_spec(*overrides), 95)
 
 
@@ -72,7 +72,7 @@ def replay_place(*overrides: str) -> str:
 
 @cache
 def kernels_on_a_gpu(*overrides: str) -> tuple[bool, bool]:
-    """How cuDNN would be told to choose its kernels."""
+    """Return the settings by which cuDNN would select kernels."""
     with torch.backends.cudnn.flags():
         set_kernels(torch.device("cuda"), deterministic=tiny_spec(*overrides).learner.deterministic)
         return torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
@@ -80,7 +80,7 @@ def kernels_on_a_gpu(*overrides: str) -> tuple[bool, bool]:
 
 @cache
 def what_is_compiled(*overrides: str) -> list[str]:
-    """What PyTorch is told to compile."""
+    """Return the functions that PyTorch compiles."""
     told: list[str] = []
 
     def note(work: Callable[..., object], **_: object) -> Callable[..., object]:
@@ -93,7 +93,7 @@ def what_is_compiled(*overrides: str) -> list[str]:
 
 @cache
 def files(*overrides: str) -> dict[str, object]:
-    """What a whole run leaves behind, without times."""
+    """Return the files of a complete run without times."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run"
         run(path, *overrides)
@@ -105,7 +105,7 @@ def files(*overrides: str) -> dict[str, object]:
 
 @cache
 def times_saved(*overrides: str) -> int:
-    """How many checkpoints a run tells of."""
+    """Return the number of checkpoints that a run reports."""
     with TemporaryDirectory() as folder:
         run(Path(folder) / "run", *overrides)
         return (Path(folder) / "run/events.jsonl").read_text().count('"kind": "checkpoint"')
@@ -113,7 +113,7 @@ def times_saved(*overrides: str) -> int:
 
 @cache
 def alarms(*overrides: str) -> set[tuple[str, str]]:
-    """The states that each gate came into, and the step of a halt."""
+    """Return the states of each gate, and the step of a halt."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run"
         with suppress(HaltedError):
@@ -125,7 +125,7 @@ def alarms(*overrides: str) -> set[tuple[str, str]]:
 
 @cache
 def on_a_full_disk(*overrides: str) -> list[str]:
-    """What is noticed where no file may be larger than 100 kB, which the networks are and logs are not."""
+    """Return the notices if no file may exceed 100 kB, as networks do and logs do not."""
     with TemporaryDirectory() as folder, largest_file(100_000):
         path = Path(folder) / "run"
         with pytest.raises(UserError, match="file too large"):
@@ -134,11 +134,11 @@ def on_a_full_disk(*overrides: str) -> list[str]:
 
 
 def slowed(*overrides: str) -> list[tuple[str, str]]:
-    """What the gates say of a run that slows down to 0.4 of its speed; no real one does so reliably."""
+    """Return the state changes for a simulated run that slows down to 0.4 of its speed."""
     gates = build_gates(tiny_spec(*overrides), Clock(frame_skip=4, prefill_steps=0))
     told = []
     for rate in [100.0] * 10 + [40.0] * 5:
-        told += gates.period(
+        told += gates.check_period(
             PeriodRecord(
                 greedy_counts=(0,), dead_unit_share=None, updates_per_second=rate, free_disk_bytes=2**62
             )
@@ -148,7 +148,7 @@ def slowed(*overrides: str) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Change:
-    """What is set, what is set besides in both runs, and where the difference must show."""
+    """The changed key, the keys set in both runs, and the place where the difference must show."""
 
     to: Overrides
     beside: Overrides = ()

@@ -1,4 +1,4 @@
-"""An evaluation of a run that is cut short goes on where it was, and a lost worker ends it at once."""
+"""An interrupted evaluation continues with its remaining games, and a lost worker ends it at once."""
 
 import json
 import multiprocessing
@@ -40,7 +40,7 @@ class At:
 
 
 class Done:
-    """A view that keeps the numbers of finished games that it is given."""
+    """A view that records the reported numbers of finished games."""
 
     def __init__(self) -> None:
         self.done: list[int] = []

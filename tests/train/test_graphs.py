@@ -14,7 +14,7 @@ from without_kernels import leave_to_torch
 from atari_dqn.agent import convolution, linear
 from atari_dqn.agent.optimizers import step_and_take_back, step_by_flag
 from atari_dqn.replay.transfer import InRam
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.train import build as assembly
 from atari_dqn.train import metrics_ring as journal
 from atari_dqn.train import training as training_module

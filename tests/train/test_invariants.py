@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
 
-from atari_dqn.run.checkpoint.tree import tree_digest
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Event
@@ -127,7 +127,7 @@ def assert_goes_on(spec: Spec, ticks: int) -> None:
 
 
 def discounts(*overrides: str) -> tuple[list[float], list[bool], list[bool]]:
-    """Return each stored step's discount, and whether the game or the episode ended on it."""
+    """Return the discount of each stored step, and whether the game or the episode ended with it."""
     with begun(tiny_spec("replay.capacity_steps=2_000", *overrides)) as training:
         rows = []
         for tick in islice(q_learning(training), 150):

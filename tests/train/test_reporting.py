@@ -30,12 +30,12 @@ def step(envs: int = 1, *, reward: float = 0.0, over=(), capped=(), lost=(), fir
 
 
 def measured(**values: float) -> np.ndarray:
-    """Return the row of an update that measured these values, and 0 otherwise."""
+    """Return the metrics of an update with these values, and 0 otherwise."""
     return np.array([[values.get(name, 0.0) for name in METRICS]], dtype=np.float32)
 
 
 class GivenUpdates:
-    """Updates whose numbers a test gives."""
+    """Updates with metrics given by a test."""
 
     def __init__(self) -> None:
         self.rows: list[np.ndarray] = []
@@ -215,7 +215,7 @@ def test_loaded_reporter_goes_on_as_the_saved_one_would() -> None:
 
 
 class Hands:
-    """A clock that is set by hand."""
+    """A clock that the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""From where a run goes on, and what is refused before anything changes."""
+"""The point from which a run resumes, and the requests that are refused before anything changes."""
 
 import json
 import os
@@ -18,8 +18,8 @@ from atari_dqn.fast.cpu.library import kernels_for
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import build as assembly
-from atari_dqn.train import exactness as promises
 from atari_dqn.train import launch
+from atari_dqn.train import resume_exactness as promises
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=2")
 
@@ -83,7 +83,7 @@ def test_damaged_catalog_is_made_again_when_going_back(copied: Path) -> None:
 def test_lost_checkpoints_are_refused_and_no_log_is_cut(copied: Path, whole: Path) -> None:
     shutil.rmtree(copied / "checkpoints")
     (copied / "checkpoints").mkdir()
-    with pytest.raises(DamagedError, match=r"checkpoints: empty, though events\.jsonl tells of checkpoints"):
+    with pytest.raises(DamagedError, match=r"checkpoints: empty, although events\.jsonl lists checkpoints"):
         resume(copied, total_frames=1_200)
     assert tables(copied) == tables(whole)
 
@@ -92,7 +92,7 @@ def test_checkpoint_in_the_place_of_another_is_refused(copied: Path) -> None:
     folder = copied / "checkpoints"
     shutil.rmtree(folder / "step_000000200")
     shutil.copytree(folder / "step_000000150", folder / "step_000000200")
-    with pytest.raises(DamagedError, match=r"manifest\.json: is of step 150, in the place of"):
+    with pytest.raises(DamagedError, match=r"manifest\.json: is of step 150, but the directory"):
         resume(copied, total_frames=1_200)
 
 
@@ -101,7 +101,7 @@ def test_extension_says_what_becomes_of_schedules(tmp_path: Path) -> None:
     resume(tmp_path / "run", total_frames=1_000)
     lines = [json.loads(line) for line in (tmp_path / "run/events.jsonl").read_text().splitlines()]
     told = [line for line in lines if line["kind"] == "extended"]
-    assert [line["data"]["schedules"] for line in told] == ["β keeps its end, 1 from frame 800 on"]
+    assert [line["data"]["schedules"] for line in told] == ["β still reaches 1 at frame 800"]
 
 
 def test_run_that_died_before_its_first_checkpoint_begins_again(
@@ -166,7 +166,7 @@ def test_kernels_that_a_run_does_not_use_may_differ(tmp_path: Path, monkeypatch:
 
 @pytest.fixture
 def compiled_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    """A run that was told to compile; nothing is, for the checks around every function here cannot be."""
+    """A run with learner.compile = true; nothing is compiled, because the shape checks of tests cannot be."""
     monkeypatch.setattr(assembly, "compiling", nullcontext)
     monkeypatch.setattr(torch, "compile", lambda work, **_: work)
     monkeypatch.setattr(launch, "compiler_version", lambda: "g++ 12")

@@ -1,4 +1,4 @@
-"""When a run is saved between evaluations, and that nothing else depends on it."""
+"""Checkpoints between evaluations are saved when due, and affect nothing else."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def notices(path: Path, kind: str) -> list[dict]:
 
 
 def steps_saved(path: Path) -> list[int]:
-    """The steps of the checkpoints; a notice itself has the step at which one was found to be written."""
+    """Return the steps of the checkpoints, not those of their notices, which come later."""
     return [int(notice["message"].removeprefix("saved step ")) for notice in notices(path, "checkpoint")]
 
 
@@ -97,7 +97,7 @@ def test_evaluation_that_is_cut_off_takes_no_training_with_it(
         raise PowerCut
 
     with monkeypatch.context() as patch:
-        patch.setattr("atari_dqn.train.evaluations.Evaluations.play", no_power)
+        patch.setattr("atari_dqn.train.training_evaluations.Evaluations.play", no_power)
         with pytest.raises(PowerCut):
             run(tmp_path / "run", *RARELY_EVALUATED)
     assert CheckpointStore(tmp_path / "run/checkpoints").latest().name == "step_000000200"
@@ -109,7 +109,7 @@ def test_run_that_ended_before_its_first_checkpoint_says_that_it_begins_anew(tmp
     cut(tmp_path / "run", 50, *RARELY_EVALUATED)
     resume(tmp_path / "run")
     (told,) = notices(tmp_path / "run", "resumed")
-    assert told["message"] == "the run ended before it saved anything, so it begins anew on cpu"
+    assert told["message"] == "the run ended before it saved a checkpoint, so it starts again on cpu"
 
 
 def test_frames_come_due_once_at_each_multiple() -> None:

@@ -18,15 +18,15 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES, column_names
 from atari_dqn.telemetry.events import Event, Notice, Progress, Row
 from atari_dqn.train import launch
-from atari_dqn.train.interrupt import HELD, SignalGuard
+from atari_dqn.train.interrupt import DEFERRED, SignalGuard
 
 SHORT = "training.total_frames=800"
 REPEATED = sorted(TABLES.keys() - {"throughput_log"})
-"""Tables that hold nothing of how fast a machine is."""
+"""Tables that do not depend on the speed of the machine."""
 
 
 class SignalAt:
-    """A view that sends SIGTERM at the first event that `when` picks."""
+    """A view that sends SIGTERM at the first event that `when` selects."""
 
     def __init__(self, when: Callable[[Event], bool]) -> None:
         self.when, self.sent = when, False
@@ -54,7 +54,7 @@ def table(path: Path, name: str) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nothing interrupted."""
+    """An uninterrupted run."""
     path = tmp_path_factory.mktemp("whole") / "run"
     run(path, SHORT)
     return path
@@ -76,8 +76,8 @@ def at_a_checkpoint(event: Event) -> bool:
     return isinstance(event, Notice) and event.kind == "checkpoint"
 
 
-class Heard:
-    """A view that keeps what it is told."""
+class Recorder:
+    """A view that records every event."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -90,7 +90,7 @@ class Heard:
 
 
 def test_evaluation_is_announced_before_its_first_game(tmp_path: Path) -> None:
-    heard = Heard()
+    heard = Recorder()
     run(tmp_path / "run", SHORT, views=[heard])
     final = [event for event in heard.events if isinstance(event, Progress) and "final" in event.activity]
     assert [event.done for event in final] == list(range(final[0].total + 1))
@@ -167,7 +167,7 @@ def test_interruption_says_what_is_saved_where_a_worker_hangs(
     monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
     monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.go_on", lambda worker: None)
     path = tmp_path / "run"
-    with pytest.raises(HaltedError, match=r"worker 0 .* after the run was to end; .* begins anew"):
+    with pytest.raises(HaltedError, match=r"worker 0 .* after the run was to end; .* starts again"):
         run(path, SHORT, *WORKER, views=[StopsWorkers()])
     assert multiprocessing.active_children() == []
 
@@ -197,10 +197,10 @@ def test_guard_gives_the_second_signal_to_whom_it_belonged() -> None:
 
 
 def test_guard_leaves_the_handlers_as_they_were() -> None:
-    before = [signal.getsignal(number) for number in HELD]
+    before = [signal.getsignal(number) for number in DEFERRED]
     with SignalGuard():
         pass
-    assert [signal.getsignal(number) for number in HELD] == before
+    assert [signal.getsignal(number) for number in DEFERRED] == before
 
 
 def test_extended_run_equals_one_with_that_budget(tmp_path: Path, whole: Path) -> None:
@@ -326,7 +326,7 @@ def test_run_stopped_before_its_summary_is_not_evaluated_twice(tmp_path: Path) -
 def test_resume_on_other_versions_says_it_may_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run"
     run(path)
-    monkeypatch.setattr("atari_dqn.train.exactness.versions", lambda: {"torch": "99.0"})
+    monkeypatch.setattr("atari_dqn.train.resume_exactness.versions", lambda: {"torch": "99.0"})
     resume(path, 1600)
     assert "inexact" in notices(path)
 
@@ -364,7 +364,7 @@ def test_run_without_a_saved_replay_says_on_resuming_that_it_differs(tmp_path: P
     resume(path)
     told = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
     (inexact,) = [line["message"] for line in told if line["kind"] == "inexact"]
-    assert "its replay is not saved (checkpoint.replay = false)" in inexact
+    assert "its replay was not saved (checkpoint.replay = false)" in inexact
 
 
 def test_run_without_a_saved_replay_learns_again_once_the_prefill_is_there(tmp_path: Path) -> None:
@@ -388,7 +388,7 @@ def test_full_disk_ends_the_run_where_the_spec_says_stop(tmp_path: Path) -> None
 
 
 class RoomAfter:
-    """A view that gives the disk room again after the first checkpoint that failed."""
+    """A view that frees disk space after the first checkpoint that failed."""
 
     def __init__(self) -> None:
         self._before = resource.getrlimit(resource.RLIMIT_FSIZE)

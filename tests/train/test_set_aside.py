@@ -1,4 +1,4 @@
-"""A damaged log does not end a run whose checkpoint is whole: it is set aside, and a new one begins."""
+"""A damaged log does not end a run with an intact checkpoint: it is set aside, and a new one is started."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def copied(whole: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module", params=LOGS)
 def gone_on(request: pytest.FixtureRequest, whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that went on to 1,000 frames without one of its logs."""
+    """A run that was resumed to 1,000 frames without one of its logs."""
     path = tmp_path_factory.mktemp("gone_on") / "run"
     shutil.copytree(whole, path, symlinks=True)
     (path / request.param).write_bytes(b"")
@@ -46,7 +46,7 @@ def gone_on(request: pytest.FixtureRequest, whole: Path, tmp_path_factory: pytes
 
 @pytest.fixture(scope="module")
 def extended(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run that went on to 1,000 frames with all its logs."""
+    """The run that was resumed to 1,000 frames with all its logs."""
     path = tmp_path_factory.mktemp("extended") / "run"
     shutil.copytree(whole, path, symlinks=True)
     resume(path)
@@ -74,7 +74,7 @@ def test_emptied_log_is_refused_with_the_command_that_sets_it_aside(copied: Path
     with pytest.raises(DamagedError) as refusal:
         resume(copied)
     assert f"{name}: has 0 bytes of" in str(refusal.value)
-    assert f"`dqn resume {copied} --set-aside-damaged-logs` keeps it in set_aside/" in str(refusal.value)
+    assert f"`dqn resume {copied} --set-aside-damaged-logs` moves it to set_aside/" in str(refusal.value)
 
 
 def test_run_goes_on_to_the_same_state_without_a_log(gone_on: Path, extended: Path) -> None:
@@ -99,7 +99,7 @@ def test_event_log_tells_what_was_set_aside(copied: Path) -> None:
     (copied / "update_log.csv").write_bytes(b"")
     resume(copied, set_aside_logs=True)
     assert notices(copied, "set aside") == [
-        "update_log.csv was damaged; it is kept as set_aside/update_log.csv, and a new one begins"
+        "update_log.csv was damaged; it was moved to set_aside/update_log.csv, and a new one is started"
     ]
 
 
@@ -107,7 +107,7 @@ def test_log_that_is_gone_is_begun_anew(copied: Path) -> None:
     (copied / "update_log.csv").unlink()
     resume(copied, set_aside_logs=True)
     assert notices(copied, "set aside") == [
-        "update_log.csv was damaged; there was nothing left of it to keep, and a new one begins"
+        "update_log.csv was damaged; it no longer existed, and a new one is started"
     ]
 
 
@@ -150,5 +150,5 @@ def test_compare_reads_a_run_that_went_on_without_a_log(gone_on: Path) -> None:
 
 def test_run_that_went_on_without_a_log_is_followed_as_finished(gone_on: Path) -> None:
     status = RunStatus(gone_on)
-    status.look()
+    status.refresh()
     assert (status.state, status.total_frames, status.env_frames) == ("finished", 1_000, 1_000)

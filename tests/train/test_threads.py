@@ -1,4 +1,4 @@
-"""A run's number of torch's threads: a resume changes it; later ones, evaluations and verify know it."""
+"""A resume may change the number of torch's threads, which later resumes, evaluations and verify use."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import check_threads, steps_with_the_same_threads, threads_at
 from atari_dqn.train import launch
 from atari_dqn.verify import proof
-from atari_dqn.verify.replay import play_on
+from atari_dqn.verify.repetition import repeat_from
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=3")
 
@@ -54,7 +54,8 @@ def test_resume_with_other_threads_computes_with_them_and_is_marked_inexact(copi
     assert torch.get_num_threads() == 2
     assert events(copied, "resumed")[-1]["data"]["torch_threads"] == 2
     assert events(copied, "inexact")[-1]["message"] == (
-        "the run may differ from an unbroken one: 2 of torch's threads, 1 until here: sums round otherwise"
+        "the run may differ from an uninterrupted one: "
+        "2 of torch's threads, 1 until here: sums round differently"
     )
 
 
@@ -89,7 +90,7 @@ def test_change_is_kept_by_a_run_that_dies_before_it_saves_anything(
 
 
 def log(path: Path, *resumes: tuple[int, int]) -> RunDirectory:
-    """Return a run that began with two threads and was resumed at these steps with so many."""
+    """Return a run that started with two threads and was resumed at these steps with these numbers."""
     path.mkdir()
     record = {"torch_threads": 2, "spec": {"digest": "", "toml_sha256": ""}}
     (path / "provenance.json").write_text(json.dumps(record))
@@ -170,9 +171,9 @@ def test_verify_plays_on_no_further_than_the_threads_stayed(
     resume(copied, total_frames=1_000, threads=2)
 
     def play_here(*arguments):
-        return play_on(*arguments[:-1])  # but how to tell of progress
+        return repeat_from(*arguments[:-1])  # but how to tell of progress
 
-    monkeypatch.setattr(proof, "play_on_in_fresh_process", play_here)
+    monkeypatch.setattr(proof, "repeat_in_fresh_process", play_here)
     found = proof.verify_run(
         copied,
         checkpoint="step_000000150",

@@ -1,4 +1,4 @@
-"""Full evaluations leave a video each, and what is learned does not change."""
+"""Each full evaluation leaves a video, which does not change the learning."""
 
 import json
 import signal
@@ -74,7 +74,7 @@ def test_run_is_finished_without_a_video_that_takes_too_long(
     assert (path / "summary.json").exists()
     assert kinds(path)[-4:] == ["finished", "video", "video", "video"]
     assert notices(path, "video")[-1] == (
-        f"not made in time: videos/step_000000160.mp4; "
+        f"not rendered in time: videos/step_000000160.mp4; "
         f"`dqn record --replay {path}/videos/step_000000160.json` makes it"
     )
 
@@ -84,7 +84,7 @@ def test_process_that_prints_much_is_not_blocked_by_it(
 ) -> None:
     child_does(monkeypatch, "import sys; sys.exit('x' * 1_000_000)")
     run(tmp_path / "run", *TWO_EVALUATIONS, ON)
-    failed = [message for message in notices(tmp_path / "run", "video") if "could not make" in message]
+    failed = [message for message in notices(tmp_path / "run", "video") if "could not render" in message]
     assert len(failed) == 2
     assert "xxx; `dqn record --replay" in failed[0]
 

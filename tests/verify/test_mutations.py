@@ -1,4 +1,4 @@
-"""Whatever happens to a file of a run: it is named, exit code 4, nothing is executed, nothing changes."""
+"""Any damage to a file of a run is reported by its name with exit code 4; nothing is executed or changed."""
 
 import hashlib
 import pickle
@@ -22,14 +22,14 @@ Mutation = Callable[["Victim"], bytes | None]
 
 
 class Victim:
-    """A file, the chance that decides what happens to it, and the files that may take its place."""
+    """A file, the random generator of its damage, and the files that may replace it."""
 
     def __init__(self, path: Path, others: list[Path], chance: random.Random, trap: Path) -> None:
         self.path, self.others, self.chance, self.trap = path, others, chance, trap
         self.data = path.read_bytes()
 
     def end(self) -> int:
-        """Return how far a file is covered: a log may go on after the checkpoint that records it."""
+        """Return the recorded length of a file; a log may grow after the checkpoint that records it."""
         return len(self.data) // 2 if self.path.name == "events.jsonl" else len(self.data)
 
 
@@ -49,14 +49,14 @@ def missing(_: Victim) -> None:
 
 
 def swapped(victim: Victim) -> bytes:
-    """Take what another file holds, one of the same name if there is one."""
+    """Return the contents of another file, preferably of the same name."""
     others = [path for path in victim.others if path.read_bytes() != victim.data]
     namesakes = [path for path in others if path.name == victim.path.name]
     return victim.chance.choice(namesakes or others).read_bytes()
 
 
 class Hostile:
-    """Unpickled, it makes a file."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -94,7 +94,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def tree(path: Path) -> dict[str, str]:
-    """Return every name below a folder and what lies there."""
+    """Return every path below a folder with its contents."""
     return {
         str(entry.relative_to(path)): hashlib.sha256(entry.read_bytes()).hexdigest()
         for entry in path.rglob("*")

@@ -83,7 +83,7 @@ class Ends:
 
 @pytest.fixture(scope="module")
 def one_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A complete run of 400 frames that keeps its last checkpoint alone; one of step 50 was removed."""
+    """A complete run of 400 frames with only its last checkpoint; that of step 50 was removed."""
     path = tmp_path_factory.mktemp("one") / "run"
     with pytest.raises(InterruptedRunError):
         run(path, "training.total_frames=400", "evaluation.full_period_frames=9999", views=[Ends()])
@@ -102,7 +102,7 @@ def test_finished_run_that_keeps_one_checkpoint_is_exact(
     assert (found["from_frames"], found["to_frames"]) == (0, 400)  # the run's length, not 10,000
     assert found["recorded"] == ["step_000000050", "step_000000100"]
     assert output.err.splitlines()[0] == "checking files: 0 %"
-    assert {"playing on: 50 %", "playing on again: 100 %"} <= set(output.err.splitlines())
+    assert {"repeating: 50 %", "repeating again: 100 %"} <= set(output.err.splitlines())
 
 
 def records(states: tuple[int, ...], rows: tuple[int, ...] = (), inexact: tuple[int, ...] = ()) -> Records:

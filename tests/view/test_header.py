@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from atari_dqn.clock import Clock
-from atari_dqn.telemetry.events import Counting, Notice, Progress
+from atari_dqn.telemetry.events import Notice, Progress, TrainingStarted
 from atari_dqn.view.header import Header
 from atari_dqn.view.periods import Periods, Speed
 
@@ -64,7 +64,7 @@ def test_clock_moves_while_compiling(header: Header, time: Time) -> None:
 
 
 def test_frames_and_speed_move_while_the_replay_fills(header: Header, clock: Clock, time: Time) -> None:
-    header.handle(Counting(counts=clock))
+    header.handle(TrainingStarted(counters=clock))
     text = moved(header, clock, time, steps=500, seconds=2.0)
     assert "filling the replay  2s" in text
     assert "2k/40k   5.0%    1,000 frames/s        - left" in text
@@ -72,20 +72,20 @@ def test_frames_and_speed_move_while_the_replay_fills(header: Header, clock: Clo
 
 def test_frames_and_speed_move_between_rows(header: Header, clock: Clock, time: Time) -> None:
     clock.advance(steps=1_000, updates=0)
-    header.handle(Counting(counts=clock))
+    header.handle(TrainingStarted(counters=clock))
     text = moved(header, clock, time, steps=1_000, seconds=4.0, updates=250)
     assert "training  4s" in text
     assert "8k/40k  20.0%    1,000 frames/s      32s left" in text
 
 
 def test_speed_of_the_filling_is_not_the_training_s(header: Header, clock: Clock, time: Time) -> None:
-    header.handle(Counting(counts=clock))
+    header.handle(TrainingStarted(counters=clock))
     moved(header, clock, time, steps=1_000, seconds=1.0)
     assert "100 frames/s" in moved(header, clock, time, steps=50, seconds=2.0, updates=12)
 
 
 def test_clock_moves_while_an_evaluation_is_played(header: Header, clock: Clock, time: Time) -> None:
-    header.handle(Counting(counts=clock))
+    header.handle(TrainingStarted(counters=clock))
     header.handle(Progress(activity="full evaluation", done=3, total=30))
     assert "full evaluation 3/30  9s" in moved(header, clock, time, steps=0, seconds=9.0)
 
@@ -94,7 +94,7 @@ def test_time_left_shrinks_between_rows(
     header: Header, clock: Clock, time: Time, period: Callable[..., list[object]]
 ) -> None:
     clock.advance(steps=2_000, updates=500)
-    header.handle(Counting(counts=clock))
+    header.handle(TrainingStarted(counters=clock))
     periods = Periods()
     rows = [*period(1_000, elapsed_seconds=4.0), *period(2_000, elapsed_seconds=8.0)]
     for record in filter(None, map(periods.add, rows)):

@@ -15,7 +15,7 @@ from atari_dqn.view.summary import summary_table
 def status(tmp_path: Path) -> RunStatus:
     """A run whose best evaluation has games that the cap cut, and whose last has none."""
     status = RunStatus(make_run(tmp_path / "run", [12.0, 3.0], frame_caps=(1, 0)))
-    status.look()
+    status.refresh()
     return status
 
 

@@ -1,1 +1,1 @@
-"""A comparison as pictures and as a page."""
+"""Draw a comparison: a plot and an HTML page."""

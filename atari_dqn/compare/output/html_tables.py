@@ -1,4 +1,4 @@
-"""The tables of a comparison's page."""
+"""Format the tables of the HTML page of a comparison."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from atari_dqn.compare.atari100k import Published
+from atari_dqn.compare.atari100k_scores import Atari100kScore
 from atari_dqn.compare.comparison import Comparison, GroupResult
 from atari_dqn.compare.group import Method
-from atari_dqn.compare.references import Beside
+from atari_dqn.compare.references import ComparedReference
 from atari_dqn.compare.statistics import Estimate
 from atari_dqn.formatting import count, score
 
@@ -17,7 +17,7 @@ _ESTIMATES = ("mean", "median", "iqm")
 
 
 def scores(results: Sequence[GroupResult]) -> str:
-    """Return the table of scores of one game."""
+    """Format the scores of the groups of one game."""
     rows = []
     for result in results:
         last = result.last
@@ -33,31 +33,31 @@ def scores(results: Sequence[GroupResult]) -> str:
 
 
 def times(results: Sequence[GroupResult]) -> str:
-    """Return the table of frames and hours to a score; nothing where no score is asked for."""
+    """Format the frames and hours to a score; empty if no group has such a score."""
     rows = [
         [
             _name(result.group.method),
-            score(pace.score),
-            f"{pace.reached} of {pace.runs}",
-            count(pace.median_frames) if math.isfinite(pace.median_frames) else "not yet",
-            f"{pace.median_hours:,.2f}" if math.isfinite(pace.median_hours) else "–",
+            score(time.score),
+            f"{time.reached} of {time.runs}",
+            count(time.median_frames) if math.isfinite(time.median_frames) else "not yet",
+            f"{time.median_hours:,.2f}" if math.isfinite(time.median_hours) else "–",
         ]
         for result in results
-        if (pace := result.pace) is not None
+        if (time := result.time_to_score) is not None
     ]
     return _table(("group", "to score", "reached", "median frames", "median hours"), rows) if rows else ""
 
 
 def references(results: Sequence[GroupResult]) -> str:
-    """Return the table of published figures of one game; nothing where there are none."""
-    rows = [_reference(result.group.method, each) for result in results for each in result.beside]
+    """Format the published scores of one game; empty if there are none."""
+    rows = [_reference(result.group.method, each) for result in results for each in result.references]
     titles = ("group", "score", "published", "its seeds", "verdict", "by", "differs in")
     return _table(titles, rows) if rows else ""
 
 
 def published(results: Sequence[GroupResult]) -> str:
-    """Return the table of Atari 100k's published columns of one game; nothing where none belongs here."""
-    rows = [_published(result, each) for result in results for each in result.published]
+    """Format the published Atari 100k scores of one game; empty if there are none."""
+    rows = [_published(result, each) for result in results for each in result.atari100k]
     titles = (
         "group",
         "mean",
@@ -71,10 +71,10 @@ def published(results: Sequence[GroupResult]) -> str:
 
 
 def over_games(comparison: Comparison) -> Iterator[str]:
-    """Yield the tables over games."""
+    """Yield the tables over games, with their titles, as HTML."""
     if comparison.aggregates:
         table = comparison.human_table
-        yield f"<h2>Human-normalised</h2><p>0 is random, 1 a person of the table {table}.</p>"
+        yield f"<h2>Human-normalised</h2><p>0 is random, 1 is the human score of the table {table}.</p>"
         yield _table(
             ("group", "games", "n", "IQM", "mean", "median", "optimality gap"),
             [
@@ -99,7 +99,7 @@ def over_games(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def _reference(method: Method, each: Beside) -> list[str]:
+def _reference(method: Method, each: ComparedReference) -> list[str]:
     reference = each.reference
     spread = "–"
     if reference.lowest is not None and reference.highest is not None:
@@ -118,7 +118,7 @@ def _reference(method: Method, each: Beside) -> list[str]:
     ]
 
 
-def _published(result: GroupResult, each: Published) -> list[str]:
+def _published(result: GroupResult, each: Atari100kScore) -> list[str]:
     return [
         _name(result.group.method),
         _estimate(result.last.estimates.get("mean"), mark=result.last.mark),
@@ -131,7 +131,7 @@ def _published(result: GroupResult, each: Published) -> list[str]:
 
 
 def _contrast(result: GroupResult) -> str:
-    """Return how a group differs from the first of its game, as a line below its name."""
+    """Format the comparison of a group with an earlier one as a line below its name."""
     found = result.contrast
     return "" if found is None else f'<div class="contrast">{escape(str(found))}</div>'
 
@@ -148,12 +148,12 @@ def _estimate(estimate: Estimate | None, decimals: int | None = None, *, mark: s
     if estimate is None:
         return "–"
     interval = estimate.interval
-    told = (
+    bounds = (
         f"<small>[{_number(interval.low, decimals)}, {_number(interval.high, decimals)}]</small>"
         if interval
         else ""
     )
-    return _number(estimate.value, decimals) + mark + told
+    return _number(estimate.value, decimals) + mark + bounds
 
 
 def _number(value: float, decimals: int | None) -> str:
@@ -161,7 +161,7 @@ def _number(value: float, decimals: int | None) -> str:
 
 
 def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table; cells are HTML already."""
+    """Format a table; the cells are HTML already."""
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

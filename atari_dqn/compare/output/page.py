@@ -1,4 +1,4 @@
-"""A comparison as one HTML page that opens without a network: tables, interactive curves, videos."""
+"""Format a comparison as one HTML page that needs no network: tables, interactive curves, videos."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from urllib.parse import quote
 
 from atari_dqn import __version__
 from atari_dqn.compare.comparison import Comparison
-from atari_dqn.compare.output.curves import LearningCurve, group_curves, published_curves
 from atari_dqn.compare.output.html_tables import over_games, published, references, scores, times
-from atari_dqn.compare.output.palette import look
-from atari_dqn.compare.reference.tables import studies as known_studies
+from atari_dqn.compare.output.learning_curves import LearningCurve, group_curves, published_curves
+from atari_dqn.compare.output.palette import line_style
+from atari_dqn.compare.reference.studies import studies as known_studies
 from atari_dqn.compare.statistics import RESAMPLES
 from atari_dqn.files.atomic import plain
 from atari_dqn.formatting import printable
 
 
 def page(comparison: Comparison, *, folder: Path) -> str:
-    """Return the page. `folder` is where it will lie: videos are linked from there."""
+    """Format the page. `folder`: the folder of the page, which the links to videos are relative to."""
     return Template(_asset("page.html")).substitute(
         title=escape(f"dqn compare: {', '.join(comparison.games)}"),
         style=_asset("page.css"),
@@ -35,9 +35,11 @@ def page(comparison: Comparison, *, folder: Path) -> str:
         games="\n".join(_game(comparison, game) for game in comparison.games),
         over_games="".join(over_games(comparison)),
         warnings=_list(comparison.caveats),
-        protocols=_list(f"{digest} — {words.short()}" for digest, words in comparison.protocols.items()),
+        protocols=_list(
+            f"{digest} — {protocol.short()}" for digest, protocol in comparison.protocols.items()
+        ),
         sources=_list(_sources(comparison)),
-        videos="\n".join(_videos(comparison, folder)) or "<p>The runs have kept no video.</p>",
+        videos="\n".join(_videos(comparison, folder)) or "<p>The runs have no videos.</p>",
         resamples=f"{RESAMPLES:,}",
         version=escape(__version__),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -52,12 +54,12 @@ def _game(comparison: Comparison, game: str) -> str:
 
 
 def _curves(comparison: Comparison) -> dict[str, Any]:
-    """Return what the page's script draws, by game."""
+    """Return the curves that the script of the page draws, by game."""
     drawn = {}
     for game in comparison.games:
         results = comparison.of_game(game)
         groups = [
-            {**_points(curve), **asdict(look(place)), "seeds": _seeds(curve.seeds)}
+            {**_points(curve), **asdict(line_style(place)), "seeds": _seeds(curve.seeds)}
             for place, curve in enumerate(group_curves(results))
         ]
         published = [{**_points(curve), "same": curve.same_protocol} for curve in published_curves(results)]
@@ -82,8 +84,8 @@ def _videos(comparison: Comparison, folder: Path) -> Iterator[str]:
         for run in result.group.runs:
             for video in sorted([*run.path.glob("checkpoints/step_*/*.mp4"), *run.path.glob("videos/*.mp4")]):
                 link = quote(os.fsencode(os.path.relpath(video, folder)))
-                whose = f"{result.group.game}, {result.group.method.label}, seed {run.seed}"
-                name = escape(f"{whose}: {printable(video.stem)}")
+                run_name = f"{result.group.game}, {result.group.method.label}, seed {run.seed}"
+                name = escape(f"{run_name}: {printable(video.stem)}")
                 yield (
                     f'<figure><video controls preload="none" src="{link}"></video>'
                     f'<figcaption><a href="{link}">{name}</a></figcaption></figure>'
@@ -92,11 +94,11 @@ def _videos(comparison: Comparison, folder: Path) -> Iterator[str]:
 
 def _sources(comparison: Comparison) -> Iterator[str]:
     studies = {
-        each.reference.study.name: each.reference.study for r in comparison.results for each in r.beside
+        each.reference.study.name: each.reference.study for r in comparison.results for each in r.references
     } | {
         each.column.study: known_studies()[each.column.study]
         for r in comparison.results
-        for each in r.published
+        for each in r.atari100k
     }
     for study in studies.values():
         commit = f" at {study.commit[:9]}" if study.commit else ""
@@ -109,7 +111,7 @@ def _list(items: Iterator[str] | tuple[str, ...]) -> str:
 
 
 def _script_safe(data: Any) -> str:
-    """Return JSON that cannot end the script element it lies in."""
+    """Encode data as JSON that cannot close the script element around it."""
     return json.dumps(plain(data), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 

@@ -1,4 +1,4 @@
-"""Learning curves as a picture: a panel a game, PNG or SVG. Needs the extra `plot`."""
+"""Plot learning curves as PNG or SVG, with a panel for each game. Requires the extra `plot`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from atari_dqn.compare.comparison import Comparison, GroupResult
-from atari_dqn.compare.output.curves import GroupCurve, PublishedCurve, group_curves, published_curves
-from atari_dqn.compare.output.palette import Look, look
+from atari_dqn.compare.output.learning_curves import (
+    GroupCurve,
+    PublishedCurve,
+    group_curves,
+    published_curves,
+)
+from atari_dqn.compare.output.palette import LineStyle, line_style
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import write_atomically
 from atari_dqn.formatting import count
@@ -22,18 +27,18 @@ if TYPE_CHECKING:
 
 _FORMATS = {".png", ".svg"}
 _PANEL_INCHES = (6.4, 4.2)
-"""Without the legend below it."""
+"""Width and height of a panel without its legend."""
 _LEGEND_LINE_INCHES = 0.15
 _LEGEND_LINE_CHARACTERS = 95
 _BELOW_AXES_INCHES = 0.6
-"""Where the legend begins, under the numbers and the name of an axis."""
+"""Distance from the axes to the legend; tick labels and axis label lie between."""
 _MAX_COLUMNS = 3
 _PUBLISHED_STYLES = ("--", "-.", ":")
 _MARKERS = ("s", "s", "o", "^", "v", "D")
 
 
 def require_plotting(path: Path) -> None:
-    """Raise the `UserError` of a picture that could not be drawn, before any work is done."""
+    """Raise `UserError` if the ending is not .png or .svg, or if matplotlib is missing."""
     if path.suffix.lower() not in _FORMATS:
         raise UserError(f"--plot {path}: found the ending {path.suffix!r}, expected .png or .svg")
     try:
@@ -48,8 +53,8 @@ def draw(comparison: Comparison, path: Path) -> None:
 
 
 def figure_of(comparison: Comparison) -> Figure:
-    """Return the picture: a panel for each game, what is drawn in it named below it."""
-    # A figure without pyplot: no display, no global state.
+    """Return the matplotlib figure: a panel for each game, with its legend below it."""
+    # Without pyplot the figure needs no display and no global state.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -68,13 +73,13 @@ def figure_of(comparison: Comparison) -> Figure:
 
 
 def _panel(figure: Figure, axes: Axes, comparison: Comparison, game: str) -> int:
-    """Draw a game; return how many lines its legend has."""
+    """Draw the panel of a game, and return the number of lines of its legend."""
     results = comparison.of_game(game)
     for place, curve in enumerate(published_curves(results)):
         _draw_published(axes, curve, _PUBLISHED_STYLES[place % len(_PUBLISHED_STYLES)])
     for place, group in enumerate(group_curves(results)):
         if group.seeds:
-            _draw_group(axes, group, look(place))
+            _draw_group(axes, group, line_style(place))
     _draw_columns(axes, results)
     last_frames = max(run.reached_frames for result in results for run in result.group.runs)
     axes.set_xlim(0, max(1, last_frames) * 1.02)
@@ -88,7 +93,7 @@ def _panel(figure: Figure, axes: Axes, comparison: Comparison, game: str) -> int
 
 
 def _legend_below(figure: Figure, axes: Axes) -> int:
-    """Name what is drawn where it covers nothing; return in how many lines."""
+    """Place the legend below the axes, and return its number of lines."""
     from matplotlib.transforms import ScaledTranslation
 
     handles, labels = axes.get_legend_handles_labels()
@@ -107,16 +112,16 @@ def _legend_below(figure: Figure, axes: Axes) -> int:
     return sum(len(label.splitlines()) for label in wrapped)
 
 
-def _draw_group(axes: Axes, curve: GroupCurve, its: Look) -> None:
+def _draw_group(axes: Axes, curve: GroupCurve, style: LineStyle) -> None:
     for frames, values in curve.seeds.values():
-        axes.plot(frames, values, color=its.colour, alpha=0.35, linewidth=0.8)
-    axes.fill_between(curve.frames, curve.low, curve.high, color=its.colour, alpha=0.2, linewidth=0)
+        axes.plot(frames, values, color=style.colour, alpha=0.35, linewidth=0.8)
+    axes.fill_between(curve.frames, curve.low, curve.high, color=style.colour, alpha=0.2, linewidth=0)
     marker = "o" if len(curve.frames) == 1 else ""
     (mean,) = axes.plot(
-        curve.frames, curve.mean, color=its.colour, linewidth=2, marker=marker, label=curve.label
+        curve.frames, curve.mean, color=style.colour, linewidth=2, marker=marker, label=curve.label
     )
-    if its.dashes:
-        mean.set_dashes([length / 2 for length in its.dashes])  # in units of the line's width
+    if style.dashes:
+        mean.set_dashes([length / 2 for length in style.dashes])  # in units of the line's width
 
 
 def _draw_published(axes: Axes, curve: PublishedCurve, style: str) -> None:
@@ -125,8 +130,8 @@ def _draw_published(axes: Axes, curve: PublishedCurve, style: str) -> None:
 
 
 def _draw_columns(axes: Axes, results: Sequence[GroupResult]) -> None:
-    """Mark each published column of Atari 100k once, at its budget; a recalled one is hollow."""
-    columns = {each.column: each.figure for result in results for each in result.published}
+    """Draw a marker for each published Atari 100k score at its budget; recalled scores are hollow."""
+    columns = {each.column: each.figure for result in results for each in result.atari100k}
     for place, (column, figure) in enumerate(columns.items()):
         filled = "none" if column.sourced == "recalled" else "0.35"
         axes.plot(
@@ -140,7 +145,7 @@ def _draw_columns(axes: Axes, results: Sequence[GroupResult]) -> None:
 
 
 def _encoded(figure: Figure, kind: str) -> bytes:
-    """Return the picture's bytes, the same each time."""
+    """Encode a figure reproducibly: the same figure yields the same bytes."""
     buffer = io.BytesIO()
     metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"Software": None}
     from matplotlib import rc_context

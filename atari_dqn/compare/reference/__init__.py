@@ -1,1 +1,1 @@
-"""Published scores with protocol, source and licence, and which of them a score may stand beside."""
+"""Published scores with protocol, source and licence, and the protocol matching that selects them."""

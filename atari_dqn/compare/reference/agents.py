@@ -1,4 +1,4 @@
-"""What a spec's scores are scores of, and the name under which the literature knows its toggles."""
+"""Map the toggles of a spec to the name of the agent in the literature."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KNOWN = {
     (False, True, True): "prioritized_dueling_dqn",
     (True, True, True): "prioritized_dueling_ddqn",
 }
-"""By double, dueling, prioritized."""
+"""Names by the toggles double, dueling and prioritized."""
 RAINBOW = Toggles(
     double=True,
     dueling=True,
@@ -40,13 +40,14 @@ _DISTRIBUTIONAL = {
     ("iqn", True, False): "m_iqn",
     ("none", False, True): "noisy_dqn",
 }
-"""By distribution, munchausen, noisy, where the three older toggles are off and one reward is summed."""
+"""Names by distribution, munchausen and noisy; double, dueling and prioritized are off."""
 
 
 def agent_name(toggles: Toggles) -> str:
-    """Return the agent's name as the tables of figures have it: `double_dqn`, `rainbow`, `m_iqn`.
+    """Return the name of an agent as in scores.csv: `double_dqn`, `rainbow`, `m_iqn`.
 
-    What no table has is said behind the nearest name: `double_dqn, 3-step`, `prioritized_ddqn, c51, noisy`.
+    A combination without a name has its extra toggles after the nearest name: `double_dqn, 3-step`,
+    `prioritized_ddqn, c51, noisy`.
     """
     if replace(toggles, n_step=RAINBOW.n_step) == RAINBOW:
         return "rainbow" if toggles == RAINBOW else f"rainbow, {toggles.n_step}-step"
@@ -55,18 +56,18 @@ def agent_name(toggles: Toggles) -> str:
     if not any(older) and not toggles.random_shifts and newer in _DISTRIBUTIONAL:
         names = [_DISTRIBUTIONAL[newer]]
     else:
-        names = [_KNOWN[older], *_said(toggles)]
+        names = [_KNOWN[older], *_newer_toggles(toggles)]
     return ", ".join(names + ([] if toggles.n_step == 1 else [f"{toggles.n_step}-step"]))
 
 
-def _said(toggles: Toggles) -> list[str]:
-    """Return the newer toggles that are on, as words."""
+def _newer_toggles(toggles: Toggles) -> list[str]:
+    """Return the names of the enabled toggles that are not double, dueling or prioritized."""
     on = [name for name in ("noisy", "munchausen", "random_shifts") if getattr(toggles, name)]
     return on if toggles.distribution == "none" else [toggles.distribution, *on]
 
 
 def subject_of(spec: Spec) -> Subject:
-    """Return what the evaluations of a run are scores of."""
+    """Return the game, agent and protocol of the evaluations of a run."""
     protocol = evaluation_protocol(
         spec, episodes=spec.evaluation.full_episodes, checkpoint="current", ale_version="", rom_md5=""
     )

@@ -1,4 +1,4 @@
-"""The published columns of Atari 100k that a score after 400,000 frames stands beside, and their sources."""
+"""The published columns of Atari 100k, with their sources."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from atari_dqn.compare.reference.tables import Figure, curves
+from atari_dqn.compare.reference.studies import Figure, curves
 
 FRAMES = 400_000
-"""The budget: 100,000 agent steps."""
+"""The budget in emulator frames: 100,000 agent steps."""
 Sourced = Literal["run by run", "printed", "recalled"]
-"""A mean over released runs; a number printed in papers; or one from memory, confirmed in aggregate alone."""
+"""The origin of a figure: the mean over released runs; a number printed in papers; or a number recalled from
+memory, of which only the aggregate was confirmed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One published agent over the 26 games."""
+    """The scores of one published agent on the 26 games."""
 
     agent: str
-    """As scores.csv has it."""
+    """The name in scores.csv."""
     title: str
     sourced: Sourced
 
     @property
     def study(self) -> str:
-        """The study of sources.toml."""
+        """The name of the study in sources.toml."""
         return "atari_100k_recalled" if self.sourced == "recalled" else "atari_100k"
 
 
@@ -40,7 +41,7 @@ COLUMNS = (
 
 
 def columns_of(game: str) -> Iterator[tuple[Column, Figure]]:
-    """Yield each column with its figure of a game; nothing for a game outside the 26."""
+    """Yield each column with its figure of a game; none for a game outside the 26."""
     found = curves(game)
     for column in COLUMNS:
         for figure in found.get((column.study, column.agent), ()):

@@ -1,4 +1,4 @@
-"""Scores of games that the frame cap truncated: decide whether they may be compared, and mark them."""
+"""Decide whether scores of games that the frame cap truncated are comparable, and mark them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from atari_dqn.compare.reference.tables import studies
+from atari_dqn.compare.reference.studies import studies
 from atari_dqn.formatting import score
 
 MARK = "†"
-"""Follows a score if the cap truncated some of its games."""
+"""The mark after a score of which the cap truncated some games."""
 
 
 def marked_score(evaluation: Mapping[str, Any]) -> str:
-    """Return the mean return of a row of eval_log as text, marked where the cap cut games; `-` of no row."""
+    """Format the mean return of a row of eval_log, marked if the cap truncated games; `-` without a row."""
     mark = MARK if evaluation.get("frame_caps", 0) > 0 else ""
     return f"{score(float(evaluation.get('mean_return', math.nan)))}{mark}"
 

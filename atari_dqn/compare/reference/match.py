@@ -1,7 +1,7 @@
-"""Which published figures a score may stand beside, and in what they differ from it.
+"""Find the published figures to compare a score with, and the differences of their protocols.
 
-A figure without differences is of the same protocol, and only such a one can give a verdict. Fields that a
-source does not state are not compared.
+Only a figure without differences, that is one of the same protocol, gives a verdict. Fields that a source
+does not state are not compared.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
 from atari_dqn.compare.reference.caps import stands_for_games
-from atari_dqn.compare.reference.tables import Figure, Measure, Study, curves, studies
+from atari_dqn.compare.reference.studies import Figure, Measure, Study, curves, studies
 from atari_dqn.spec.protocol import Protocol
 
-_BESIDE = "dqn"
-"""The agent that one without figures of its own is shown beside."""
+_FALLBACK_AGENT = "dqn"
+"""The agent whose figures are used for an agent without figures of its own."""
 _WORDS = {
     "sticky_probability": "sticky",
     "noop_max_frames": "no-ops",
@@ -28,25 +28,25 @@ _WORDS = {
     "training_terminal_on_life_loss": "life loss terminal in training",
     "training_max_abs_reward": "rewards within",
 }
-"""The fields that decide whether scores compare, in few words. The number of episodes decides noise only."""
+"""Short names of the protocol fields that must agree. The number of episodes affects only the noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What a score is a score of."""
+    """The game, agent and protocol that a score belongs to."""
 
     game: str
     agent: str
-    """As `agent_name` says it."""
+    """The name that `agent_name` returns."""
     protocol: Protocol
     measure: Measure = "evaluation"
     cap_reached: bool = True
-    """Whether an episode was cut by the cap. Where none was, caps above it would change nothing."""
+    """Whether the cap truncated an episode. If not, a larger cap would have changed nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """A published score after so many frames, and what keeps it from being of the subject's protocol."""
+    """A published score after `env_frames`, and the differences from the protocol of the subject."""
 
     study: Study
     agent: str
@@ -56,29 +56,32 @@ class Reference:
     highest: float | None
     n: int | None
     between_frames: tuple[int, int] | None
-    """The published points that the figure is interpolated between; None at one of them."""
+    """The published points between which the figure is interpolated; None if it is itself published."""
     differences: tuple[str, ...]
-    """In words; empty for the same protocol."""
+    """Differences as text; empty for the same protocol."""
 
     def verdict(self, score: float) -> str:
-        """Return `below`, `on track` or `above` the reference's seeds; empty where they cannot tell."""
+        """Return whether a score is `below`, `on track` (within) or `above` the range of the published seeds.
+
+        Empty for another protocol or without a range of at least two seeds.
+        """
         if self.differences or self.lowest is None or self.highest is None or (self.n or 0) < 2:
             return ""
         return "below" if score < self.lowest else "above" if score > self.highest else "on track"
 
 
 def score(
-    game: str, env_frames: int, protocol: Protocol, *, agent: str = _BESIDE, cap_reached: bool = True
+    game: str, env_frames: int, protocol: Protocol, *, agent: str = _FALLBACK_AGENT, cap_reached: bool = True
 ) -> Reference | None:
-    """Return the published evaluation score nearest in protocol to one after `env_frames`; None without."""
+    """Return the published evaluation score after `env_frames` nearest in protocol; None if there is none."""
     return nearest(Subject(game=game, agent=agent, protocol=protocol), env_frames, cap_reached=cap_reached)
 
 
 def nearest(subject: Subject, env_frames: int, *, cap_reached: bool = True) -> Reference | None:
-    """Return the published score of fewest differences from a subject's after so many frames.
+    """Return the published score at `env_frames` with the fewest differences; None if there is none.
 
-    Of figures that differ in equally many things the first of sources.toml counts. What was published of
-    other frames alone, such as a paper's final score, is not near.
+    Ties are broken by the order of sources.toml. A score that was published for other frames only, such as
+    the final score of a paper, does not count.
     """
     subject = replace(subject, cap_reached=cap_reached)
     found = (each for each in references(subject, env_frames) if each.env_frames == env_frames)
@@ -86,11 +89,11 @@ def nearest(subject: Subject, env_frames: int, *, cap_reached: bool = True) -> R
 
 
 def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
-    """Yield what each study has for a subject after `env_frames`: its own agent's, else plain DQN's.
+    """Yield for each study the score of the subject's agent after `env_frames`, or else that of plain DQN.
 
-    Between two published points of a curve a figure is interpolated; outside of them there is none. A single
-    figure is given whatever the frames, and they are among its differences. A score of games that were cut at
-    a length that no study has stands beside none.
+    A figure between two published points of a curve is interpolated; outside the curve there is none. A study
+    with a single figure always yields it, and other frames are among its differences. Nothing is yielded for
+    a score of games that were truncated at a cap that no study has.
     """
     if not stands_for_games(subject.cap_reached, subject.protocol.max_episode_frames):
         return
@@ -113,7 +116,7 @@ def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
 
 
 def differences(subject: Subject, study: Study, agent: str) -> Iterator[str]:
-    """Yield what keeps a study's figures from being of the subject's protocol, in words."""
+    """Yield the differences between the protocols of a study and a subject, as text."""
     if agent != subject.agent:
         yield f"agent {agent}"
     if study.network != "nature":
@@ -125,7 +128,7 @@ def differences(subject: Subject, study: Study, agent: str) -> Iterator[str]:
     ours = asdict(subject.protocol)
     for field, theirs in study.protocol.items():
         if field in _WORDS and ours[field] != theirs and not _unreached_cap(subject, field, theirs):
-            yield f"{_WORDS[field]} {_shown(theirs)}"
+            yield f"{_WORDS[field]} {_formatted(theirs)}"
 
 
 def _other_frames(figure: Figure, env_frames: int) -> Iterator[str]:
@@ -142,7 +145,7 @@ def _curves(subject: Subject) -> Iterator[tuple[Study, tuple[Figure, ...]]]:
     """Yield each study, in the order of sources.toml, with its curve of the subject's agent or of DQN."""
     found = curves(subject.game)
     for name, study in studies().items():
-        points = found.get((name, subject.agent)) or found.get((name, _BESIDE))
+        points = found.get((name, subject.agent)) or found.get((name, _FALLBACK_AGENT))
         if points:
             yield study, points
 
@@ -158,7 +161,7 @@ def _at(points: tuple[Figure, ...], env_frames: int) -> tuple[Figure, tuple[int,
 
 
 def _between(left: Figure, right: Figure, env_frames: int) -> Figure:
-    """Return the figure on the straight lines between two; n is the smaller one."""
+    """Interpolate linearly between two figures; n is the smaller of theirs."""
     share = (env_frames - left.env_frames) / (right.env_frames - left.env_frames)
     return Figure(
         study=left.study,
@@ -166,17 +169,17 @@ def _between(left: Figure, right: Figure, env_frames: int) -> Figure:
         game=left.game,
         env_frames=env_frames,
         mean=left.mean + share * (right.mean - left.mean),
-        lowest=_mixed(left.lowest, right.lowest, share),
-        highest=_mixed(left.highest, right.highest, share),
+        lowest=_interpolated(left.lowest, right.lowest, share),
+        highest=_interpolated(left.highest, right.highest, share),
         n=min(left.n, right.n) if left.n and right.n else None,
     )
 
 
-def _mixed(left: float | None, right: float | None, share: float) -> float | None:
+def _interpolated(left: float | None, right: float | None, share: float) -> float | None:
     return None if left is None or right is None else left + share * (right - left)
 
 
-def _shown(value: object) -> str:
+def _formatted(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return (

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from atari_dqn.compare.comparison import Comparison, GroupResult, LeftOut, compare_readable
-from atari_dqn.compare.output.curves import group_curves, published_curves
-from atari_dqn.compare.reference.tables import DEFAULT_HUMAN_TABLE
+from atari_dqn.compare.output.learning_curves import group_curves, published_curves
+from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE
 from atari_dqn.compare.statistics import Estimate
 from atari_dqn.dashboard.figures import Figure, figure, line, shaded
 from atari_dqn.dashboard.library import RunEntry
 from atari_dqn.formatting import printable, score
-from atari_dqn.run.tailing.boundary import Unreadable, attempt
+from atari_dqn.run.tailing.isolation import Unreadable, attempt
 
 
 def compared(runs: Sequence[RunEntry]) -> tuple[Comparison | None, list[str]]:

@@ -14,7 +14,7 @@ from atari_dqn.telemetry.columns import TABLES
 
 _AXES: dict[Axis, str] = {"frames": "emulator frames", "steps": "agent steps", "hours": "hours"}
 _WORDS = {"word", "hash"}
-_LEFT_OUT = {"step", "env_frames", "lane"}
+_LEFT_OUT = {"step", "env_frames", "environment", "lane"}
 METRICS = {
     f"{table.removesuffix('_log')} · {column.name}": (table, column.name, column.unit)
     for table in ("update_log", "train_log", "eval_log", "throughput_log", "replay_log", "prediction_log")

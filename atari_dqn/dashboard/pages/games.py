@@ -47,7 +47,7 @@ def table(rows: list[list[str]], titles: tuple[str, ...]) -> ui.table:
 
 def _row(result: GroupResult) -> list[str]:
     last, method = result.last, result.group.method
-    beside = result.beside[0] if result.beside else None
+    beside = result.references[0] if result.references else None
     published = "–"
     if beside is not None:
         differs = (

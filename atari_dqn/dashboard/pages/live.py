@@ -47,7 +47,7 @@ def _card(run: RunEntry) -> None:
     """Draw a run as it is now. `DamagedError` where its files do not allow it."""
     assert run.status is not None, "only readable runs are drawn"
     status = run.status
-    status.look()
+    status.refresh()
     with ui.card().classes("w-full live-run gap-2"):
         with ui.row().classes("w-full items-baseline"):
             ui.label(run.name).classes("text-lg font-bold")

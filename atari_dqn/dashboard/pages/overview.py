@@ -51,7 +51,7 @@ def row_of(run: RunEntry) -> dict[str, Any]:
 
 
 def _standing(status: RunStatus) -> dict[str, Any]:
-    alarm = " ▲" if status.alarms else ""
+    alarm = " ▲" if status.alerts else ""
     return {
         "state": status.state + alarm,
         "frames": f"{status.env_frames:,} of {status.total_frames:,}",

@@ -14,7 +14,7 @@ from atari_dqn.dashboard.frame import by_name, draw_each, frame, one_run
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import columns
 from atari_dqn.formatting import score
-from atari_dqn.run.tailing.boundary import attempt
+from atari_dqn.run.tailing.isolation import attempt
 from atari_dqn.telemetry.sinks.video_frames import video_step, videos_of
 
 MEDIA = "/media"

@@ -1,1 +1,1 @@
-"""Checkpoints: the whole state of a run on disk, written atomically, verified when read."""
+"""Checkpoints: the complete state of a run on disk, written atomically and verified when read."""

@@ -20,7 +20,7 @@ from torch import Tensor
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import open_regular
 from atari_dqn.files.documents import reading_of_run
-from atari_dqn.run.checkpoint.tree import leaves
+from atari_dqn.run.checkpoint.state_tree import leaves
 from atari_dqn.types import StateDict
 
 _END_BYTES = 22
@@ -38,7 +38,7 @@ def read_archive(path: Path, learner: StateDict | None) -> StateDict:
     """Load an archive into RAM, whatever device its tensors were on. No code of the file is run.
 
     `learner` is the state of a new learner, or the part of it that is needed; the sizes in the file must
-    match it. With None, any sizes are accepted. `DamagedError` if the archive does not pass the checks.
+    match it. With None, any sizes are accepted. Raise `DamagedError` if the archive does not pass the checks.
     """
     weights = None if learner is None else learner["online"]
     with reading_of_run(path), open_regular(path) as file:

@@ -1,6 +1,6 @@
-"""Types of what a checkpoint's manifest records beside the state: `train.session` writes and reads it.
+"""Types of the bookkeeping in the manifest of a checkpoint, which `train.session` writes and reads.
 
-A key that came later has a default, so that older checkpoints are read; `None` where a key may be empty.
+A key that was added since has a default, so that older checkpoints can be read; None where it may be empty.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class FileRecord(Struct):
-    """A file, or the beginning of a log."""
+    """Length and SHA-256 of a file, or of the beginning of a log."""
 
     bytes: Count
     sha256: Sha256
@@ -73,7 +73,7 @@ class _Gates(Struct):
 
 
 class Bookkeeping(Struct):
-    """What `train.session` puts beside a state; a key that is not listed is not checked."""
+    """The bookkeeping of `train.session`. Other keys are not checked."""
 
     light: _Period
     full: _Period
@@ -92,7 +92,7 @@ class Bookkeeping(Struct):
 
 
 def check_bookkeeping(path: Path, bookkeeping: Any) -> None:
-    """Raise a `DamagedError` that names the manifest `path` and the key that a session cannot take over."""
+    """Raise `DamagedError` with the manifest `path` and the first invalid key."""
     check_types(path, bookkeeping, Bookkeeping, key="bookkeeping")
     for number, (_, score) in enumerate(bookkeeping["scores"]):
         if len({len(values) for values in score.values()}) > 1:
@@ -104,7 +104,7 @@ def check_bookkeeping(path: Path, bookkeeping: Any) -> None:
 
 
 def _check_tables(path: Path, bookkeeping: Any) -> None:
-    """Compare the two records of the tables' lengths: of `files` the bytes themselves are checked."""
+    """Compare `tables` with `files`, which both record the lengths of the tables."""
     files = bookkeeping.get("files", {})
     for name, length in bookkeeping["tables"].items():
         recorded = files.get(f"{name}.csv")

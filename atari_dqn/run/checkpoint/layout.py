@@ -17,9 +17,9 @@ import numpy as np
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.replay.rows import RingRows, piece_rows
-from atari_dqn.run.checkpoint.described_rows import RowsLayout
+from atari_dqn.run.checkpoint.row_layout import RowsLayout
 from atari_dqn.run.checkpoint.segments import columns_of
-from atari_dqn.run.checkpoint.tree import is_array, leaves, map_leaves
+from atari_dqn.run.checkpoint.state_tree import is_array, leaves, map_leaves
 from atari_dqn.types import StateDict
 
 Layout = Any
@@ -142,7 +142,7 @@ def _words(example: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as an error message shows it: short and on one line."""
+    """Format a value for an error message, short and on one line."""
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""Whether the state of a learner that was read is like that of a new one, name by name.
+"""Check that a loaded learner state has the names, shapes and types of a new learner.
 
-Kernels take addresses of weights and averages: one of another shape must not reach them.
+Kernels access weights and averages by address, so that tensors of other shapes must not reach them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _AVERAGES = {
     "betas": {"step", "exp_avg", "exp_avg_sq"},
     "alpha": {"square_avg", "grad_avg"},
 }
-"""What an optimizer keeps of each weight, by a number that its kind alone has."""
+"""The averages that an optimizer has for each weight, by an option that only this kind of optimizer has."""
 
 
 def check_learner(path: Path, state: StateDict, learner: StateDict) -> None:
-    """Raise a `DamagedError` that names the key in which a state is not like that of a new learner."""
+    """Raise `DamagedError` with the first key in which a state differs in layout from a new learner."""
     problem = next(_problems(state, learner), None)
     if problem is not None:
         raise DamagedError(f"{path}: {problem}")
@@ -37,74 +37,76 @@ def _problems(state: StateDict, learner: StateDict) -> Iterator[str]:
     for key, expected in learner.items():
         found = state.get(key)
         if not isinstance(expected, dict):
-            if not _is_alike(found, expected):
-                yield f"{key}: found {_words(found)}, expected {_words(expected)}"
+            if not _has_same_layout(found, expected):
+                yield f"{key}: found {_describe(found)}, expected {_describe(expected)}"
         elif not isinstance(found, dict):
-            yield f"{key}: found {_words(found)}, expected a table"
+            yield f"{key}: found {_describe(found)}, expected a table"
         elif key == "optimizer":
-            yield from _of_optimizer(found, expected, list(learner["online"].values()))
+            yield from _optimizer_problems(found, expected, list(learner["online"].values()))
         else:
-            yield from _of_weights(key, found, expected)
+            yield from _weight_problems(key, found, expected)
 
 
-def _of_weights(key: str, found: StateDict, expected: StateDict) -> Iterator[str]:
+def _weight_problems(key: str, found: StateDict, expected: StateDict) -> Iterator[str]:
     for name in dict.fromkeys(chain(expected, found)):
-        one, other = found.get(name), expected.get(name)
-        if not isinstance(other, Tensor) or not _is_alike(one, other):
+        weight, new = found.get(name), expected.get(name)
+        if not isinstance(new, Tensor) or not _has_same_layout(weight, new):
             yield (
-                f"is of another game or network than its run's: {key}.{name} is {_words(one)}, "
-                f"expected {_words(other)}; put it back under the run it came from"
+                f"is of another game or network than its run's: {key}.{name} is {_describe(weight)}, "
+                f"expected {_describe(new)}; move it back to the run that it belongs to"
             )
 
 
-def _of_optimizer(found: StateDict, expected: StateDict, weights: list[Tensor]) -> Iterator[str]:
+def _optimizer_problems(found: StateDict, expected: StateDict, weights: list[Tensor]) -> Iterator[str]:
     groups, averages = found.get("param_groups"), found.get("state")
     if not isinstance(groups, list) or len(groups) != len(expected["param_groups"]):
         yield f"optimizer.param_groups: expected {len(expected['param_groups'])} groups"
         return
     for number, (group, new) in enumerate(zip(groups, expected["param_groups"], strict=True)):
         for name, value in new.items():
-            if not isinstance(group, dict) or not _is_number_of_the_spec(group.get(name), value):
-                yield f"optimizer.param_groups.{number}.{name}: is not what the run's specification says"
+            if not isinstance(group, dict) or not _equals_spec_option(group.get(name), value):
+                yield f"optimizer.param_groups.{number}.{name}: differs from the spec of the run"
     if not isinstance(averages, dict) or (averages and averages.keys() != set(range(len(weights)))):
         yield f"optimizer.state: expected averages of each of {len(weights)} weights, or of none"
         return
-    needed = set().union(*(names for mark, names in _AVERAGES.items() if mark in expected["param_groups"][0]))
+    needed = set().union(
+        *(names for option, names in _AVERAGES.items() if option in expected["param_groups"][0])
+    )
     for number, of_weight in averages.items():
-        yield from _of_averages(f"optimizer.state.{number}", of_weight, weights[number], needed)
+        yield from _average_problems(f"optimizer.state.{number}", of_weight, weights[number], needed)
 
 
-def _of_averages(key: str, found: Any, weight: Tensor, needed: set[str]) -> Iterator[str]:
+def _average_problems(key: str, found: Any, weight: Tensor, needed: set[str]) -> Iterator[str]:
     if not isinstance(found, dict) or not needed <= found.keys():
         yield f"{key}: expected {', '.join(sorted(needed))}"
         return
     for name, value in found.items():
-        if not isinstance(value, Tensor) or not (_is_count(value) or _is_alike(value, weight)):
-            yield f"{key}.{name}: found {_words(value)}, expected {_words(weight)}"
+        if not isinstance(value, Tensor) or not (_is_count(value) or _has_same_layout(value, weight)):
+            yield f"{key}.{name}: found {_describe(value)}, expected {_describe(weight)}"
 
 
 def _is_count(value: Tensor) -> bool:
     return value.shape == () and math.isfinite(value.item()) and value.item() >= 0
 
 
-def _is_number_of_the_spec(found: Any, expected: Any) -> bool:
-    """Return whether a group's value is its new one; how it is computed may have changed with the device."""
+def _equals_spec_option(found: Any, expected: Any) -> bool:
+    """Return whether an optimizer option equals that of the spec; flags for the device may differ."""
     if expected is None or isinstance(expected, bool):
         return found is None or isinstance(found, bool)
     return type(found) is type(expected) and found == expected
 
 
-def _is_alike(found: Any, expected: Any) -> bool:
+def _has_same_layout(found: Any, expected: Any) -> bool:
     if not isinstance(expected, Tensor):
         return is_like(found, expected)
     if not isinstance(found, Tensor) or found.dtype != expected.dtype:
         return False
-    # a stream's state has another length on another kind of device
+    # the state of a generator has another length on another type of device
     is_stream = expected.dtype == torch.uint8 and expected.dim() == 1
     return found.dim() == 1 if is_stream else found.shape == expected.shape
 
 
-def _words(value: Any) -> str:
+def _describe(value: Any) -> str:
     if value is None:
         return "missing"
     return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else shown(value)

@@ -1,4 +1,4 @@
-"""From what a user names to a run and one of its checkpoints."""
+"""Resolve a path given by the user to a run and one of its checkpoints."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from atari_dqn.run.directory import RunDirectory
 
 
 def locate(path: Path) -> tuple[RunDirectory, Path]:
-    """Return the run and the checkpoint that `path` names: a run directory's latest, or the one itself.
+    """Return the run and the checkpoint of a path: a checkpoint itself, or the latest of a run directory.
 
-    `UserError` if it is neither.
+    Raise `UserError` if it is neither.
     """
     if is_file(path / MANIFEST):
         checkpoint = path.resolve()

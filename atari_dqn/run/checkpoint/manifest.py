@@ -1,4 +1,4 @@
-"""manifest.json: what a checkpoint holds, and the SHA-256 of each of its files and of itself."""
+"""Read and write manifest.json: the contents of a checkpoint with the SHA-256 of each file and of itself."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _MANIFEST_KEYS = ("step", "state_digest", "timestamp", "replay_saved", "files", 
 _READING_THREADS = min(4, os.cpu_count() or 1)
 
 FileName = Annotated[str, Meta(pattern=r"^(agent\.pt|state\.json|arrays/[\w.-]+|replay/[\w.-]+)$")]
-"""Of a file below its checkpoint, and nowhere else."""
+"""The relative path of a file below its checkpoint."""
 
 
 class _Manifest(Struct):
-    """Types of a manifest; what `bookkeeping` holds is checked by `bookkeeping.check_bookkeeping`."""
+    """Types of a manifest; `bookkeeping.check_bookkeeping` checks the contents of `bookkeeping`."""
 
     step: Count
     state_digest: str
@@ -41,7 +41,7 @@ class _Manifest(Struct):
 
 
 def verify(directory: Path) -> dict[str, Any]:
-    """Return the manifest once every file matches it; `DamagedError` names the first that does not."""
+    """Check every file against the manifest and return it; raise `DamagedError` for a file that differs."""
     manifest = read_manifest(directory)
     with ThreadPoolExecutor(_READING_THREADS) as pool:
         list(pool.map(lambda named: _verify_file(directory / named[0], named[1]), manifest["files"].items()))
@@ -49,24 +49,24 @@ def verify(directory: Path) -> dict[str, Any]:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Return a checkpoint's manifest. `UserError` if there is none, `DamagedError` if it cannot be used."""
+    """Read a checkpoint's manifest; raise `UserError` if there is none, `DamagedError` if it is invalid."""
     path = directory / MANIFEST
     if not exists(path):
-        raise UserError(f"{directory} is no checkpoint: it holds no {MANIFEST}")
+        raise UserError(f"{directory} is not a checkpoint: it contains no {MANIFEST}")
     data = read_run_file(path)
     try:
         manifest: dict[str, Any] = parse_json(data)
         version = manifest["schema_version"]
     except (ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"{path}: is no manifest of a checkpoint ({error})") from error
+        raise DamagedError(f"{path}: is not a manifest of a checkpoint ({error})") from error
     if version != SCHEMA_VERSION:
         raise DamagedError(
             f"{path}: schema version {version}; this program reads {SCHEMA_VERSION}: "
-            "go on with the version of atari_dqn that wrote it (provenance.json names it)"
+            "continue with the version of atari_dqn that wrote it (see provenance.json)"
         )
     missing = [key for key in _MANIFEST_KEYS if key not in manifest]
     if missing:
-        raise DamagedError(f"{path}: is no manifest of a checkpoint (it lacks {', '.join(missing)})")
+        raise DamagedError(f"{path}: is not a manifest of a checkpoint (it lacks {', '.join(missing)})")
     if sealed(manifest)[_SEAL] != manifest[_SEAL]:
         raise DamagedError(f"{path}: is not what was written; the file is damaged")
     check_types(path, manifest, _Manifest)
@@ -82,7 +82,7 @@ def make_manifest(
     segments: Iterable[Segment],
     replay_saved: bool,
 ) -> dict[str, Any]:
-    """Return the sealed manifest of a directory's files. Segments, whose SHA-256 is known, are not read."""
+    """Build the manifest of the files in a directory; segments, whose SHA-256 is known, are not read."""
     known = {segment.file: {"sha256": segment.sha256, "bytes": segment.bytes} for segment in segments}
     names = sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
     contents = {
@@ -98,19 +98,19 @@ def make_manifest(
 
 
 def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest with a digest of itself, so that damage to it shows too."""
+    """Add the digest of a manifest to it, so that damage to it is detected too."""
     return seal.sealed(manifest, _SEAL)
 
 
 def replace_bookkeeping(directory: Path, bookkeeping: StateDict) -> str:
-    """Replace a checkpoint's bookkeeping, in one step, and return its state digest."""
+    """Replace the bookkeeping of a checkpoint atomically, and return its state digest."""
     manifest = read_manifest(directory)
     write_json_atomically(directory / MANIFEST, sealed({**manifest, "bookkeeping": bookkeeping}))
     return str(manifest["state_digest"])
 
 
 def now() -> str:
-    """Return the present time in UTC, ISO 8601."""
+    """Return the current time in UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -122,4 +122,4 @@ def _verify_file(path: Path, expected: dict[str, Any]) -> None:
     with reading_of_run(path), open_regular(path) as file:
         is_as_recorded = os.fstat(file.fileno()).st_size == expected["bytes"]
         if not is_as_recorded or sha256_of_file(path) != expected["sha256"]:
-            raise DamagedError(f"{path}: is not what {MANIFEST} says; the file is damaged")
+            raise DamagedError(f"{path}: differs from {MANIFEST}; the file is damaged")

@@ -1,9 +1,9 @@
 """Reconcile the catalog with the checkpoints on disk.
 
 The catalog is an index of the manifests, and the manifests take precedence: where the catalog is damaged or
-disagrees with them, its entries are rebuilt from them. A whole checkpoint that the catalog does not list is
-added to it. So a wrong catalog never loses a whole checkpoint, and a checkpoint that a killed process put in
-place but had not listed yet is found as the newest (docs/decisions/0039).
+disagrees with them, its entries are rebuilt from them. An intact checkpoint that the catalog does not list is
+added to it. So a wrong catalog never loses an intact checkpoint, and a checkpoint that a killed process put
+in place but had not listed yet is found as the newest (docs/decisions/0039).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Reconciled:
     remarks: tuple[str, ...]
     """Each difference between the entries and the catalog, as a sentence for the user."""
     lost: Path | None
-    """The newest checkpoint, if it is not whole and the catalog is unusable; it is not among the entries."""
+    """The newest checkpoint, if it is damaged and the catalog is unusable; it is not among the entries."""
 
 
 def reconcile(folder: Path) -> Reconciled:
@@ -54,10 +54,10 @@ def checkpoint_directories(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("step_*") if is_file(path / MANIFEST))
 
 
-def is_whole(checkpoint: Path) -> bool:
+def is_intact(checkpoint: Path) -> bool:
     """Return whether every file of a checkpoint matches its manifest, and its directory's name fits.
 
-    `UserError` where the system refuses to read a file: that does not say whether the checkpoint is whole.
+    Raise `UserError` if a file cannot be read, because the checkpoint may still be intact.
     """
     if not is_file(checkpoint / MANIFEST):
         return False
@@ -92,10 +92,10 @@ def _listed(folder: Path) -> tuple[list[CatalogEntry], str]:
 def _entries_of_manifests(
     directories: list[Path], listed: dict[str, CatalogEntry]
 ) -> Iterator[tuple[str, CatalogEntry]]:
-    """Yield the entry of each checkpoint that is listed or whole, by its directory's name."""
+    """Yield the entry of each checkpoint that is listed or intact, by the name of its directory."""
     for directory in directories:
         known = listed.get(directory.name)
-        if known is None and not is_whole(directory):
+        if known is None and not is_intact(directory):
             continue
         try:
             yield directory.name, _entry(directory, read_manifest(directory), known)
@@ -136,7 +136,7 @@ def _disagreements(listed: list[CatalogEntry], entries: dict[str, CatalogEntry])
     known = {entry.path: entry for entry in listed}
     for path, entry in sorted(entries.items()):
         if path not in known:
-            yield f"{path} is whole, but {CATALOG} did not list it; it is added"
+            yield f"{path} is intact, but {CATALOG} did not list it; it is added"
         elif known[path] != entry:
             yield f"{CATALOG} differed from the manifest of {path}; the manifest is used"
     for path in sorted(known.keys() - entries.keys()):

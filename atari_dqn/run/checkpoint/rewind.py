@@ -1,4 +1,4 @@
-"""Going on from a checkpoint: what lies after it leaves the catalog and the disk."""
+"""Rewind a run to a checkpoint: later checkpoints are removed from the catalog and the disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from atari_dqn.run.checkpoint.store import CheckpointStore
 
 
 def named_checkpoint(store: CheckpointStore, name: str) -> Path:
-    """Return the checkpoint called `name`: `latest`, `best` or a directory; `UserError` if there is none."""
+    """Return the checkpoint `name`: `latest`, `best` or a directory; raise `UserError` if there is none."""
     known = {path.name: path for path in checkpoint_directories(store.folder)}
     links = {link: (store.folder / link).resolve().name for link in ("latest", "best")}
     target = links.get(name, name)
@@ -23,15 +23,17 @@ def named_checkpoint(store: CheckpointStore, name: str) -> Path:
 
 
 def refuse_wrong_place(checkpoint: Path, step: int) -> None:
-    """Raise a `DamagedError` where the directory of a checkpoint is named for another step than its own."""
+    """Raise `DamagedError` if the directory of a checkpoint is named for another step than its own."""
     if checkpoint.name != f"step_{step:09d}":
-        raise DamagedError(f"{checkpoint / MANIFEST}: is of step {step:,}, in the place of another")
+        raise DamagedError(
+            f"{checkpoint / MANIFEST}: is of step {step:,}, but the directory is named for another"
+        )
 
 
 def refuse_lost_catalog(store: CheckpointStore) -> None:
-    """Raise a `DamagedError` where the catalog is missing though checkpoints were finished."""
+    """Raise `DamagedError` if the catalog is missing although checkpoints were finished."""
     if catalog_is_lost(store.folder):
-        raise DamagedError(f"{store.folder / CATALOG}: missing, though there are checkpoints")
+        raise DamagedError(f"{store.folder / CATALOG}: missing, although there are checkpoints")
 
 
 def later_checkpoints(store: CheckpointStore, step: int) -> list[Path]:
@@ -40,9 +42,9 @@ def later_checkpoints(store: CheckpointStore, step: int) -> list[Path]:
 
 
 def rewind(store: CheckpointStore, step: int) -> tuple[str, ...]:
-    """Make the checkpoint of `step` the latest, and remove what lies after it.
+    """Make the checkpoint of `step` the latest, and remove later ones.
 
-    Return what was mended in the catalog on the way, as sentences for people.
+    Return the repairs of the catalog as sentences for the user.
     """
     found = reconcile(store.folder)
     write_catalog(store.folder, [entry for entry in found.entries if entry.step <= step])

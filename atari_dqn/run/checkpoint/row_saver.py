@@ -1,4 +1,4 @@
-"""From the rows of a live replay to the segments of a checkpoint."""
+"""Save the rows of a replay in use as segments of a checkpoint."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from atari_dqn.run.checkpoint.segments import (
     share_segment,
     write_segment,
 )
-from atari_dqn.run.checkpoint.tree import piece_digest, rows_digest
+from atari_dqn.run.checkpoint.state_tree import piece_digest, rows_digest
 
 
 class RowSaver:
-    """Puts rows into a checkpoint that is being made: takes over segments saved before, writes the others.
+    """Saves rows in a checkpoint being written: links segments of the previous checkpoint, writes the others.
 
-    Oldest first: the rows that the ring overwrites next are given back at once, and training goes on.
+    The oldest rows are saved and released first, because the ring overwrites them next while training
+    continues.
     """
 
     def __init__(self, rows: RingRows, *, before: SavedRows | None, keep: bool) -> None:
@@ -38,35 +39,35 @@ class RowSaver:
         self._new_rows = self._new_bytes = 0
         self._loan = rows.borrow()
 
-    def save(self, partial: Path, check_wanted: Callable[[], None]) -> None:
-        """Make the checkpoint's folder of segments. `OSError` if the disk refuses."""
+    def save(self, partial: Path, check_cancelled: Callable[[], None]) -> None:
+        """Write the folder of segments; raise `OSError` if writing fails."""
         if self.keep:
             (partial / FOLDER).mkdir()
         for first, stop in pieces_of(self._rows):
-            check_wanted()
+            check_cancelled()
             digest = self._save_piece(partial, first, stop) if self.keep else self._digest(first, stop)
             self._digests.append((first, stop, digest))
             self._loan.give_back(stop)
 
     def end(self) -> None:
-        """Need no row any longer, whatever came of it."""
+        """Release all rows, also after an error."""
         self._loan.end()
 
     def plain(self) -> dict[str, Any]:
-        """Return what state.json tells of the rows."""
+        """Return the description of the rows for state.json."""
         return as_plain(self._rows, self._columns, self.segments)
 
     def saved_in(self, checkpoint: Path) -> SavedRows:
-        """Return the rows as they can be read from the checkpoint that they were put into."""
+        """Return the rows as saved in the checkpoint."""
         return from_plain(checkpoint, self.plain())
 
     @property
     def digest(self) -> str:
-        """Digest of all rows, once they are saved."""
+        """The digest of all rows, available after `save`."""
         return rows_digest(self._digests)
 
     def bytes_expected(self) -> int:
-        """Return what all new segments will take, told from those that are written."""
+        """Estimate the size of the segments still to be written from those already written."""
         row_bytes = sum(
             np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape in self._columns.values()
         )
@@ -94,7 +95,7 @@ class RowSaver:
         return segment.digest
 
     def _known(self, first: int, stop: int) -> Segment | None:
-        """Return a segment, saved before, that holds these rows."""
+        """Return the segment of the previous checkpoint that holds these rows; None without one."""
         return None if self._before is None else self._before.segment_of(first, stop)
 
     def _digest(self, first: int, stop: int) -> str:

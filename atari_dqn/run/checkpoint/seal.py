@@ -1,4 +1,4 @@
-"""A digest that a JSON document holds of itself, so that damage to it shows."""
+"""Add to a JSON document a digest of itself, so that damage is detected."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from atari_dqn.files.atomic import plain
-from atari_dqn.run.checkpoint.tree import leaf_digest
+from atari_dqn.run.checkpoint.state_tree import leaf_digest
 
 
 def sealed(document: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return a document as JSON holds it, with the digest of everything else under `key`."""
+    """Return a document as plain JSON data, with the digest of all other keys under `key`."""
     contents = {name: value for name, value in plain(document).items() if name != key}
     return {**contents, key: leaf_digest(contents)}

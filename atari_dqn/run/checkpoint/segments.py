@@ -1,9 +1,8 @@
-"""Segments: pieces of the replay's rows on disk, compressed, written once and never changed.
+"""Read and write segments: compressed files of replay rows, written once and never changed.
 
-A later checkpoint takes over the segments of the one before by hard links, so that it writes new rows alone,
-and yet is whole by itself: it may be moved, and removing another takes nothing from it.
-
-A file is one zstandard frame of all columns, one after the other (docs/decisions/0016-replay-segments.md).
+A later checkpoint hard-links the segments of the previous one, so that it only writes new rows. It is still
+complete: it may be moved, and removing another checkpoint does not affect it. A file is one zstandard frame
+of all columns, one after the other (docs/decisions/0016-replay-segments.md).
 """
 
 from __future__ import annotations
@@ -25,35 +24,35 @@ from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import open_regular, sha256_of_file
 from atari_dqn.files.documents import reading_of_run
 from atari_dqn.replay.rows import Rows, Tables, piece_rows
-from atari_dqn.run.checkpoint.tree import piece_digest
+from atari_dqn.run.checkpoint.state_tree import piece_digest
 
 FOLDER = "replay"
 LEVEL = 3
-"""Of zstandard: docs/results/codec.json. As quick as level 1 and a tenth smaller; 5 takes far longer."""
+"""Compression level of zstandard: as fast as level 1 with files a tenth smaller; level 5 is much slower."""
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
-"""A file system that has no hard links, or no more for this file."""
+"""Errors of a file system without hard links, or without more of them for this file."""
 _MOST_WINDOW_BYTES = 2**27
-"""What a decompressor may look back: more than a level that we write with needs."""
+"""The largest window of a decompressor, more than `LEVEL` needs."""
 _MOST_FRAME_HEADER_BYTES = 18
 _MOST_PIECE_BYTES = 2**30
-"""Of a segment of which nothing is known but its file: five times a whole piece of 160 × 160 frames."""
+"""The largest size of a decompressed segment: five times a complete piece of 160 × 160 frames."""
 
 Columns = dict[str, tuple[str, tuple[int, ...]]]
-"""Each column's dtype and the shape of one row."""
+"""The dtype and the shape of one row, by column."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """One file of rows."""
+    """One file of rows [first, stop)."""
 
     file: str
-    """Path below its checkpoint."""
+    """Path relative to the checkpoint."""
     first: int
     stop: int
     digest: str
-    """Of the rows; see `tree.piece_digest`."""
+    """Digest of the rows; see `tree.piece_digest`."""
     sha256: str
-    """Of the file."""
+    """SHA-256 of the file."""
     bytes: int
 
     def holds(self, first: int, stop: int) -> bool:
@@ -62,12 +61,12 @@ class Segment:
 
 
 def columns_of(tables: Tables) -> Columns:
-    """Return what must be known to read a segment again."""
+    """Return the dtypes and shapes of columns, which are needed to read a segment."""
     return {name: (array.dtype.str, array.shape[1:]) for name, array in tables.items()}
 
 
 def write_segment(checkpoint: Path, tables: Tables, *, first: int, stop: int) -> Segment:
-    """Write rows into a checkpoint that is being made. `OSError` if the disk refuses."""
+    """Write rows into a checkpoint being written; raise `OSError` if writing fails."""
     name = file_of(first, stop)
     data = _compressed(list(tables.values()))
     (checkpoint / name).write_bytes(data)
@@ -82,7 +81,7 @@ def write_segment(checkpoint: Path, tables: Tables, *, first: int, stop: int) ->
 
 
 def share_segment(source: Path, checkpoint: Path, segment: Segment) -> bool:
-    """Take over a segment of the checkpoint `source`; return whether it is there and undamaged."""
+    """Link a segment of the checkpoint `source`; return whether it exists and is undamaged."""
     target = checkpoint / segment.file
     try:
         _link(source / segment.file, target)
@@ -95,7 +94,7 @@ def share_segment(source: Path, checkpoint: Path, segment: Segment) -> bool:
 
 
 class SavedRows:
-    """Rows in the segments of a checkpoint, read when they are asked for."""
+    """Rows in the segments of a checkpoint, which are read on demand."""
 
     def __init__(
         self, checkpoint: Path, *, first: int, stop: int, columns: Columns, segments: Sequence[Segment]
@@ -116,16 +115,16 @@ class SavedRows:
 
     @property
     def columns(self) -> Columns:
-        """What is read of each row."""
+        """The columns of the rows."""
         return self._columns
 
     @property
     def envs(self) -> int:
-        """Cells in a row."""
+        """Number of environments, that is of cells in a row."""
         return next(iter(self._columns.values()))[1][0]
 
     def read(self, first: int, stop: int) -> Tables:
-        """Return some of the rows. `DamagedError` names the file that does not hold them."""
+        """Read the rows [first, stop) of one piece; raise `DamagedError` with the file that lacks them."""
         segment = self.segment_of(first, stop)
         if segment is None:
             raise DamagedError(f"{self.checkpoint / FOLDER}: no segment holds the rows {first} to {stop}")
@@ -149,7 +148,7 @@ class SavedRows:
 
 
 def as_plain(rows: Rows, columns: Columns, segments: Iterable[Segment]) -> dict[str, Any]:
-    """Return what state.json holds in place of rows."""
+    """Return the description of rows for state.json."""
     return {
         "first": rows.first,
         "stop": rows.stop,
@@ -159,7 +158,7 @@ def as_plain(rows: Rows, columns: Columns, segments: Iterable[Segment]) -> dict[
 
 
 def from_plain(checkpoint: Path, plain: Mapping[str, Any]) -> SavedRows:
-    """Return the rows that `as_plain` described."""
+    """Return the rows with a description by `as_plain`."""
     return SavedRows(
         checkpoint,
         first=plain["first"],
@@ -181,7 +180,7 @@ def _compressed(arrays: Sequence[np.ndarray]) -> bytes:
 
 
 def _decompress(file: BinaryIO, columns: Columns, *, count: int) -> Tables:
-    """Return the columns of so many rows; `EOFError`, before memory is taken, if the file has others."""
+    """Decompress the columns of `count` rows; raise `EOFError` before allocating if the size differs."""
     row_bytes = sum(np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape in columns.values())
     declared = zstandard.get_frame_parameters(file.read(_MOST_FRAME_HEADER_BYTES)).content_size
     if declared != count * row_bytes:

@@ -1,10 +1,11 @@
-"""The stages of making a checkpoint, each a function, so that a test may kill the process in its place.
+"""The stages of saving a checkpoint, one function each, so that tests can kill the process at each stage.
 
     write_rows → write_rest → write_manifest → flush → put_in_place  in `.step_….partial`
-    enter → point → prune                                        in the catalog, the links, the folder
+    add_to_catalog → update_links → prune                        in the catalog, the links, the folder
 
-Killed before `put_in_place` has ended, a checkpoint is absent, and the next resume removes what there is of
-it. Killed later, it is the newest: the next resume lists it if `enter` has not.
+If the process is killed before `put_in_place` has ended, the checkpoint does not exist, and the next resume
+removes its partial files. If it is killed later, the checkpoint is the newest, and the next resume adds it to
+the catalog if necessary.
 """
 
 from __future__ import annotations
@@ -17,41 +18,41 @@ from pathlib import Path
 
 from atari_dqn.files.atomic import fsync_directory, json_document
 from atari_dqn.run.checkpoint.catalog import CatalogEntry, best_first, read_catalog, write_catalog
-from atari_dqn.run.checkpoint.files import write_state
 from atari_dqn.run.checkpoint.manifest import MANIFEST, make_manifest
 from atari_dqn.run.checkpoint.row_saver import RowSaver
-from atari_dqn.run.checkpoint.tree import is_array, leaves, tree_digest
+from atari_dqn.run.checkpoint.state_files import write_state
+from atari_dqn.run.checkpoint.state_tree import is_array, leaves, tree_digest
 from atari_dqn.types import StateDict
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """What a checkpoint will hold: copies of a state, and its rows on loan."""
+    """The contents of a checkpoint to be written: copies of the state, and its rows on loan."""
 
     step: int
     training: StateDict
     bookkeeping: StateDict
     rows_path: str
-    """Where in `training` the rows are."""
+    """The dotted path of the rows in `training`."""
     rows: RowSaver
 
     def digest(self) -> str:
-        """Return the digest of the whole training state, saved or not, once the rows have theirs."""
+        """Return the digest of the complete training state; the rows must have been saved."""
         return tree_digest(self.training, known={self.rows_path: self.rows.digest})
 
     def bytes_expected(self) -> int:
-        """Return what the checkpoint adds to the disk, about."""
+        """Estimate the bytes that the checkpoint adds to the disk."""
         arrays: Iterator[int] = (leaf.nbytes for _, leaf in leaves(self.training) if is_array(leaf))
         return self.rows.bytes_expected() + sum(arrays)
 
 
-def write_rows(partial: Path, snapshot: Snapshot, check_wanted: Callable[[], None]) -> None:
-    """Write the replay's rows, or take them over from the checkpoint before."""
-    snapshot.rows.save(partial, check_wanted)
+def write_rows(partial: Path, snapshot: Snapshot, check_cancelled: Callable[[], None]) -> None:
+    """Write the rows of the replay, or link them from the previous checkpoint."""
+    snapshot.rows.save(partial, check_cancelled)
 
 
 def write_rest(partial: Path, snapshot: Snapshot) -> None:
-    """Write everything else: copies that were made while training waited."""
+    """Write everything else, from copies that were made while training was paused."""
     rest = {key: part for key, part in snapshot.training.items() if key != "learner"}
     if not snapshot.rows.keep:
         rest["replay"] = {"newest_frame": rest["replay"]["ring"]["newest_frame"]}
@@ -59,7 +60,7 @@ def write_rest(partial: Path, snapshot: Snapshot) -> None:
 
 
 def write_manifest(partial: Path, snapshot: Snapshot) -> str:
-    """Write what makes it whole, and return the state's digest."""
+    """Write the manifest, and return the digest of the state."""
     digest = snapshot.digest()
     manifest = make_manifest(
         partial,
@@ -74,7 +75,7 @@ def write_manifest(partial: Path, snapshot: Snapshot) -> str:
 
 
 def flush(partial: Path) -> None:
-    """Wait until the disk holds every file and name of it."""
+    """Flush every file and directory to disk."""
     for path in [*partial.rglob("*"), partial]:
         if path.is_dir():
             fsync_directory(path)
@@ -84,20 +85,20 @@ def flush(partial: Path) -> None:
 
 
 def put_in_place(partial: Path, final: Path) -> None:
-    """Give it its name, in one step."""
+    """Rename the finished directory to its final name."""
     partial.rename(final)
     fsync_directory(final.parent)
 
 
-def enter(folder: Path, entry: CatalogEntry) -> None:
-    """List it as the newest."""
-    # A later step than the newest is of a past that a crash cut off from `latest`: it is played again.
+def add_to_catalog(folder: Path, entry: CatalogEntry) -> None:
+    """Add a checkpoint to the catalog as the newest."""
+    # Later steps belong to a state that was lost in a crash; they are repeated.
     earlier = [known for known in read_catalog(folder) if known.step < entry.step]
     write_catalog(folder, [*earlier, entry])
 
 
-def point(folder: Path, newest: str) -> None:
-    """Switch the links to the newest and to the best, if there is one, each in one step."""
+def update_links(folder: Path, newest: str) -> None:
+    """Update the links `latest` and `best` (if there is a best), each atomically."""
     _link(folder, "latest", newest)
     scored = best_first(read_catalog(folder))
     if scored:
@@ -107,7 +108,7 @@ def point(folder: Path, newest: str) -> None:
 
 
 def prune(folder: Path, kept: Sequence[CatalogEntry]) -> None:
-    """Remove every listed checkpoint but these; first from the catalog."""
+    """Remove all other checkpoints, first from the catalog, then from the disk."""
     entries = read_catalog(folder)
     write_catalog(folder, kept)
     for entry in entries:
@@ -116,7 +117,7 @@ def prune(folder: Path, kept: Sequence[CatalogEntry]) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a folder, out of its place first: killed on the way, none that is half there has its name."""
+    """Rename a folder, then remove it, so that no partially removed folder has the original name."""
     gone = path if path.name.startswith(".") else path.with_name(f".{path.name}.removed.partial")
     if gone != path:
         path.rename(gone)

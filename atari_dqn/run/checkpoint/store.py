@@ -1,7 +1,7 @@
-"""The checkpoints of a run: made beside their place and renamed into it, so one is whole or absent.
+"""Save and load the checkpoints of a run; a checkpoint is written aside and renamed when complete.
 
-Training waits while a snapshot is taken: copies of all that changes, and a loan of the replay's rows, which
-do not. A thread then writes the checkpoint while training goes on; `stages.py` has its steps.
+Training pauses while a snapshot is taken: copies of everything that changes, and a loan of the replay rows,
+which do not change. A thread then writes the checkpoint while training continues; see `stages.py`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from atari_dqn.files.atomic import write_failure, writing
 from atari_dqn.formatting import size
 from atari_dqn.replay.rows import RingRows
 from atari_dqn.run.checkpoint import stages
-from atari_dqn.run.checkpoint.background import Background
-from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog, worth_keeping
-from atari_dqn.run.checkpoint.files import read_agent, read_rest
+from atari_dqn.run.checkpoint.background_work import BackgroundWork
+from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, entries_to_keep, read_catalog
 from atari_dqn.run.checkpoint.layout import layout_of_rest
 from atari_dqn.run.checkpoint.manifest import (
     MANIFEST,
@@ -36,7 +35,8 @@ from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.segments import SavedRows
 from atari_dqn.run.checkpoint.stages import Snapshot
-from atari_dqn.run.checkpoint.tree import detached, leaves
+from atari_dqn.run.checkpoint.state_files import read_agent, read_rest
+from atari_dqn.run.checkpoint.state_tree import detached, leaves
 from atari_dqn.types import StateDict
 
 __all__ = [
@@ -52,12 +52,12 @@ __all__ = [
     "verify",
 ]
 
-_GIVING_UP_SECONDS = 2.0
+_CANCEL_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """A checkpoint that is on disk."""
+    """The step and the state digest of a saved checkpoint."""
 
     step: int
     state_digest: str
@@ -71,9 +71,9 @@ class CheckpointStore:
     ) -> None:
         self.folder, self.keep_last, self.keep_best = folder, keep_last, keep_best
         self.save_replay = save_replay
-        self._writer: Background[Saved] = Background()
+        self._writer: BackgroundWork[Saved] = BackgroundWork()
         self._rows_before: SavedRows | None = None
-        """The rows of the newest checkpoint, if they are those of the run that is saved here."""
+        """The rows of the newest checkpoint, if the state continues from it."""
 
     def save(
         self,
@@ -85,7 +85,7 @@ class CheckpointStore:
         protocol: str | None = None,
         tag: str | None = None,
     ) -> str:
-        """Save a state and return its digest. `UserError` if the disk refuses; what was there stays whole."""
+        """Save a state and return its digest; raise `UserError` if writing fails."""
         self.begin(
             step=step,
             training=training,
@@ -108,11 +108,11 @@ class CheckpointStore:
         protocol: str | None = None,
         tag: str | None = None,
     ) -> None:
-        """Take a snapshot, and begin to write it in the background; the state may change from here on.
+        """Take a snapshot, and start to write it in the background; the state may change afterwards.
 
-        The digest is of `training` alone: `bookkeeping`, plain values, holds what may differ between equal
-        runs, such as elapsed time. Of a step that is saved already only the bookkeeping is written again,
-        and the score if one is given. Waits for the checkpoint before, and raises its error.
+        The digest covers `training` alone. `bookkeeping` holds plain values that may differ between equal
+        runs, such as the elapsed time. For a step that is already saved only the bookkeeping is replaced, and
+        the score if one is given. Waits for the previous checkpoint, and raises its exception.
         """
         self.finish()
         entry = CatalogEntry(
@@ -126,40 +126,41 @@ class CheckpointStore:
         saved = any(known.step == step for known in self.catalog())
         bookkeeping = copy.deepcopy(bookkeeping)
         if saved:
-            self._writer.begin(bound(self._save_again, entry, bookkeeping))
+            self._writer.begin(bound(self._update_saved, entry, bookkeeping))
         else:
             self._writer.begin(bound(self._save, entry, self._snapshot(step, training, bookkeeping)))
 
     def finish(self) -> Saved | None:
-        """Wait for a checkpoint that was begun, and return it; None if there is none.
+        """Wait for the checkpoint being written, and return it; None if there is none.
 
-        `UserError` if the disk refuses, `DiskFullError` if for want of room; what was there stays whole.
+        Raise `UserError` if writing failed, `DiskFullError` if the disk is full. Other checkpoints are
+        unaffected.
         """
         return self._writer.finish()
 
     def poll(self) -> Saved | None:
-        """Return what `finish` does if it would not wait, else None."""
+        """Return the result of `finish` if it would not wait, else None."""
         return self.finish() if self._writer.done else None
 
     def wait(self) -> None:
-        """Wait until nothing is being written, so that `latest` is what it will be."""
+        """Wait until nothing is being written and `latest` is up to date."""
         self._writer.wait()
 
-    def give_up(self) -> None:
-        """Let what is being written go: the process has to end at once."""
-        self._writer.give_up(wait_seconds=_GIVING_UP_SECONDS)
+    def cancel(self) -> None:
+        """Abandon the checkpoint being written, because the process must exit at once."""
+        self._writer.cancel(wait_seconds=_CANCEL_SECONDS)
 
-    def go_on_from(self, checkpoint: Path) -> None:
-        """Take the segments of the checkpoint that a run's state was loaded from as saved."""
+    def continue_from(self, checkpoint: Path) -> None:
+        """Reuse the segments of the checkpoint from which the state was loaded."""
         self._rows_before = saved_rows(read_rest(checkpoint))
 
     def point_to(self, step: int) -> None:
         """Make the checkpoint of a step the latest."""
         with writing(self.folder / "latest"):
-            stages.point(self.folder, f"step_{step:09d}")
+            stages.update_links(self.folder, f"step_{step:09d}")
 
     def tidy(self) -> None:
-        """Remove what the catalog does not list. Call it while no other process saves, after `reconcile`."""
+        """Remove everything that the catalog does not list. The run must be locked and reconciled."""
         listed = {entry.path for entry in self.catalog()}
         for path in [*self.folder.glob(".*.partial"), *self.folder.glob("step_*")]:
             if path.is_symlink() or not path.is_dir():
@@ -168,13 +169,13 @@ class CheckpointStore:
                 stages.remove(path)
 
     def catalog(self) -> list[CatalogEntry]:
-        """Return what is kept, oldest first."""
+        """Return the entries of the catalog, oldest first."""
         return read_catalog(self.folder)
 
     def latest(self) -> Path:
-        """Return the newest checkpoint, whether or not its link is there.
+        """Return the newest checkpoint, even if its link is missing.
 
-        `UserError` if none was saved, `DamagedError` if the one there should be is not.
+        Raise `UserError` if none was saved, `DamagedError` if it is missing.
         """
         link = self.folder / "latest"
         if link.exists():
@@ -182,13 +183,13 @@ class CheckpointStore:
         elif there := checkpoint_directories(self.folder):
             path = there[-1]
         else:
-            raise UserError(f"{self.folder}: nothing was saved before the run ended; begin another")
+            raise UserError(f"{self.folder}: no checkpoint was saved before the run ended; start a new run")
         if not (path / MANIFEST).is_file():
             raise DamagedError(f"{path / MANIFEST}: missing")
         return path
 
     def best(self) -> Path | None:
-        """Return the checkpoint of the best full evaluation, if there was one."""
+        """Return the checkpoint of the best full evaluation; None without one."""
         path = self.folder / "best"
         return path.resolve() if path.exists() else None
 
@@ -201,48 +202,48 @@ class CheckpointStore:
     def _save(self, entry: CatalogEntry, snapshot: Snapshot) -> Saved:
         final = self.folder / entry.path
         with self._writing(final, snapshot):
-            digest = self._make(final, snapshot)
-            self._list(entry, entry.path)
+            digest = self._write(final, snapshot)
+            self._publish(entry, entry.path)
         if self.save_replay:
             self._rows_before = snapshot.rows.saved_in(final)
         return Saved(step=entry.step, state_digest=digest)
 
-    def _save_again(self, entry: CatalogEntry, bookkeeping: StateDict) -> Saved:
-        """Write of a saved step what may have changed."""
+    def _update_saved(self, entry: CatalogEntry, bookkeeping: StateDict) -> Saved:
+        """Replace the bookkeeping of a saved step, and its score if it has one."""
         final = self.folder / entry.path
         with writing(final):
             digest = replace_bookkeeping(final, bookkeeping)
-            self._list(entry if entry.eval_score is not None else None, entry.path)
+            self._publish(entry if entry.eval_score is not None else None, entry.path)
         return Saved(step=entry.step, state_digest=digest)
 
-    def _make(self, final: Path, snapshot: Snapshot) -> str:
-        """Make a checkpoint in its place and return its digest; nothing is left of one that fails."""
+    def _write(self, final: Path, snapshot: Snapshot) -> str:
+        """Write a checkpoint and return its digest; remove its files if that fails."""
         partial = final.with_name(f".{final.name}.partial")
-        for left_over in (partial, final):  # by a process that died before the catalog listed it
-            shutil.rmtree(left_over, ignore_errors=True)
+        for leftover in (partial, final):  # of a process that died before the checkpoint was in the catalog
+            shutil.rmtree(leftover, ignore_errors=True)
         try:
             partial.mkdir(parents=True)
-            stages.write_rows(partial, snapshot, self._writer.check_wanted)
+            stages.write_rows(partial, snapshot, self._writer.check_cancelled)
             stages.write_rest(partial, snapshot)
             digest = stages.write_manifest(partial, snapshot)
             stages.flush(partial)
-            self._writer.check_wanted()
+            self._writer.check_cancelled()
             stages.put_in_place(partial, final)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
         return digest
 
-    def _list(self, entry: CatalogEntry | None, newest: str) -> None:
+    def _publish(self, entry: CatalogEntry | None, newest: str) -> None:
         if entry is not None:
-            stages.enter(self.folder, entry)
-        stages.point(self.folder, newest)
-        kept = worth_keeping(self.catalog(), keep_last=self.keep_last, keep_best=self.keep_best)
+            stages.add_to_catalog(self.folder, entry)
+        stages.update_links(self.folder, newest)
+        kept = entries_to_keep(self.catalog(), keep_last=self.keep_last, keep_best=self.keep_best)
         stages.prune(self.folder, kept)
 
     @contextmanager
     def _writing(self, final: Path, snapshot: Snapshot) -> Iterator[None]:
-        """Give the rows back in any case; put an error of the disk into words, with what is needed."""
+        """Release the rows in any case; convert an `OSError` to a message with the space needed."""
         try:
             yield
         except OSError as error:
@@ -256,10 +257,10 @@ class CheckpointStore:
 
 
 def load_checkpoint(directory: Path, like: StateDict | None = None) -> tuple[StateDict, StateDict]:
-    """Return the training state and the bookkeeping of a checkpoint, every file verified first.
+    """Load the training state and the bookkeeping of a checkpoint after verifying every file.
 
-    The state must have the keys, types and sizes of `like`, that of a new training, before it takes memory;
-    None is any state. The replay's rows are read from their files when they are asked for.
+    `like`: the state of a new training, whose keys, types and sizes are checked before memory is allocated;
+    None accepts any state. The rows of the replay are read from their files on demand.
     """
     manifest = verify(directory)
     layout, learner = (None, None) if like is None else (layout_of_rest(like), like["learner"])
@@ -268,5 +269,5 @@ def load_checkpoint(directory: Path, like: StateDict | None = None) -> tuple[Sta
 
 
 def saved_rows(training: StateDict) -> SavedRows | None:
-    """Return the rows of a loaded state; None where the replay was left out."""
+    """Return the rows of a loaded state; None if the replay was not saved."""
     return next((leaf for _, leaf in leaves(training) if isinstance(leaf, SavedRows)), None)

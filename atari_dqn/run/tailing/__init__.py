@@ -1,1 +1,1 @@
-"""A run seen from outside its process: from its files alone, while they grow, also over a network disk."""
+"""Tail a run: read its files from another process while they grow, possibly on a network file system."""

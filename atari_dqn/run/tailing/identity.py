@@ -1,4 +1,4 @@
-"""What a run is: its specification and the record of where it came from, checked before use."""
+"""Read the identity of a run from its spec and provenance."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from atari_dqn.spec.keys import Scalar
 from atari_dqn.spec.recorded import spec_values
 
 _MOST = 2**53
-"""Of a count: what every program that reads the files can hold."""
+"""The largest count, which every JSON reader represents exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """What a run is, from its spec and provenance. All text is safe to show."""
+    """The game, seed, track and spec of a run. All text is printable."""
 
     game: str
     seed: int
@@ -38,7 +38,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
 
 
 class _Spec(msgspec.Struct):
-    """The keys of a spec without which nothing can be shown."""
+    """The keys of a spec that are required."""
 
     game: str
     seed: _Count
@@ -47,7 +47,7 @@ class _Spec(msgspec.Struct):
 
 
 def identity_of(run: Path) -> Identity:
-    """Return what a run is; `UserError` or `DamagedError` where its files do not say."""
+    """Read the identity of a run; raise `UserError` or `DamagedError` if its files are missing or invalid."""
     directory = RunDirectory(run)
     values = spec_values(directory.spec)
     spec = checked(directory.spec, values, _Spec)

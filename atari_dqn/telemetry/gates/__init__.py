@@ -1,1 +1,1 @@
-"""Failure gates: each looks at one thing a run measures, and warns or halts where that goes wrong."""
+"""Failure gates: each checks one measurement of a run, and warns or halts if it is beyond a threshold."""

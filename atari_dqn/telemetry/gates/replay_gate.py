@@ -1,4 +1,4 @@
-"""The gate that looks at reports of the replay."""
+"""The failure gate for reports on the replay."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from atari_dqn.telemetry.gates.gate import Gate
 
 
 class PrioritiesGate(Gate[float]):
-    """Warns where the effective sample size is less than `min_share` of the transitions.
+    """Warns if the effective sample size is less than `min_share` of the transitions.
 
-    That is (Σp)² / Σp², Kish's: where a few priorities outweigh all the others together, learning sees only
-    those few transitions. Under uniform sampling it is all of them.
+    Kish's effective sample size is (Σp)² / Σp². If a few priorities outweigh all others together, minibatches
+    consist of those few transitions. Under uniform sampling it is the number of transitions.
     """
 
     name = "priorities"
@@ -19,14 +19,14 @@ class PrioritiesGate(Gate[float]):
     def __init__(self, *, min_share: float) -> None:
         super().__init__(threshold=min_share)
 
-    def measure(self, seen: float) -> float | None:
-        """Return the effective share; None where the replay had nothing to sample."""
-        return None if math.isnan(seen) else seen
+    def measure(self, record: float) -> float | None:
+        """Return the effective share; None if the replay was empty."""
+        return None if math.isnan(record) else record
 
     def is_wrong(self, value: float) -> bool:
         """Return whether the share is too small."""
         return value < self.threshold
 
     def describe(self, value: float) -> str:
-        """Return what is wrong."""
+        """Describe the fault."""
         return f"minibatches come from {value:.2%} of the replay in effect: few priorities outweigh the rest"

@@ -1,4 +1,4 @@
-"""Gates that see every update."""
+"""Failure gates that check every update."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CALM_UPDATES = 1_000
 
 
 class UpdateRecord(NamedTuple):
-    """What one update measured."""
+    """The measurements of one update."""
 
     update: int
     """Its number; 1 is the run's first."""
@@ -22,28 +22,28 @@ class UpdateRecord(NamedTuple):
     mean_abs_td_error: float
     grad_norm: float
     nonfinite_gradients: float
-    """Updates in a row, this one the last, whose gradient was not finite."""
+    """Number of consecutive updates without a finite gradient, up to this one."""
 
 
 class LossGate(Gate[UpdateRecord]):
     """Halts at the first loss or Q that is not finite."""
 
     name = "loss"
-    alarm = "tripped"
+    alert_state = "tripped"
 
     def __init__(self) -> None:
         super().__init__(threshold=math.inf)
 
-    def measure(self, seen: UpdateRecord) -> float:
-        """Return the loss, or the Q that is not finite where the loss is."""
-        return next((value for value in seen[1:4] if not math.isfinite(value)), seen.loss)
+    def measure(self, record: UpdateRecord) -> float:
+        """Return the first of loss, mean Q and max Q that is not finite, or else the loss."""
+        return next((value for value in record[1:4] if not math.isfinite(value)), record.loss)
 
     def is_wrong(self, value: float) -> bool:
         """Return whether the value is NaN or infinite."""
         return not math.isfinite(value)
 
     def describe(self, value: float) -> str:
-        """Return what is wrong."""
+        """Describe the fault."""
         return f"loss or Q is {value}"
 
 
@@ -51,47 +51,47 @@ class GradientsGate(Gate[UpdateRecord]):
     """Halts after more than `max_consecutive` updates in a row without a finite gradient."""
 
     name = "gradients"
-    alarm = "tripped"
+    alert_state = "tripped"
 
     def __init__(self, *, max_consecutive: int) -> None:
         super().__init__(threshold=max_consecutive, patience=max_consecutive + 1, calm=CALM_UPDATES)
 
-    def measure(self, seen: UpdateRecord) -> float:
-        """Return the learner's count."""
-        return seen.nonfinite_gradients
+    def measure(self, record: UpdateRecord) -> float:
+        """Return the number of consecutive updates without a finite gradient."""
+        return record.nonfinite_gradients
 
     def is_wrong(self, value: float) -> bool:
         """Return whether this update's gradient was not finite."""
         return value > 0
 
-    def is_alarming(self, value: float) -> bool:
-        """Return whether the learner, which counts over every resume, has counted too many."""
+    def is_alert(self, value: float) -> bool:
+        """Return whether the count of the learner, which continues over resumes, is too large."""
         return value > self.threshold
 
     def describe(self, value: float) -> str:
-        """Return what is wrong."""
+        """Describe the fault."""
         return f"{value:.0f} updates in a row had no finite gradient; none of them changed a weight"
 
 
 class GradNormGate(Gate[UpdateRecord]):
-    """Warns where a finite gradient's norm, before clipping, is above `max_norm`."""
+    """Warns if a finite gradient's norm, before clipping, is above `max_norm`."""
 
     name = "grad_norm"
 
     def __init__(self, *, max_norm: float) -> None:
         super().__init__(threshold=max_norm, calm=CALM_UPDATES)
 
-    def measure(self, seen: UpdateRecord) -> float | None:
-        """Return the norm; one that is not finite is another gate's."""
-        return seen.grad_norm if seen.grad_norm < math.inf else None
+    def measure(self, record: UpdateRecord) -> float | None:
+        """Return the norm; None if it is not finite, which `GradientsGate` checks."""
+        return record.grad_norm if record.grad_norm < math.inf else None
 
     def describe(self, value: float) -> str:
-        """Return what is wrong."""
+        """Describe the fault."""
         return f"gradient norm {value:,.0f} is above {self.threshold:,.0f}"
 
 
 class QBoundGate(Gate[UpdateRecord]):
-    """Warns where |Q| is above `max_over_bound` times the largest return, `max_abs_reward` / (1 − γ).
+    """Warns if |Q| is above `max_over_bound` times the largest return, `max_abs_reward` / (1 − γ).
 
     Without a discount or clipped rewards there is no such bound, and the gate is always `ok`.
     """
@@ -102,10 +102,10 @@ class QBoundGate(Gate[UpdateRecord]):
         bound = max_abs_reward / (1 - discount) if discount < 1 else math.inf
         super().__init__(threshold=max_over_bound * bound, calm=CALM_UPDATES)
 
-    def measure(self, seen: UpdateRecord) -> float:
-        """Return the largest Q, or how far the mean lies below 0 if that is more."""
-        return max(seen.max_q, -seen.mean_q)
+    def measure(self, record: UpdateRecord) -> float:
+        """Return the larger of max Q and −mean Q."""
+        return max(record.max_q, -record.mean_q)
 
     def describe(self, value: float) -> str:
-        """Return what is wrong."""
+        """Describe the fault."""
         return f"|Q| reaches {value:,.1f}; clipped rewards allow {self.threshold:,.1f}"

@@ -1,1 +1,1 @@
-"""Where else events go: TensorBoard, Weights & Biases, Parquet, a user's command. None holds training up."""
+"""Optional sinks: TensorBoard, Weights & Biases, Parquet and a shell command. None blocks training."""

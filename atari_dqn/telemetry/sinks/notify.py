@@ -1,4 +1,4 @@
-"""Notification: a command of the user's, run when a run finishes, halts, is interrupted or warns."""
+"""Run a shell command of the user when a run finishes, halts, is interrupted or warns."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _NOTICES = {
     "worker died": "halted",
     "interrupted": "interrupted",
 }
-"""Kinds of notices that are told, and as what."""
+"""DQN_EVENT by the kind of notice; other kinds do not run the command."""
 COMMAND_SECONDS = 20.0
 
 
 class NotifySink:
-    """Runs a shell command, with what happened in environment variables.
+    """Runs a shell command with the event in environment variables.
 
     DQN_EVENT (finished, halted, interrupted or warning), DQN_MESSAGE, DQN_RUN_NAME, DQN_RUN_DIR, DQN_GAME,
-    DQN_ENV_FRAMES. Its output goes nowhere. One that fails or takes longer than 20 seconds is an error.
+    DQN_ENV_FRAMES. Its output is discarded. A command that fails or takes longer than 20 seconds is an error.
     """
 
     def __init__(self, command: str, target: Target) -> None:
         self._command, self._target = command, target
 
     def handle(self, event: Event) -> None:
-        """Run the command where an event is one that people wait for."""
+        """Run the command if the event is one of those named above."""
         if isinstance(event, Notice) and event.kind in _NOTICES:
             self._run(_NOTICES[event.kind], event.message, event.env_frames)
         elif isinstance(event, GateChanged) and event.state == "warned":
             self._run("warning", f"{event.gate}: {event.message}", event.env_frames)
 
     def close(self) -> None:
-        """Do nothing: commands have ended."""
+        """Do nothing: no command is running."""
 
     def _run(self, event: str, message: str, env_frames: int) -> None:
         facts = {
@@ -57,13 +57,13 @@ class NotifySink:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C asks the training to save, not this to end
+            start_new_session=True,  # Ctrl-C must reach the training process only
         ) as shell:
             _wait(shell)
 
 
 def _wait(shell: subprocess.Popen[bytes]) -> None:
-    """Wait for a command; one that takes too long is killed with its whole process group."""
+    """Wait for a command; kill its process group after a timeout."""
     try:
         exit_code = shell.wait(COMMAND_SECONDS)
     except subprocess.TimeoutExpired:

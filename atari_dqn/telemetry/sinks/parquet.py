@@ -1,4 +1,4 @@
-"""Parquet: the run's tables in columns and types, for analysis with other tools."""
+"""Export the tables of a run as Parquet, with typed columns, for analysis with other tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import polars as pl
 
 from atari_dqn.files.atomic import write_atomically
-from atari_dqn.telemetry.columns import TABLES
+from atari_dqn.telemetry.columns import FORMER_NAMES, TABLES
 from atari_dqn.telemetry.events import Event, Notice
 from atari_dqn.telemetry.sinks.target import Target
 
@@ -17,9 +17,10 @@ _WORDS = {"word", "hash"}
 
 
 class ParquetSink:
-    """Writes `parquet/TABLE.parquet` from the CSV tables, anew at each checkpoint and at the end.
+    """Writes `parquet/TABLE.parquet` from the CSV tables, at each checkpoint and at the end.
 
-    From the tables rather than from rows: so they agree to the last digit, after a resume too.
+    It reads the tables instead of the events, so that Parquet and CSV agree to the last digit, also after a
+    resume.
     """
 
     def __init__(self, target: Target) -> None:
@@ -27,28 +28,32 @@ class ParquetSink:
         (self._directory / FOLDER).mkdir(exist_ok=True)
 
     def handle(self, event: Event) -> None:
-        """Write the tables once a checkpoint is saved."""
+        """Write the tables when a checkpoint has been saved."""
         if isinstance(event, Notice) and event.kind == "checkpoint":
             self._export()
 
     def close(self) -> None:
-        """Write the tables as they are now."""
+        """Write the tables a last time."""
         self._export()
 
     def _export(self) -> None:
         for name in TABLES:
             data = (self._directory / f"{name}.csv").read_bytes()
-            whole = data[: data.rindex(b"\n") + 1]
+            complete_rows = data[: data.rindex(b"\n") + 1]
             buffer = io.BytesIO()
-            typed(pl.read_csv(whole, infer_schema_length=None), name).write_parquet(buffer)
+            typed(pl.read_csv(complete_rows, infer_schema_length=None), name).write_parquet(buffer)
             write_atomically(self._directory / FOLDER / f"{name}.parquet", buffer.getvalue())
 
 
 def typed(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Return a table whose empty columns have their type too: text where the unit says so, else numbers."""
-    wanted = {
+    """Cast the empty columns of a table: to text if the unit is `word` or `hash`, otherwise to float.
+
+    Columns with names of earlier versions get their current names.
+    """
+    table = table.rename({former: name for former, name in FORMER_NAMES.items() if former in table.columns})
+    dtypes = {
         column.name: pl.String if column.unit in _WORDS else pl.Float64
         for column in TABLES[name]
         if (table.schema[column.name] == pl.String) != (column.unit in _WORDS)
     }
-    return table.cast(wanted)  # type: ignore[arg-type]
+    return table.cast(dtypes)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Events as named numbers over emulator frames, the same names for every sink."""
+"""Convert events to named scalars over emulator frames, with the same names for every sink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEVELS: dict[GateState, int] = {"ok": 0, "watching": 1, "warned": 2, "tripped":
 
 
 def row_scalars(row: Row) -> dict[str, float]:
-    """Return a row's finite numbers as `update/loss`, those of an evaluation as `eval/full/mean_return`."""
+    """Return the finite numbers of a row, named like `update/loss` or `eval/full/mean_return`."""
     group = row.table.removesuffix("_log")
     if "eval_type" in row.values:
         group = f"{group}/{row.values['eval_type']}"
@@ -24,12 +24,12 @@ def row_scalars(row: Row) -> dict[str, float]:
 
 
 def gate_scalars(change: GateChanged) -> dict[str, float]:
-    """Return a gate's state as a level: 0 ok, 1 watching, 2 warned, 3 tripped."""
+    """Return the state of a gate as a number: 0 ok, 1 watching, 2 warned, 3 tripped."""
     return {f"gate/{change.gate}": float(_LEVELS[change.state])}
 
 
 def distributions(notice: Notice) -> dict[str, list[float]]:
-    """Return what a notice holds one number a game of: an evaluation's returns and lengths."""
+    """Return the returns and lengths of the games of an evaluation, for histograms."""
     data: Mapping[str, object] = notice.data if notice.kind == "evaluation" else {}
     return {
         f"eval/{name}": [float(value) for value in values]

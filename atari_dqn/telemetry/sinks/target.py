@@ -1,4 +1,4 @@
-"""What a sink knows of the run it reports on."""
+"""The description of a run that sinks get."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from atari_dqn.spec.keys import Scalar
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A run, as sinks present it."""
+    """The run directory, name, track and spec of a run."""
 
     directory: Path
     name: str

@@ -1,4 +1,4 @@
-"""TensorBoard: scalars, histograms, videos and hyperparameters, over emulator frames."""
+"""Write scalars, histograms, videos and hyperparameters for TensorBoard, over emulator frames."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FOLDER = "tensorboard"
 
 
 class TensorBoardSink:
-    """Writes TensorBoard's event files into the run's `tensorboard/`.
+    """Writes event files into the folder `tensorboard/` of the run.
 
-    After a resume what the viewer has of later frames is hidden: it is written again.
+    After a resume TensorBoard hides the earlier events of later frames, which are written again.
     """
 
     def __init__(self, target: Target) -> None:
@@ -27,7 +27,7 @@ class TensorBoardSink:
         self._writer: Any = None
 
     def handle(self, event: Event) -> None:
-        """Write what an event holds."""
+        """Write an event."""
         if self._writer is None:
             self._writer = self._open(event)
         if isinstance(event, Row):
@@ -38,7 +38,7 @@ class TensorBoardSink:
             self._notice(event)
 
     def close(self) -> None:
-        """Flush and let go of the files."""
+        """Flush and close the files."""
         if self._writer is not None:
             self._writer.close()
 
@@ -65,7 +65,7 @@ class TensorBoardSink:
         self._writer.flush()
 
     def _add_video(self, env_frames: int, height: int, width: int, data: bytes) -> None:
-        """Write a GIF, which TensorBoard plays; its own `add_video` needs another library to make one."""
+        """Write a video as a GIF. `SummaryWriter.add_video` would need another library."""
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=data)

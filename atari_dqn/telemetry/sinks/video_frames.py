@@ -1,4 +1,4 @@
-"""The videos that a run makes, each met once, and as moving pictures for viewers that play no video."""
+"""Find the new videos of a run, and convert them to GIF for viewers that do not play video."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _GIF_PERIOD_FRAMES = 6
-"""Every sixth of 60 frames a second."""
+"""Every sixth of 60 frames per second is kept."""
 _GIF_FRAMES = 100
 _GIF_PIXELS = 320
 _GIF_MILLISECONDS = 100
 
 
 class NewVideos:
-    """Finds the videos of a run that were not there at the last look."""
+    """Finds the videos of a run that are new since the last call."""
 
     def __init__(self, run: Path, *, frame_skip: int) -> None:
         self._run, self._frame_skip = run, frame_skip
         self._seen = set(videos_of(run))
 
     def fresh(self) -> Iterator[tuple[int, Path]]:
-        """Yield each new video with the emulator frames its checkpoint had seen."""
+        """Yield each new video with the emulator frames of its checkpoint."""
         for path in videos_of(self._run):
             if path not in self._seen:
                 self._seen.add(path)
@@ -37,26 +37,26 @@ class NewVideos:
 
 
 def videos_of(run: Path) -> list[Path]:
-    """Return a run's finished videos, in the order of their checkpoints."""
+    """Return the finished videos of a run, in the order of their checkpoints."""
     found = [*run.glob("videos/*.mp4"), *run.glob("checkpoints/step_*/*.mp4")]
     return sorted((path for path in found if not path.name.startswith(".")), key=_order)
 
 
 def video_step(path: Path) -> int:
-    """Return the agent steps that a video's name, or its folder's, tells of; 0 where they do not."""
+    """Return the agent step in the name of a video or its folder; 0 if there is none."""
     match = re.search(r"step_(\d+)", path.name) or re.search(r"step_(\d+)", path.parent.name)
     return int(match[1]) if match else 0
 
 
 def gif(video: Path) -> tuple[int, int, bytes]:
-    """Return height, width and a looping GIF of a video's first 10 seconds, ten pictures a second."""
+    """Return height, width and a looping GIF of the first 10 seconds of a video, at 10 frames per second."""
     import av
 
     with av.open(str(video)) as container:
-        wanted: Iterator[Any] = islice(
+        frames: Iterator[Any] = islice(
             container.decode(video=0), 0, _GIF_FRAMES * _GIF_PERIOD_FRAMES, _GIF_PERIOD_FRAMES
         )
-        pictures = [_small(frame.to_image()) for frame in wanted]
+        pictures = [_small(frame.to_image()) for frame in frames]
     first, *rest = pictures
     data = io.BytesIO()
     first.save(data, "GIF", save_all=True, append_images=rest, duration=_GIF_MILLISECONDS, loop=0)

@@ -1,4 +1,4 @@
-"""Weights & Biases: metrics over emulator frames, videos, and one W&B run however often ours resumes."""
+"""Log metrics over emulator frames and videos to Weights & Biases; resumes continue the same W&B run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _OFFLINE = {"offline", "dryrun", "disabled"}
 
 
 def require_key() -> None:
-    """Raise the `UserError` of a W&B without a key, rather than have it ask for one amid a run.
+    """Raise `UserError` if there is no W&B key, so that W&B does not prompt for one during the run.
 
-    Only looks for one: whether the key is good is the network's to say, which a run does not wait for.
+    The key is not validated, which would need the network.
     """
     if os.environ.get("WANDB_MODE") not in _OFFLINE and not _has_key():
         raise UserError(
@@ -46,10 +46,10 @@ def _has_key() -> bool:
 
 
 class WandbSink:
-    """Logs to a W&B run whose id the run directory keeps.
+    """Logs to a W&B run whose id is recorded in the run directory.
 
-    W&B's own variables hold: WANDB_PROJECT, WANDB_ENTITY, WANDB_MODE, … A row that was sent before a resume
-    is not sent again: it is the same.
+    The environment variables of W&B apply: WANDB_PROJECT, WANDB_ENTITY, WANDB_MODE, … A row that was sent
+    before a resume is not sent again: it would be the same.
     """
 
     def __init__(self, target: Target) -> None:
@@ -72,7 +72,7 @@ class WandbSink:
         self._run.define_metric("*", step_metric="env_frames")
 
     def handle(self, event: Event) -> None:
-        """Log what an event holds."""
+        """Log an event."""
         if isinstance(event, Row):
             if self._sent.is_new(event.table, int(event.values["step"])):
                 self._log(row_scalars(event), int(event.values["env_frames"]))
@@ -82,7 +82,7 @@ class WandbSink:
             self._notice(event)
 
     def close(self) -> None:
-        """Finish uploading; a run that has not come to its end is marked as one that can go on."""
+        """Finish uploading; an unfinished run gets exit code 1, which marks it as resumable."""
         self._sent.save()
         self._run.finish(exit_code=0 if self._finished else 1)
 
@@ -101,7 +101,7 @@ class WandbSink:
 
 
 class _Sent:
-    """The id of the W&B run, and the last agent step of each table that it has."""
+    """The id of the W&B run, and the last agent step of each table that was sent."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -112,7 +112,7 @@ class _Sent:
         self.save()
 
     def is_new(self, table: str, step: int) -> bool:
-        """Return whether a row was not sent before this resume, and count it as sent."""
+        """Return whether a row was not sent before this resume, and record it as sent."""
         self._last[table] = max(step, self._last.get(table, -1))
         if table == "update_log":
             self.save()
@@ -123,7 +123,7 @@ class _Sent:
 
 
 def _settings(directory: Path) -> Any:
-    """Return settings under which W&B prints nothing and looks at nothing beside what it is given."""
+    """Return settings with which W&B prints nothing and collects nothing but what is logged."""
     import wandb
 
     return wandb.Settings(

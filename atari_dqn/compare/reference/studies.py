@@ -1,0 +1,126 @@
+"""Read the published studies, their figures, and the human and random scores; each game is read once."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+from typing import Any, Literal
+
+Measure = Literal["evaluation", "training"]
+"""The games over which a figure is averaged: evaluation games or training games."""
+
+DEFAULT_HUMAN_TABLE = "atari57"
+"""The table that most papers since 2016 normalise by: 57 games, 30 minutes each."""
+HUMAN_TABLES = (DEFAULT_HUMAN_TABLE, "nature2015")
+"""The available tables; the second is that of Mnih et al. (2015): 49 games, 5 minutes each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One source of figures, with the protocol that it states."""
+
+    name: str
+    title: str
+    measure: Measure
+    weights: Literal["current", "best"]
+    """`current`: the weights at that frame; `best`: the best of the run, a maximum that is biased upwards."""
+    source: str
+    licence: str
+    notes: tuple[str, ...]
+    """Caveats of the source."""
+    protocol: Mapping[str, Any]
+    """The fields of `Protocol` that the source states."""
+    commit: str = ""
+    """The commit of the repository that the figures were read from; empty for a paper."""
+    network: str = "nature"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """The score of one agent on one game after `env_frames`, over the seeds of a study."""
+
+    study: str
+    agent: str
+    game: str
+    env_frames: int
+    mean: float
+    lowest: float | None
+    """The lowest seed; None if the source gives only one number."""
+    highest: float | None
+    n: int | None
+    """Number of seeds; None if the source does not state it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HumanRandom:
+    """The human score and the score of random actions on a game, from one of `HUMAN_TABLES`."""
+
+    table: str
+    random: float
+    human: float
+
+    def normalised(self, score: float) -> float:
+        """Return the human-normalised score: 0 for random actions, 1 for the human score."""
+        return (score - self.random) / (self.human - self.random)
+
+
+@cache
+def studies() -> dict[str, Study]:
+    """Return every study by its name, in the order of preference of sources.toml."""
+    tables = tomllib.loads(_text("sources.toml"))
+    return {
+        name: Study(**{**table, "name": name, "notes": tuple(table["notes"])})
+        for name, table in tables.items()
+    }
+
+
+@cache
+def curves(game: str) -> dict[tuple[str, str], tuple[Figure, ...]]:
+    """Return every published figure of a game by study and agent, sorted by frames."""
+    found: dict[tuple[str, str], list[Figure]] = {}
+    for row in _rows("scores.csv", about=game):
+        if row["game"] == game:
+            found.setdefault((row["study"], row["agent"]), []).append(_figure(row))
+    return {key: tuple(points) for key, points in found.items()}
+
+
+def figures(game: str) -> Iterator[Figure]:
+    """Yield every published figure of a game."""
+    return chain.from_iterable(curves(game).values())
+
+
+@cache
+def human_random(game: str, table: str = DEFAULT_HUMAN_TABLE) -> HumanRandom | None:
+    """Return the human and random scores of a game; None for a game that the table does not contain."""
+    for row in _rows("human_random.csv", about=game):
+        if row["table"] == table and row["game"] == game:
+            return HumanRandom(table=table, random=float(row["random"]), human=float(row["human"]))
+    return None
+
+
+def _figure(row: Mapping[str, str]) -> Figure:
+    return Figure(
+        study=row["study"],
+        agent=row["agent"],
+        game=row["game"],
+        env_frames=int(row["env_frames"]),
+        mean=float(row["mean"]),
+        lowest=float(row["lowest"]) if row["lowest"] else None,
+        highest=float(row["highest"]) if row["highest"] else None,
+        n=int(row["n"]) if row["n"] else None,
+    )
+
+
+def _rows(name: str, *, about: str) -> Iterator[dict[str, str]]:
+    """Yield at least the rows of a table that have a cell `about`; most other rows are never parsed."""
+    header, *lines = _text(name).splitlines()
+    return csv.DictReader([header, *(line for line in lines if f",{about}," in line)])
+
+
+def _text(name: str) -> str:
+    return (files("atari_dqn.compare.reference") / name).read_text(encoding="utf-8")

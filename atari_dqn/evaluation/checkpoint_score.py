@@ -1,0 +1,139 @@
+"""Evaluate a checkpoint on disk, and save its score in the run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from atari_dqn.compare.reference.caps import stands_for_games
+from atari_dqn.compare.reference.studies import HumanRandom, human_random
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.evaluation.frozen_agent import FrozenAgent
+from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
+from atari_dqn.files.atomic import unused, write_json_atomically
+from atari_dqn.run.checkpoint.state_tree import tree_digest
+from atari_dqn.run.scores import EvaluationScore, score_protocol
+from atari_dqn.spec.named_protocols import ProtocolName, under_protocol
+from atari_dqn.spec.protocol import Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointScore:
+    """The score of a checkpoint under one protocol."""
+
+    name: ProtocolName
+    """The name under which the protocol was requested; `protocol` holds its fields."""
+    score: EvaluationScore
+    protocol: Protocol
+    reference: HumanRandom | None
+    """The human and random scores of the game; None if the table does not contain it."""
+
+    @property
+    def human_normalised(self) -> float | None:
+        """The human-normalised mean return; None without a reference, or if the score is not comparable."""
+        if self.reference is None or not self.comparable:
+            return None
+        return self.reference.normalised(self.score.mean_return)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the score may be normalised and compared with published ones."""
+        return stands_for_games(self.score.frame_caps, self.protocol.max_episode_frames)
+
+
+def open_progress(
+    agent: FrozenAgent, *, protocol: ProtocolName = "run", episodes: int | None = None
+) -> EvaluationProgress:
+    """Open the file of finished games of an evaluation, to continue it; its folder must exist."""
+    spec = under_protocol(agent.spec, protocol)
+    recorded_protocol = score_protocol(
+        spec,
+        episodes=episodes or spec.evaluation.full_episodes,
+        checkpoint=agent.choice,
+        rom_md5=agent.info.rom_md5,
+    )
+    key = EvaluationKey(
+        weights_sha256=tree_digest(dict(agent.network.state_dict())),
+        step=agent.step,
+        protocol=recorded_protocol.digest(),
+        seed=spec.seed,
+        device=next(agent.network.parameters()).device.type,
+        torch_threads=torch.get_num_threads(),
+    )
+    name = f"step_{agent.step:09d}_{protocol}_{recorded_protocol.digest()}.partial.jsonl"
+    return EvaluationProgress(agent.run.evaluations / name, key)
+
+
+def evaluate_checkpoint(
+    agent: FrozenAgent,
+    *,
+    protocol: ProtocolName = "run",
+    episodes: int | None = None,
+    envs: int | None = None,
+    progress: EvaluationProgress | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> CheckpointScore:
+    """Evaluate an agent under a protocol; raise `StoppedError` once `stop()` is true.
+
+    The episodes are the same as in evaluations during training: the first `episodes` of an infinite sequence,
+    by default as many as in full evaluations of the run. `envs`: the number of environments played in
+    parallel, which affects the time only. Games in `progress` are not played again, and new games are added
+    to it.
+    """
+    spec = under_protocol(agent.spec, protocol)
+    if envs is not None:
+        spec = replace(spec, system=replace(spec.system, evaluation_envs=envs))
+    played = evaluate(
+        agent.network,
+        spec,
+        episodes=episodes or spec.evaluation.full_episodes,
+        finished=dict(progress.finished) if progress else None,
+        on_finished=progress.add if progress else None,
+        on_progress=on_progress,
+        stop=stop,
+    )
+    score = EvaluationScore.of(played)
+    return CheckpointScore(
+        name=protocol,
+        score=score,
+        protocol=score_protocol(
+            spec, episodes=score.episodes, checkpoint=agent.choice, rom_md5=agent.info.rom_md5
+        ),
+        reference=human_random(agent.spec.game),
+    )
+
+
+def score_document(agent: FrozenAgent, result: CheckpointScore) -> dict[str, Any]:
+    """Convert a score with its checkpoint, games and protocol to plain data."""
+    return {
+        "checkpoint": str(agent.checkpoint),
+        "game": agent.spec.game,
+        "seed": agent.spec.seed,
+        "step": agent.step,
+        "env_frames": agent.env_frames,
+        **result.score.row(),
+        "returns": result.score.returns,
+        "lengths_frames": result.score.lengths_frames,
+        "end_reasons": result.score.end_reasons,
+        "comparable": result.comparable,
+        "human_normalised": result.human_normalised,
+        "human_normalised_by": asdict(result.reference) if result.reference else None,
+        "protocol_name": result.name,
+        "protocol": asdict(result.protocol),
+        "protocol_digest": result.protocol.digest(),
+        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def save_score(agent: FrozenAgent, result: CheckpointScore) -> Path:
+    """Save a score in the run directory, and return its path; an existing file is never overwritten."""
+    name = f"step_{agent.step:09d}_{result.name}_{result.protocol.digest()}.json"
+    path = unused(agent.run.evaluations / name)
+    write_json_atomically(path, score_document(agent, result))
+    return path

@@ -1,0 +1,81 @@
+"""Record games of a checkpoint on disk: evaluate, select games, keep their decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.evaluation.frozen_agent import FrozenAgent
+from atari_dqn.evaluation.traces import Tracer
+from atari_dqn.record.recorder import best_first, recording_of, source_of
+from atari_dqn.record.recording import Recording, VideoOptions
+from atari_dqn.record.saliency import saliency_of
+from atari_dqn.run.scores import score_protocol
+from atari_dqn.spec.named_protocols import ProtocolName, under_protocol
+
+OnProgress = Callable[[str, int, int], None]
+"""A callback with the current activity, the part that is done and the total."""
+
+
+def record_checkpoint(
+    agent: FrozenAgent,
+    *,
+    protocol: ProtocolName = "run",
+    episodes: int = 1,
+    best_of: int | None = None,
+    saliency: bool = False,
+    options: VideoOptions,
+    on_progress: OnProgress,
+) -> Recording:
+    """Evaluate an agent and record its first `episodes` games, or the best `episodes` of `best_of`.
+
+    The games are those that `dqn eval` plays for the same checkpoint and protocol.
+    """
+    spec = under_protocol(agent.spec, protocol)
+    tracer = Tracer()
+    played = evaluate(
+        agent.network,
+        spec,
+        episodes=best_of or episodes,
+        on_progress=lambda done, total: on_progress("playing", done, total),
+        tracer=tracer,
+    )
+    evaluated_protocol = score_protocol(
+        spec, episodes=len(played), checkpoint=agent.choice, rom_md5=agent.info.rom_md5
+    )
+    recording = recording_of(
+        played,
+        tracer,
+        spec=spec,
+        info=agent.info,
+        source=source_of(
+            evaluated_protocol,
+            checkpoint=f"{agent.run.path.resolve().name}/checkpoints/{agent.checkpoint.name}",
+            step=agent.step,
+            env_frames=agent.env_frames,
+        ),
+        episodes=best_first(played)[:episodes] if best_of else range(episodes),
+        choice=_choice(episodes, best_of),
+        options=options,
+    )
+    return _with_saliency(recording, agent, on_progress) if saliency else recording
+
+
+def _choice(episodes: int, best_of: int | None) -> str:
+    if best_of is None:
+        return "the first game" if episodes == 1 else f"the first {episodes} games"
+    return f"the best of {best_of}" if episodes == 1 else f"the best {episodes} of {best_of}"
+
+
+def _with_saliency(recording: Recording, agent: FrozenAgent, on_progress: OnProgress) -> Recording:
+    games = []
+    for game in recording.games:
+        saliency = saliency_of(
+            recording,
+            game,
+            agent.network,
+            on_progress=lambda done, total: on_progress("saliency", done, total),
+        )
+        games.append(replace(game, saliency=saliency))
+    return replace(recording, games=tuple(games))

@@ -1,0 +1,60 @@
+"""Read the new lines of a file that another process appends to or truncates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.files.atomic import open_regular
+
+_MOST_BYTES = 2**28
+"""The largest number of bytes read at once, far more than a file of a run of 200 million frames."""
+_MOST_LINE_BYTES = 2**20
+
+
+class GrowingFile:
+    """Returns each complete line once; an incomplete line is kept until the rest has been written.
+
+    With `last_bytes` a long file is read from near its end: its first line, then the complete lines in these
+    bytes.
+    """
+
+    def __init__(self, path: Path, *, last_bytes: int | None = None) -> None:
+        self.path = path
+        self._last_bytes = last_bytes
+        self._offset = 0
+        self._incomplete = b""
+
+    def new_lines(self) -> list[str] | None:
+        """Return the new lines; None if the file was truncated and must be read from its beginning.
+
+        A missing file has none. Raise `DamagedError` if the file cannot be read or is too large.
+        """
+        try:
+            with open_regular(self.path) as file:
+                length = file.seek(0, 2)
+                if length < self._offset:
+                    self._offset, self._incomplete = 0, b""
+                    return None
+                if self._offset == 0 and self._last_bytes is not None and length > 2 * self._last_bytes:
+                    self._skip(file, length - self._last_bytes)
+                if length - self._offset > _MOST_BYTES:
+                    raise OSError("is larger than any file of a run")
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise DamagedError(f"{self.path}: {(error.strerror or str(error)).lower()}") from error
+        self._offset += len(data)
+        *whole, self._incomplete = (self._incomplete + data).split(b"\n")
+        return [line.decode(errors="replace") for line in whole]
+
+    def _skip(self, file: BinaryIO, offset: int) -> None:
+        """Read the first line, then skip to the first complete line after `offset`."""
+        file.seek(0)
+        self._incomplete = file.readline(_MOST_LINE_BYTES)
+        file.seek(offset)
+        file.readline(_MOST_LINE_BYTES)
+        self._offset = file.tell()
