@@ -18,7 +18,7 @@ from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
 from atari_dqn.files.atomic import unused, write_json_atomically
 from atari_dqn.run.checkpoint.tree import tree_digest
 from atari_dqn.run.scores import EvaluationScore, score_protocol
-from atari_dqn.spec.named_protocols import ProtocolName, under_protocol
+from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
 from atari_dqn.spec.protocol import Protocol
 
 
@@ -50,7 +50,7 @@ def open_progress(
     agent: FrozenAgent, *, protocol: ProtocolName = "run", episodes: int | None = None
 ) -> EvaluationProgress:
     """Open the games that an interrupted evaluation of an agent has finished; the folder must be there."""
-    spec = under_protocol(agent.spec, protocol)
+    spec = with_protocol(agent.spec, protocol)
     words = score_protocol(
         spec,
         episodes=episodes or spec.evaluation.full_episodes,
@@ -85,7 +85,7 @@ def evaluate_checkpoint(
     as the run's full evaluations by default. `envs` of them are played side by side, which changes nothing
     but the time it takes. Games that `progress` has are not played again, and it gets those that are.
     """
-    spec = under_protocol(agent.spec, protocol)
+    spec = with_protocol(agent.spec, protocol)
     if envs is not None:
         spec = replace(spec, system=replace(spec.system, evaluation_envs=envs))
     played = evaluate(

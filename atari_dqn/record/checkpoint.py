@@ -12,7 +12,7 @@ from atari_dqn.record.recorder import best_first, recording_of, source_of
 from atari_dqn.record.recording import Look, Recording
 from atari_dqn.record.saliency import saliency_of
 from atari_dqn.run.scores import score_protocol
-from atari_dqn.spec.named_protocols import ProtocolName, under_protocol
+from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
 
 OnProgress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is, and of how much."""
@@ -32,7 +32,7 @@ def record_checkpoint(
 
     They are the games that `dqn eval` of the same checkpoint and protocol plays.
     """
-    spec = under_protocol(agent.spec, protocol)
+    spec = with_protocol(agent.spec, protocol)
     tracer = Tracer()
     played = evaluate(
         agent.network,
