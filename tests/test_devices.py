@@ -51,7 +51,7 @@ def test_a_gpu_is_chosen_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["cuda", "cuda:0", "cuda:7"])
 def test_gpu_that_is_not_there_is_a_users_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     no_gpu(monkeypatch)
-    with pytest.raises(UserError, match=rf"'{name}' is not there: found 0 CUDA devices; --device cpu works"):
+    with pytest.raises(UserError, match=rf"'{name}' is not available: found 0 CUDA devices; use"):
         resolve_device(name)
 
 
