@@ -37,7 +37,7 @@ class ScriptedGame:
     last_frame: int = 1_000
     lives_by_frame: tuple[int, ...] = ()
     screen_shape: tuple[int, int] = (1, 64)
-    greys: np.ndarray = field(default_factory=lambda: IDENTITY_PALETTE)
+    palette: np.ndarray = field(default_factory=lambda: IDENTITY_PALETTE)
     frame: int = 0
     resets: int = 0
 

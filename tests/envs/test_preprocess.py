@@ -9,7 +9,7 @@ FLAGS = {"area": cv2.INTER_AREA, "bilinear": cv2.INTER_LINEAR}
 
 
 def preprocessor(shape=(210, 160), size=84, method="area", envs=1, palette=IDENTITY_PALETTE) -> Preprocessor:
-    return Preprocessor(envs=envs, screen_shape=shape, size_pixels=size, method=method, palette=greys)
+    return Preprocessor(envs=envs, screen_shape=shape, size_pixels=size, method=method, palette=palette)
 
 
 def show(to: Preprocessor, pairs: np.ndarray) -> np.ndarray:
@@ -22,8 +22,8 @@ def show(to: Preprocessor, pairs: np.ndarray) -> np.ndarray:
     return frames
 
 
-def scaled_alone(pair: np.ndarray, greys: np.ndarray, size: int, method: str) -> np.ndarray:
-    return cv2.resize(np.maximum(*greys[pair]), (size, size), interpolation=FLAGS[method])
+def scaled_alone(pair: np.ndarray, palette: np.ndarray, size: int, method: str) -> np.ndarray:
+    return cv2.resize(np.maximum(*palette[pair]), (size, size), interpolation=FLAGS[method])
 
 
 def changing(shape: tuple[int, int], envs: int, steps: int) -> list[np.ndarray]:
