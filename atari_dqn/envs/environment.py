@@ -86,7 +86,7 @@ class Environment:
     def _play(self, action: int, screens: Screens) -> None:
         emulator, rules = self._emulator, self._rules
         sticky_probability = rules.sticky_probability
-        reward, over, ends, frame, seen = 0.0, False, False, 0, 0
+        reward, over, ends, frame, num_screens = 0.0, False, False, 0, 0
         frames = min(rules.frame_skip, rules.max_episode_frames - self._episode_frames)
         while frame < frames and not ends:
             # as in ALE: with this probability the previously executed action is executed again
@@ -97,11 +97,11 @@ class Environment:
             ends = over or (rules.life_loss_ends_skip and emulator.lives() < self._lives)
             frame += 1
             if ends or frame >= frames - 1:
-                emulator.write_screen(screens[seen])
-                seen += 1
+                emulator.write_screen(screens[num_screens])
+                num_screens += 1
         self._episode_frames += frame
         self.reward, self.terminated = reward, over
-        if seen == 1:
+        if num_screens == 1:
             np.copyto(screens[1], screens[0])
 
     def _start(self) -> int:
