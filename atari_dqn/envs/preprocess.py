@@ -164,7 +164,7 @@ class Resizer:
 
 
 def _stacked(tiles: UInt8[np.ndarray, "N a b"]) -> UInt8[np.ndarray, "Na b"]:
-    """Return a view of vertically stacked tiles as one image."""
+    """Return a view of tiles as one image, in which they are stacked vertically."""
     return tiles.reshape(-1, tiles.shape[2])
 
 
