@@ -1,9 +1,9 @@
 """Train, resume and evaluate DQN-family agents on Atari.
 
-Every command, worker process and library user imports this before torch. So it is here that the threads of
-OpenMP, with which torch computes on a CPU, are set to wait passively. By default a waiting thread keeps its
-core busy for milliseconds. Where other programs run too, that can be the core that the thread it waits for
-needs, and training slows down many times. Measured: docs/results/README.md, "Passive waiting".
+Every command, worker process and library user imports this package before torch. The package therefore sets
+how the threads of OpenMP, with which torch computes on a CPU, wait for each other. By default a waiting
+thread keeps its core busy for milliseconds. If other programs run too, the thread that it waits for may need
+that core, and training becomes several times slower. Measurements: docs/results/README.md, "Passive waiting".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Container, Mapping, MutableMapping
 __version__ = "0.1.0"
 
 WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
-"""Environment variables that set how threads wait: of OpenMP, of GCC's libgomp, and two of LLVM's runtime."""
+"""Environment variables that set how threads wait: one of OpenMP, one of GCC's libgomp, two of LLVM's."""
 
 
 def wait_passively(
@@ -23,8 +23,8 @@ def wait_passively(
 ) -> None:
     """Make waiting threads sleep, unless the user has set how they wait.
 
-    Child processes inherit the setting. OpenMP's own variable is enough: libgomp and LLVM's runtime derive
-    theirs from it. They read it when torch is imported; after that it has no effect and is not set.
+    Child processes inherit the setting. Setting OpenMP's own variable is enough: libgomp and LLVM's runtime
+    derive theirs from it. They read it when torch is imported; later it has no effect, so it is not set.
     """
     if "torch" not in loaded and not any(name in environment for name in WAIT_VARIABLES):
         environment["OMP_WAIT_POLICY"] = "passive"

@@ -1,4 +1,4 @@
-"""`python -m atari_dqn`: the program `dqn`."""
+"""Run the command `dqn` as `python -m atari_dqn`."""
 
 from atari_dqn.cli import main
 

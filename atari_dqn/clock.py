@@ -1,7 +1,8 @@
-"""The run's clock, and the only place where steps become emulator frames.
+"""Count a run's agent steps and updates, and convert agent steps to emulator frames and back.
 
-One agent step is `frame_skip` emulator frames. A reset row is no step, and no-op frames before an episode's
-first observation are not counted: counters are transitions, as in the published learning curves.
+One agent step is `frame_skip` emulator frames. Resets and the no-op frames before an episode's first
+observation are not counted: the counters count transitions, as published learning curves do. All conversions
+between units are in this module.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from atari_dqn.types import StateDict
 
 
 def frames_to_steps(frames: int, *, frame_skip: int) -> int:
-    """Return the agent steps it takes to pass `frames` emulator frames, rounded up."""
+    """Compute the number of agent steps that cover `frames` emulator frames, rounded up."""
     return -(-frames // frame_skip)
 
 
 def steps_to_frames(steps: int, *, frame_skip: int) -> int:
-    """Return the emulator frames that `steps` agent steps take."""
+    """Compute the number of emulator frames in `steps` agent steps."""
     return steps * frame_skip
 
 
 @dataclass(kw_only=True)
 class Clock:
-    """Counts a run's agent steps and updates."""
+    """Counters of a run's agent steps and updates."""
 
     frame_skip: int
     prefill_steps: int
@@ -31,7 +32,7 @@ class Clock:
     updates: int = 0
     _learning_from_steps: int = field(init=False)
     _updates_before: int = 0
-    """Updates that were made before `_learning_from_steps`."""
+    """Number of updates that were made before step `_learning_from_steps`."""
 
     def __post_init__(self) -> None:
         self._learning_from_steps = self.prefill_steps
@@ -43,36 +44,42 @@ class Clock:
 
     @property
     def learning(self) -> bool:
-        """The random prefill is over."""
+        """Whether the random prefill has ended."""
         return self.steps >= self.prefill_steps
 
     @property
     def filling(self) -> bool:
-        """The replay is filling, at the start or after a resume without its rows: no update is owed."""
+        """Whether the replay is being filled, at the start or after a resume without its transitions.
+
+        No update is due while it is.
+        """
         return self.steps < self._learning_from_steps
 
     @property
     def learning_frames(self) -> int:
-        """Emulator frames since the prefill ended; 0 before."""
+        """Emulator frames since the end of the prefill; 0 before it."""
         return steps_to_frames(max(0, self.steps - self.prefill_steps), frame_skip=self.frame_skip)
 
     def updates_due(self, *, period_steps: int) -> int:
-        """Return the updates owed: one per `period_steps` agent steps since the prefill, or refill, ended."""
+        """Compute the number of updates due: one per `period_steps` agent steps since the prefill ended."""
         learned_steps = self.steps - self._learning_from_steps
         return max(0, learned_steps // period_steps - (self.updates - self._updates_before))
 
     def refill(self) -> None:
-        """Owe no update until the replay, which is empty now, holds a prefill again. ε goes on as it was."""
+        """Postpone updates until the replay, which is now empty, holds `prefill_steps` again.
+
+        `learning_frames`, on which ε depends, continues from where it is.
+        """
         self._learning_from_steps = self.steps + self.prefill_steps
         self._updates_before = self.updates
 
     def advance(self, *, steps: int, updates: int) -> None:
-        """Count what one tick did."""
+        """Add the steps and updates of one iteration."""
         self.steps += steps
         self.updates += updates
 
     def state_dict(self) -> StateDict:
-        """Return the counters."""
+        """Return the counters as plain data."""
         return {
             "steps": self.steps,
             "updates": self.updates,
@@ -81,7 +88,7 @@ class Clock:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over the counters."""
+        """Restore the counters."""
         self.steps, self.updates = state["steps"], state["updates"]
         self._learning_from_steps = state["learning_from_steps"]
         self._updates_before = state["updates_before"]
@@ -89,29 +96,33 @@ class Clock:
 
 @dataclass(kw_only=True)
 class Every:
-    """Comes due each time a count passes a multiple of `period`; one passing is reported once."""
+    """A periodic event: due once each time a count reaches or passes a multiple of `period`.
+
+    Multiples that are passed together count as one.
+    """
 
     period: int
     passed: int = 0
+    """Number of multiples handled so far."""
 
     def is_due(self, count: int) -> bool:
-        """Return whether `count` has passed a multiple of the period that was not marked yet."""
+        """Return whether `count` has reached a multiple of the period that is not marked yet."""
         return count // self.period > self.passed
 
     def mark(self, count: int) -> None:
-        """Take every multiple up to `count` as dealt with."""
+        """Mark every multiple up to `count` as handled."""
         self.passed = max(self.passed, count // self.period)
 
     def due(self, count: int) -> bool:
-        """Return whether `count` is due, and mark it."""
+        """Return whether the event is due at `count`, and mark it as handled."""
         is_due = self.is_due(count)
         self.mark(count)
         return is_due
 
     def state_dict(self) -> StateDict:
-        """Return how many multiples were reported."""
+        """Return the number of multiples handled."""
         return {"passed": self.passed}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over how many multiples were reported."""
+        """Restore the number of multiples handled."""
         self.passed = state["passed"]

@@ -1,32 +1,35 @@
-"""The errors a user can meet, each with the exit code its command ends with."""
+"""The errors that are reported to the user, each with the exit code of the command."""
 
 import signal
 
 
 class UserError(ValueError):
-    """The input is wrong: a spec, a path, an option. Says what was found, what was expected, the remedy."""
+    """The user's input is wrong: a spec, a path or an option.
+
+    The message states what was found, what was expected, and the remedy.
+    """
 
     exit_code = 2
 
 
 class DiskFullError(UserError):
-    """A file has no room: on its disk, or within a quota or a limit."""
+    """A file could not be written: the disk is full, or a quota or a limit on file sizes is reached."""
 
 
 class HaltedError(RuntimeError):
-    """The run was stopped: by a failure gate, or because a worker process died."""
+    """The run was halted by a failure gate, or because a worker process ended."""
 
     exit_code = 3
 
 
 class DamagedError(RuntimeError):
-    """A run directory or checkpoint on disk is not what its manifest says."""
+    """A run directory or checkpoint does not match its manifest, or cannot be decoded."""
 
     exit_code = 4
 
 
 class InterruptedRunError(Exception):
-    """A run was asked to end by a signal, and has been saved."""
+    """A signal interrupted the run, and a checkpoint has been saved."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"interrupted by {signal.Signals(signal_number).name}")

@@ -1,4 +1,4 @@
-"""Text for people: numbers and lists in few characters, and text from files made safe to show."""
+"""Format numbers and lists for display, and escape text that comes from files."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 
 def size(count_bytes: float) -> str:
-    """Return a size in MB or GB (10⁶, 10⁹ bytes): `34.2 MB`, `7.08 GB`."""
+    """Format a number of bytes in MB or GB (10⁶, 10⁹ bytes): `34.2 MB`, `7.08 GB`."""
     return f"{count_bytes / 1e9:,.2f} GB" if count_bytes >= 1e9 else f"{count_bytes / 1e6:,.1f} MB"
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time in its two largest units: `42s`, `9m 05s`, `5d 03h`; `-` for no number."""
+    """Format a duration in its two largest units: `42s`, `9m 05s`, `5d 03h`; `-` for NaN and infinity."""
     if not math.isfinite(seconds):
         return "-"
     whole = round(seconds)
@@ -26,7 +26,7 @@ def duration(seconds: float) -> str:
 
 
 def count(number: float) -> str:
-    """Return a large count shortly, at most 6 characters: `950`, `12.3k`, `1.25M`, `50M`; `-` for NaN."""
+    """Format a count in at most 6 characters: `950`, `12.3k`, `1.25M`, `50M`; `-` for NaN."""
     if math.isnan(number):
         return "-"
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -37,17 +37,17 @@ def count(number: float) -> str:
 
 
 def percentage(share: float, *, decimals: int = 1) -> str:
-    """Return a share in percent: `45.2%`; `-` for NaN."""
+    """Format a fraction as a percentage: `45.2%`; `-` for NaN."""
     return "-" if math.isnan(share) else f"{share:.{decimals}%}"
 
 
 def fingerprint(digest: str) -> str:
-    """Return the beginning of a digest, enough to tell one from another: `9fb95e78`."""
+    """Shorten a hexadecimal digest to its first 8 digits: `9fb95e78`."""
     return digest[:8]
 
 
 def measure(number: float) -> str:
-    """Return a measured value with three digits that count, at most 8 characters; `-` for NaN."""
+    """Format a measured value in at most 8 characters, with about three significant digits; `-` for NaN."""
     if math.isnan(number):
         return "-"
     magnitude = abs(number)
@@ -58,37 +58,37 @@ def measure(number: float) -> str:
 
 
 def score(value: float) -> str:
-    """Return a game's score: thousands apart, one decimal below 1,000; `-` for NaN."""
+    """Format a game score: `1,234` from 1,000 on, with one decimal below; `-` for NaN."""
     if math.isnan(value):
         return "-"
     return f"{value:,.1f}" if abs(value) < 1_000 else f"{value:,.0f}"
 
 
 def setting(value: bool | int | float | str) -> str:
-    """Return a setting's value as a spec has it: `true`, `10,000`, `0.25`, `huber`."""
+    """Format the value of a spec's key: `true`, `10,000`, `0.25`, `huber`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def shortened(keys: Sequence[str], most: int) -> str:
-    """Return so many of some keys, and how many more there are: `a, b, and 3 keys more`."""
+    """Join the first `most` keys and the number of the others: `a, b, and 3 keys more`."""
     left = len(keys) - most
     more = [f"and {left} {'key' if left == 1 else 'keys'} more"] if left > 0 else []
     return ", ".join([*keys[:most], *more])
 
 
 def printable(text: str) -> str:
-    r"""Return text as one line in which every character without a picture of its own is escaped: `\x1b`.
+    r"""Escape every character that is not printable, line breaks included: `\x1b`.
 
-    These are the control characters (line breaks too), the marks that reverse the direction of writing,
-    and the halves of surrogate pairs that stand for bytes of a name which are not UTF-8.
+    These are control characters, marks that reverse the direction of writing, and lone surrogates, which
+    stand for the bytes of a file name that are not UTF-8.
     """
     return text if text.isprintable() else "".join(map(_escaped, text))
 
 
 def printable_lines(text: str) -> str:
-    """Return text of several lines, each made printable; only a line feed ends a line."""
+    """Escape each line of a text with `printable`; only a line feed ends a line."""
     return "\n".join(map(printable, text.split("\n")))
 
 

@@ -1,4 +1,4 @@
-"""A table of named parts, each loaded when it is first asked for."""
+"""A table of named objects, each imported when it is first used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Maps a name to an object given as `"module:attribute"`. A name is used once."""
+    """A mapping from a unique name to an object, given as `"module:attribute"`."""
 
     def __init__(self, kind: str, entries: Iterable[tuple[str, str]]) -> None:
         self.kind = kind
@@ -22,7 +22,7 @@ class Registry(Generic[T]):
             self.add(name, target)
 
     def add(self, name: str, target: str) -> None:
-        """Add an entry; `ValueError` if the name is taken or the target is no `module:attribute`."""
+        """Add an entry; `ValueError` if the name is taken or the target is not `module:attribute`."""
         if name in self._targets:
             raise ValueError(f"{self.kind} {name!r} is registered twice: {self._targets[name]} and {target}")
         if target.count(":") != 1:
@@ -30,7 +30,7 @@ class Registry(Generic[T]):
         self._targets[name] = target
 
     def load(self, name: str) -> T:
-        """Import and return the object called `name`; `UserError` for a name that is not there."""
+        """Import and return the object registered as `name`; `UserError` if there is none."""
         if name not in self._targets:
             raise UserError(self._unknown(name))
         module, attribute = self._targets[name].split(":")

@@ -1,4 +1,4 @@
-"""Random streams. Every draw names its stream; the same seed and name give the same stream anywhere."""
+"""Named random streams: a run's seed and a stream's name give the same numbers in any process."""
 
 from __future__ import annotations
 
@@ -14,42 +14,43 @@ if TYPE_CHECKING:
 
 
 def stream_seed(seed: int, *name: str | int) -> int:
-    """Return the 128-bit seed of the stream called `name` under the run's `seed`.
+    """Compute the 128-bit seed of the stream `name` from the run's `seed`.
 
-    A hash, not an offset: streams of neighbouring seeds or environments share nothing.
+    The seed is a hash, not an offset, so that the streams of neighbouring seeds or environments are
+    unrelated.
     """
     text = "/".join(str(part) for part in (seed, *name))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
 
 
 def numpy_stream(seed: int, *name: str | int) -> np.random.Generator:
-    """Return the NumPy generator of the stream called `name`."""
+    """Create the NumPy generator of the stream `name`."""
     return np.random.Generator(np.random.PCG64(stream_seed(seed, *name)))
 
 
 def torch_seed(seed: int, *name: str | int) -> int:
-    """Return a seed in the range `torch.Generator.manual_seed` takes."""
+    """Compute the seed of the stream `name` in the range of `torch.Generator.manual_seed`."""
     return stream_seed(seed, *name) % 2**63
 
 
 def generator_state(generator: np.random.Generator) -> StateDict:
-    """Return a NumPy generator's state as plain data."""
+    """Return the state of a NumPy generator as plain data."""
     state: Any = generator.bit_generator.state
     return dict(state)
 
 
 def set_generator_state(generator: np.random.Generator, state: StateDict) -> None:
-    """Put a NumPy generator where `generator_state` found it."""
+    """Restore a NumPy generator to a state returned by `generator_state`."""
     generator.bit_generator.state = state
 
 
 def restore_generator(generator: torch.Generator, state: Any) -> None:
-    """Put a generator where its saved state was.
+    """Restore a generator to its saved state.
 
-    A CPU's generator and a GPU's are different machines: a state of the other kind becomes a seed, so that
-    the run can go on, though not exactly.
+    Generators on a CPU and on a GPU use different algorithms. A state of the other kind is hashed to a seed:
+    the run can continue, but not exactly.
     """
-    import torch  # here, so that environments need not load it
+    import torch  # imported here so that environments do not import torch
 
     saved = torch.as_tensor(state)
     if saved.shape == generator.get_state().shape:

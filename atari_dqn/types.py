@@ -1,4 +1,4 @@
-"""Arrays and protocols that cross module boundaries.
+"""Arrays and protocols that several packages share.
 
 Letters in shapes: E environments, B minibatch, S stacked frames, H×W one frame, A actions.
 """
@@ -13,127 +13,128 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
 StateDict = dict[str, Any]
-"""State as plain data: dicts and lists of numbers, strings, booleans, None, arrays and tensors."""
+"""A state as plain data: dicts and lists of numbers, strings, booleans, None, arrays and tensors."""
 
 
 @runtime_checkable
 class Stateful(Protocol):
-    """Anything whose state is part of a checkpoint: out and in symmetrically."""
+    """An object whose state is part of a checkpoint."""
 
     def state_dict(self) -> StateDict:
-        """Return the whole state as plain data."""
+        """Return the complete state as plain data."""
         ...
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state that `state_dict` returned."""
+        """Restore a state returned by `state_dict`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBatch:
-    """What E environments show after one step.
+    """The result of one step of E environments.
 
-    Rows with `first` set ignored their action: they are new episodes.
+    An environment with `first` set ignored its action and began a new episode.
     """
 
     frame: UInt8[np.ndarray, "E H W"]
-    """Newest preprocessed frame."""
+    """The newest preprocessed frame."""
     reward: Float64[np.ndarray, "E"]
-    """The game's own reward, summed over the step's frames, unclipped."""
+    """The game's reward, summed over the frames of the step and not clipped."""
     terminated: Bool[np.ndarray, "E"]
     """The game is over."""
     truncated: Bool[np.ndarray, "E"]
-    """The episode reached its frame cap; the game was not over."""
+    """The episode reached its maximum length in frames before the game was over."""
     life_lost: Bool[np.ndarray, "E"]
-    """A life was lost in this step, the last one included."""
+    """A life was lost in this step, possibly the last one."""
     first: Bool[np.ndarray, "E"]
-    """The frame is a new episode's first; reward is 0 and no flag is set."""
+    """The frame is the first of a new episode; its reward is 0 and its other flags are False."""
 
     @property
     def ended(self) -> Bool[np.ndarray, "E"]:
-        """The episode ended, for either reason; the environment's next step is its reset."""
+        """Whether the episode ended, by termination or truncation; the next step resets the environment."""
         ended: np.ndarray = self.terminated | self.truncated
         return ended
 
     def discount(self, *, terminal_on_life_loss: bool) -> Float64[np.ndarray, "E"]:
-        """Return what the learner multiplies γ by: 0 at an end it must not bootstrap over, else 1."""
+        """Compute the factor of γ in the learner's target: 0 where it must not bootstrap, otherwise 1."""
         dead = self.terminated | self.life_lost if terminal_on_life_loss else self.terminated
         return np.where(dead, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameInfo:
-    """What is known of a game before it is played."""
+    """Properties of a game that do not change while it is played."""
 
     game: str
     action_names: tuple[str, ...]
-    """Names of the actions by index, as the emulator's own enumeration gives them, lower case."""
+    """Name of each action by its index, in lower case, as in ALE's enumeration."""
     frame_shape: tuple[int, int]
+    """Height and width of a preprocessed frame."""
     rom_md5: str
-    """MD5 of the ROM, empty for a game that has none."""
+    """MD5 of the ROM; empty for a game without one."""
 
     @property
     def num_actions(self) -> int:
-        """Number of actions an agent may choose from."""
+        """Number of actions."""
         return len(self.action_names)
 
 
 class Environments(Protocol):
-    """E copies of one game that step together, wherever they run.
+    """E environments of one game that step together, in this process or in others.
 
-    Autoreset takes a step of its own: after a row with `terminated` or `truncated` the environment's next
-    step ignores its action and returns the new episode's first frame, with `first` set. The arrays of a
-    returned `StepBatch` may be reused by the next `send`: copy what must last.
+    An environment resets itself in the step after its episode ended (Gymnasium's `AutoresetMode.NEXT_STEP`):
+    that step ignores its action and returns the first frame of the new episode, with `first` set. The next
+    `send` may overwrite the arrays of a returned `StepBatch`: copy what must be kept.
     """
 
     @property
     def info(self) -> GameInfo:
-        """The game all environments play."""
+        """Properties of the game."""
         ...
 
     @property
     def num_envs(self) -> int:
-        """E."""
+        """Number of environments, E."""
         ...
 
     @property
     def num_processes(self) -> int:
-        """How many processes emulate at once; 1 where it is the caller's own."""
+        """Number of processes that run emulators; 1 if only the calling process does."""
         ...
 
     @property
     def busy_seconds(self) -> float:
-        """Time spent playing steps so far, added up over the processes."""
+        """Time spent in steps so far, summed over the processes."""
         ...
 
     def reset(self) -> StepBatch:
-        """Begin a new episode on every environment."""
+        """Begin a new episode in every environment."""
         ...
 
     def send(self, actions: Int64[np.ndarray, "E"]) -> None:
-        """Begin one step on every environment; returns at once where environments run elsewhere."""
+        """Begin a step of every environment; return at once if they run in other processes."""
         ...
 
     def recv(self) -> StepBatch:
-        """Wait for the step that `send` began."""
+        """Wait for the step that `send` began, and return its result."""
         ...
 
     def check(self) -> None:
-        """Raise an error if a worker process has ended; called between steps, when no answer is awaited."""
+        """Raise an error if a worker process has ended; between `send` and `recv`, do nothing."""
         ...
 
     def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
-        """Wait only a few seconds more for workers that do not answer, once `stop()` is true."""
+        """Once `stop()` returns True, wait only a few more seconds for workers that do not answer."""
         ...
 
     def state_dict(self) -> StateDict:
-        """Return every environment's state; not allowed between `send` and `recv`."""
+        """Return the state of every environment; not allowed between `send` and `recv`."""
         ...
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of as many environments, however they were spread over processes."""
+        """Restore a state of the same number of environments, saved from any number of processes."""
         ...
 
     def close(self) -> None:
-        """End worker processes and free shared memory; safe to call twice."""
+        """End the worker processes and free shared memory; may be called twice."""
         ...

@@ -9,11 +9,11 @@ def clock(*, steps: int = 0, updates: int = 0, frame_skip: int = 4, prefill_step
 
 
 @pytest.mark.parametrize(("frames", "steps"), [(0, 0), (1, 1), (4, 1), (5, 2), (18_000, 4_500)])
-def test_frames_become_steps_rounded_up(frames: int, steps: int):
+def test_frames_to_steps_rounds_up(frames: int, steps: int):
     assert frames_to_steps(frames, frame_skip=4) == steps
 
 
-def test_d07_with_a_frame_skip_of_3_every_count_follows_it():
+def test_d07_frame_skip_of_3_scales_every_count():
     run = clock(steps=100, frame_skip=3, prefill_steps=40)
     assert run.env_frames == 300
     assert run.learning_frames == 180
@@ -22,12 +22,12 @@ def test_d07_with_a_frame_skip_of_3_every_count_follows_it():
     assert steps_to_frames(6_000, frame_skip=3) == 18_000
 
 
-def test_learning_begins_with_the_step_that_ends_the_prefill():
+def test_learning_starts_after_the_last_step_of_the_prefill():
     assert not clock(steps=9).learning
     assert clock(steps=10).learning
 
 
-def test_learning_frames_are_none_before_the_prefill_ends():
+def test_learning_frames_are_zero_before_the_prefill_ends():
     assert [clock(steps=steps).learning_frames for steps in (0, 9, 10, 11)] == [0, 0, 0, 4]
 
 
@@ -45,16 +45,16 @@ def test_epsilon_reaches_its_end_a_million_frames_after_the_prefill():
     assert epsilon.at(clock(steps=300_000, prefill_steps=50_000).learning_frames) == 0.1
 
 
-def test_updates_are_owed_once_each_period_from_the_end_of_the_prefill():
+def test_one_update_is_due_each_period_after_the_prefill():
     owed = [clock(steps=steps).updates_due(period_steps=4) for steps in (0, 10, 13, 14, 17, 18)]
     assert owed == [0, 0, 0, 1, 1, 2]
 
 
-def test_updates_made_are_no_longer_owed():
+def test_updates_made_are_no_longer_due():
     assert clock(steps=18, updates=1).updates_due(period_steps=4) == 1
 
 
-def test_a_clock_comes_back_from_its_state():
+def test_clock_is_restored_from_its_state():
     run = clock(steps=18, updates=2)
     run.episodes = 3
     again = clock()
@@ -73,7 +73,7 @@ def test_every_is_not_due_twice_at_the_same_count():
     assert not every.due(10)
 
 
-def test_every_reports_multiples_passed_in_one_stride_once():
+def test_every_reports_multiples_passed_together_once():
     every = Every(period=10)
     assert [count for count in range(0, 100, 16) if every.due(count)] == [16, 32, 48, 64, 80, 96]
     assert [count for count in (125, 126, 130) if every.due(count)] == [125, 130]
@@ -87,7 +87,7 @@ def test_every_does_not_report_again_after_a_resume():
     assert again.due(30)
 
 
-def test_asking_whether_every_is_due_does_not_mark_it():
+def test_is_due_does_not_mark():
     every = Every(period=10)
     assert every.is_due(10)
     assert every.is_due(10)
@@ -95,7 +95,7 @@ def test_asking_whether_every_is_due_does_not_mark_it():
     assert not every.is_due(19)
 
 
-def test_a_mark_does_not_move_back():
+def test_marking_an_earlier_count_changes_nothing():
     every = Every(period=10)
     every.mark(30)
     every.mark(10)

@@ -17,7 +17,7 @@ print(tiny.count_nonzero().item())
 """
 
 
-def test_every_thread_of_a_program_with_a_network_takes_denormal_numbers_as_0() -> None:
+def test_every_thread_treats_denormal_numbers_as_zero() -> None:
     assert torch.set_flush_denormal(True), "this processor cannot"
     result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "0"

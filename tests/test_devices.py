@@ -28,35 +28,35 @@ def gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
 
 
-def test_auto_is_the_cpu_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_the_cpu_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     no_gpu(monkeypatch)
     assert resolve_device("auto") == torch.device("cpu")
 
 
-def test_auto_is_the_first_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_the_first_gpu_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(monkeypatch, 2)
     assert resolve_device("auto") == torch.device("cuda", 0)
 
 
-def test_cpu_is_the_cpu_even_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_is_the_cpu_even_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(monkeypatch, 1)
     assert resolve_device("cpu") == torch.device("cpu")
 
 
-def test_a_gpu_is_chosen_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_is_chosen_by_its_index(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(monkeypatch, 2)
     assert resolve_device("cuda:1") == torch.device("cuda", 1)
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:0", "cuda:7"])
-def test_gpu_that_is_not_there_is_a_users_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_gpu_is_a_user_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     no_gpu(monkeypatch)
-    with pytest.raises(UserError, match=rf"'{name}' is not there: found 0 CUDA devices; --device cpu works"):
+    with pytest.raises(UserError, match=rf"'{name}' is not available: found 0 CUDA devices; use"):
         resolve_device(name)
 
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "", "CPU", "cpu:0", "cuda:-1"])
-def test_unknown_device_is_a_users_error(name: str) -> None:
+def test_unknown_device_is_a_user_error(name: str) -> None:
     with pytest.raises(UserError, match=r"expected auto, cpu, cuda or cuda:N"):
         resolve_device(name)
 
@@ -88,7 +88,7 @@ def test_W12_bf16_on_a_gpu_without_it_is_refused_before_anything_starts(
         assemble(spec, torch.device("cuda", 1))
 
 
-def test_a_runs_gpu_is_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_of_a_run_becomes_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[torch.device] = []
     monkeypatch.setattr(torch.cuda, "set_device", made.append)
     for device in (torch.device("cpu"), torch.device("cuda", 1)):
@@ -113,23 +113,23 @@ def room(monkeypatch: pytest.MonkeyPatch, free_bytes: int) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free_bytes, 80 * GB))
 
 
-def test_replay_goes_where_the_learner_is_if_it_fits_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_replay_is_on_the_learners_device_if_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     room(monkeypatch, 9 * GB)
     assert replay_device("auto", learner=GPU, needed_bytes=7 * GB) == GPU
 
 
-def test_replay_that_does_not_fit_beside_the_learner_goes_to_main_memory(
+def test_auto_replay_is_in_ram_if_it_does_not_fit_on_the_gpu(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     room(monkeypatch, 7 * GB)
     assert replay_device("auto", learner=GPU, needed_bytes=7 * GB) == torch.device("cpu")
 
 
-def test_replay_of_a_learner_without_gpu_is_in_main_memory() -> None:
+def test_replay_of_a_learner_on_the_cpu_is_in_ram() -> None:
     assert replay_device("auto", learner=torch.device("cpu"), needed_bytes=1) == torch.device("cpu")
 
 
-def test_replay_stays_in_main_memory_if_told_so() -> None:
+def test_replay_device_cpu_keeps_the_replay_in_ram() -> None:
     assert replay_device("cpu", learner=GPU, needed_bytes=1) == torch.device("cpu")
 
 

@@ -1,4 +1,4 @@
-"""Whether torch's threads wait passively: set where the package is imported, unless the user chose."""
+"""The passive wait policy of torch's threads, set when the package is imported unless the user set one."""
 
 import os
 import subprocess
@@ -28,13 +28,13 @@ def test_threads_wait_passively_unless_the_user_has_set_how_they_wait(before, af
     assert environment == after
 
 
-def test_nothing_is_set_once_torch_has_read_it() -> None:
+def test_nothing_is_set_after_torch_is_imported() -> None:
     environment: dict[str, str] = {}
     wait_passively(environment, loaded=("torch",))
     assert environment == {}
 
 
-def test_what_is_set_is_returned_by_name() -> None:
+def test_set_variables_are_returned_by_name() -> None:
     assert wait_variables({"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "active"}) == {
         "OMP_WAIT_POLICY": "active"
     }
@@ -65,7 +65,7 @@ sys.argv = ["dqn", *sys.argv[1:]]
     ],
     ids=["console script", "library", "worker", "video"],
 )
-def test_it_is_set_before_torch_is_loaded(entry: str) -> None:
+def test_wait_policy_is_set_before_torch_is_imported(entry: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in WAIT_VARIABLES}
     done = subprocess.run(
         [sys.executable, "-c", AT_TORCH + entry], capture_output=True, text=True, env=environment, check=False

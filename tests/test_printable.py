@@ -1,4 +1,4 @@
-"""Text that comes from files and names, made safe to show."""
+"""Escaping of text that comes from files and file names."""
 
 import pytest
 
@@ -18,13 +18,13 @@ from atari_dqn.formatting import printable, printable_lines
     ],
     ids=["escape", "C1", "C0", "direction", "surrogate", "byte of a name", "line separator"],
 )
-def test_characters_that_steer_are_escaped(text, shown):
+def test_characters_that_are_not_printable_are_escaped(text, shown):
     assert printable(text) == shown
 
 
-def test_letters_of_every_script_stay():
+def test_printable_characters_of_every_script_are_kept():
     assert printable("Pong β=0.4 · 蔵 🎮") == "Pong β=0.4 · 蔵 🎮"
 
 
-def test_lines_stay_lines_where_there_may_be_several():
+def test_printable_lines_keeps_line_feeds():
     assert printable_lines("one\ntwo\x1b[2J\r\n") == "one\ntwo\\x1b[2J\\r\n"

@@ -15,7 +15,7 @@ def protocol(*overrides: str) -> Protocol:
     return evaluation_protocol(spec, episodes=30, checkpoint="last", ale_version="0.12.1", rom_md5=ROM_MD5)
 
 
-def test_a_protocol_reads_as_one_line():
+def test_short_form_of_a_protocol_is_one_line():
     assert protocol().short() == (
         "ε 0.05 · sticky 0 · no-op 1–30 · cap 18,000 frames · minimal actions · skip 4 · 84×84 area · "
         "30 episodes · last weights · trained with life loss terminal and rewards within ±1 · "
@@ -23,13 +23,13 @@ def test_a_protocol_reads_as_one_line():
     )
 
 
-def test_what_a_toy_game_does_not_have_is_a_dash():
+def test_missing_values_of_the_toy_game_are_dashes():
     toy = dataclasses.replace(protocol("env.noop_max_frames=0"), ale_version="", rom_md5="")
     assert toy.short().endswith("ale-py – · ROM –")
     assert "· no no-ops ·" in toy.short()
 
 
-def test_a_fingerprint_is_twelve_hex_digits_and_repeats():
+def test_fingerprint_is_twelve_hex_digits_and_repeatable():
     assert protocol().digest() == protocol().digest()
     assert len(bytes.fromhex(protocol().digest())) == 6
 
@@ -41,7 +41,7 @@ def altered(value: object) -> object:
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Protocol)])
-def test_the_fingerprint_changes_with_every_field(field: str):
+def test_fingerprint_changes_with_every_field(field: str):
     other = dataclasses.replace(protocol(), **{field: altered(getattr(protocol(), field))})
     assert other.digest() != protocol().digest()
     assert other.short() != protocol().short()
@@ -62,10 +62,10 @@ PROTOCOL_KEYS = {
 
 
 @pytest.mark.parametrize(("override", "field"), PROTOCOL_KEYS.items())
-def test_a_spec_key_of_the_protocol_reaches_its_field_and_no_other(override: str, field: str):
+def test_spec_key_of_the_protocol_sets_its_field_only(override: str, field: str):
     changed, usual = dataclasses.asdict(protocol(override)), dataclasses.asdict(protocol())
     assert {name for name in usual if changed[name] != usual[name]} == {field}
 
 
-def test_training_keys_that_do_not_decide_whether_scores_compare_leave_the_fingerprint_alone():
+def test_training_keys_outside_the_protocol_do_not_change_the_fingerprint():
     assert protocol("learner.batch_size=64", "env.max_episode_frames=9000").digest() == protocol().digest()

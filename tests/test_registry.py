@@ -8,23 +8,23 @@ from atari_dqn.registry import Registry
 ENTRIES = [("linear", "atari_dqn.schedule:LinearSchedule"), ("every", "atari_dqn.clock:Every")]
 
 
-def test_an_entry_is_loaded_by_its_name():
+def test_load_returns_the_object_of_an_entry():
     registry: Registry[type] = Registry("schedule", ENTRIES)
     assert registry.load("linear").__name__ == "LinearSchedule"
 
 
-def test_nothing_is_imported_before_it_is_asked_for():
+def test_entry_is_not_imported_before_it_is_loaded():
     registry: Registry[object] = Registry("game", [("antigravity", "no_such_module:thing")])
     assert list(registry) == ["antigravity"]
     assert "no_such_module" not in sys.modules
 
 
-def test_a_name_registered_twice_raises_and_names_both():
+def test_name_registered_twice_raises_an_error_with_both_targets():
     with pytest.raises(ValueError, match=r"schedule 'linear' is registered twice: .*LinearSchedule and a:b"):
         Registry[type]("schedule", [*ENTRIES, ("linear", "a:b")])
 
 
-def test_the_entry_that_was_first_stays_after_a_duplicate():
+def test_first_entry_is_kept_after_a_duplicate():
     registry: Registry[type] = Registry("schedule", ENTRIES)
     with pytest.raises(ValueError, match="twice"):
         registry.add("linear", "atari_dqn.clock:Every")
@@ -37,7 +37,7 @@ def test_a_target_without_module_and_attribute_raises(target: str):
         Registry[type]("schedule", [("x", target)])
 
 
-def test_an_unknown_name_says_what_is_known_and_what_was_probably_meant():
+def test_error_of_an_unknown_name_lists_the_names_and_suggests_one():
     registry: Registry[type] = Registry("schedule", ENTRIES)
     with pytest.raises(UserError) as caught:
         registry.load("liner")
@@ -46,7 +46,7 @@ def test_an_unknown_name_says_what_is_known_and_what_was_probably_meant():
     )
 
 
-def test_a_name_like_no_other_gets_no_suggestion():
+def test_name_unlike_all_others_gets_no_suggestion():
     registry: Registry[type] = Registry("schedule", ENTRIES)
     with pytest.raises(UserError) as caught:
         registry.load("zzz")

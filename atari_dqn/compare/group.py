@@ -12,7 +12,7 @@ from typing import Any
 from atari_dqn.compare.load import Run
 from atari_dqn.compare.reference.agents import agent_name
 from atari_dqn.formatting import printable, setting, shortened
-from atari_dqn.spec.digest import is_free
+from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.keys import Scalar
 from atari_dqn.spec.loader import AUTO
 from atari_dqn.spec.schema import Toggles
@@ -91,7 +91,7 @@ def _identity(run: Run, *, auto: bool) -> Identity:
     return frozenset(
         (key, AUTO if auto and key in run.auto_keys else value)
         for key, value in run.values.items()
-        if key not in ("seed", "game") and not is_free(key)
+        if key not in ("seed", "game") and not cannot_change_results(key)
     )
 
 

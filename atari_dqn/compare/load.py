@@ -18,7 +18,7 @@ from atari_dqn.files.documents import check_types, checked
 from atari_dqn.formatting import printable
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import Provenance
-from atari_dqn.spec.history import brought_up_to_date
+from atari_dqn.spec.history import with_added_keys
 from atari_dqn.spec.keys import Scalar
 from atari_dqn.spec.loader import AUTO_KEYS
 from atari_dqn.spec.protocol import Protocol
@@ -202,7 +202,7 @@ def _spec_values(path: Path) -> dict[str, Scalar]:
         raise DamagedError(f"{path}: no {', '.join(missing)}; expected the complete spec of a run")
     for key, kind in _NEEDED.items():
         check_types(path, values[key], kind, key=key)
-    return {**values, **brought_up_to_date(values)}
+    return {**values, **with_added_keys(values)}
 
 
 def _evaluations(table: pl.DataFrame, protocols: Mapping[str, Protocol]) -> tuple[Evaluation, ...]:

@@ -1,1 +1,1 @@
-"""Games in environments: emulators with preprocessing, inline or in worker processes over shared memory."""
+"""Vectorized Atari environments: emulators and preprocessing, in this process or in worker processes."""

@@ -12,7 +12,7 @@ from ale_py.roms import get_rom_path
 from jaxtyping import UInt8
 
 from atari_dqn.envs.emulator import NOOP
-from atari_dqn.envs.greys import GREYS_OF_ALE_PY, NTSC_GREYS, PAL_ROWS, SAME_GREYS
+from atari_dqn.envs.palette import IDENTITY_PALETTE, NTSC_PALETTE, PAL_ROWS, PALETTE_ALE_VERSION
 from atari_dqn.envs.shard import Shard, slot_streams
 from atari_dqn.errors import UserError
 from atari_dqn.spec.games import MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES
@@ -22,7 +22,7 @@ from atari_dqn.types import GameInfo, StateDict
 
 
 def rom_path(game: str) -> Path:
-    """Return where a game's ROM lies; `UserError` unless it is one that loads and is played alone."""
+    """Return the path of a game's ROM; `UserError` if the game is unknown or has no single-player mode."""
     if game in MULTI_PLAYER_GAMES:
         raise UserError(
             f"game {game!r} needs more than one player; expected a single-player game such as 'pong'"
@@ -35,22 +35,22 @@ def rom_path(game: str) -> Path:
 
 
 def _interface(path: Path) -> ALEInterface:
-    """Return an emulator with the ROM loaded and every kind of chance off."""
+    """Create an emulator with the ROM loaded and without randomness of its own."""
     ALEInterface.setLoggerMode(LoggerMode.Error)
     ale = ALEInterface()
-    # stickiness is drawn by the environment: a saved emulator forgets the action it would repeat
+    # `Environment` implements sticky actions: a saved state of ALE lacks the action that it would repeat
     ale.setFloat("repeat_action_probability", 0.0)
-    # the default is the time of day
+    # by default ALE seeds itself from the time of day
     ale.setInt("random_seed", 0)
     ale.loadROM(path)
     return ale
 
 
 class AtariEmulator:
-    """One `ALEInterface` behind the protocol `Emulator`; `UserError` where its greys are not ours.
+    """An `ALEInterface` that implements `Emulator`; `UserError` if its grey levels differ from our palette.
 
-    `power_on_reset`: some games' `reset_game` depends on what was played before. With this flag each reset
-    starts from the state right after the ROM was loaded, so that an episode depends on its own actions only.
+    In some games the state after `reset_game` depends on earlier episodes. With `power_on_reset` each reset
+    starts from the state right after the ROM was loaded, so that an episode depends only on its actions.
     """
 
     def __init__(self, path: Path, *, full_action_set: bool, power_on_reset: bool) -> None:
@@ -60,20 +60,21 @@ class AtariEmulator:
         )
         self.screen_shape: tuple[int, int] = self._ale.getScreenDims()
         ntsc = self.screen_shape[0] < PAL_ROWS
-        self.greys = NTSC_GREYS if ntsc else SAME_GREYS
-        # The numbers cost a twentieth of the greys, and most of a screen is as it was a step before.
-        self.colours = self._ale.getScreen if ntsc else self._ale.getScreenGrayscale
-        self._check_greys()
+        self.palette = NTSC_PALETTE if ntsc else IDENTITY_PALETTE
+        # Palette indices are read in a twentieth of the time of grey levels, and converted only where they
+        # have changed.
+        self.write_screen = self._ale.getScreen if ntsc else self._ale.getScreenGrayscale
+        self._check_palette()
         self._power_on = self._ale.cloneState(include_rng=True) if power_on_reset else None
 
-    def reset(self, episode_seed: int) -> None:  # noqa: ARG002 — the emulator has no chance of its own
+    def reset(self, episode_seed: int) -> None:  # noqa: ARG002 — the emulator is deterministic
         """Begin a new game."""
         if self._power_on is not None:
             self._restore(self._power_on)
         self._ale.reset_game()
 
     def act(self, action: int) -> float:
-        """Play one frame and return its reward."""
+        """Emulate one frame with the action of that index and return its reward."""
         return self._ale.act(self.actions[action])
 
     def game_over(self) -> bool:
@@ -85,34 +86,34 @@ class AtariEmulator:
         return self._ale.lives()
 
     def rgb(self) -> UInt8[np.ndarray, "H W 3"]:
-        """Return the screen in the console's colours (NTSC)."""
+        """Return a copy of the screen in RGB."""
         screen: np.ndarray = self._ale.getScreenRGB()
         return screen
 
-    def _check_greys(self) -> None:
-        """Raise `UserError` unless our greys are the emulator's own: another version may have other ones."""
+    def _check_palette(self) -> None:
+        """Raise `UserError` if the palette differs from the one of the installed version of ale-py."""
         screen = np.empty(self.screen_shape, np.uint8)
-        self.colours(screen)
-        if not np.array_equal(self.greys[screen], self._ale.getScreenGrayscale()):
+        self.write_screen(screen)
+        if not np.array_equal(self.palette[screen], self._ale.getScreenGrayscale()):
             raise UserError(
-                f"ale-py {version('ale-py')} has other greys than ale-py {GREYS_OF_ALE_PY}, whose table "
-                f"envs/greys.py holds; pip install ale-py=={GREYS_OF_ALE_PY}"
+                f"ale-py {version('ale-py')} has other grey levels than ale-py {PALETTE_ALE_VERSION}, which "
+                f"envs/palette.py is made from; pip install ale-py=={PALETTE_ALE_VERSION}"
             )
 
     def _restore(self, state: ALEState) -> None:
-        # Twice, a frame apart: the video chip's flag that a clone lacks is set by running once. Without it
-        # Q*bert and Tetris run a wrong number of cycles in their first frame.
+        # Restored twice, because a saved state lacks a flag of the video chip that emulating a frame sets.
+        # Without it Q*bert and Tetris run a wrong number of cycles in their first frame.
         self._ale.restoreState(state)
         self._ale.act(self.actions[NOOP])
         self._ale.restoreState(state)
 
     def state_dict(self) -> StateDict:
-        """Return the emulator's serialised state."""
+        """Return the serialised state of the emulator."""
         serialised = self._ale.cloneState(include_rng=True).serialize()
         return {"serialised": np.frombuffer(serialised, np.uint8).copy()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a serialised state of the same game."""
+        """Restore a serialised state of the same game."""
         self._restore(ALEState(state["serialised"].tobytes()))
 
 

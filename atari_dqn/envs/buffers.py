@@ -1,4 +1,4 @@
-"""The arrays that environments write their rows into."""
+"""Allocate the arrays of a `StepBatch`, in this process or in shared memory."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _padded_bytes(name: str, num_envs: int, frame_shape: tuple[int, int]) -> int
 
 
 def batch_bytes(num_envs: int, frame_shape: tuple[int, int]) -> int:
-    """Return the bytes that `batch_over` needs."""
+    """Compute the number of bytes that `batch_in_memory` needs."""
     return sum(_padded_bytes(name, num_envs, frame_shape) for name in _DTYPES)
 
 
-def batch_over(memory: NDArray[np.uint8], num_envs: int, frame_shape: tuple[int, int]) -> StepBatch:
-    """Return a batch whose arrays lie in `memory` one after the other, each on a cache line of its own."""
+def batch_in_memory(memory: NDArray[np.uint8], num_envs: int, frame_shape: tuple[int, int]) -> StepBatch:
+    """Create a batch whose arrays are consecutive views of `memory`, each aligned to a cache line."""
     arrays: dict[str, NDArray[Any]] = {}
     begin = 0
     for name, dtype in _DTYPES.items():
@@ -48,12 +48,12 @@ def batch_over(memory: NDArray[np.uint8], num_envs: int, frame_shape: tuple[int,
     return StepBatch(**arrays)
 
 
-def rows_of(batch: StepBatch, envs: range) -> StepBatch:
-    """Return views of the rows of consecutive environments."""
+def select_envs(batch: StepBatch, envs: range) -> StepBatch:
+    """Return views of a batch for consecutive environments."""
     rows = slice(envs.start, envs.stop)
     return StepBatch(**{field.name: getattr(batch, field.name)[rows] for field in fields(batch)})
 
 
 def new_batch(num_envs: int, frame_shape: tuple[int, int]) -> StepBatch:
-    """Return a batch in this process's own memory."""
-    return batch_over(np.zeros(batch_bytes(num_envs, frame_shape), np.uint8), num_envs, frame_shape)
+    """Allocate a batch in the memory of this process."""
+    return batch_in_memory(np.zeros(batch_bytes(num_envs, frame_shape), np.uint8), num_envs, frame_shape)

@@ -1,8 +1,8 @@
-"""Catch: a toy game in the Atari games' clothes, for fast tests.
+"""Catch: a toy game with the interface of an Atari emulator, for fast tests.
 
-A ball falls straight down a board of 24×24 cells, a cell each frame; a paddle five cells wide moves a cell
-each frame. Catching the ball is worth 1, missing it −1 and a life; the game is over with no lives left or
-after ten balls. A frame skip of up to 5 lets a perfect player catch every ball.
+On a board of 24×24 squares a ball falls straight down, one square per frame, and a paddle of five squares
+moves sideways, one square per frame. A caught ball has reward 1; a missed one has reward −1 and costs a life.
+The game is over without lives, or after ten balls. With a frame skip of up to 5 every ball can be caught.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from atari_dqn.envs.emulator import NOOP
-from atari_dqn.envs.greys import SAME_GREYS
+from atari_dqn.envs.palette import IDENTITY_PALETTE
 from atari_dqn.envs.shard import Shard, slot_streams
 from atari_dqn.errors import UserError
 from atari_dqn.rng import stream_seed
@@ -19,22 +19,22 @@ from atari_dqn.spec.games import TOY_GAME
 from atari_dqn.spec.schema import Env
 from atari_dqn.types import GameInfo, StateDict
 
-BOARD_CELLS = 24
-PADDLE_HALF_CELLS = 2
+BOARD_SIZE = 24
+PADDLE_HALF_WIDTH = 2
 LIVES = 3
 BALLS = 10
 ACTION_NAMES = ("noop", "right", "left")
-_MOVES_CELLS = (0, 1, -1)
+_MOVES = (0, 1, -1)
 _BRIGHT = 255
 
 
 class CatchEmulator:
-    """The game behind the protocol `Emulator`."""
+    """The game as an implementation of `Emulator`."""
 
     def __init__(self, size_pixels: int) -> None:
         self.screen_shape = (size_pixels, size_pixels)
-        self.greys = SAME_GREYS
-        self._cell_edges = np.linspace(0, size_pixels, BOARD_CELLS + 1).round().astype(int).tolist()
+        self.palette = IDENTITY_PALETTE
+        self._edges = np.linspace(0, size_pixels, BOARD_SIZE + 1).round().astype(int).tolist()
         self._game_seed = 0
         self._balls = 0
         self._lives = LIVES
@@ -42,51 +42,51 @@ class CatchEmulator:
         self.reset(0)
 
     def reset(self, episode_seed: int) -> None:
-        """Begin a new game; the seed decides where the balls fall."""
+        """Begin a new game; the seed determines the columns of the balls."""
         self._game_seed = episode_seed
         self._balls = 0
         self._lives = LIVES
-        self._paddle = BOARD_CELLS // 2
+        self._paddle = BOARD_SIZE // 2
         self._drop()
 
     def _drop(self) -> None:
         self._row = 0
-        self._column = stream_seed(self._game_seed, "ball", self._balls) % BOARD_CELLS
+        self._column = stream_seed(self._game_seed, "ball", self._balls) % BOARD_SIZE
 
     def act(self, action: int) -> float:
-        """Move the paddle and the ball by a cell; return ±1 when the ball comes down."""
-        leftmost, rightmost = PADDLE_HALF_CELLS, BOARD_CELLS - 1 - PADDLE_HALF_CELLS
-        self._paddle = min(max(self._paddle + _MOVES_CELLS[action], leftmost), rightmost)
+        """Move the paddle and the ball by one square; return ±1 when the ball reaches the bottom, else 0."""
+        leftmost, rightmost = PADDLE_HALF_WIDTH, BOARD_SIZE - 1 - PADDLE_HALF_WIDTH
+        self._paddle = min(max(self._paddle + _MOVES[action], leftmost), rightmost)
         self._row += 1
-        return self._land() if self._row == BOARD_CELLS - 1 else 0.0
+        return self._land() if self._row == BOARD_SIZE - 1 else 0.0
 
     def _land(self) -> float:
-        caught = abs(self._column - self._paddle) <= PADDLE_HALF_CELLS
+        caught = abs(self._column - self._paddle) <= PADDLE_HALF_WIDTH
         self._lives -= not caught
         self._balls += 1
         self._drop()
         return 1.0 if caught else -1.0
 
     def game_over(self) -> bool:
-        """Return whether the lives or the balls are gone."""
+        """Return whether no life or no ball is left."""
         return self._lives == 0 or self._balls == BALLS
 
     def lives(self) -> int:
         """Return the lives left."""
         return self._lives
 
-    def colours(self, screen: UInt8[np.ndarray, "H W"]) -> None:
-        """Draw the ball and the paddle, bright on black."""
-        edges, row, column = self._cell_edges, self._row, self._column
+    def write_screen(self, screen: UInt8[np.ndarray, "H W"]) -> None:
+        """Draw the ball and the paddle, white on black."""
+        edges, row, column = self._edges, self._row, self._column
         screen.fill(0)
         screen[edges[row] : edges[row + 1], edges[column] : edges[column + 1]] = _BRIGHT
-        left, right = self._paddle - PADDLE_HALF_CELLS, self._paddle + PADDLE_HALF_CELLS + 1
+        left, right = self._paddle - PADDLE_HALF_WIDTH, self._paddle + PADDLE_HALF_WIDTH + 1
         screen[edges[-2] :, edges[left] : edges[right]] = _BRIGHT
 
     def rgb(self) -> UInt8[np.ndarray, "H W 3"]:
-        """Return the screen in colour: grey."""
+        """Return the screen in RGB, which is grey."""
         screen = np.zeros(self.screen_shape, np.uint8)
-        self.colours(screen)
+        self.write_screen(screen)
         return np.repeat(screen[:, :, None], 3, axis=2)
 
     def state_dict(self) -> StateDict:
@@ -101,9 +101,9 @@ class CatchEmulator:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state; `ValueError` for one that no game reaches."""
-        limits = {"balls": BALLS, "lives": LIVES, "paddle": BOARD_CELLS - 1, "row": BOARD_CELLS - 2,
-                  "column": BOARD_CELLS - 1}  # fmt: skip
+        """Restore a state; `ValueError` if no game can reach it."""
+        limits = {"balls": BALLS, "lives": LIVES, "paddle": BOARD_SIZE - 1, "row": BOARD_SIZE - 2,
+                  "column": BOARD_SIZE - 1}  # fmt: skip
         for name, most in limits.items():
             if not 0 <= state[name] <= most:
                 raise ValueError(f"{name}: found {state[name]}, expected 0 to {most}")
@@ -112,7 +112,7 @@ class CatchEmulator:
 
 
 class CatchShard(Shard):
-    """Environments of Catch. Every reset is a power-on reset, and the action set is always the full one."""
+    """Environments of Catch, in which every reset is a power-on reset and the full action set is minimal."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class CatchShard(Shard):
         num_envs: int,
         seed: int,
         stream: str,
-        power_on_reset: bool,  # noqa: ARG002 — true of this game either way
+        power_on_reset: bool,  # noqa: ARG002 — each reset of this game is one
     ) -> None:
         if game != TOY_GAME:
             raise UserError(f"unknown game {game!r} for env.kind = 'catch'; expected game = {TOY_GAME!r}")

@@ -1,4 +1,4 @@
-"""What an environment needs of a game."""
+"""The interface of a game's emulator."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from jaxtyping import UInt8
 from atari_dqn.types import StateDict
 
 NOOP = 0
-"""The action index that every game gives to doing nothing."""
+"""The index of the no-op action, the same in every game."""
 
 
 class Emulator(Protocol):
-    """One game, advanced a frame at a time; knows nothing of skips, stickiness or caps."""
+    """A game emulated frame by frame, without frame skip, sticky actions or a maximum episode length."""
 
     screen_shape: tuple[int, int]
-    greys: UInt8[np.ndarray, "256"]
-    """The grey of each colour number; the same for all emulators of a game."""
+    """Height and width of the screen in pixels."""
+    palette: UInt8[np.ndarray, "256"]
+    """The grey level of each palette index; the same for all emulators of a game."""
 
     def reset(self, episode_seed: int) -> None:
-        """Begin a new game; `episode_seed` decides what chance there is in it."""
+        """Begin a new game; `episode_seed` seeds its randomness, if it has any."""
         ...
 
     def act(self, action: int) -> float:
-        """Play one frame with the action of that index and return its reward."""
+        """Emulate one frame with the action of that index and return its reward."""
         ...
 
     def game_over(self) -> bool:
@@ -33,21 +34,21 @@ class Emulator(Protocol):
         ...
 
     def lives(self) -> int:
-        """Return the lives left; 0 for a game without any."""
+        """Return the lives left; 0 in a game without lives."""
         ...
 
-    def colours(self, screen: UInt8[np.ndarray, "H W"]) -> None:
-        """Write the screen as it is now, in colour numbers, into `screen`."""
+    def write_screen(self, screen: UInt8[np.ndarray, "H W"]) -> None:
+        """Write the current screen, as palette indices, into `screen`."""
         ...
 
     def rgb(self) -> UInt8[np.ndarray, "H W 3"]:
-        """Return a copy of the screen as it is now, in colour."""
+        """Return a copy of the current screen in RGB."""
         ...
 
     def state_dict(self) -> StateDict:
-        """Return the game's state."""
+        """Return the state of the game."""
         ...
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of the same game."""
+        """Restore a state of the same game."""
         ...

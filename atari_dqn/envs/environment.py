@@ -1,12 +1,13 @@
-"""One environment: an emulator played in steps and episodes.
+"""One environment: an emulator with episodes, frame skip, no-op starts, sticky actions and truncation.
 
     emulator frames   r | n n n | a a a a | b b b b | c c †
-    rows                      S |     max |     max |     S    (max: of the last two frames of the row's step)
+    observations              S |     max |     max |     S    max: of the last two frames of the step
 
-r is the reset, n are no-ops, † the game's end; S is one screen: the one that an episode begins with, or at
-which a game ends within a skip. That end is not known a frame ahead, and no value is ever estimated from it.
+r is the reset, n are no-op frames, † is the end of the game. S is a single screen: the first one of an
+episode, or the last one of a game that ends within a skip. In the second case the next-to-last frame is not
+pooled, because the end is not known one frame ahead; no value is estimated for this observation.
 
-A life that is lost, ♥, on the second frame of a step, by `life_loss_ends_skip`:
+If a life is lost, ♥, at the second frame of a step, `life_loss_ends_skip` decides:
 
     false    a ♥ a a | b b b b        true    a ♥ | b b b b
                  max |     max                  S |     max
@@ -21,19 +22,19 @@ import numpy as np
 
 from atari_dqn.envs.emulator import NOOP, Emulator
 from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
-from atari_dqn.envs.filming import Camera, FilmedEmulator
+from atari_dqn.envs.frame_callback import EmulatorWithCallback, FrameCallback
 from atari_dqn.envs.preprocess import Screens
 from atari_dqn.rng import generator_state, set_generator_state
 from atari_dqn.types import StateDict
 
 
 class Environment:
-    """Plays one emulator; after `step` or `reset` its public attributes describe the new row.
+    """An emulator played in agent steps. `step` and `reset` set its public attributes to the step's result.
 
-    Its frame is that of the `screens` it was given to write.
-    An episode's frames are counted from the emulator's reset, no-op frames included, as the Arcade
-    Learning Environment counts them. A step stops in the middle of its skip at the game's end, exactly at
-    the cap and, if the rules say so, at a lost life.
+    They write the screens to be pooled into `screens`. The length of an episode is counted from the
+    emulator's reset and includes no-op frames, as in the Arcade Learning Environment. A step ends before its
+    skip is complete at the end of the game, at the maximum length of an episode and, with
+    `life_loss_ends_skip`, at a lost life.
     """
 
     def __init__(self, emulator: Emulator, rules: EpisodeRules, streams: EpisodeStreams) -> None:
@@ -47,30 +48,30 @@ class Environment:
         self.reward = 0.0
         self.terminated = self.truncated = self.life_lost = self.first = False
 
-    def film(self, camera: Camera) -> None:
-        """Show `camera` the emulator after each of its frames from now on, no-op frames included."""
-        self._emulator = FilmedEmulator(self._emulator, camera)
+    def add_frame_callback(self, callback: FrameCallback) -> None:
+        """Call `callback` with the emulator after each reset and each frame, no-op frames included."""
+        self._emulator = EmulatorWithCallback(self._emulator, callback)
 
     def play_episodes(self, episodes: Sequence[int]) -> None:
-        """Play the episodes of these numbers, shared out over the environments, from the next reset on."""
+        """From the next reset on, play only the episodes with these numbers, as in `EpisodeStreams`."""
         self._streams = replace(self._streams, episodes=tuple(episodes))
 
     def reset(self, screens: Screens) -> None:
-        """Begin the next episode and write its first screen into both of `screens`."""
+        """Begin the next episode and write its first screen to both of `screens`."""
         self._episode += 1
         self._sticky = self._streams.generator(self._episode, "sticky")
         self._episode_frames = self._start()
         self._executed = NOOP
         self._lives = self._emulator.lives()
         self._reset_due = False
-        self._emulator.colours(screens[0])
+        self._emulator.write_screen(screens[0])
         np.copyto(screens[1], screens[0])
         self.reward = 0.0
         self.terminated = self.truncated = self.life_lost = False
         self.first = True
 
     def step(self, action: int, screens: Screens) -> None:
-        """Hold `action` for a step and write its screens; after an ending, begin the next episode instead."""
+        """Repeat `action` for a step and write its screens; if the episode has ended, reset instead."""
         if self._reset_due:
             self.reset(screens)
             return
@@ -85,10 +86,10 @@ class Environment:
     def _play(self, action: int, screens: Screens) -> None:
         emulator, rules = self._emulator, self._rules
         sticky_probability = rules.sticky_probability
-        reward, over, ends, frame, seen = 0.0, False, False, 0, 0
+        reward, over, ends, frame, num_screens = 0.0, False, False, 0, 0
         frames = min(rules.frame_skip, rules.max_episode_frames - self._episode_frames)
         while frame < frames and not ends:
-            # the same draw as the emulator's own: the action held before stays with this probability
+            # as in ALE: with this probability the previously executed action is executed again
             if not sticky_probability or self._sticky.random() >= sticky_probability:
                 self._executed = action
             reward += emulator.act(self._executed)
@@ -96,29 +97,29 @@ class Environment:
             ends = over or (rules.life_loss_ends_skip and emulator.lives() < self._lives)
             frame += 1
             if ends or frame >= frames - 1:
-                emulator.colours(screens[seen])
-                seen += 1
+                emulator.write_screen(screens[num_screens])
+                num_screens += 1
         self._episode_frames += frame
         self.reward, self.terminated = reward, over
-        if seen == 1:
+        if num_screens == 1:
             np.copyto(screens[1], screens[0])
 
     def _start(self) -> int:
-        """Reset the emulator, play the no-op frames and return how many they were."""
+        """Reset the emulator, play the no-op frames and return their number."""
         game_seed = self._streams.game_seed(self._episode)
         self._emulator.reset(game_seed)
         if not self._rules.noop_max_frames:
             return 0
-        draws = self._streams.generator(self._episode, "noop")
+        generator = self._streams.generator(self._episode, "noop")
         while True:
-            noops = self._draw_noops(draws)
+            noops = self._sample_noops(generator)
             if self._survives(noops):
                 return noops
             self._emulator.reset(game_seed)
 
-    def _draw_noops(self, draws: np.random.Generator) -> int:
-        """Return a number of no-op frames that leaves the episode at least one of its own."""
-        noops = int(draws.integers(1, self._rules.noop_max_frames, endpoint=True))
+    def _sample_noops(self, generator: np.random.Generator) -> int:
+        """Sample the number of no-op frames, at least one less than the maximum length of an episode."""
+        noops = int(generator.integers(1, self._rules.noop_max_frames, endpoint=True))
         return min(noops, self._rules.max_episode_frames - 1)
 
     def _survives(self, noops: int) -> bool:
@@ -129,7 +130,7 @@ class Environment:
         return True
 
     def state_dict(self) -> StateDict:
-        """Return all that the next rows depend on."""
+        """Return the state that all later steps depend on."""
         return {
             "emulator": self._emulator.state_dict(),
             "episode": self._episode,
@@ -141,7 +142,7 @@ class Environment:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of the same game, whichever environment object it came from."""
+        """Restore a state of any environment of the same game."""
         self._emulator.load_state_dict(state["emulator"])
         self._episode = state["episode"]
         self._episode_frames = state["episode_frames"]

@@ -1,4 +1,4 @@
-"""What rules an episode, and where its chance comes from."""
+"""The rules of an environment's episodes, and their random streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from atari_dqn.spec.schema import Env
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeRules:
-    """How actions become frames, and when an episode is cut. Keys of `spec.schema.Env` by their own names."""
+    """The keys of `spec.schema.Env` that determine how actions become frames and when episodes end."""
 
     frame_skip: int
     sticky_probability: float
@@ -21,8 +21,8 @@ class EpisodeRules:
     life_loss_ends_skip: bool
 
     @classmethod
-    def of(cls, env: Env) -> EpisodeRules:
-        """Return the rules among the keys of a spec's section."""
+    def from_env(cls, env: Env) -> EpisodeRules:
+        """Select the rules from the keys of a spec's section `env`."""
         return cls(
             frame_skip=env.frame_skip,
             sticky_probability=env.sticky_probability,
@@ -34,28 +34,30 @@ class EpisodeRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeStreams:
-    """The random streams of one environment's episodes.
+    """The random streams of the episodes of one environment.
 
-    Episode k of environment e of E has the number e + kE over all environments, and streams of its own: what
-    it draws depends neither on the draws of others nor on how environments are spread over processes. With
-    `episodes` that number is a place in them.
+    Episode k of environment e has the number e + kE among the episodes of all E environments, and random
+    streams of its own. An episode is therefore independent of the other episodes' random numbers and of the
+    distribution of environments over processes. If `episodes` is given, e + kE is an index into it.
     """
 
     seed: int
     stream: str
     slot: int
+    """Index e of the environment."""
     num_envs: int
+    """Number of environments, E."""
     episodes: tuple[int, ...] = ()
-    """Numbers of the episodes to play, in place of 0, 1, 2, …; empty for all of them."""
+    """Numbers of the episodes to play instead of 0, 1, 2, …; empty to play all."""
 
     def generator(self, episode: int, purpose: str) -> np.random.Generator:
-        """Return a fresh generator for one purpose within the environment's episode of that index."""
+        """Create the generator for one purpose in the environment's episode of index `episode`."""
         return numpy_stream(self.seed, self.stream, "episode", self._number(episode), purpose)
 
     def game_seed(self, episode: int) -> int:
-        """Return the seed, under 2**63, for a game that has chance of its own."""
+        """Compute the seed, below 2**63, of a game with randomness of its own."""
         return stream_seed(self.seed, self.stream, "episode", self._number(episode), "game") % 2**63
 
     def _number(self, episode: int) -> int:
-        place = self.slot + episode * self.num_envs
-        return self.episodes[place] if place < len(self.episodes) else place
+        index = self.slot + episode * self.num_envs
+        return self.episodes[index] if index < len(self.episodes) else index

@@ -1,4 +1,4 @@
-"""Which games go on exactly after their emulator is restored, as benchmarks/exactness.py found."""
+"""The games whose emulator is not restored exactly, as measured by benchmarks/exactness.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TABLE = "inexact_games.toml"
 
 @dataclass(frozen=True)
 class Exactness:
-    """A version of ale-py, and the games of it that are not exact, each with what was found."""
+    """A version of ale-py, and its games that are not restored exactly, each with the measurement."""
 
     ale_version: str
     inexact_games: dict[str, str]
@@ -21,17 +21,17 @@ class Exactness:
 
 @cache
 def exactness() -> Exactness:
-    """Return the table in the package."""
+    """Load the table of the package."""
     table = tomllib.loads((files("atari_dqn.envs") / _TABLE).read_text())
     return Exactness(table["ale_py"], table["games"])
 
 
 def why_inexact_game(game: str) -> str | None:
-    """Return why a run of this game may not be called exact once it is resumed; None where it may."""
-    tried, installed = exactness(), version("ale-py")
-    if installed != tried.ale_version:
-        return f"restoring games was tried with ale-py {tried.ale_version}, not with {installed}"
-    if game in tried.inexact_games:
-        found = tried.inexact_games[game]
-        return f"ale-py {installed} does not restore {game} exactly (points that went on exactly: {found})"
+    """Return the reason why a resumed run of this game may not be exact; None if it is exact."""
+    tested, installed = exactness(), version("ale-py")
+    if installed != tested.ale_version:
+        return f"restoring games was tested with ale-py {tested.ale_version}, not with {installed}"
+    if game in tested.inexact_games:
+        found = tested.inexact_games[game]
+        return f"ale-py {installed} does not restore {game} exactly (exact continuations: {found})"
     return None

@@ -1,4 +1,4 @@
-"""Which environments there are, and how environments of one are made."""
+"""The registry of environment types, and the function that makes environments."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def make_envs(
     power_on_reset: bool = False,
     episodes: Sequence[int] | None = None,
 ) -> Environments:
-    """Return environments of a game, in this process (`workers` 0) or in as many others.
+    """Make `num_envs` environments of a game, in `workers` worker processes, or in this process if 0.
 
-    The rows are the same whatever `workers`. `stream` names the random streams, so that training and
-    evaluation under one seed draw apart. With `power_on_reset` an episode depends on its number and its
-    actions alone, not on the environment's earlier episodes. `episodes` are the numbers of those to play, in
-    place of 0, 1, 2, …: environment e of E plays the e-th, the (e + E)-th, and so on. `UserError` for an
+    Their steps do not depend on `workers`. `stream` names the random streams, which differ between training
+    and evaluation under the same seed. With `power_on_reset` an episode depends only on its number and its
+    actions, not on earlier episodes of the environment. `episodes` are the numbers of the episodes to play
+    instead of 0, 1, 2, …: environment e of E plays those at index e, e + E, e + 2E, …. `UserError` for an
     unknown kind or game.
     """
     shard_type = ENVS.load(env.kind)

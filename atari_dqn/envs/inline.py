@@ -1,4 +1,4 @@
-"""Environments in this process."""
+"""Environments in the calling process."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ from atari_dqn.envs.shard import Shard
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
 BuildShard = partial[Shard]
-"""Builds a shard when called with `envs`, the range of those it holds."""
+"""Builds a shard when called with `envs`, the range of the environments in it."""
 
 
 class InlineEnvironments:
-    """All environments as one shard: `send` plays the step, `recv` hands it over.
-
-    Implements `types.Environments`.
-    """
+    """All environments in one shard. `send` plays the step, `recv` returns it. Implements `Environments`."""
 
     def __init__(self, build_shard: BuildShard, *, num_envs: int) -> None:
         self._shard = build_shard(envs=range(num_envs))
@@ -33,22 +30,22 @@ class InlineEnvironments:
 
     @property
     def info(self) -> GameInfo:
-        """The game all environments play."""
+        """Properties of the game."""
         return self._shard.info
 
     @property
     def num_envs(self) -> int:
-        """E."""
+        """Number of environments, E."""
         return self._num_envs
 
     def reset(self) -> StepBatch:
-        """Begin a new episode on every environment."""
+        """Begin a new episode in every environment."""
         assert not self._sent, "reset between send and recv"
         self._shard.reset(self._batch)
         return self._batch
 
     def send(self, actions: Int64[np.ndarray, "E"]) -> None:
-        """Play one step on every environment."""
+        """Play one step of every environment."""
         assert not self._sent, "send twice without recv"
         began = time.perf_counter()
         self._shard.step(actions, self._batch)
@@ -68,14 +65,14 @@ class InlineEnvironments:
         """Do nothing: there are no other processes to wait for."""
 
     def state_dict(self) -> StateDict:
-        """Return every environment's state."""
+        """Return the state of every environment."""
         assert not self._sent, "state_dict between send and recv"
         return {"lanes": self._shard.state_dicts()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of as many environments."""
+        """Restore a state of the same number of environments."""
         assert not self._sent, "load_state_dict between send and recv"
         self._shard.load_state_dicts(state["lanes"])
 
     def close(self) -> None:
-        """Do nothing: the emulators go with this object."""
+        """Do nothing: the emulators are freed with this object."""

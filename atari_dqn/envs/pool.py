@@ -1,7 +1,7 @@
-"""Environments in worker processes over shared memory.
+"""Environments in worker processes, which exchange frames and actions through shared memory.
 
-The memory is anonymous: its file is unlinked before a worker starts, so a crash leaves nothing behind.
-Workers are spawned, not forked: they hold no copy of the parent's threads, locks or accelerator.
+The memory is anonymous: its file is unlinked before a worker starts, so that a crash leaves no file behind.
+Workers are spawned, not forked, so that they have no copies of the parent's threads, locks or CUDA context.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
-from atari_dqn.envs.buffers import batch_bytes, batch_over
+from atari_dqn.envs.buffers import batch_bytes, batch_in_memory
 from atari_dqn.envs.inline import BuildShard
 from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
 from atari_dqn.envs.worker import Command, SharedMemory, work
-from atari_dqn.envs.worker_handle import GOODBYE_SECONDS, Worker, WorkerDiedError
+from atari_dqn.envs.worker_handle import SHUTDOWN_SECONDS, Worker, WorkerDiedError
 from atari_dqn.errors import UserError
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
 __all__ = ["WorkerDiedError", "WorkerPool", "split_envs"]
 
 _SILENT_WAITS = 60
-"""Waits in a row without an answer, to a step that takes milliseconds, before a worker counts as lost.
+"""Consecutive waits without an answer after which a worker is considered lost. A step takes milliseconds.
 
-Waits are counted, not time: a run that is suspended, or a laptop asleep, finds one wait over when it goes on.
+Waits are counted instead of time, because a suspended run or a sleeping laptop adds at most one wait.
 """
-_LAST_WAITS = 5
-"""The same once the run was asked to end: what does not answer by then is given up."""
+_SILENT_WAITS_AT_END = 5
+"""The same after the run was asked to end."""
 _WAIT_SECONDS = 1.0
+"""Duration of a wait."""
 
 
 def split_envs(num_envs: int, workers: int) -> list[range]:
-    """Split environments into consecutive ranges, one per worker, as even as possible, none empty."""
+    """Split environments into consecutive, non-empty ranges of nearly equal length, one per worker."""
     workers = min(workers, num_envs)
     edges = [num_envs * index // workers for index in range(workers + 1)]
     return [range(begin, end) for begin, end in pairwise(edges)]
@@ -49,7 +50,7 @@ def split_envs(num_envs: int, workers: int) -> list[range]:
 
 @contextmanager
 def _within_limits(workers: int) -> Iterator[None]:
-    """Turn a system's refusal of another process, pipe or mapping into the `UserError` that names the key."""
+    """Convert an `OSError` about too many processes, files or mappings into a `UserError` with a remedy."""
     try:
         yield
     except OSError as error:
@@ -62,45 +63,52 @@ def _within_limits(workers: int) -> Iterator[None]:
 def _start(context: SpawnContext, index: int, envs: range, arguments: tuple[Any, ...]) -> Worker:
     ours, theirs = context.Pipe()
     process = context.Process(
-        target=work, args=(theirs, parent_to_end_with(), *arguments), name=f"lanes-{index}", daemon=True
+        target=work,
+        args=(theirs, parent_to_end_with(), *arguments),
+        name=f"environments-{index}",
+        daemon=True,
     )
-    with interrupts_blocked():  # a terminal tells the whole group; the parent decides
+    with interrupts_blocked():  # a terminal signals the whole process group; only the parent reacts
         process.start()
     theirs.close()
     return Worker(index=index, envs=envs, process=process, pipe=ours)
 
 
-class _Patience:
-    """Counts waits in a row without an answer."""
+class _SilenceLimit:
+    """A limit on the number of consecutive waits in which no worker answers."""
 
     def __init__(self, stop: Callable[[], bool], workers: Sequence[Worker]) -> None:
         self._stop, self._workers = stop, workers
-        self.begin()
+        self.reset()
 
-    def begin(self) -> None:
-        """Count from 0: something was answered."""
+    def reset(self) -> None:
+        """Restart the count after an answer."""
         self._waits = self._last_waits = 0
 
-    def ended(self) -> str | None:
-        """Count a wait; return why it was one too many, or None to wait again."""
+    def exceeded(self) -> str | None:
+        """Count a wait without an answer; return the reason to give up, or None to wait again.
+
+        Once the run is to end, workers that are stopped (SIGSTOP) are continued.
+        """
         self._waits += 1
         if self._stop():
             if not self._last_waits:
                 for worker in self._workers:
-                    worker.go_on()
+                    worker.resume()
             self._last_waits += 1
-        if self._last_waits > _LAST_WAITS:
-            return f"has not answered for {_LAST_WAITS * _WAIT_SECONDS:.0f} seconds after the run was to end"
+        if self._last_waits > _SILENT_WAITS_AT_END:
+            seconds = _SILENT_WAITS_AT_END * _WAIT_SECONDS
+            return f"has not answered for {seconds:.0f} seconds after the run was to end"
         if self._waits == _SILENT_WAITS:
             return f"has not answered for {_SILENT_WAITS * _WAIT_SECONDS:.0f} seconds"
         return None
 
 
 class WorkerPool:
-    """Environments spread over worker processes; use `close` or `with`. Implements `types.Environments`.
+    """Environments distributed over worker processes. Implements `Environments`; a context manager.
 
-    A worker that dies makes the call that waits for it raise `WorkerDiedError`; after that only `close` may
-    be called.
+    If a worker process ends, the call that waits for it raises `WorkerDiedError`; after that, only `close`
+    may be called.
     """
 
     def __init__(
@@ -110,7 +118,7 @@ class WorkerPool:
         shared_frames = context.RawArray("B", batch_bytes(num_envs, frame_shape))
         shared_actions = context.RawArray("q", num_envs)
         shared_seconds = context.RawArray("d", workers)
-        self._batch = batch_over(np.frombuffer(shared_frames, np.uint8), num_envs, frame_shape)
+        self._batch = batch_in_memory(np.frombuffer(shared_frames, np.uint8), num_envs, frame_shape)
         self._actions = np.frombuffer(shared_actions, np.int64)
         self._busy_seconds = np.frombuffer(shared_seconds, np.float64)
         self._num_envs = num_envs
@@ -119,22 +127,22 @@ class WorkerPool:
         self._by_handle: dict[int, Worker] = {}
         self._poll = select.poll()
         self._stop: Callable[[], bool] = lambda: False
-        # at exit, the interpreter waits for children; these would wait for it
+        # at exit the interpreter joins its children, which would wait for commands for ever
         atexit.register(self.close)
         memory = SharedMemory(shared_frames, shared_actions, shared_seconds)
         try:
             with _within_limits(workers):
                 for index, envs in enumerate(split_envs(num_envs, workers)):
                     arguments = (build_shard, index, envs, num_envs, memory)
-                    self._watch(_start(context, index, envs, arguments))
+                    self._register(_start(context, index, envs, arguments))
             self._busy = True
-            self._info: GameInfo = self._gather()[0]
+            self._info: GameInfo = self._receive_all()[0]
         except BaseException:
             self.close()
             raise
 
-    def _watch(self, worker: Worker) -> None:
-        """Take a worker in; its pipe wakes `_gather` when it answers, its sentinel when it dies."""
+    def _register(self, worker: Worker) -> None:
+        """Add a worker, and poll its pipe for answers and its sentinel for the end of the process."""
         self._workers.append(worker)
         for handle in (worker.pipe.fileno(), worker.process.sentinel):
             self._by_handle[handle] = worker
@@ -142,108 +150,108 @@ class WorkerPool:
 
     @property
     def info(self) -> GameInfo:
-        """The game all environments play."""
+        """Properties of the game."""
         return self._info
 
     @property
     def num_envs(self) -> int:
-        """E."""
+        """Number of environments, E."""
         return self._num_envs
 
     @property
     def num_processes(self) -> int:
-        """The workers."""
+        """Number of worker processes."""
         return len(self._workers)
 
     @property
     def busy_seconds(self) -> float:
-        """Time the workers spent playing steps so far, added up."""
+        """Time spent in steps so far, summed over the workers."""
         return float(self._busy_seconds.sum())
 
     def reset(self) -> StepBatch:
-        """Begin a new episode on every environment."""
-        self._tell(Command.RESET)
-        self._gather()
+        """Begin a new episode in every environment."""
+        self._send_all(Command.RESET)
+        self._receive_all()
         return self._batch
 
     def send(self, actions: Int64[np.ndarray, "E"]) -> None:
-        """Begin one step on every environment and return at once."""
+        """Begin one step of every environment and return at once."""
         assert actions.shape == self._actions.shape, f"expected {self._actions.shape}, got {actions.shape}"
         self._actions[:] = actions
-        self._tell(Command.STEP)
+        self._send_all(Command.STEP)
 
     def recv(self) -> StepBatch:
-        """Wait for the step that `send` began; `WorkerDiedError` if a worker is gone."""
-        self._gather()
+        """Wait for the step that `send` began, and return it; `WorkerDiedError` if a worker has ended."""
+        self._receive_all()
         return self._batch
 
     def check(self) -> None:
-        """Raise `WorkerDiedError` if a worker has ended; called between steps, when no answer is awaited."""
+        """Raise `WorkerDiedError` if a worker has ended; between `send` and `recv`, do nothing."""
         if self._busy or not self._workers:
             return
-        for handle, _ in self._poll.poll(0):  # between steps a living worker sends nothing
+        for handle, _ in self._poll.poll(0):  # between steps a running worker sends nothing
             worker = self._by_handle[handle]
-            raise worker.died(worker.how_it_ended())
+            raise worker.died_error(worker.exit_reason())
 
     def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
-        """Wait only a few seconds more for workers that do not answer, once `stop()` is true.
+        """Once `stop()` returns True, wait only a few more seconds for workers that do not answer.
 
-        Those that were stopped (SIGSTOP) are continued then, so that their state can be saved.
+        Workers that are stopped (SIGSTOP) are continued, so that their state can be saved.
         """
         self._stop = stop
 
     def state_dict(self) -> StateDict:
-        """Return every environment's state."""
-        self._tell(Command.GET_STATES)
-        return {"lanes": [state for states in self._gather() for state in states]}
+        """Return the state of every environment."""
+        self._send_all(Command.GET_STATES)
+        return {"lanes": [state for states in self._receive_all() for state in states]}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of as many environments, however they were spread."""
+        """Restore a state of the same number of environments, saved from any number of workers."""
         states = state["lanes"]
         assert len(states) == self._num_envs, f"expected {self._num_envs} states, got {len(states)}"
         self._begin(Command.SET_STATES)
         for worker in self._workers:
-            worker.tell(Command.SET_STATES, states[worker.envs.start : worker.envs.stop])
-        self._gather()
+            worker.send(Command.SET_STATES, states[worker.envs.start : worker.envs.stop])
+        self._receive_all()
 
     def _begin(self, command: Command) -> None:
         assert self._workers, "the pool is closed"
         assert not self._busy, f"{command.name} while a step is under way"
         self._busy = True
 
-    def _tell(self, command: Command) -> None:
+    def _send_all(self, command: Command) -> None:
         self._begin(command)
         for worker in self._workers:
-            worker.tell(command)
+            worker.send(command)
 
-    def _gather(self) -> list[Any]:
-        """Return each worker's answer, in order."""
+    def _receive_all(self) -> list[Any]:
+        """Wait for an answer of each worker and return the answers, in the order of the workers."""
         assert self._workers, "the pool is closed"
         assert self._busy, "recv without send"
         answers: dict[int, Any] = {}
-        patience = _Patience(self._stop, self._workers)
+        silence = _SilenceLimit(self._stop, self._workers)
         while len(answers) < len(self._workers):
             ready = self._poll.poll(_WAIT_SECONDS * 1000)
             if ready:
-                patience.begin()
-            elif reason := patience.ended():
+                silence.reset()
+            elif reason := silence.exceeded():
                 silent = next(worker for worker in self._workers if worker.index not in answers)
-                raise silent.died(reason)
+                raise silent.died_error(reason)
             for handle, _ in ready:
                 worker = self._by_handle[handle]
-                if worker.index in answers:  # it has no more to say: it is gone
-                    raise worker.died(worker.how_it_ended())
-                answers[worker.index] = worker.answer()
+                if worker.index in answers:  # a second event of the same worker means that it has ended
+                    raise worker.died_error(worker.exit_reason())
+                answers[worker.index] = worker.receive()
         self._busy = False
         return [answers[worker.index] for worker in self._workers]
 
     def close(self) -> None:
-        """End the workers; safe to call twice."""
+        """End the workers; may be called twice."""
         atexit.unregister(self.close)
         workers, self._workers = self._workers, []
         for worker in workers:
             worker.pipe.close()
-        deadline = time.monotonic() + GOODBYE_SECONDS
+        deadline = time.monotonic() + SHUTDOWN_SECONDS
         for worker in workers:
             worker.process.join(max(0.0, deadline - time.monotonic()))
             if worker.process.is_alive():

@@ -1,4 +1,4 @@
-"""Child processes that end with their parent, and blocks of code that Ctrl-C does not interrupt."""
+"""End child processes together with their parent, and protect blocks of code from Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _PR_SET_PDEATHSIG = 1
-"""Of `prctl(2)`: the signal that the kernel sends once the thread that started this process has ended."""
+"""Option of `prctl(2)` that sets the signal sent to this process when its parent thread ends."""
 
 
 def parent_to_end_with() -> int | None:
-    """Return what a child is to give to `end_with_parent`: this process, or None.
+    """Return the process id that a child passes to `end_with_parent`, or None.
 
-    The kernel watches the thread that starts a child and not its process, so that only the main thread,
-    which ends with the process, may be followed.
+    The kernel signals the child when the thread that started it ends, not when the process does. The id is
+    therefore returned only in the main thread, which ends with the process.
     """
     return os.getpid() if threading.current_thread() is threading.main_thread() else None
 
 
 def end_with_parent(parent: int | None) -> None:
-    """Have this process killed as soon as `parent` ends, even if it is stopped or hangs by then.
+    """Let the kernel kill this process when `parent` ends, even if this process is stopped or hangs.
 
-    Linux alone can do so; elsewhere, and for None, this does nothing.
+    On systems other than Linux, and if `parent` is None, this does nothing.
     """
     if parent is None or sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before prctl was called
+    if os.getppid() != parent:  # the parent ended before prctl was called
         os._exit(1)
 
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Hold SIGINT back until the block ends; a process that is started inside ignores it from its start.
+    """Block SIGINT until the block of code ends; processes that are started in it inherit the blocked signal.
 
-    An extension module that is interrupted while it is imported may swallow that, and be broken from then on.
+    An extension module that is interrupted during its import may suppress the interrupt and stay unusable.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

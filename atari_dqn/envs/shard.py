@@ -1,4 +1,4 @@
-"""Environments that share a process."""
+"""The environments of one process."""
 
 from __future__ import annotations
 
@@ -11,78 +11,80 @@ from jaxtyping import Int64
 from atari_dqn.envs.emulator import Emulator
 from atari_dqn.envs.environment import Environment
 from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
-from atari_dqn.envs.filming import Camera
+from atari_dqn.envs.frame_callback import FrameCallback
 from atari_dqn.envs.preprocess import Preprocessor
 from atari_dqn.spec.schema import Env
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
-_ENVS_TOGETHER = 8
-"""Preprocessed in one go: enough to spread a call's cost, few enough that their screens stay in the cache."""
+_GROUP_SIZE = 8
+"""Environments preprocessed together: enough to amortise a call, few enough for their screens to stay
+cached."""
 
 
 class Shard:
-    """Steps its environments in turn and writes their rows into given arrays."""
+    """Environments that are stepped one after the other and write their results into given arrays."""
 
     def __init__(
         self, emulators: Sequence[Emulator], streams: Sequence[EpisodeStreams], env: Env, info: GameInfo
     ) -> None:
-        rules = EpisodeRules.of(env)
+        rules = EpisodeRules.from_env(env)
         self.emulators = tuple(emulators)
         self._envs = [
-            Environment(emulator, rules, of_slot)
-            for emulator, of_slot in zip(emulators, streams, strict=True)
+            Environment(emulator, rules, episodes)
+            for emulator, episodes in zip(emulators, streams, strict=True)
         ]
-        places = [slice(begin, begin + _ENVS_TOGETHER) for begin in range(0, len(emulators), _ENVS_TOGETHER)]
-        self._groups = [(rows, _preprocessor(emulators[rows], env)) for rows in places]
+        groups = [slice(begin, begin + _GROUP_SIZE) for begin in range(0, len(emulators), _GROUP_SIZE)]
+        self._groups = [(group, _preprocessor(emulators[group], env)) for group in groups]
         self.info = info
 
-    def film(self, camera: Camera) -> None:
-        """Show `camera` each environment's emulator after each of its frames from now on."""
-        for slot in self._envs:
-            slot.film(camera)
+    def add_frame_callback(self, callback: FrameCallback) -> None:
+        """Call `callback` with the emulator of each environment after each reset and each frame."""
+        for environment in self._envs:
+            environment.add_frame_callback(callback)
 
     def play_episodes(self, episodes: Sequence[int]) -> None:
-        """Play the episodes of these numbers, shared out over all environments, from the next reset on."""
-        for slot in self._envs:
-            slot.play_episodes(episodes)
+        """From the next reset on, play only the episodes with these numbers, as in `EpisodeStreams`."""
+        for environment in self._envs:
+            environment.play_episodes(episodes)
 
     def reset(self, out: StepBatch) -> None:
-        """Begin a new episode on every environment and write its first row."""
-        for rows, preprocessor in self._groups:
-            for slot, screens in zip(self._envs[rows], preprocessor.screens, strict=True):
-                slot.reset(screens)
-            out.frame[rows] = preprocessor.process()
-        self._write_facts(out)
+        """Begin a new episode in every environment and write the first frames to `out`."""
+        for group, preprocessor in self._groups:
+            for environment, screens in zip(self._envs[group], preprocessor.screens, strict=True):
+                environment.reset(screens)
+            out.frame[group] = preprocessor.process()
+        self._write_flags(out)
 
     def step(self, actions: Int64[np.ndarray, "E"], out: StepBatch) -> None:
-        """Step every environment and write its row."""
-        for rows, preprocessor in self._groups:
-            envs = zip(self._envs[rows], preprocessor.screens, actions[rows].tolist(), strict=True)
-            for slot, screens, action in envs:
-                slot.step(action, screens)
-            out.frame[rows] = preprocessor.process()
-        self._write_facts(out)
+        """Step every environment and write the results to `out`."""
+        for group, preprocessor in self._groups:
+            envs = zip(self._envs[group], preprocessor.screens, actions[group].tolist(), strict=True)
+            for environment, screens, action in envs:
+                environment.step(action, screens)
+            out.frame[group] = preprocessor.process()
+        self._write_flags(out)
 
-    def _write_facts(self, out: StepBatch) -> None:
+    def _write_flags(self, out: StepBatch) -> None:
+        """Write rewards and flags."""
         envs = self._envs
-        out.reward[:] = [slot.reward for slot in envs]
-        out.terminated[:] = [slot.terminated for slot in envs]
-        out.truncated[:] = [slot.truncated for slot in envs]
-        out.life_lost[:] = [slot.life_lost for slot in envs]
-        out.first[:] = [slot.first for slot in envs]
+        out.reward[:] = [environment.reward for environment in envs]
+        out.terminated[:] = [environment.terminated for environment in envs]
+        out.truncated[:] = [environment.truncated for environment in envs]
+        out.life_lost[:] = [environment.life_lost for environment in envs]
+        out.first[:] = [environment.first for environment in envs]
 
     def state_dicts(self) -> list[StateDict]:
-        """Return one state an environment."""
-        return [slot.state_dict() for slot in self._envs]
+        """Return the state of each environment."""
+        return [environment.state_dict() for environment in self._envs]
 
     def load_state_dicts(self, states: Sequence[StateDict]) -> None:
-        """Take over one state an environment; `ValueError` for one of another game."""
+        """Restore the state of each environment; `ValueError` for a state of another game."""
         most = self.info.num_actions - 1
         for state in states:
             if not 0 <= state["executed_action"] <= most:
                 raise ValueError(f"executed_action: found {state['executed_action']}, expected 0 to {most}")
-        for slot, state in zip(self._envs, states, strict=True):
-            slot.load_state_dict(state)
+        for environment, state in zip(self._envs, states, strict=True):
+            environment.load_state_dict(state)
 
 
 def _preprocessor(emulators: Sequence[Emulator], env: Env) -> Preprocessor:
@@ -91,12 +93,12 @@ def _preprocessor(emulators: Sequence[Emulator], env: Env) -> Preprocessor:
         screen_shape=emulators[0].screen_shape,
         size_pixels=env.screen_size_pixels,
         method=env.resize,
-        greys=emulators[0].greys,
+        palette=emulators[0].palette,
     )
 
 
 class ShardType(Protocol):
-    """What the registry of environments holds: builds a shard of environments `envs` out of `num_envs`."""
+    """The type of an entry of the registry of environments: it builds a shard."""
 
     def __call__(
         self,
@@ -109,10 +111,10 @@ class ShardType(Protocol):
         stream: str,
         power_on_reset: bool,
     ) -> Shard:
-        """Return the shard; `UserError` for a game that is not there."""
+        """Build the environments with indices `envs` of `num_envs`; `UserError` for an unknown game."""
         ...
 
 
 def slot_streams(*, envs: range, num_envs: int, seed: int, stream: str) -> list[EpisodeStreams]:
-    """Return the random streams of consecutive environments."""
+    """Create the random streams of consecutive environments."""
     return [EpisodeStreams(seed=seed, stream=stream, slot=slot, num_envs=num_envs) for slot in envs]

@@ -1,4 +1,4 @@
-"""A worker process: one shard, told over a pipe what to do, writing its rows into shared memory."""
+"""The worker process: it runs one shard by commands from a pipe and writes results to shared memory."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
-from atari_dqn.envs.buffers import batch_over, rows_of
+from atari_dqn.envs.buffers import batch_in_memory, select_envs
 from atari_dqn.envs.inline import BuildShard
 from atari_dqn.envs.processes import end_with_parent
 from atari_dqn.errors import UserError
 
 
 class SharedMemory(NamedTuple):
-    """What parent and workers share: `RawArray`s, for which ctypes has no static type."""
+    """The `RawArray`s that parent and workers share. ctypes has no static type for them."""
 
     frames: Any
-    """Bytes of a `StepBatch` of all environments."""
+    """The bytes of a `StepBatch` of all environments."""
     actions: Any
-    """An int64 an environment."""
+    """An int64 for each environment."""
     busy_seconds: Any
-    """A float64 a worker: the time it has spent playing steps."""
+    """A float64 for each worker: the time it has spent in steps."""
 
 
 class Command(bytes, Enum):
-    """What a worker is told; as bytes, for a step is told too often to be pickled."""
+    """A command to a worker. Commands are bytes because pickling one at every step would be slow."""
 
     RESET = b"reset"
     STEP = b"step"
@@ -39,7 +39,7 @@ class Command(bytes, Enum):
 
 
 class Outcome(bytes, Enum):
-    """How it went."""
+    """The outcome of a command."""
 
     DONE = b"done"
     RESULT = b"result"  # follows, pickled
@@ -56,13 +56,13 @@ def work(
     num_envs: int,
     memory: SharedMemory,
 ) -> None:
-    """Serve the parent until it hangs up or ends. Errors go to it as text, and end the worker."""
+    """Run commands until the parent closes the pipe or ends. An error is sent as text and ends the worker."""
     end_with_parent(parent)
-    _leave_signals_to_the_parent()
+    _ignore_signals()
     try:
         _serve(pipe, build_shard, index, envs, num_envs, memory)
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        return  # the parent hung up, or is dead
+        return  # the parent has closed the pipe, or has ended
     except UserError as error:
         _answer(pipe, Outcome.USER_ERROR, str(error))
     except Exception:
@@ -74,8 +74,8 @@ def _answer(pipe: Connection, outcome: Outcome, content: object) -> None:
     pipe.send(content)
 
 
-def _leave_signals_to_the_parent() -> None:
-    """Ignore what a terminal or a scheduler sends to the whole process group."""
+def _ignore_signals() -> None:
+    """Ignore the signals that a terminal or a scheduler sends to the whole process group."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -91,8 +91,8 @@ def _serve(
 ) -> None:
     cv2.setNumThreads(1)
     shard = build_shard(envs=envs)
-    batch = batch_over(np.frombuffer(memory.frames, np.uint8), num_envs, shard.info.frame_shape)
-    rows = rows_of(batch, envs)
+    batch = batch_in_memory(np.frombuffer(memory.frames, np.uint8), num_envs, shard.info.frame_shape)
+    rows = select_envs(batch, envs)
     actions = np.frombuffer(memory.actions, np.int64)[envs.start : envs.stop]
     busy_seconds = np.frombuffer(memory.busy_seconds, np.float64)
     _answer(pipe, Outcome.RESULT, shard.info)

@@ -18,7 +18,7 @@ from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
 from atari_dqn.files.atomic import unused, write_json_atomically
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.scores import EvaluationScore, score_protocol
-from atari_dqn.spec.named_protocols import ProtocolName, under_protocol
+from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
 from atari_dqn.spec.protocol import Protocol
 
 
@@ -50,7 +50,7 @@ def open_progress(
     agent: FrozenAgent, *, protocol: ProtocolName = "run", episodes: int | None = None
 ) -> EvaluationProgress:
     """Open the file of finished games of an evaluation, to continue it; its folder must exist."""
-    spec = under_protocol(agent.spec, protocol)
+    spec = with_protocol(agent.spec, protocol)
     recorded_protocol = score_protocol(
         spec,
         episodes=episodes or spec.evaluation.full_episodes,
@@ -86,7 +86,7 @@ def evaluate_checkpoint(
     parallel, which affects the time only. Games in `progress` are not played again, and new games are added
     to it.
     """
-    spec = under_protocol(agent.spec, protocol)
+    spec = with_protocol(agent.spec, protocol)
     if envs is not None:
         spec = replace(spec, system=replace(spec.system, evaluation_envs=envs))
     played = evaluate(

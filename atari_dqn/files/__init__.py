@@ -1,1 +1,1 @@
-"""Files that are whole or absent, directories that are whole or absent, and documents checked before use."""
+"""Write files and directories atomically, and check documents before they are used."""

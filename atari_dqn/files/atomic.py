@@ -1,4 +1,4 @@
-"""Files that are whole or absent: atomic writes, and the errors of a disk put into words."""
+"""Write files atomically, read only regular files, and convert errors of the file system to user errors."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _BLOCK_BYTES = 2**20
 _MOST_BYTES = 2**24  # far above any specification, record of provenance or summary
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _BROKEN = {errno.EIO, errno.ENOMEM, errno.ESTALE}
-"""Errors after which it is not known whether a file is there."""
+"""Errors after which it is not known whether a file exists."""
 _PARTIAL = re.compile(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$")
-"""The name that a file or folder has until it is whole."""
+"""The temporary name of a file or directory until it is complete."""
 
 
 def write_failure(path: Path, error: OSError, *, detail: str = "") -> UserError:
-    """Return the error a user meets when a file cannot be written: the file, the cause, the remedy.
+    """Create the error for a file that cannot be written, with the file, the cause and the remedy.
 
-    The file is the one that the system's error names, or else `path`. A `DiskFullError` where there is no
-    room. `detail` follows the cause.
+    The file is the one that `error` names, otherwise `path`. It is a `DiskFullError` if there is no space,
+    else a `UserError`. `detail` follows the cause in the message.
     """
     remedy = _REMEDIES.get(error.errno or 0, "make it writable, or choose another place")
     kind = DiskFullError if error.errno in _NO_ROOM else UserError
@@ -71,15 +71,15 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether something is there; no, too, where one may not look or the name is too long.
+    """Return whether a file or directory exists; False, too, without permission or if the name is too long.
 
-    `UserError` where the disk does not answer: what cannot be read is not absent.
+    `UserError` if the disk fails, because then it is not known whether the file exists.
     """
     return _mode(path) is not None
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a regular file is there, as `exists` does."""
+    """Return whether a regular file exists; errors are those of `exists`."""
     mode = _mode(path)
     return mode is not None and stat.S_ISREG(mode)
 
@@ -87,7 +87,7 @@ def is_file(path: Path) -> bool:
 def _mode(path: Path) -> int | None:
     try:
         return path.stat().st_mode
-    except ValueError:  # a name that no file can have
+    except ValueError:  # the name is invalid
         return None
     except OSError as error:
         if error.errno not in _BROKEN:
@@ -97,7 +97,7 @@ def _mode(path: Path) -> int | None:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file to read its bytes. `OSError` for anything else: a pipe would block for ever."""
+    """Open a regular file for reading; `OSError` for anything else, such as a pipe, which would block."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
@@ -107,7 +107,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path, *, most_bytes: int = _MOST_BYTES) -> bytes:
-    """Return the bytes of a regular file. `OSError` for anything else, and for a larger one."""
+    """Read a regular file of at most `most_bytes`; `OSError` for anything else."""
     with open_regular(path) as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -116,7 +116,7 @@ def read_regular(path: Path, *, most_bytes: int = _MOST_BYTES) -> bytes:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write `data` to `path`, durable once this returns; a crash or failure leaves what was there before.
+    """Write `data` to `path` durably; after a crash or failure the previous file is still there.
 
     `UserError` if the file cannot be written.
     """
@@ -132,7 +132,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def prepare_folder(path: Path) -> None:
-    """Make a folder where none is, and see that files can be written to it; `UserError` if not."""
+    """Create a directory if it is missing, and check that files can be created in it; `UserError` if not."""
     probe = path / f".{secrets.token_hex(4)}.partial"
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
@@ -141,23 +141,23 @@ def prepare_folder(path: Path) -> None:
 
 
 def unused(path: Path) -> Path:
-    """Return `path`, or where something is there already, the first of path_2, path_3, … where nothing is."""
+    """Return `path` if nothing has that name, otherwise the first of path_2, path_3, … that is free."""
     names = (path.with_stem(f"{path.stem}_{number}") for number in count(2))
     return next(name for name in chain([path], names) if not os.path.lexists(name))
 
 
 def write_json_atomically(path: Path, data: Any) -> None:
-    """Write `data` as JSON, atomically. `UserError` if the file cannot be written."""
+    """Write `data` as JSON atomically; `UserError` if the file cannot be written."""
     write_atomically(path, json_document(data))
 
 
 def json_document(data: Any) -> bytes:
-    """Return `data` as an indented JSON file, whatever `plain` can make of it."""
+    """Serialize `data`, converted by `plain`, as an indented JSON file."""
     return (json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def plain(value: Any) -> Any:
-    """Return a value JSON can hold: NaN and infinities become words, NumPy scalars numbers, the rest text."""
+    """Convert a value for JSON: NaN, infinities and unknown objects to text, NumPy scalars to numbers."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -170,7 +170,7 @@ def plain(value: Any) -> Any:
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Write a file and wait until the disk holds it."""
+    """Write a file and wait until its data is on the disk."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -178,13 +178,13 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def fsync_file(path: Path) -> None:
-    """Wait until the disk holds every byte of a file, whoever wrote it."""
+    """Wait until the data of a file, which any process may have written, is on the disk."""
     with open_regular(path) as file:
         os.fsync(file.fileno())
 
 
 def fsync_directory(path: Path) -> None:
-    """Wait until the disk holds the names in a directory."""
+    """Wait until the entries of a directory are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -193,13 +193,13 @@ def fsync_directory(path: Path) -> None:
 
 
 def sha256_of_file(path: Path) -> str:
-    """Return the SHA-256 of a regular file's bytes, in hexadecimal."""
+    """Compute the SHA-256 of a regular file, in hexadecimal."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it has `readinto`
 
 
 def sha256_of_beginning(path: Path, length: int) -> str:
-    """Return the SHA-256 of a file's first `length` bytes; of all of it where it is shorter."""
+    """Compute the SHA-256 of the first `length` bytes of a file, or of all of it if it is shorter."""
     digest = hashlib.sha256()
     with open_regular(path) as file:
         while length and (block := file.read(min(length, _BLOCK_BYTES))):
@@ -209,10 +209,10 @@ def sha256_of_beginning(path: Path, length: int) -> str:
 
 
 class AppendFile:
-    """A file that only grows at its end. What `append` is given is there whole or not at all.
+    """A file that is only appended to. `append` writes all of its data or nothing.
 
-    One write to the operating system each, unbuffered: a killed process loses nothing. `UserError` if the
-    file cannot be written.
+    Writes are not buffered, so that a killed process loses nothing. `UserError` if the file cannot be
+    written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -221,7 +221,7 @@ class AppendFile:
             self._file = path.open("ab+", buffering=0)
 
     def lock(self) -> bool:
-        """Keep the file to this process while it is open; return whether no other process has it."""
+        """Lock the file for this process while it is open; return False if another process has locked it."""
         try:
             with writing(self.path):
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -232,15 +232,15 @@ class AppendFile:
         return True
 
     def append(self, data: bytes) -> None:
-        """Write `data` after what is there; a disk that fills up in the middle leaves the file as it was."""
+        """Append `data`; if the disk fills up during the write, the file is restored to what it was."""
         start = self.length()
         with writing(self.path):
             try:
                 rest = memoryview(data)
-                while rest:  # the system may take a part; what hinders the rest is its next error
+                while rest:  # a write may be partial; the next one then raises the error
                     rest = rest[self._file.write(rest) :]
             except OSError:
-                with suppress(OSError):  # no file at all, such as a device, cannot be cut
+                with suppress(OSError):  # a device cannot be truncated
                     self._file.truncate(start)
                 raise
 
@@ -250,29 +250,29 @@ class AppendFile:
             return self._file.seek(0, os.SEEK_END)
 
     def read(self, start: int, length: int) -> bytes:
-        """Return up to `length` bytes from `start`."""
+        """Read up to `length` bytes from offset `start`."""
         with reading(self.path):
             self._file.seek(start)
             return self._file.read(length)
 
     def truncate(self, length: int) -> None:
-        """Cut the file to `length` bytes, durably."""
+        """Truncate the file to `length` bytes durably."""
         with writing(self.path):
             self._file.truncate(length)
         self.sync()
 
     def sync(self) -> None:
-        """Wait until the disk holds every byte."""
+        """Wait until the data is on the disk."""
         with writing(self.path):
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Let go of the file; safe to call twice."""
+        """Close the file; may be called twice."""
         self._file.close()
 
 
 def _culprit(error: OSError, path: Path) -> Path:
-    """Return the file that an error of the system is about, by the name it has once it is whole."""
+    """Return the file that an `OSError` names, without the temporary name of an incomplete file."""
     named = error.filename2 or error.filename
     if not isinstance(named, str):
         return path

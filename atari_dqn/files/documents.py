@@ -1,4 +1,4 @@
-"""Read JSON documents and check them before they are used: their size, their nesting, then their types."""
+"""Read JSON documents and check their size, their nesting and their types before they are used."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MOST_INT = 2**63 - 1
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_INT)]
 Number = float | Literal["nan", "inf", "-inf"]
-"""A number as `files.plain` writes it: as a string where JSON has no notation for its value."""
+"""A number as `files.atomic.plain` writes it: NaN and infinities are strings."""
 
 
 def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> Any:
-    """Return the value in a JSON file of a run; `DamagedError` if the file is missing or is not JSON."""
+    """Read a JSON file of a run; `DamagedError` if the file is missing or is not JSON."""
     data = read_run_file(path, most_bytes=most_bytes)
     try:
         return parse_json(data)
@@ -37,7 +37,7 @@ def read_json(path: Path, *, most_bytes: int = MOST_BYTES) -> Any:
 
 
 def read_run_file(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a file of a run; `DamagedError` if it is missing, too large or not regular."""
+    """Read a file of a run; `DamagedError` if it is missing, too large or not a regular file."""
     with reading_of_run(path):
         return read_regular(path, most_bytes=most_bytes)
 
@@ -101,10 +101,10 @@ def checked(path: Path, value: Any, expected: type[T], *, key: str = "") -> T:
 
 
 def check_types(path: Path, value: Any, expected: Any, *, key: str = "") -> None:
-    """Raise a `DamagedError` that names file and key where a value is none of a type that msgspec knows."""
+    """Raise a `DamagedError` that names file and key if a value is not of a type that msgspec knows."""
     checked(path, value, expected, key=key)
 
 
 def lowered(problem: str) -> str:
-    """Return a sentence of a library as the end of one of ours: its first letter small."""
+    """Convert the first letter of a library's message to lower case, to continue a message of ours."""
     return problem[:1].lower() + problem[1:]

@@ -1,4 +1,4 @@
-"""Create a directory under a temporary name, rename it once complete, remove what killed processes left."""
+"""Create directories atomically: under a temporary name, which is changed when the directory is complete."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The machine: its hardware, what a run will need of it, and the settings that suit it."""
+"""The machine: its hardware, the memory, disk and time that a run needs, and machine-dependent settings."""

@@ -1,4 +1,4 @@
-"""How the C library hands memory back to the system."""
+"""Configure when the C library returns freed memory to the system."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ _M_MMAP_THRESHOLD = -3
 """Parameters of glibc's mallopt(3)."""
 _KEPT_BYTES = 2**30
 _MOST_UNMAPPED_BYTES = (2**30, 4 * 1024**2 * ctypes.sizeof(ctypes.c_long))
-"""Tensors up to this size come from what was kept. Older versions of glibc refuse more than the second."""
+"""Allocations up to this size reuse freed memory: the preferred value, and the largest that old glibc
+takes."""
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep up to a gigabyte of what is freed, instead of asking the system for it again.
+    """Let glibc keep up to a gigabyte of freed memory instead of returning it to the system.
 
-    An update allocates and frees tens of megabytes. Left to itself, glibc returns them to the system each
-    time, and each new page is mapped and zeroed again in the middle of the next update. Process-wide; nothing
-    where there is no glibc.
+    An update allocates and frees tens of megabytes. By default glibc returns them to the system each time,
+    and the next update has to map and zero the pages again. The setting applies to the whole process; without
+    glibc this does nothing.
     """
     if sys.platform != "linux":
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    # the second setting alone would end glibc's own adjustment of the first
+    # setting one of the thresholds disables glibc's dynamic adjustment of both
     if mallopt is not None and any(mallopt(_M_MMAP_THRESHOLD, most) for most in _MOST_UNMAPPED_BYTES):
         mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)

@@ -1,4 +1,4 @@
-"""Replace `auto` in a spec by a fixed rule, so that the same machine always gives the same spec."""
+"""Resolve `auto` in a spec by a fixed rule, so that the same machine always gives the same spec."""
 
 from __future__ import annotations
 
@@ -82,10 +82,7 @@ def _cpu(hardware: Hardware) -> tuple[Literal["fp32", "bf16"], str]:
 
 
 def why_slow(precision: str, device: str, hardware: Hardware) -> str | None:
-    """Return why a run is slow here and what to set instead; None where, as far as is known, it is not."""
+    """Return why a precision is slow on this machine, and the remedy; None if it is not known to be slow."""
     if precision != "bf16" or device != "cpu" or hardware.fast_bf16 is not False:
         return None
-    return (
-        "this CPU does not multiply bf16 and only emulates it; fp32 is quicker here, and "
-        "--set learner.precision=auto takes it"
-    )
+    return "this CPU only emulates bf16; fp32 is faster here, and --set learner.precision=auto chooses it"

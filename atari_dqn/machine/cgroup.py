@@ -1,4 +1,4 @@
-"""The limits a container puts on a process: Linux control groups, versions 1 and 2."""
+"""Read the limits that a container sets for a process: Linux control groups, versions 1 and 2."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _UNLIMITED_BYTES = 2**60
 
 @dataclass(frozen=True, kw_only=True)
 class ControlGroups:
-    """The groups this process is in, and what they grant it. Nothing is limited where there are none."""
+    """The control groups of this process, and their limits. On other systems there are no limits."""
 
     mount: Path = Path("/sys/fs/cgroup")
     membership: Path = Path("/proc/self/cgroup")
 
     def cores(self) -> float | None:
-        """Return the processor time granted, in cores; None without a limit."""
+        """Return the limit of processor time, in cores; None without a limit."""
         quotas = [quota for folder in self._folders("cpu") if (quota := _quota(folder)) is not None]
         return min(quotas, default=None)
 
     def memory_bytes(self) -> int | None:
-        """Return the memory granted; None without a limit."""
+        """Return the limit of memory; None without a limit."""
         limits = [limit for folder in self._folders("memory") if (limit := _memory_limit(folder)) is not None]
         return min(limits, default=None)
 
     def memory_left_bytes(self) -> int | None:
-        """Return how much of the memory granted is not in use; files that can be read again count as free."""
+        """Return the memory left below the limit, with reclaimable file caches; None without a limit."""
         left = [
             limit - _memory_in_use(folder)
             for folder in self._folders("memory")
@@ -37,7 +37,7 @@ class ControlGroups:
         return max(0, min(left)) if left else None
 
     def _folders(self, controller: str) -> Iterator[Path]:
-        """Yield the folders that can limit this process: its group of that controller, and those above it."""
+        """Yield the folders of this process's group of a controller and of the groups above it."""
         for line in _text(self.membership).splitlines():
             _, controllers, group = line.split(":", 2)
             if controllers and controller not in controllers.split(","):

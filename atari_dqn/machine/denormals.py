@@ -1,16 +1,17 @@
-"""Numbers too small for a float's usual form."""
+"""Treat denormal floating-point numbers as zero."""
 
 from __future__ import annotations
 
 
 def flush_denormals() -> None:
-    """Have the CPU take numbers below 1.2e-38 as 0, in this thread and those it starts from now on.
+    """Let the CPU treat numbers below 1.2e-38 as 0, in this thread and in threads that it starts later.
 
-    A moving average of gradients that are 0, as those of a dead unit are, falls below that and stays there:
-    0.95 times the smallest number is rounded up to itself. A processor takes tens of times as long for each
-    such number; after some thousand updates an optimizer's step took five times its time. PyTorch's threads
-    are started by the first large operation: call this before, or they go on slowly and round otherwise.
+    The moving average of gradients that are always 0, as those of dead units are, becomes denormal and stays
+    so: 0.95 times the smallest denormal number rounds to itself. Operations on denormal numbers take tens of
+    times as long; after some thousand updates an optimizer's step became five times slower. Call this before
+    PyTorch starts its threads, which it does at the first large operation: threads started earlier keep the
+    slow mode, in which results round differently.
     """
     import torch
 
-    torch.set_flush_denormal(True)  # False where a processor cannot: then nothing changes
+    torch.set_flush_denormal(True)  # returns False and does nothing on processors without this mode

@@ -1,4 +1,4 @@
-"""Which device a run computes on."""
+"""Choose and configure the devices of a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from atari_dqn.errors import UserError
-from atari_dqn.machine.sizes import replay_is_beside
+from atari_dqn.machine.sizes import replay_is_on_gpu
 
 if TYPE_CHECKING:
     import torch
@@ -16,18 +16,18 @@ BF16_CAPABILITY = (8, 0)
 
 
 def check_device_name(name: str | None) -> None:
-    """Raise a `UserError` for what names no device, here or anywhere."""
+    """Raise a `UserError` if a name is not of the form `auto`, `cpu`, `cuda` or `cuda:N`."""
     if name is not None and not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", name, re.ASCII):
         raise UserError(f"--device: found {name!r}, expected auto, cpu, cuda or cuda:N")
 
 
 def cuda_index(device: str) -> int:
-    """Return N of `cuda:N`, 0 of `cuda`."""
+    """Parse N of `cuda:N`; 0 for `cuda`."""
     return int(device.partition(":")[2] or 0)
 
 
 def resolve_device(name: str) -> torch.device:
-    """Return the device called `auto`, `cpu`, `cuda` or `cuda:N`; `UserError` where it is not there."""
+    """Return the device `auto`, `cpu`, `cuda` or `cuda:N`; `UserError` if it is not available."""
     check_device_name(name)
     import torch
 
@@ -36,12 +36,12 @@ def resolve_device(name: str) -> torch.device:
         return torch.device("cpu")
     index = cuda_index(name)
     if index >= found:
-        raise UserError(f"device {name!r} is not there: found {found} CUDA devices; --device cpu works")
+        raise UserError(f"device {name!r} is not available: found {found} CUDA devices; use --device cpu")
     return torch.device("cuda", index)
 
 
 def make_current(device: torch.device) -> None:
-    """Have streams, events and graphs be made on a run's GPU, which need not be the first."""
+    """Make a run's GPU the current one, on which streams, events and graphs are created."""
     import torch
 
     if device.type == "cuda":
@@ -49,11 +49,11 @@ def make_current(device: torch.device) -> None:
 
 
 def set_kernels(device: torch.device, *, deterministic: bool) -> None:
-    """Have a GPU round as the spec says, without TF32, and choose its kernels.
+    """Disable TF32 on a GPU and select its kernels, for the whole process.
 
-    Deterministic: the same each time, and none whose rounding depends on timing. Otherwise whichever an
-    autotuner finds quickest (docs/decisions/0027-repeatable-on-a-gpu.md). On a CPU torch repeats for a number
-    of threads by itself; but until one is set, MKL may take fewer where it sees fit. Process-wide.
+    With `deterministic`, only deterministic kernels are used; otherwise those that cuDNN's autotuner finds
+    fastest (docs/decisions/0027-repeatable-on-a-gpu.md). On a CPU torch is deterministic for a fixed number
+    of threads. That number is set explicitly here, because MKL may otherwise use fewer.
     """
     import torch
 
@@ -66,7 +66,7 @@ def set_kernels(device: torch.device, *, deterministic: bool) -> None:
 
 
 def check_precision(precision: str, device: torch.device) -> None:
-    """Refuse bf16, with a `UserError`, on a GPU that cannot multiply it. Every CPU can, if slowly."""
+    """Raise a `UserError` for bf16 on a GPU without it. Every CPU supports bf16, if slowly."""
     import torch
 
     if precision != "bf16" or device.type != "cuda":
@@ -84,9 +84,9 @@ def _dotted(capability: tuple[int, int]) -> str:
 
 
 def replay_device(choice: str, *, learner: torch.device, needed_bytes: int) -> torch.device:
-    """Return where the replay lives: `auto` is the learner's device if it fits there, else RAM.
+    """Return the device that stores the replay: for `auto` the learner's if it fits there, otherwise RAM.
 
-    `UserError` for `cuda` where the learner has no GPU.
+    `UserError` for `cuda` if the learner has no GPU.
     """
     import torch
 
@@ -95,5 +95,5 @@ def replay_device(choice: str, *, learner: torch.device, needed_bytes: int) -> t
     if choice == "cpu" or learner.type == "cpu":
         return torch.device("cpu")
     free, _ = torch.cuda.mem_get_info(learner)
-    beside = replay_is_beside(choice, needed_bytes=needed_bytes, free_bytes=free)
-    return learner if beside else torch.device("cpu")
+    on_gpu = replay_is_on_gpu(choice, needed_bytes=needed_bytes, free_bytes=free)
+    return learner if on_gpu else torch.device("cpu")

@@ -1,4 +1,4 @@
-"""What this machine has, and how much of it this process may use."""
+"""Detect the hardware of this machine, and how much of it this process may use."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from atari_dqn.files.atomic import exists
 from atari_dqn.machine.cgroup import ControlGroups
 
 _FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "bf16")
-"""Instruction sets that decide how fast a network runs here: four of x86's, one of ARM's."""
+"""Instruction sets that determine the speed of a network on the CPU: four of x86, one of ARM."""
 _BLOCK_BYTES = 512
-"""Unit of `st_blocks`, whatever the file system's own block is."""
+"""Unit of `st_blocks`, independent of the block size of the file system."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """One accelerator."""
+    """A CUDA device."""
 
     name: str
     memory_bytes: int
@@ -35,32 +35,33 @@ class Gpu:
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """A machine as one process sees it: what is there, cut to what its container allows."""
+    """The hardware of a machine that a process may use, within the limits of its container."""
 
     cpu_model: str
     cores_physical: int
     cores_logical: int
     cores_usable: int
-    """Logical cores this process may run on, and whose time it is granted."""
+    """Logical cores that this process may use, within its affinity mask and its limit of processor time."""
     cpu_flags: tuple[str, ...] | None
-    """Which of the instruction sets that matter are there; None where the system does not tell."""
+    """The instruction sets, among those that matter, that the CPU has; None if the system does not report
+    them."""
     memory_bytes: int
     memory_available_bytes: int
     disk_free_bytes: int
     shared_memory_free_bytes: int | None
-    """Room for arrays shared between processes; None where the system has no folder for them."""
+    """Free shared memory; None if the system has no folder for it."""
     gpus: tuple[Gpu, ...]
 
     @property
     def fast_bf16(self) -> bool | None:
-        """The CPU multiplies bf16 in hardware; None where the system does not tell."""
+        """Whether the CPU multiplies bf16 in hardware; None if the system does not report it."""
         if self.cpu_flags is None:
             return None
         return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(self.cpu_flags))
 
 
 def find_hardware(path: Path, groups: ControlGroups | None = None) -> Hardware:
-    """Return this machine's hardware; the disk is the one that `path` is on, or will be."""
+    """Detect this machine's hardware; the disk is the one of `path`, which need not exist."""
     groups = groups or ControlGroups()
     memory = psutil.virtual_memory()
     return Hardware(
@@ -78,7 +79,7 @@ def find_hardware(path: Path, groups: ControlGroups | None = None) -> Hardware:
 
 
 def usable_cores(groups: ControlGroups) -> int:
-    """Return how many cores this process may use: its affinity mask, cut to its container's share of time."""
+    """Compute the number of cores that this process may use, within affinity mask and container limit."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS has none
     allowed = len(affinity(0)) if affinity else os.cpu_count() or 1
     granted = groups.cores()
@@ -86,24 +87,24 @@ def usable_cores(groups: ControlGroups) -> int:
 
 
 def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's name as its maker gives it, or else its architecture."""
+    """Return the model name of the processor, or its architecture if the system does not report one."""
     return _cpuinfo_field(cpuinfo, "model name") or platform.processor() or platform.machine() or "unknown"
 
 
 def cpu_vendor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's maker as it names itself; nothing where the system does not tell."""
+    """Return the vendor id of the processor; empty if the system does not report one."""
     return _cpuinfo_field(cpuinfo, "vendor_id")
 
 
 def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, ...] | None:
-    """Return which of the instruction sets that matter are there; None where the system does not tell."""
-    told = _cpuinfo_field(cpuinfo, "flags") or _cpuinfo_field(cpuinfo, "Features")  # x86 and ARM
-    found = set(told.split())
-    return tuple(flag for flag in _FLAGS if flag in found) if told else None
+    """Return those of the relevant instruction sets that the CPU has; None if they are not reported."""
+    reported = _cpuinfo_field(cpuinfo, "flags") or _cpuinfo_field(cpuinfo, "Features")  # x86 and ARM
+    found = set(reported.split())
+    return tuple(flag for flag in _FLAGS if flag in found) if reported else None
 
 
 def disk_free_bytes(path: Path) -> int:
-    """Return the room left for us on the disk of `path`, or of its nearest parent that exists."""
+    """Return the free space on the disk of `path`, or of its nearest parent that exists."""
     place = path.absolute()
     while not exists(place) and place != place.parent:
         place = place.parent
@@ -111,7 +112,7 @@ def disk_free_bytes(path: Path) -> int:
 
 
 def allocated_bytes(folder: Path) -> int:
-    """Return the disk space that the files below a folder take; one with several hard links counts once."""
+    """Compute the disk space of the files below a folder; a file with several hard links counts once."""
     blocks: dict[int, int] = {}
     for place, _, names in os.walk(folder):
         for name in names:
@@ -122,34 +123,34 @@ def allocated_bytes(folder: Path) -> int:
 
 
 def shared_memory_free_bytes(folder: Path = Path("/dev/shm")) -> int | None:  # noqa: S108 - only measured
-    """Return the room for shared memory; None where the system keeps it elsewhere."""
+    """Return the free shared memory; None if the system has no folder for it."""
     return shutil.disk_usage(folder).free if folder.is_dir() else None
 
 
 def compiler_name() -> str:
-    """Return the C++ compiler that PyTorch compiles with: what CXX names, else the system's usual one."""
+    """Return the name of the C++ compiler that PyTorch uses: that of CXX, otherwise the system's default."""
     return os.environ.get("CXX", "clang++" if platform.system() == "Darwin" else "g++")
 
 
 def has_compiler() -> bool:
-    """Return whether that compiler is here."""
+    """Return whether the C++ compiler that PyTorch uses is installed."""
     return shutil.which(compiler_name()) is not None
 
 
 def compiler_version() -> str | None:
-    """Return what that compiler calls itself; None where it is not here or does not say."""
+    """Return the version line of the C++ compiler that PyTorch uses; None if there is none."""
     path = shutil.which(compiler_name())
     if path is None:
         return None
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10)  # noqa: S603 - no shell
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10)  # noqa: S603 - no shell
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return said.stdout.partition("\n")[0] or None
+    return done.stdout.partition("\n")[0] or None
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """Return the CUDA devices that torch sees; none where torch is missing, broken or built without CUDA."""
+    """Return the CUDA devices of torch; none if torch is missing, broken or built without CUDA."""
     try:
         import torch
     except (ImportError, OSError):  # not installed, or without its libraries

@@ -1,4 +1,4 @@
-"""What a run will need: memory, disk, time. Predicted before it starts, and refused if it cannot fit."""
+"""Predict the memory, disk space and time of a run, and refuse a run that does not fit the machine."""
 
 from __future__ import annotations
 
@@ -14,69 +14,70 @@ from atari_dqn.machine.sizes import (
     CUDA_CONTEXT_BYTES,
     CUDA_PROCESS_BYTES,
     EMBEDDING_COSINES,
+    ENVIRONMENT_BYTES,
     LOG_BYTES_PER_STEP,
     PROCESS_BYTES,
     SAVED_REPLAY_SHARE,
-    SLOT_BYTES,
     WORKER_BYTES,
     NetworkShape,
     minibatch_bytes,
     network_bytes,
     replay_bytes,
-    replay_is_beside,
+    replay_is_on_gpu,
     trace_bytes,
 )
 from atari_dqn.spec.schema import Spec
 
 Place = Literal["ram", "vram", "disk"]
 PLACES: dict[Place, str] = {"ram": "RAM", "vram": "GPU memory", "disk": "disk"}
-"""Places by the names people know."""
+"""Display name of each place."""
 _NETWORKS = 2
 """The online network and the target network."""
 _KEPT = "checkpoints kept"
-"""How the name of the item ends that a run's checkpoints are counted against."""
+"""End of the name of the item for the checkpoints that are kept."""
 _OPTIMIZER_BUFFERS = 2
-"""What an optimizer keeps for each weight; `torch_rmsprop` one more with momentum."""
+"""Numbers that an optimizer stores for each weight; `torch_rmsprop` with momentum has one more."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One thing a run needs room for, and the key that makes it smaller (empty where none does)."""
+    """A part of a run's memory or disk space."""
 
     place: Place
     name: str
     bytes: int
     key: str = ""
+    """The key that can be lowered to make it smaller; empty if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run will need."""
+    """The predicted memory, disk space and time of a run."""
 
     device: str
     items: tuple[Item, ...]
     total_frames: int
     frames_per_second: float | None
-    """Emulator frames per second, evaluations left out; None where nothing was measured."""
+    """Emulator frames per second, without evaluations; None if it was not measured."""
     rate_basis: str
-    """What the rate rests on."""
+    """The measurement behind `frames_per_second`, for display."""
 
     def bytes(self, place: Place) -> int:
-        """Return what the run needs of a place."""
+        """Compute the bytes that the run needs in a place."""
         return sum(item.bytes for item in self.items if item.place == place)
 
     @property
     def seconds(self) -> float | None:
-        """Training time at the assumed rate."""
+        """Training time at `frames_per_second`; None if that is not known."""
         return self.total_frames / self.frames_per_second if self.frames_per_second else None
 
 
 def replay_place(choice: str, device: str, needed_bytes: int, hardware: Hardware) -> str:
-    """Return the device the replay lives on. `auto` is the learner's if it fits there, else RAM."""
+    """Return the device of the replay: for `auto` the learner's if it fits there, otherwise `cpu`."""
     if device == "cpu":
         return "cpu"
     free = hardware.gpus[cuda_index(device)].memory_free_bytes
-    return device if replay_is_beside(choice, needed_bytes=needed_bytes, free_bytes=free) else "cpu"
+    return device if replay_is_on_gpu(choice, needed_bytes=needed_bytes, free_bytes=free) else "cpu"
 
 
 def make_plan(
@@ -88,7 +89,7 @@ def make_plan(
     frames_per_second: float | None = None,
     rate_basis: str = "",
 ) -> Plan:
-    """Return what a run of `spec` on `device` (`cpu`, `cuda` or `cuda:N`) will need."""
+    """Predict what a run of `spec` on `device` (`cpu`, `cuda` or `cuda:N`) needs."""
     learner: Place = "ram" if device == "cpu" else "vram"
     replay_on = replay_place(spec.replay.device, device, _replay_bytes(spec), hardware)
     replay: Place = "ram" if replay_on == "cpu" else "vram"
@@ -118,7 +119,7 @@ def make_plan(
 
 
 def free_bytes(plan: Plan, hardware: Hardware) -> dict[Place, int]:
-    """Return the room there is, in each place that the plan needs something of."""
+    """Return the free bytes of each place that the plan uses."""
     room: dict[Place, int] = {"ram": hardware.memory_available_bytes, "disk": hardware.disk_free_bytes}
     if plan.device != "cpu":
         room["vram"] = hardware.gpus[cuda_index(plan.device)].memory_free_bytes
@@ -141,7 +142,7 @@ def check_fits(plan: Plan, hardware: Hardware, *, held_disk_bytes: int | None = 
 
 
 def _needed_bytes(plan: Plan, place: Place, held_disk_bytes: int) -> int:
-    """Return what a run needs in addition. Checkpoints it holds stay while the next one is written."""
+    """Compute the bytes that a run needs in addition to those of its existing checkpoints."""
     kept = sum(item.bytes for item in plan.items if item.name.endswith(_KEPT))
     return plan.bytes(place) - (min(held_disk_bytes, kept) if place == "disk" else 0)
 
@@ -163,7 +164,7 @@ def _problem(plan: Plan, place: Place, free: int, held_disk_bytes: int | None) -
 
 
 def _key_of_checkpoints(spec: Spec) -> str:
-    """Return the key to lower where the checkpoints take too much."""
+    """Return the key to lower if the checkpoints do not fit on the disk."""
     if spec.checkpoint.keep_last > 1:
         return "checkpoint.keep_last"
     return "checkpoint.keep_best" if spec.checkpoint.keep_best > 1 else "replay.capacity_steps"
@@ -176,7 +177,7 @@ def _replay_bytes(spec: Spec) -> int:
 
 
 def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
-    """Return what decides how many weights the spec's network has."""
+    """Return the properties of a spec's network that determine its number of weights."""
     values, is_implicit = spec.distribution, spec.toggles.distribution == "iqn"
     return NetworkShape(
         kind=spec.network.kind,
@@ -209,8 +210,8 @@ def _minibatch_bytes(spec: Spec, network: NetworkShape) -> int:
 
 
 def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
-    emulators = spec.env.num_envs * SLOT_BYTES
-    evaluation = spec.system.evaluation_envs * SLOT_BYTES
+    emulators = spec.env.num_envs * ENVIRONMENT_BYTES
+    evaluation = spec.system.evaluation_envs * ENVIRONMENT_BYTES
     workers = (spec.system.workers + spec.system.evaluation_workers) * WORKER_BYTES
     base = PROCESS_BYTES if device == "cpu" else CUDA_PROCESS_BYTES
     items = (
@@ -224,7 +225,7 @@ def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
 
 
 def _trace_items(spec: Spec, num_actions: int) -> tuple[Item, ...]:
-    """Return what a full evaluation is traced in, all games at their cap, so that one can be shown."""
+    """Return the item for the recorded decisions of a full evaluation of episodes of maximum length."""
     if not spec.system.evaluation_video:
         return ()
     steps = frames_to_steps(spec.evaluation.max_episode_frames, frame_skip=spec.env.frame_skip)
@@ -240,15 +241,16 @@ def _trace_items(spec: Spec, num_actions: int) -> tuple[Item, ...]:
 
 
 def _networks_in_memory(spec: Spec) -> int:
-    """Return how many networks a learner has: a target copied after every update is the online network."""
+    """Return the number of networks, which is 1 if the online network is used as target."""
     return 1 if spec.learner.target_period_updates == 1 else _NETWORKS
 
 
 def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
-    """Return what a run writes. Of the replay a checkpoint holds the compressed rows; it shares what it can.
+    """Return the items for the files of a run.
 
-    At worst it shares none: it is a whole replay's length after the one before. While one is written the
-    older ones stay.
+    A checkpoint contains the compressed replay, and shares unchanged parts with older checkpoints. The plan
+    assumes that it shares none, as is the case if the whole replay was replaced in between. Older checkpoints
+    are deleted only after a new one has been written.
     """
     replay = round(_replay_bytes(spec) * SAVED_REPLAY_SHARE) if spec.checkpoint.replay else 0
     checkpoint = replay + weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)

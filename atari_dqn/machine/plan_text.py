@@ -1,4 +1,4 @@
-"""A plan as lines for people, within 80 columns."""
+"""Format a plan for display, in at most 80 columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COLUMNS = 80
 
 
 def plan_text(plan: Plan, hardware: Hardware) -> str:
-    """Return a plan as aligned lines: what each part takes, of what is free; and how long it may last."""
+    """Format a plan as aligned lines: the bytes of each item, the free bytes, and the estimated time."""
     return "\n".join([*_memory_lines(plan, hardware), *_time_lines(plan)])
 
 

@@ -12,7 +12,7 @@ from atari_dqn.record.recorder import best_first, recording_of, source_of
 from atari_dqn.record.recording import Recording, VideoOptions
 from atari_dqn.record.saliency import saliency_of
 from atari_dqn.run.scores import score_protocol
-from atari_dqn.spec.named_protocols import ProtocolName, under_protocol
+from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
 
 OnProgress = Callable[[str, int, int], None]
 """A callback with the current activity, the part that is done and the total."""
@@ -32,7 +32,7 @@ def record_checkpoint(
 
     The games are those that `dqn eval` plays for the same checkpoint and protocol.
     """
-    spec = under_protocol(agent.spec, protocol)
+    spec = with_protocol(agent.spec, protocol)
     tracer = Tracer()
     played = evaluate(
         agent.network,

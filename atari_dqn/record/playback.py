@@ -42,7 +42,7 @@ def playback(recording: Recording, game: RecordedGame) -> Iterator[PlaybackStep]
     def camera(emulator: Emulator) -> None:
         filmed.append((emulator.rgb(), emulator.lives()))
 
-    shard.film(camera)
+    shard.add_frame_callback(camera)
     rows = new_batch(1, shard.info.frame_shape)
     shard.reset(rows)
     score = 0.0

@@ -1,1 +1,1 @@
-"""The pool of past transitions: a ring of frames, the samplers that choose from it, n-step windows."""
+"""The replay buffer: a ring of frames, uniform and prioritized samplers, and n-step transitions."""

@@ -1,4 +1,4 @@
-"""The replay as training uses it: rows in, minibatches out."""
+"""The replay buffer: it stores the steps of all environments and returns minibatches of transitions."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from atari_dqn.types import StateDict, StepBatch
 
 
 def ring_rows(*, capacity_steps: int, envs: int, stack: int, n_step: int) -> int:
-    """Return the rows it takes to keep `capacity_steps` transitions that can be sampled.
+    """Compute the rows of a ring from which `capacity_steps` transitions can be sampled.
 
-    The oldest S − 1 rows lack frames for a whole stack, the newest n lack steps for a whole window.
+    No transition starts at the oldest S − 1 rows, whose stack is incomplete, or at the newest n, whose n-step
+    window is incomplete.
     """
     return -(-capacity_steps // envs) + stack - 1 + n_step
 
 
 class ReplayBuffer:
-    """Joins a ring of frames to a sampler.
+    """A ring of frames together with a sampler.
 
-    Invariant: the sampler lists exactly the stored cells that hold a step, a whole stack and a whole n-step
-    window. The newest n rows wait until their window is complete, so none straddles the newest row.
+    Invariant: the sampler contains exactly the stored indices at which there are a step, a complete stack and
+    a complete n-step window. The newest n rows are added once their window is complete.
     """
 
     def __init__(
@@ -37,20 +38,20 @@ class ReplayBuffer:
         self.n_step, self.gamma, self.max_abs_reward = n_step, gamma, max_abs_reward
         self._window = partial(ring.window, n_step=n_step) if n_step > 1 else ring.single
         self._is_step = np.zeros((ring.rows, ring.num_envs), dtype=np.bool_)
-        """The ring's own `is_step`, on the host, where the sampler's bookkeeping is done."""
+        """A copy of the ring's `is_step` on the host, from which indices are added to the sampler."""
         self._first_row = 0
-        """The oldest row the sampler lists."""
+        """The oldest row of which the sampler contains indices."""
         self._sampled_at: int | None = None
-        """The newest row when the latest minibatch was drawn."""
+        """The newest row when the latest minibatch was sampled."""
 
     def begin(self, step: StepBatch) -> None:
-        """Store the run's first frames."""
+        """Store the first frames of the run."""
         self.ring.begin(step)
 
     def append(
         self, action: Int64[np.ndarray, "E"], discount: Float[np.ndarray, "E"], step: StepBatch
     ) -> None:
-        """Store what was done on the newest frames and what followed; rewards are clipped here."""
+        """Store the actions taken on the newest frames and the step that followed, with clipped rewards."""
         self._is_step[self.ring.newest % self.ring.rows] = ~step.first
         reward = np.clip(step.reward, -self.max_abs_reward, self.max_abs_reward)
         self.ring.append(action, reward, discount, step)
@@ -63,18 +64,21 @@ class ReplayBuffer:
         return self.ring.newest_stacks()
 
     def prepare(self, env_frames: int) -> None:
-        """Get ready for minibatches at this point of the run, after rows were stored."""
+        """Update the sampler after rows were stored; β is that of `env_frames`. Call it before `sample`."""
         self.sampler.prepare(env_frames)
 
     def sample(self) -> Minibatch:
-        """Return a minibatch of n-step transitions."""
+        """Sample a minibatch of n-step transitions."""
         self._sampled_at = self.ring.newest
         return self.minibatch(*self.sampler.draw())
 
     def look(
         self, minibatches: int, *, env_frames: int, seed: int
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return cells and weights as they are drawn now, but from a stream of `seed`: for reports."""
+        """Sample indices and weights of M minibatches from a stream of `seed`, for diagnostics.
+
+        The sampler's random stream and priorities do not change.
+        """
         self.prepare(env_frames)
         size, device = (minibatches, self.sampler.batch_size), self.sampler.device
         generator = torch.Generator(device=device).manual_seed(seed)
@@ -82,7 +86,7 @@ class ReplayBuffer:
         return self.sampler.chosen(unit)
 
     def minibatch(self, cell: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> Minibatch:
-        """Return the transitions that begin at these cells."""
+        """Gather the n-step transitions that begin at these indices."""
         window = self._window(cell, gamma=self.gamma)
         later = self.ring.ahead(cell, window.span_steps)
         s_tm1, s_t = self.ring.stacks(torch.cat([cell, later])).chunk(2)
@@ -97,13 +101,13 @@ class ReplayBuffer:
         )
 
     def feed_back(self, batch: Minibatch, error: Float[Tensor, "B"]) -> None:
-        """Tell the sampler how wrong the latest minibatch's values were, before the next row is stored."""
+        """Update the priorities of the latest minibatch by its errors, before the next row is stored."""
         assert self._sampled_at == self.ring.newest, "the replay moved on: one loop writes it and reads it"
         self.sampler.update(batch.cell, error.to(batch.cell.device))
 
     @property
     def num_transitions(self) -> int:
-        """Transitions that can be sampled now."""
+        """Number of transitions that can be sampled."""
         return self.sampler.count
 
     def check(self) -> None:
@@ -121,7 +125,7 @@ class ReplayBuffer:
         assert self._first_row == oldest_whole or not expected
 
     def state_dict(self) -> StateDict:
-        """Return ring, sampler and where the sampler's list begins."""
+        """Return the states of ring and sampler, and the oldest row in the sampler."""
         return {
             "ring": self.ring.state_dict(),
             "sampler": self.sampler.state_dict(),
@@ -129,9 +133,10 @@ class ReplayBuffer:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state of a replay of the same shape; `ValueError` where its parts do not fit.
+        """Restore a state of a replay of the same shape; `ValueError` if its parts do not match.
 
-        Of one whose rows were not saved only the newest frames are there: the replay begins anew with them.
+        If the rows were not saved, the state has only the newest frames, and the replay begins again with
+        them.
         """
         if "ring" not in state:
             self.begin(_first_step(state["newest_frame"]))
@@ -143,7 +148,7 @@ class ReplayBuffer:
         self._refuse_other_cells()
 
     def _refuse_other_cells(self) -> None:
-        """Raise a `ValueError` where the sampler lists other cells than those that hold a transition."""
+        """Raise a `ValueError` unless the sampler contains exactly the indices of the transitions."""
         first, last = self._first_row, self.ring.newest - self.n_step
         if not self.ring.oldest <= first <= max(0, self.ring.newest):
             raise ValueError(f"replay.first_row: found {first}, the rows are from {self.ring.oldest} on")
@@ -152,15 +157,15 @@ class ReplayBuffer:
         expected = places[steps[:, 0]] * self.ring.num_envs + steps[:, 1]
         listed = self.sampler.listed().cpu()
         if len(listed) != self.sampler.count or not torch.equal(listed.sort().values, expected.sort().values):
-            raise ValueError("replay.sampler: lists other cells than those that hold a transition")
+            raise ValueError("replay.sampler: its indices are not those of the transitions in the replay")
 
     def _cells(self, row: int) -> Int64[Tensor, "n"]:
-        """Return the cells of a row that hold a step."""
+        """Return the indices of the steps in a row."""
         place = row % self.ring.rows
         return torch.from_numpy(np.flatnonzero(self._is_step[place]) + place * self.ring.num_envs)
 
     def _drop_rows_before(self, row: int) -> None:
-        """Take rows off the list once their stack reaches back into a row that was overwritten."""
+        """Remove the rows before `row` from the sampler, because their stacks are partly overwritten."""
         if self.ring.oldest == 0:
             return
         for gone in range(self._first_row, row):
@@ -169,7 +174,7 @@ class ReplayBuffer:
 
 
 def _first_step(frame: UInt8[np.ndarray, "E H W"]) -> StepBatch:
-    """Return frames as if episodes began with them."""
+    """Return a step in which every environment begins an episode with its frame."""
     envs = len(frame)
     no = np.zeros(envs, dtype=np.bool_)
     return StepBatch(

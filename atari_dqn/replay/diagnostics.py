@@ -1,4 +1,4 @@
-"""What a replay holds and how it is sampled, as numbers for people. Looking changes nothing."""
+"""Compute statistics of a replay's contents and of its sampling, without changing its state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from atari_dqn.replay.buffer import ReplayBuffer
 from atari_dqn.replay.ring import FrameRing
 
 MINIBATCHES = 128
-"""Minibatches drawn for a report: 4,096 transitions at 32 each."""
+"""Number of minibatches sampled for a report: 4,096 transitions at a batch size of 32."""
 
 _NAMES = (
     "terminal_share", "non_step_share", "negative_reward_share", "zero_reward_share", "positive_reward_share",
@@ -22,10 +22,10 @@ _NAMES = (
 
 
 def replay_report(replay: ReplayBuffer, *, env_frames: int, seed: int) -> dict[str, float | int]:
-    """Return contents, ages, priorities and weights; all but the count is NaN while nothing can be sampled.
+    """Compute statistics of contents, ages, priorities and weights; NaN if no transition can be sampled.
 
-    Ages and weights are those of minibatches that are drawn for the report from a stream of `seed`, not from
-    the sampler's own, and with β of this point of the run.
+    Ages and weights are those of minibatches that are sampled for the report from a stream of `seed`, not
+    from the sampler's stream, with β at `env_frames`.
     """
     count = {"transitions": replay.num_transitions}
     if not replay.num_transitions:
@@ -64,7 +64,7 @@ def _ages(ring: FrameRing, cells: Int64[Tensor, "n"]) -> dict[str, float]:
 
 
 def _priorities(priorities: Float64[Tensor, "n"]) -> dict[str, float]:
-    """Return order statistics (the nearest rank below), and (Σp)² / Σp², Kish's effective sample size."""
+    """Compute quantiles (of the next lower rank) and (Σp)² / Σp², Kish's effective sample size."""
     ordered, last = priorities.sort().values, len(priorities) - 1
     low, tenth, median, nine_tenths, high = (
         ordered[int(last * share)].item() for share in (0.0, 0.1, 0.5, 0.9, 1.0)
@@ -83,5 +83,5 @@ def _priorities(priorities: Float64[Tensor, "n"]) -> dict[str, float]:
     }
 
 
-def _share(which: Tensor) -> float:
-    return which.double().mean().item()
+def _share(flags: Tensor) -> float:
+    return flags.double().mean().item()

@@ -17,13 +17,15 @@ from atari_dqn.types import StateDict
 
 
 class PrioritizedSampler(Sampler):
-    """Draws a cell with probability p^α / Σ p^α, one from each of B equal strata, **with replacement**.
+    """Samples indices with probability p^α / Σ p^α, one from each of B equal strata, **with replacement**.
 
-    p is |TD error| + `priority_offset`. A cell enters with the highest p^α there has been, so that it is soon
-    drawn. Cells without a whole transition have priority 0 and are never drawn, so that no draw is rejected.
-    Weights are (N P)^−β over the largest of the **whole buffer**, which its smallest priority has.
+    p is |TD error| + `priority_offset`. New indices get the largest p^α so far, so that they are soon
+    sampled. Indices without a complete transition have priority 0 and are never sampled, so that no draw is
+    rejected. With P that probability, the importance weights (N P)^−β are divided by the largest weight of
+    the **whole buffer**, which is that of its smallest priority.
 
-    Cells that enter or leave wait for the next draw or update: several steps cost one pass of the tree.
+    Additions and removals are collected until the next draw or update, so that several steps need only one
+    pass through the tree.
     """
 
     def __init__(
@@ -44,27 +46,27 @@ class PrioritizedSampler(Sampler):
         self._exponent = torch.zeros((), dtype=torch.float64, device=device)
         """−β of this point of the run, as draws read it, on the device."""
         self._waiting: dict[int, bool] = {}
-        """Cells that entered (True) or left (False) since the tree was last looked at."""
+        """Indices added (True) or removed (False) since the tree was last updated."""
 
     def add(self, cells: Int64[Tensor, "n"]) -> None:
-        """Take in cells, at the highest priority there has been."""
+        """Add indices with the largest priority so far."""
         self._waiting.update(dict.fromkeys(cells.tolist(), True))
         self.count += len(cells)
 
     def drop(self, cells: Int64[Tensor, "n"]) -> None:
-        """Let go of cells."""
+        """Remove indices."""
         assert len(cells) <= self.count
         self._waiting.update(dict.fromkeys(cells.tolist(), False))
         self.count -= len(cells)
 
     def chosen(self, unit: Float64[Tensor, "M B"]) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the cell that each number in [0, 1) falls on within its stratum, and its weight."""
+        """Return the index that each number in [0, 1) selects in its stratum, and its importance weight."""
         return self.tree.draw(unit, self._exponent)
 
     def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
-        """Set the priorities of drawn cells; of a cell drawn twice, the larger error counts.
+        """Set the priorities of sampled indices; of an index sampled twice, the larger error counts.
 
-        An error that is not finite, and one of a cell that has left, changes nothing.
+        Errors that are not finite are ignored, as are errors of indices that were removed.
         """
         self._settle()
         self.tree.set_by_errors(
@@ -76,20 +78,20 @@ class PrioritizedSampler(Sampler):
         return [*self.tree.sums, *self.tree.minima, self.highest]
 
     def listed(self) -> Int64[Tensor, "n"]:
-        """Return every cell that can be drawn."""
+        """Return all indices that can be sampled."""
         self._settle()
         return self.tree.positive()
 
     def priorities(self) -> Float64[Tensor, "n"]:
-        """Return p^α of every cell that can be drawn."""
+        """Return p^α of each index that can be sampled."""
         return self.tree.get(self.listed())
 
     def beta_at(self, env_frames: int) -> float:
-        """Return β at this point of the run."""
+        """Return β after `env_frames` emulator frames."""
         return self.beta.at(env_frames)
 
     def state_dict(self) -> StateDict:
-        """Return the priorities, the highest one and the random stream."""
+        """Return the priorities, the largest priority so far and the random stream."""
         self._settle()
         return {
             "tree": self.tree.state_dict(),
@@ -99,7 +101,7 @@ class PrioritizedSampler(Sampler):
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over priorities and stream; `ValueError` for priorities that are none."""
+        """Restore priorities and random stream; `ValueError` for invalid priorities."""
         if not (math.isfinite(state["highest"]) and state["highest"] > 0):
             raise ValueError(f"replay.sampler.highest: found {state['highest']}, expected a positive number")
         self._waiting.clear()
@@ -113,7 +115,7 @@ class PrioritizedSampler(Sampler):
         self._exponent.fill_(-self.beta.at(env_frames))
 
     def _settle(self) -> None:
-        """Bring the tree up to date with the cells that entered or left."""
+        """Update the tree with the indices that were added or removed."""
         if not self._waiting:
             return
         cells = sent(torch.tensor(list(self._waiting)), self.device)

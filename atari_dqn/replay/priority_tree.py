@@ -1,6 +1,6 @@
-"""Sums and minima of many priorities, kept exact: a tree of large fan-out for vector code.
+"""A tree of the sums and minima of many priorities, with a large fan-out F for vectorised operations.
 
-Level 0 holds a leaf per cell; each node above holds the sum (and the minimum) of F children:
+Level 0 has a leaf for each index; each node above has the sum and the minimum of its F children:
 
     level 2                    [ Σ ]
     level 1           [ Σ ][ Σ ] … [ Σ ]           F nodes
@@ -23,9 +23,9 @@ FAN_OUT = 32
 
 
 class PriorityTree:
-    """Priorities ≥ 0 of `capacity` cells in fp64; a cell of priority 0 is never found.
+    """Priorities ≥ 0 of `capacity` indices in fp64; an index of priority 0 is never found.
 
-    Invariant: every node is the sum, and the minimum over positive leaves, of its children.
+    Invariant: every node has the sum of its children, and the minimum of its children that are not 0.
     """
 
     def __init__(self, capacity: int, *, device: torch.device, fan_out: int = FAN_OUT) -> None:
@@ -46,11 +46,11 @@ class PriorityTree:
 
     @property
     def smallest(self) -> Float64[Tensor, ""]:
-        """Smallest priority that is not 0; infinity where all are 0."""
+        """Smallest priority that is not 0; infinity if all are 0."""
         return self.minima[-1][0]
 
     def set(self, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]) -> None:
-        """Give cells their priorities; a cell named twice has the same one both times."""
+        """Set the priorities of indices; an index may occur twice with the same priority."""
         self.sums[0].index_copy_(0, cells, priorities)
         stored = self.sums[0].index_select(0, cells)
         self.minima[0].index_copy_(0, cells, stored.masked_fill_(stored == 0, torch.inf))
@@ -63,17 +63,17 @@ class PriorityTree:
             self.minima[level + 1].index_copy_(0, nodes, minima)
 
     def get(self, cells: Int64[Tensor, "n"]) -> Float64[Tensor, "n"]:
-        """Return the priorities of cells."""
+        """Return the priorities of indices."""
         return self.sums[0].index_select(0, cells)
 
     def find(self, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
-        """Return the cell in which the running sum of priorities passes each mass, 0 ≤ mass < total."""
+        """Find the index at which the running sum of priorities exceeds each mass, 0 ≤ mass < total."""
         left, nodes = mass[:, None], torch.zeros_like(mass, dtype=torch.int64)
         for level in reversed(self.sums[:-1]):
             children = self._children(level).index_select(0, nodes)
-            # A child of 0 is never the one that passes a mass, in whatever order the device adds.
+            # A child of priority 0 is never selected, in whatever order the device adds.
             running = children.cumsum(dim=1).masked_fill_(children == 0, -torch.inf)
-            # Rounding may leave a mass at or past its node's sum: the last child with priority has it then.
+            # By rounding, a mass may reach its node's sum; the last child with priority is selected then.
             left = torch.minimum(left, torch.nextafter(running.amax(dim=1, keepdim=True), self._zero))
             child = (running > left).view(torch.uint8).argmax(dim=1, keepdim=True)
             left = left - running.gather(1, child) + children.gather(1, child)
@@ -83,9 +83,9 @@ class PriorityTree:
     def draw(
         self, unit: Float64[Tensor, "M B"], exponent: Float64[Tensor, ""]
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the cell that each number in [0, 1) falls on within its stratum, one of B, and its weight.
+        """Return the index that each number in [0, 1) selects in its stratum, one of B, and its weight.
 
-        The weight is its priority over the smallest there is, raised to `exponent`.
+        The weight is (priority / smallest priority) ** exponent.
         """
         batch_size = unit.shape[1]
         strata = torch.arange(batch_size, dtype=torch.float64, device=unit.device)
@@ -103,9 +103,10 @@ class PriorityTree:
         alpha: float,
         highest: Float64[Tensor, ""],
     ) -> None:
-        """Set drawn cells to (error + offset)^α, of two errors the larger; raise `highest`.
+        """Set the priorities of sampled indices to (error + offset)^α, and raise `highest` to the largest.
 
-        An error that is not finite, and one of a cell of priority 0, changes nothing.
+        Of two errors of an index the larger counts. Errors that are not finite are ignored, as are errors of
+        indices with priority 0.
         """
         found, present = (error.double() + offset).pow(alpha), self.get(cells)
         usable = found.isfinite() & (present > 0)
@@ -115,17 +116,17 @@ class PriorityTree:
         self.set(cells, priorities)
 
     def positive(self) -> Int64[Tensor, "n"]:
-        """Return every cell whose priority is not 0."""
+        """Return all indices whose priority is not 0."""
         return torch.nonzero(self.sums[0]).squeeze(1)
 
     def state_dict(self) -> StateDict:
-        """Return every level of sums. Minima are exact whatever the order, and are made again from them."""
+        """Return the sums of every level; the minima are recomputed from the leaves exactly."""
         return {"sums": list(self.sums)}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over the sums to the last bit: made again, they might round differently.
+        """Restore the sums to the last bit, because recomputed ones might round differently.
 
-        `ValueError` for priorities that are none, and for sums that are not those of their children.
+        `ValueError` for invalid priorities, and for sums that differ from those of their children.
         """
         for level, stored in zip(self.sums, state["sums"], strict=True):
             level.copy_(torch.as_tensor(stored))
@@ -152,10 +153,10 @@ class PriorityTree:
 
 
 def _largest_of_each(cells: Int64[Tensor, "B"], values: Float64[Tensor, "B"]) -> Float64[Tensor, "B"]:
-    """Return for each cell the largest value of those that stand beside it.
+    """Compute for each position the largest value of its index, which may occur several times.
 
-    Fractions, shifts and noise may differ between two draws of one cell. Which of two unequal values a GPU
-    would store last is left to chance.
+    The errors of two draws of an index differ if fractions, shifts or noise are random, and the order in
+    which a GPU stores two values at one index is undefined.
     """
     same = cells[:, None] == cells
     return torch.where(same, values, -torch.inf).amax(dim=1)

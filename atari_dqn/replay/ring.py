@@ -1,14 +1,15 @@
-"""Storage: one frame per step per environment, and the windows that are put together when sampling.
+"""Store one frame per environment and time step, and assemble stacks and n-step windows from them.
 
-Rows are time, environments are columns; row t of an environment holds
+A row of the ring is one time step of all environments. For each environment, row t has
 
-    frame[t]   start[t]   action[t]  reward[t]  discount[t]   is_step[t]
-    what the agent saw    what it did, and what came of it    False on the row an episode's last frame lies in
+    frame[t]   start[t]     action[t]  reward[t]  discount[t]     is_step[t]
+    the observation         the action and its result             False at the last frame of an episode
 
-The newest row has a frame but no action yet. Row numbers count from the run's beginning and never wrap; `row
-% rows` is where a row lies. A *cell* is a row of an environment: `(row % rows) * environments + environment`.
+The newest row has frames but no actions yet. Row numbers count from the beginning of the run and do not wrap;
+row t is stored at position `t % rows`. A transition is identified by the flat index of its environment and
+row, called a cell: `(t % rows) * environments + environment`.
 
-    frames   A   B   C   D | E   F   G          | = an episode's start
+    frames   A   B   C   D | E   F   G          | = start of an episode
     stack of F (S = 4):      ·   ·   E   F      · = the zero frame
 """
 
@@ -34,7 +35,7 @@ _LOADING_THREADS = min(4, os.cpu_count() or 1)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """n-step windows: the discounted rewards, the bootstrap's discount, and how many steps each spans."""
+    """n-step windows: the sums of discounted rewards, the discounts of the bootstrap values, the lengths."""
 
     r_t: Float[Tensor, "B"]
     discount_t: Float[Tensor, "B"]
@@ -42,10 +43,10 @@ class Window:
 
 
 class FrameRing:
-    """A ring of `rows` × `num_envs` cells. The last cell of the frame table is a zero frame, for padding.
+    """A ring buffer of `rows` time steps of `num_envs` environments, and a zero frame for padding.
 
-    Invariant: the rows from `oldest` to `newest` are stored; all but `newest` are complete, and no complete
-    row changes before it is overwritten, which waits for a loan of it.
+    Invariant: the rows from `oldest` to `newest` are stored, and all but `newest` are complete. A complete
+    row does not change until it is overwritten, which waits for the end of a loan.
     """
 
     def __init__(
@@ -75,11 +76,11 @@ class FrameRing:
 
     @property
     def oldest(self) -> int:
-        """Number of the oldest row stored."""
+        """Number of the oldest stored row."""
         return max(0, self.newest - self.rows + 1)
 
     def begin(self, step: StepBatch) -> None:
-        """Store the run's first frames as row 0."""
+        """Store the first frames of the run as row 0."""
         assert self.newest == -1, "a ring begins once"
         self._store_frames(step)
 
@@ -90,7 +91,7 @@ class FrameRing:
         discount: Float[np.ndarray, "E"],
         step: StepBatch,
     ) -> None:
-        """Complete the newest row with what was done on it; store the frames that followed as the next."""
+        """Complete the newest row with actions and results; store the next frames as a new row."""
         cell, tables = self._first_cell(self.newest), self._writers
         tables["action"].write(action, cell)
         tables["reward"].write(reward, cell)
@@ -111,9 +112,10 @@ class FrameRing:
         return self.stacks(self._newest_cells) if self._seen_now is None else self._seen_now
 
     def window(self, cell: Int64[Tensor, "B"], *, n_step: int, gamma: float) -> Window:
-        """Return the window of up to `n_step` steps from each cell, cut where its episode ends.
+        """Compute the window of up to `n_step` steps from each cell, which ends early if the episode does.
 
-        An ending is a discount of 0 (nothing follows) or a row without a step (bootstrap from its frame).
+        An episode ends at a discount of 0 (no bootstrap) or at a row without a step (bootstrap from its
+        frame).
         """
         steps = self._ahead(cell, n_step)
         open_before = self._open_before(steps)
@@ -124,24 +126,24 @@ class FrameRing:
         return Window((before * rewards).sum(dim=1), discounts[:, -1], open_before.sum(dim=1))
 
     def single(self, cell: Int64[Tensor, "B"], *, gamma: float) -> Window:
-        """Return what `window` does of one step, in three operations, for cells that hold one."""
+        """Compute windows of one step as `window` does, in three operations, for cells that have a step."""
         return Window(self.reward[cell], gamma * self.discount[cell], torch.ones_like(cell))
 
     def ahead(self, cell: Int64[Tensor, "B"], steps: Int64[Tensor, "B"]) -> Int64[Tensor, "B"]:
-        """Return the cells `steps` rows later on the same environments."""
+        """Compute the cells of the same environments `steps` time steps later."""
         return (cell + steps * self.num_envs) % self.zero_cell
 
     def age_rows(self, cell: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
-        """Return how many rows ago each cell was stored; 0 for the newest row."""
+        """Compute the age of each cell in time steps; 0 for the newest row."""
         return (self.newest - cell // self.num_envs) % self.rows
 
     def step_share(self) -> float:
-        """Return which share of the complete cells holds a step; the others are an episode's last frame."""
+        """Compute the fraction of complete cells that have a step; the others are last frames of episodes."""
         stored = torch.arange(self.oldest, self.newest, device=self.device) % self.rows
         return self.is_step.view(self.rows, self.num_envs)[stored].double().mean().item()
 
     def state_dict(self) -> StateDict:
-        """Return the complete rows, as a view of the tables, and what is known of the newest row."""
+        """Return the complete rows, as a view, and the frames and start flags of the newest row."""
         cells = self._cells_of(self.newest)
         return {
             "newest": self.newest,
@@ -151,9 +153,9 @@ class FrameRing:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over stored rows, several pieces at a time; `ValueError` where their shape is not this ring's.
+        """Restore stored rows with several threads; `ValueError` if their shape differs from this ring's.
 
-        What lies in memory is put in its place at once: a replay of 7 GB is never there twice.
+        Each piece is copied to its position when it is read, so that a replay of 7 GB is not in memory twice.
         """
         rows: Rows = state["rows"]
         newest = state["newest"]
@@ -173,7 +175,7 @@ class FrameRing:
             self._seen_now.copy_(self.stacks(self._newest_cells))
 
     def steps_of_rows(self) -> Bool[Tensor, "T E"]:
-        """Return which cells hold a step, on the host, by place; False in rows that are not complete."""
+        """Return `is_step` on the host, by position in the ring; False in rows that are not complete."""
         flags = torch.zeros((self.rows, self.num_envs), dtype=torch.bool)
         stored = torch.arange(self.oldest, self.newest) % self.rows
         flags[stored] = self.is_step.view(self.rows, self.num_envs).cpu()[stored]
@@ -184,7 +186,7 @@ class FrameRing:
         return RingRows(self._tables(), first=first, stop=stop, lend=lambda: self._lend(first))
 
     def _lend(self, first: int) -> Loan:
-        assert self._loan.ended, "rows are lent to one reader at a time"
+        assert self._loan.ended, "only one loan may exist at a time"
         assert first == self.oldest, "some of these rows are overwritten already"
         self._loan = Loan(first)
         return self._loan
@@ -259,7 +261,7 @@ class FrameRing:
         return (cell[:, None] + steps * self.num_envs) % self.zero_cell
 
     def _open_before(self, steps: Int64[Tensor, "B n"]) -> Bool[Tensor, "B n"]:
-        """Return which steps of a window happen: there is one, and nothing ended before it."""
+        """Return whether each step of a window counts: it exists, and the episode did not end before it."""
         goes_on = self.discount[steps] != 0
         nothing_ended = torch.cat([torch.ones_like(goes_on[:, :1]), goes_on[:, :-1]], dim=1)
         return (self.is_step[steps] & nothing_ended).cumprod(dim=1).bool()

@@ -1,9 +1,10 @@
-"""Rows of a replay as others see them: by absolute number, in pieces of a fixed size.
+"""Access to the rows of a ring by row number, in pieces of a fixed size, for checkpoints.
 
-A stored row never changes until the ring comes round to it, oldest first. So whoever holds a loan of the rows
-may read them while training goes on; the ring waits before it overwrites one that is still needed.
+A row is one time step of all environments. A stored row does not change until the ring overwrites it, oldest
+first. A reader with a loan can therefore read rows while training continues: the ring waits before it
+overwrites a row that is still needed.
 
-    row      0 ........ 8192 ...... 16384 ...... 24576 ... 26000        8192 rows a piece, say
+    row      0 ........ 8192 ...... 16384 ...... 24576 ... 26000        with 8192 rows in a piece
     stored        [ 3000 ................................. 26000 )
     pieces        [ 3000 8192 ) [ 8192 16384 ) [ 16384 24576 ) [ 24576 26000 )
 """
@@ -19,15 +20,15 @@ import torch
 from torch import Tensor
 
 PIECE_CELLS = 8_192
-"""Cells in a whole piece: 58 MB of frames of 84 × 84. Digests of states rest on it."""
+"""Frames in a complete piece: 58 MB of 84 × 84 pixels. State digests depend on this number."""
 
 Tables = dict[str, np.ndarray]
-"""Columns of some rows by name, each [rows, environments, …], on the host."""
+"""The columns of some rows by name, each [rows, environments, …], on the host."""
 
 
 @runtime_checkable
 class Rows(Protocol):
-    """Complete rows of a replay, from number `first` up to, not including, `stop`."""
+    """The complete rows of a replay with the numbers from `first` to `stop` − 1."""
 
     @property
     def first(self) -> int:
@@ -41,50 +42,50 @@ class Rows(Protocol):
 
     @property
     def envs(self) -> int:
-        """Cells in a row."""
+        """Number of environments."""
         ...
 
     def read(self, first: int, stop: int) -> Tables:
-        """Return some of the rows, which lie within one piece; perhaps a view. Any thread may call."""
+        """Return rows of a single piece, possibly as views. Thread-safe."""
         ...
 
 
 def piece_rows(envs: int) -> int:
-    """Return the rows of a whole piece."""
+    """Compute the number of rows in a complete piece."""
     return max(1, PIECE_CELLS // envs)
 
 
 def pieces_of(rows: Rows) -> Iterator[tuple[int, int]]:
-    """Yield first and stop of each piece, oldest first; the outer two may be cut short."""
+    """Yield `first` and `stop` of each piece, oldest first; the first and the last piece may be shorter."""
     size = piece_rows(rows.envs)
     for start in range(rows.first - rows.first % size, rows.stop, size):
         yield max(start, rows.first), min(start + size, rows.stop)
 
 
 class Loan:
-    """Rows that a reader still needs, from a number on. The reader gives them back oldest first."""
+    """A reader's claim on rows from a number on, which it gives back oldest first."""
 
     def __init__(self, first: int) -> None:
         self._needed_from: float = first
         self._changed = threading.Condition()
 
     def give_back(self, before: float) -> None:
-        """Need no row before this number any longer."""
+        """Give back all rows before this number."""
         with self._changed:
             self._needed_from = max(self._needed_from, before)
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Need no row any longer."""
+        """Give back all rows."""
         self.give_back(float("inf"))
 
     @property
     def ended(self) -> bool:
-        """Whether no row is needed any longer."""
+        """Whether all rows have been given back."""
         return self._needed_from == float("inf")
 
     def wait_for(self, row: int) -> None:
-        """Return once a row is no longer needed."""
+        """Wait until a row has been given back."""
         if row < self._needed_from:
             return
         with self._changed:
@@ -92,9 +93,9 @@ class Loan:
 
 
 class RingRows:
-    """The complete rows of a ring at one moment: a view of its tables, not a copy.
+    """The complete rows of a ring at one moment, as a view of its columns.
 
-    Reading is safe until the ring comes round; `borrow` makes it wait.
+    The rows can be read until the ring overwrites them; `borrow` delays that.
     """
 
     def __init__(
@@ -114,24 +115,24 @@ class RingRows:
 
     @property
     def envs(self) -> int:
-        """Cells in a row."""
+        """Number of environments."""
         return next(iter(self._tables.values())).shape[1]
 
     @property
     def capacity(self) -> int:
-        """Rows that the ring holds at most."""
+        """Largest number of rows in the ring."""
         return len(next(iter(self._tables.values())))
 
     def borrow(self) -> Loan:
-        """Return a loan of all rows. One at a time: the ring asserts that the one before has ended."""
+        """Return a loan of all rows. The previous loan of the ring must have ended."""
         return self._lend()
 
     def read(self, first: int, stop: int) -> Tables:
-        """Return some of the rows: a view in RAM, unless they lie on both sides of the ring's seam."""
+        """Return some of the rows: a view if they are in RAM and contiguous in the ring, otherwise a copy."""
         return {name: _host(table, first, stop) for name, table in self._tables.items()}
 
     def __deepcopy__(self, memo: object) -> RingRows:
-        """Return the rows in memory of their own, which nothing overwrites."""
+        """Copy the rows to new memory, which is not overwritten."""
         tables = {name: table.clone() for name, table in self._tables.items()}
         return RingRows(tables, first=self._first, stop=self._stop, lend=lambda: Loan(self._first))
 

@@ -1,8 +1,8 @@
-"""What a sampler is: it knows which cells hold a whole transition, and chooses among them.
+"""The interface of samplers, which choose among the indices of complete transitions.
 
-Cells enter and leave on the host, between updates. `prepare` then brings up to date what lies on the device,
-counts and exponents included. What comes after it, `draw` and `update`, has fixed shapes, reads no number of
-the host's and waits for none of the device's: it can be captured in a CUDA graph and played again.
+Indices are added and removed on the host, between updates. `prepare` then updates the tensors on the device,
+including counts and exponents. The operations after it, `draw` and `update`, have fixed shapes and need no
+synchronisation of host and device, so that they can be captured in a CUDA graph.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from atari_dqn.types import StateDict
 
 
 class Sampler(ABC):
-    """Chooses cells. Cells enter, and later leave, in the order they were played."""
+    """Chooses among indices, which are added and later removed in the order of their steps."""
 
     def __init__(self, *, batch_size: int, seed: int, device: torch.device) -> None:
         self.batch_size, self.device = batch_size, device
         self.count = 0
-        """Cells that can be drawn."""
+        """Number of indices that can be sampled."""
         self.generator = torch.Generator(device=device).manual_seed(seed)
 
     @abstractmethod
     def add(self, cells: Int64[Tensor, "n"]) -> None:
-        """Take in cells, given on the host, whose n-step window is complete."""
+        """Add indices, given on the host, whose n-step window is complete."""
 
     @abstractmethod
     def drop(self, cells: Int64[Tensor, "n"]) -> None:
-        """Let go of the cells that entered first: their frames are about to be overwritten."""
+        """Remove the indices that were added first, because their frames will be overwritten."""
 
     def prepare(self, env_frames: int) -> None:
-        """Get ready for draws at this point of the run, after cells entered or left."""
+        """Update the tensors that `draw` reads after additions and removals, with β at `env_frames`."""
         assert self.count > 0, "nothing to draw from"
         self._bring_up_to_date(env_frames)
 
     def draw(self) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
-        """Return a minibatch's cells and their importance weights."""
+        """Sample the indices of a minibatch and their importance weights."""
         unit = torch.rand(
             1, self.batch_size, generator=self.generator, dtype=torch.float64, device=self.device
         )
@@ -48,14 +48,14 @@ class Sampler(ABC):
 
     @abstractmethod
     def chosen(self, unit: Float64[Tensor, "M B"]) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return M minibatches' cells and weights as `draw` does, from the caller's numbers in [0, 1).
+        """Return the indices and weights of M minibatches for given random numbers in [0, 1).
 
-        The sampler's own stream does not move.
+        `draw` calls it with numbers of the sampler's stream; it does not advance the stream itself.
         """
 
     @abstractmethod
     def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
-        """Learn how wrong the values of drawn cells were."""
+        """Update the priorities of sampled indices by their errors."""
 
     @abstractmethod
     def written(self) -> list[Tensor]:
@@ -63,24 +63,24 @@ class Sampler(ABC):
 
     @abstractmethod
     def listed(self) -> Int64[Tensor, "n"]:
-        """Return every cell that can be drawn, for checks and diagnostics."""
+        """Return all indices that can be sampled, for checks and diagnostics."""
 
     @abstractmethod
     def priorities(self) -> Float64[Tensor, "n"]:
-        """Return what each listed cell's probability is proportional to, in the order of `listed`."""
+        """Return the unnormalised sampling probability of each index, in the order of `listed`."""
 
     @abstractmethod
     def beta_at(self, env_frames: int) -> float:
-        """Return the exponent of the importance weights at this point of the run."""
+        """Return β, the exponent of the importance weights, after `env_frames` emulator frames."""
 
     @abstractmethod
     def state_dict(self) -> StateDict:
-        """Return what it knows, and its random stream."""
+        """Return indices, priorities and the random stream as plain data."""
 
     @abstractmethod
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over what `state_dict` returned."""
+        """Restore a state returned by `state_dict`."""
 
     @abstractmethod
     def _bring_up_to_date(self, env_frames: int) -> None:
-        """Put on the device what the next draws read."""
+        """Update the tensors on the device that the next draws read."""

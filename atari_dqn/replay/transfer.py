@@ -1,6 +1,6 @@
-"""Values on their way between host and device. A GPU copies when it gets there, and the host does not wait.
+"""Copy values between host and device asynchronously, without making the host wait for the GPU.
 
-What leaves the host is copied from pinned memory, which torch keeps until the GPU has read it.
+Copies to a GPU are made from pinned memory, which torch keeps until the GPU has read it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from torch import Tensor
 
 
 def upload(values: np.ndarray, place: Tensor) -> None:
-    """Write host values into a tensor of the same shape, as its kind of number.
+    """Copy host values into a tensor of the same shape, converted to its dtype.
 
-    In RAM NumPy does, alone: torch would wake its threads for a copy of some kilobytes.
+    NumPy copies to tensors in RAM, because torch would start its threads for a few kilobytes.
     """
     _check_shapes(values, place)
     if place.device.type == "cpu":
@@ -33,12 +33,12 @@ class RowWriter(Protocol):
     """Writes host values into rows of a tensor."""
 
     def write(self, values: np.ndarray, first: int) -> None:
-        """Write rows from number `first` on, as the tensor's kind of number."""
+        """Write rows from index `first` on, converted to the tensor's dtype."""
         ...
 
 
 class _ToRam:
-    """Rows in RAM, by a view of them that is made once: a step writes few bytes into many tables."""
+    """Writes rows of a tensor in RAM, through one NumPy view because each write is small."""
 
     def __init__(self, rows: Tensor) -> None:
         self._rows: np.ndarray = rows.numpy()
@@ -51,45 +51,45 @@ class _ToRam:
 
 
 class _ToGpu:
-    """Rows on a GPU."""
+    """Writes rows of a tensor on a GPU."""
 
     def __init__(self, rows: Tensor) -> None:
         self._rows = rows
 
     def write(self, values: np.ndarray, first: int) -> None:
-        """Have the GPU write rows."""
+        """Write rows asynchronously."""
         upload(values, self._rows[first : first + len(values)])
 
 
 def row_writer(rows: Tensor) -> RowWriter:
-    """Return what writes host values into rows of a tensor, which stays where it is."""
+    """Create the writer for the rows of a tensor, whose memory must not move."""
     return _ToRam(rows) if rows.device.type == "cpu" else _ToGpu(rows)
 
 
 def sent(values: Tensor, device: torch.device) -> Tensor:
-    """Return host values on a device."""
+    """Copy host values to a device."""
     if device.type == "cpu":
         return values
     return values.pin_memory().to(device, non_blocking=True)
 
 
 class HostCopy(Protocol):
-    """A tensor as the host sees it: as of the latest `fetch`, once `wait` has returned."""
+    """A copy of a tensor on the host, requested by `fetch` and returned by `wait`."""
 
     is_here: bool
-    """The tensor itself lies on the host, so that nobody ever waits."""
+    """Whether the tensor itself is on the host, so that `wait` returns at once."""
 
     def fetch(self) -> None:
-        """Ask for the values that the tensor has once the work asked for so far is done."""
+        """Start copying the values that the tensor has after the work queued so far."""
         ...
 
     def wait(self) -> np.ndarray:
-        """Wait for the values of the latest `fetch`, and return them: a view, which later ones change."""
+        """Wait for the latest `fetch` and return its values, a view that later ones overwrite."""
         ...
 
 
 class InRam:
-    """A tensor that lies on the host."""
+    """A tensor on the host."""
 
     is_here = True
 
@@ -100,12 +100,12 @@ class InRam:
         """Do nothing."""
 
     def wait(self) -> np.ndarray:
-        """Return the tensor's own values."""
+        """Return a view of the tensor."""
         return self._values
 
 
 class FromGpu:
-    """A tensor on a GPU, and pinned memory it is copied to."""
+    """A tensor on a GPU, and the pinned memory that it is copied to."""
 
     is_here = False
 
@@ -116,16 +116,16 @@ class FromGpu:
         self._arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def fetch(self) -> None:
-        """Have the GPU copy the values."""
+        """Start copying the values."""
         self._copy.copy_(self._source, non_blocking=True)
         self._arrived.record()
 
     def wait(self) -> np.ndarray:
-        """Wait for the copy."""
+        """Wait for the copy and return it."""
         self._arrived.synchronize()
         return self._values
 
 
 def host_copy(source: Tensor) -> HostCopy:
-    """Return a tensor as the host sees it."""
+    """Create the host copy of a tensor."""
     return InRam(source) if source.device.type == "cpu" else FromGpu(source)

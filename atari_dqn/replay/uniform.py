@@ -1,4 +1,4 @@
-"""Uniform sampling: a first-in, first-out list of the cells that hold a transition."""
+"""Uniform sampling from a first-in, first-out list of the indices of transitions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from atari_dqn.types import StateDict
 
 
 class UniformSampler(Sampler):
-    """Draws cells uniformly, **with replacement**, as Mnih et al. (2015).
+    """Samples indices uniformly **with replacement**, as Mnih et al. (2015).
 
-    A row without a transition never enters the list, so no draw is ever rejected or redirected, and one
-    vectorised draw is exact. Cells enter and leave in the order they were played.
+    The list has only indices of transitions, so that one vectorised draw is exactly uniform without
+    rejection.
     """
 
     def __init__(self, *, capacity: int, batch_size: int, seed: int, device: torch.device) -> None:
@@ -27,11 +27,11 @@ class UniformSampler(Sampler):
         self._first_there, self._count_there = (
             torch.zeros((), dtype=torch.int64, device=device) for _ in range(2)
         )
-        """`first` and `count` as draws read them, on the device."""
+        """Copies of `first` and `count` on the device, which `draw` reads."""
         self._weight = torch.ones(batch_size, device=device)
 
     def add(self, cells: Int64[Tensor, "n"]) -> None:
-        """Append cells that now hold a transition."""
+        """Append indices of transitions."""
         assert self.count + len(cells) <= len(self.cells), "the list holds as many cells as the ring"
         place = (self.first + self.count) % len(self.cells)
         before_seam = cells.numpy()[: len(self.cells) - place]
@@ -41,39 +41,39 @@ class UniformSampler(Sampler):
         self.count += len(cells)
 
     def drop(self, cells: Int64[Tensor, "n"]) -> None:
-        """Let go of the cells that entered first."""
+        """Remove the indices that were added first."""
         assert len(cells) <= self.count
         self.first = (self.first + len(cells)) % len(self.cells)
         self.count -= len(cells)
 
     def chosen(self, unit: Float64[Tensor, "M B"]) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the cells that numbers in [0, 1) fall on, each as likely as any other, and weights of 1."""
+        """Return the indices that numbers in [0, 1) select from the list, and weights of 1."""
         places = (self._first_there + (unit * self._count_there).long()) % len(self.cells)
         return self.cells[places], self._weight.expand_as(places)
 
     def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
-        """Do nothing: no error makes a cell more likely."""
+        """Do nothing: uniform sampling has no priorities."""
 
     def written(self) -> list[Tensor]:
         """Return none: draws and updates change no tensor."""
         return []
 
     def listed(self) -> Int64[Tensor, "n"]:
-        """Return every cell that can be drawn, in the order they were played."""
+        """Return all indices that can be sampled, in the order of their steps."""
         places = (self.first + torch.arange(self.count)) % len(self.cells)
         return self.cells[places.to(self.cells.device)]
 
     def priorities(self) -> Float64[Tensor, "n"]:
-        """Return 1 for every cell."""
+        """Return 1 for every index."""
         return torch.ones(self.count, dtype=torch.float64, device=self.cells.device)
 
     def beta_at(self, env_frames: int) -> float:
-        """Return 0: there is no bias to correct."""
+        """Return 0: uniform sampling has no bias to correct."""
         del env_frames
         return 0.0
 
     def state_dict(self) -> StateDict:
-        """Return the list and the random stream."""
+        """Return the list of indices and the random stream."""
         return {
             "cells": self.cells,
             "first": self.first,
@@ -82,10 +82,10 @@ class UniformSampler(Sampler):
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over the list and the random stream; `ValueError` for places that the list does not have."""
+        """Restore the list and the random stream; `ValueError` for an invalid beginning or length."""
         capacity = len(self.cells)
         if not (0 <= state["first"] < capacity and 0 <= state["count"] <= capacity):
-            raise ValueError(f"replay.sampler: first or count is none of a list of {capacity} cells")
+            raise ValueError(f"replay.sampler: first or count is outside of a list of {capacity} indices")
         self.cells.copy_(torch.as_tensor(state["cells"]))
         self.first, self.count = state["first"], state["count"]
         restore_generator(self.generator, state["generator"])

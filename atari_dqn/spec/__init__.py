@@ -1,1 +1,1 @@
-"""Run specs: the schema, the tracks, strict loading, and what two specs differ in."""
+"""Run specs: the schema, the tracks, strict loading, and the differences between two specs."""

@@ -1,4 +1,4 @@
-"""Whether one entry, by itself, is what the schema allows."""
+"""Check each entry of a spec against the schema: its key, its type, its range."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ _NOUNS: dict[type[Scalar], str] = {
 
 @dataclass(kw_only=True)
 class Checked:
-    """Entries sorted into those that can be used and those that cannot."""
+    """The valid values among some entries, and the faults of the others."""
 
     values: dict[str, Scalar] = field(default_factory=dict)
+    """Valid values by dotted key."""
     where: dict[str, str] = field(default_factory=dict)
-    spoiled: set[str] = field(default_factory=set)
-    """Known keys that were once written with a value that cannot be used: neither given nor missing."""
+    """Where each of these values was written: a file or `--set`."""
+    invalid: set[str] = field(default_factory=set)
+    """Known keys that have an invalid value in at least one entry. They are not reported as missing too."""
     faults: list[Fault] = field(default_factory=list)
 
 
 def check_entries(entries: Iterable[Entry]) -> Checked:
-    """Check every entry by itself. Where a key is written twice, the later one counts."""
+    """Check each entry separately. If a key is written twice, its last value counts."""
     checked = Checked()
     for entry in entries:
         problem = entry_problem(entry)
@@ -44,7 +46,7 @@ def check_entries(entries: Iterable[Entry]) -> Checked:
         if entry.key not in KEYS:
             continue
         if problem is not None:
-            checked.spoiled.add(entry.key)
+            checked.invalid.add(entry.key)
             continue
         checked.values[entry.key] = canonical(KEYS[entry.key], entry.value)
         checked.where[entry.key] = entry.where
@@ -52,7 +54,7 @@ def check_entries(entries: Iterable[Entry]) -> Checked:
 
 
 def entry_problem(entry: Entry) -> str | None:
-    """Return what is wrong with an entry, or None."""
+    """Describe what is wrong with an entry; None if nothing is."""
     if entry.key in KEYS:
         return value_problem(KEYS[entry.key], entry.value)
     if entry.key in SECTIONS:
@@ -70,24 +72,24 @@ def _unknown(entry: Entry) -> str:
 
 
 def value_problem(key: Key, value: Any) -> str | None:
-    """Return what was found and what was expected if `value` is none the key may have, else None."""
+    """Describe what was found and what was expected if the key does not allow `value`; None if it does."""
     if not _has_kind(key, value) or not _in_range(key, value):
-        return f"found {show(value)}, expected {expectation(key)}{_meant(key, value)}"
+        return f"found {show(value)}, expected {expectation(key)}{_conversion_hint(key, value)}"
     if key.choices and value not in key.choices:
         return f"found {show(value)}, expected {expectation(key)}" + did_you_mean(value, key.choices)
     return None
 
 
-def _meant(key: Key, value: Any) -> str:
-    """Return a hint where the value stands for one of the key's kind: `True`, `"32"`, `3.0`."""
+def _conversion_hint(key: Key, value: Any) -> str:
+    """Return a hint if the value can be converted to an allowed one, as `True`, `"32"` and `3.0` can."""
     if isinstance(value, bool) or not isinstance(value, str | float):
         return ""
-    meant = _of_kind(key.kind, str(value))
-    usable = meant is not None and _has_kind(key, meant) and _in_range(key, meant)
-    return f"; did you mean {show(meant)}?" if usable else ""
+    converted = _convert(key.kind, str(value))
+    is_allowed = converted is not None and _has_kind(key, converted) and _in_range(key, converted)
+    return f"; did you mean {show(converted)}?" if is_allowed else ""
 
 
-def _of_kind(kind: type[Scalar], text: str) -> Scalar | None:
+def _convert(kind: type[Scalar], text: str) -> Scalar | None:
     if kind is bool:
         return {"true": True, "false": False}.get(text.lower())
     if kind is int:
@@ -109,7 +111,7 @@ def _in_range(key: Key, value: Any) -> bool:
 
 
 def canonical(key: Key, value: Any) -> Scalar:
-    """Return a value that passed `value_problem` in its one form: a float is a float, and −0.0 is 0.0."""
+    """Return a valid value in canonical form: an integer of a float key becomes a float, −0.0 becomes 0.0."""
     if key.kind is float:
         return float(value) + 0.0
     scalar: Scalar = value
@@ -117,14 +119,14 @@ def canonical(key: Key, value: Any) -> Scalar:
 
 
 def expectation(key: Key) -> str:
-    """Return what a key's value must be, as it completes "expected …"."""
+    """Describe the values that a key allows, as the continuation of "expected …"."""
     if key.choices:
         return ("one of " if len(key.choices) > 1 else "") + ", ".join(show(choice) for choice in key.choices)
     return " ".join([_NOUNS[key.kind], " and ".join(str(bound) for bound in key.bounds)]).strip()
 
 
 def show(value: Any) -> str:
-    """Return a value as TOML writes it, shortened; what cannot be a key's value is named by its kind."""
+    """Format a value as in TOML, shortened; a table or an array is named instead."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Bounds and conditions that a schema's fields carry in `Annotated`."""
+"""Bounds and conditions of a key, given in the `Annotated` type of its field in the schema."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Protocol
 
 
 class Bound(Protocol):
-    """A range of numbers; `str()` of it completes the phrase "expected a number …"."""
+    """A range of numbers. Its `str()` continues the phrase "expected a number …"."""
 
     def holds(self, value: float) -> bool:
-        """Return whether `value` lies in the range. NaN lies in none."""
+        """Return whether `value` is in the range; False for NaN."""
         ...
 
 
 @dataclass(frozen=True)
 class AtLeast:
-    """value ≥ low."""
+    """The range value ≥ low."""
 
     low: float
 
     def holds(self, value: float) -> bool:
-        """Return whether `value` is `low` or more."""
+        """Return whether `value` ≥ `low`."""
         return value >= self.low
 
     def __str__(self) -> str:
@@ -30,12 +30,12 @@ class AtLeast:
 
 @dataclass(frozen=True)
 class MoreThan:
-    """value > low."""
+    """The range value > low."""
 
     low: float
 
     def holds(self, value: float) -> bool:
-        """Return whether `value` is more than `low`."""
+        """Return whether `value` > `low`."""
         return value > self.low
 
     def __str__(self) -> str:
@@ -44,12 +44,12 @@ class MoreThan:
 
 @dataclass(frozen=True)
 class AtMost:
-    """value ≤ high."""
+    """The range value ≤ high."""
 
     high: float
 
     def holds(self, value: float) -> bool:
-        """Return whether `value` is `high` or less."""
+        """Return whether `value` ≤ `high`."""
         return value <= self.high
 
     def __str__(self) -> str:
@@ -58,12 +58,12 @@ class AtMost:
 
 @dataclass(frozen=True)
 class Below:
-    """value < high."""
+    """The range value < high."""
 
     high: float
 
     def holds(self, value: float) -> bool:
-        """Return whether `value` is below `high`."""
+        """Return whether `value` < `high`."""
         return value < self.high
 
     def __str__(self) -> str:
@@ -72,13 +72,13 @@ class Below:
 
 @dataclass(frozen=True)
 class Within:
-    """low ≤ value ≤ high."""
+    """The range low ≤ value ≤ high."""
 
     low: float
     high: float
 
     def holds(self, value: float) -> bool:
-        """Return whether `value` lies between the two, both included."""
+        """Return whether `low` ≤ `value` ≤ `high`."""
         return self.low <= value <= self.high
 
     def __str__(self) -> str:
@@ -87,10 +87,12 @@ class Within:
 
 @dataclass(frozen=True)
 class When:
-    """Required where the key at the dotted path `key` has `value`; elsewhere None, and an error to write.
+    """The condition that another key has a value.
 
-    Of several, all must hold.
+    A key with conditions is required where all of them hold. Elsewhere it is None, and writing it is an
+    error.
     """
 
     key: str
+    """The other key, dotted."""
     value: object

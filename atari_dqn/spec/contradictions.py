@@ -1,4 +1,4 @@
-"""Values that are each allowed and cannot go together."""
+"""Rules on combinations of keys: values that are valid each on their own but contradict each other."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from atari_dqn.spec.games import game_problem
 from atari_dqn.spec.keys import Values
 
 _SPARE_ROWS = 2
-"""Rows per environment that cannot start a transition, besides its window: the one being written, a reset."""
+"""Time steps of an environment, besides those of a window, at which no transition starts.
+
+They are the newest one, which is incomplete, and one reset.
+"""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What must hold between a few keys, and what to do where it does not."""
+    """A condition on the values of several keys, and the remedy where it does not hold."""
 
     keys: tuple[str, ...]
     holds: Callable[..., bool]
-    """Takes the keys' values in their order."""
+    """The condition, called with the keys' values in their order."""
     remedy: str
-    binds_begun_runs: bool = True
-    """Whether a run that began before there was the rule is refused as well."""
+    applies_to_existing_runs: bool = True
+    """Whether the spec of an existing run, which may be older than the rule, is refused as well."""
 
     def problem(self, values: Values) -> str | None:
-        """Return what is wrong with the first key, or None; None too if one of the keys has no value."""
+        """Describe what is wrong with the first key; None if the rule holds or a key has no value."""
         if any(key not in values for key in self.keys):
             return None
         found = [values[key] for key in self.keys]
@@ -37,12 +40,12 @@ class Rule:
         return f"found {show(found[0])} with {' and '.join(others)}; {self.remedy}"
 
 
-def _prefill_is_over_in_time(prefill_steps: int, frame_skip: int, total_frames: int) -> bool:
+def _prefill_ends_before_budget(prefill_steps: int, frame_skip: int, total_frames: int) -> bool:
     return steps_to_frames(prefill_steps, frame_skip=frame_skip) < total_frames
 
 
 def window_rows(stack_frames: int, n_step: int) -> int:
-    """Return how many rows of an environment's pool it takes for one to start a transition at any time."""
+    """Compute the fewest time steps of an environment among which one always starts a transition."""
     return stack_frames + n_step + _SPARE_ROWS
 
 
@@ -54,22 +57,22 @@ def _holds_a_transition(prefill_steps: int, envs: int, n_step: int) -> bool:
     return prefill_steps // envs >= n_step + _SPARE_ROWS
 
 
-def _support_suits(v_max: float, v_min: float, max_abs_reward: float, discount: float) -> bool:
+def _support_fits_rewards(v_max: float, v_min: float, max_abs_reward: float, discount: float) -> bool:
     bound = max_abs_reward / (1 - discount) if discount < 1 else math.inf
     narrowest = 0.0 if math.isinf(max_abs_reward) else max_abs_reward
     return narrowest <= max(v_max, -v_min) <= bound
 
 
 def _root_is_real(gradient_decay: float, squared_gradient_decay: float) -> bool:
-    """Return whether n − g² under the root of `deepmind_rmsprop` is at least 0 whatever the gradients are.
+    """Return whether n − g², under the root of `deepmind_rmsprop`, is at least 0 for all gradients.
 
     After t steps g = Σ aₖ dₖ and n = Σ bₖ dₖ², where the gradient of k steps ago has the weights
     aₖ = (1 − ρ₁) ρ₁ᵏ and bₖ = (1 − ρ₂) ρ₂ᵏ. By Cauchy and Schwarz g² ≤ (Σ aₖ² / bₖ) n, with equality for
-    dₖ ∝ aₖ / bₖ. So n − g² can be negative exactly where Σ aₖ² / bₖ exceeds 1 for some t.
-    - ρ₁ = ρ₂ = ρ: the sum is 1 − ρᵗ, never above 1.
-    - ρ₁ = 1: it is 0, and so is g.
-    - Else, where ρ₁² < ρ₂ < 1, it tends to (1 − ρ₁)² ρ₂ / ((1 − ρ₂)(ρ₂ − ρ₁²)), which is above 1 exactly
-      where (ρ₁ − ρ₂)² > 0: always. Where ρ₁² ≥ ρ₂ it grows without bound; where ρ₂ = 1, n stays 0.
+    dₖ ∝ aₖ / bₖ. Therefore n − g² can be negative if and only if Σ aₖ² / bₖ exceeds 1 for some t.
+    - If ρ₁ = ρ₂ = ρ, the sum is 1 − ρᵗ, which is never above 1.
+    - If ρ₁ = 1, the sum is 0, and so is g.
+    - Otherwise, if ρ₁² < ρ₂ < 1, the sum tends to (1 − ρ₁)² ρ₂ / ((1 − ρ₂)(ρ₂ − ρ₁²)). This is above 1 if and
+      only if (ρ₁ − ρ₂)² > 0, which is always so. If ρ₁² ≥ ρ₂, the sum is unbounded; if ρ₂ = 1, n stays 0.
     """
     return gradient_decay in (squared_gradient_decay, 1.0)
 
@@ -78,7 +81,7 @@ RULES = (
     Rule(
         ("replay.prefill_steps", "replay.capacity_steps"),
         lambda prefill, capacity: prefill <= capacity,
-        "the prefill must fit in the pool: lower the first or raise the second",
+        "the prefill must fit in the replay: lower the first or raise the second",
     ),
     Rule(
         ("replay.prefill_steps", "learner.batch_size"),
@@ -92,38 +95,38 @@ RULES = (
     ),
     Rule(
         ("replay.prefill_steps", "env.frame_skip", "training.total_frames"),
-        _prefill_is_over_in_time,
-        "the prefill, in frames, must end before the budget does: lower the first or raise the last",
+        _prefill_ends_before_budget,
+        "the prefill must end before the last frame of the run: lower the first or raise the last",
     ),
     Rule(
         ("replay.prefill_steps", "env.num_envs", "toggles.n_step"),
         _holds_a_transition,
-        "the prefill must leave a whole n-step transition on each environment: raise the first",
+        "the prefill must hold a complete n-step transition of each environment: raise the first",
     ),
     Rule(
         ("replay.capacity_steps", "env.num_envs", "env.stack_frames", "toggles.n_step"),
         _holds_a_window,
-        "each environment's share of the pool must hold a stack and its n steps: raise the first",
+        "each environment's share of the replay must hold a frame stack and n steps: raise the first",
     ),
     Rule(
         ("exploration.epsilon_start", "exploration.epsilon_end"),
         lambda start, end: start >= end,
-        "exploration falls: raise the first or lower the second",
+        "ε must not rise: raise the first or lower the second",
     ),
     Rule(
         ("replay.beta_start", "replay.beta_end"),
         lambda start, end: start <= end,
-        "importance weights come in as training goes on: lower the first or raise the second",
+        "β must not fall: lower the first or raise the second",
     ),
     Rule(
         ("learner.shift_pixels", "learner.intensity_scale"),
         lambda pixels, scale: pixels > 0 or scale > 0,
-        "random shifts that change nothing are none: raise one, or turn toggles.random_shifts off",
+        "with both 0 random shifts change nothing: raise one, or turn toggles.random_shifts off",
     ),
     Rule(
         ("learner.shift_pixels", "env.screen_size_pixels"),
         lambda pixels, size: pixels < size,
-        "a frame must stay in sight: lower the first",
+        "a shift must be smaller than the frame: lower the first",
     ),
     Rule(
         ("evaluation.light_episodes", "evaluation.full_episodes"),
@@ -155,49 +158,50 @@ RULES = (
         _root_is_real,
         "RMSProp's root could be of a negative number: make them equal, or set the first to 1 to leave the "
         "mean gradient out",
-        binds_begun_runs=False,
+        applies_to_existing_runs=False,
     ),
     Rule(
         ("distribution.v_min", "distribution.v_max"),
         lambda low, high: low < high,
-        "atoms lie from the first up to the second: lower the first or raise the second",
+        "the support must not be empty: lower the first or raise the second",
     ),
     Rule(
         ("distribution.v_max", "distribution.v_min", "learner.max_abs_reward", "learner.discount"),
-        _support_suits,
-        "the support's larger end must hold one clipped reward, and be no larger than what such rewards can "
-        "add up to, max_abs_reward / (1 − discount): change the support",
+        _support_fits_rewards,
+        "the larger of v_max and −v_min must be at least one clipped reward, and at most the largest return "
+        "of clipped rewards, max_abs_reward / (1 − discount): change the support",
     ),
     Rule(
         ("toggles.noisy", "exploration.epsilon_start", "exploration.epsilon_end", "track"),
         lambda noisy, start, end, track: not noisy or track == "C" or start == end == 0,
-        "noisy layers explore by themselves: set both to 0 (only Track C's source has ε beside them)",
+        "noisy layers replace ε-greedy exploration: set both to 0 (only Track C's paper uses both)",
     ),
     Rule(
         ("toggles.munchausen", "toggles.double"),
         lambda munchausen, double: not (munchausen and double),
-        "the soft policy stands where Double chooses, and no paper defines both: turn one off",
+        "the target of Munchausen uses the soft policy and no paper combines it with Double: turn one off",
     ),
     Rule(
         ("toggles.munchausen", "toggles.distribution"),
         lambda munchausen, distribution: not munchausen or distribution in ("none", "iqn"),
-        'Vieillard et al. (2020) define it for "none" and "iqn" alone: turn it off, or choose one of these',
+        'Vieillard et al. (2020) define it only for "none" and "iqn": turn it off, or choose one of these',
     ),
     *(
         Rule(
             ("toggles.distribution", f"toggles.{toggle}"),
             lambda distribution, on: distribution != "qr_dqn" or not on,
-            f'no paper defines quantiles at fixed fractions with it: turn {toggle} off, or choose "iqn"',
+            f'no paper combines QR-DQN with it: turn {toggle} off, or choose "iqn"',
         )
         for toggle in ("double", "dueling", "noisy")
     ),
 )
 
 
-def contradictions(values: Values, *, is_begun: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield each contradiction's first key and what is wrong; rules on keys without a value are left out.
+def contradictions(values: Values, *, is_existing_run: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the first key of each contradiction and a description of it.
 
-    Of a run that `is_begun` some combinations are allowed that a new one is refused.
+    Rules on keys without a value are skipped. With `is_existing_run`, so are the rules that apply to new runs
+    only.
     """
     if "game" in values:
         kind = values.get("env.kind")
@@ -205,6 +209,6 @@ def contradictions(values: Values, *, is_begun: bool = False) -> Iterator[tuple[
         if problem is not None:
             yield "game", problem
     for rule in RULES:
-        problem = rule.problem(values) if rule.binds_begun_runs or not is_begun else None
+        problem = rule.problem(values) if rule.applies_to_existing_runs or not is_existing_run else None
         if problem is not None:
             yield rule.keys[0], problem

@@ -1,4 +1,4 @@
-"""What two specs differ in."""
+"""Compute the differences between two specs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from atari_dqn.spec.schema import Spec
 
 @dataclass(frozen=True)
 class Difference:
-    """One key in which two specs differ."""
+    """A key in which two specs differ."""
 
     key: str
-    """Dotted."""
+    """The key, dotted."""
     left: Scalar | None
-    """None if the key does not apply there."""
+    """The value in the first spec; None if the key does not apply to it."""
     right: Scalar | None
+    """The value in the second spec; None if the key does not apply to it."""
 
 
 def diff_specs(a: Spec, b: Spec) -> tuple[Difference, ...]:
-    """Return the differing keys only, in the schema's order, those that only one spec has among them."""
+    """Return the keys with different values, and those of only one of the specs, in the schema's order."""
     left, right = flatten(a), flatten(b)
     return tuple(
         Difference(key, left.get(key), right.get(key)) for key in KEYS if left.get(key) != right.get(key)

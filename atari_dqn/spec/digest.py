@@ -1,4 +1,4 @@
-"""What identifies a spec: a digest of every value that can change what a run learns, measures or writes."""
+"""Compute the digest of a spec, over every value that can change what a run learns, measures or writes."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ import json
 import math
 from collections.abc import Mapping
 
-from atari_dqn.spec.history import first_name
+from atari_dqn.spec.history import original_name
 from atari_dqn.spec.keys import Scalar, flatten
 from atari_dqn.spec.schema import Spec
 
-FREE_SECTIONS = frozenset({"gates", "system"})
-"""They cannot change what is learned. A gate that halts ends a run; one that ended by itself met none."""
-FREE_KEYS = frozenset({"checkpoint.period_frames", "checkpoint.period_seconds"})
-"""How often a run is saved cannot change it: a checkpoint is a copy."""
+_SECTIONS_WITHOUT_EFFECT = frozenset({"gates", "system"})
+"""Sections that cannot change the results of a complete run: a gate that halts a run leaves it incomplete."""
+_KEYS_WITHOUT_EFFECT = frozenset({"checkpoint.period_frames", "checkpoint.period_seconds"})
+"""Keys of other sections that cannot change results: saving a checkpoint does not change the run."""
 
 
-def is_free(key: str) -> bool:
-    """Return whether a key cannot change results; of keys of other versions the section decides."""
-    return key in FREE_KEYS or key.partition(".")[0] in FREE_SECTIONS
+def cannot_change_results(key: str) -> bool:
+    """Return whether a key cannot change results; for keys of other versions the section decides."""
+    return key in _KEYS_WITHOUT_EFFECT or key.partition(".")[0] in _SECTIONS_WITHOUT_EFFECT
 
 
 def spec_digest(spec: Spec) -> str:
-    """Return the SHA-256, in hex, of a spec's canonical JSON without keys that cannot change results.
+    """Compute the SHA-256, in hexadecimal, of a spec's canonical JSON.
 
-    A key that does not apply is left out, so that adding a part to the schema moves no digest.
+    Keys that cannot change results are left out. So are keys that do not apply: the digests of existing specs
+    do not change when keys of a new part are added to the schema.
     """
-    values = {first_name(key): value for key, value in flatten(spec).items() if not is_free(key)}
+    values = {
+        original_name(key): value for key, value in flatten(spec).items() if not cannot_change_results(key)
+    }
     return hashlib.sha256(canonical_json(values).encode()).hexdigest()
 
 
 def canonical_json(values: Mapping[str, Scalar]) -> str:
-    """Return the one JSON text of these values: keys sorted, no blanks, infinities as strings."""
+    """Serialize values to canonical JSON: keys sorted, no whitespace, infinities as strings."""
     plain = {key: _finite(value) for key, value in values.items()}
     return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 

@@ -1,4 +1,4 @@
-"""The documentation of every key, from the docstrings below the schema's fields."""
+"""Read the documentation of every key from the docstrings below the schema's fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from atari_dqn.spec.keys import SECTIONS
 
 @cache
 def key_docs() -> Mapping[str, str]:
-    """Return what each dotted key means, in the order of the schema's modules and their classes."""
+    """Return the documentation of each dotted key, in the order of the schema's modules and classes."""
     prefixes = {owner.__name__: f"{section}." for section, owner in SECTIONS.items()}
     prefixes[schema.Spec.__name__] = ""
     return MappingProxyType(

@@ -1,4 +1,4 @@
-"""What is wrong with a spec, all of it at once."""
+"""The error of an invalid spec, which lists all of its faults."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Fault:
     key: str
     """The dotted key; empty for a fault of the whole file."""
     problem: str
-    """What was found, what was expected, and how to mend it where that is not plain."""
+    """What was found, what was expected and, unless it is obvious, the remedy."""
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.where, self.key, self.problem) if part)
 
 
 class SpecError(UserError):
-    """A spec that cannot be used. Its message has one line for each fault."""
+    """A spec is invalid. The message has one line for each fault."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         assert faults, "an error needs a fault"

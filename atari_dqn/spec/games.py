@@ -1,4 +1,4 @@
-"""The games of ale-py 0.12.1, by ROM id. A plain list, so that checking a spec needs no emulator."""
+"""The ROM ids of ale-py 0.12.1, listed here so that a spec can be checked without the emulator."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ SINGLE_PLAYER_GAMES: tuple[str, ...] = tuple(
     video_chess video_cube video_pinball wizard_of_wor word_zapper yars_revenge zaxxon
     """.split()  # noqa: SIM905 — a hundred quoted lines would say no more
 )
-"""Those the emulator plays with one agent; every one loads."""
+"""Games with a single-player mode; the emulator loads each of them."""
 
 MULTI_PLAYER_GAMES: tuple[str, ...] = ("combat", "joust", "maze_craze", "warlords")
-"""Those that need two players or more: the emulator ends the whole process when asked to load one for one."""
+"""Games that need several players: the emulator exits the process when one is loaded for a single player."""
 
 TOY_GAME = "catch"
 """The game of `env.kind = "catch"`."""
 
-_AROUND_A_GAME = re.compile(r"^ale/|(no_?frameskip|deterministic)?-?v\d+$")
-"""What other systems write around a game's name, as in `ALE/Pong-v5` and `PongNoFrameskip-v4`."""
+_GYM_AFFIXES = re.compile(r"^ale/|(no_?frameskip|deterministic)?-?v\d+$")
+"""Prefix and suffix of Gym's ids, as in `ALE/Pong-v5` and `PongNoFrameskip-v4`."""
 
 
 def game_problem(game: str, *, kind: str | None) -> str | None:
-    """Return why `env.kind = kind` cannot play `game`, or None; a `kind` of None is one that is not known."""
+    """Describe why `game` is not a game of `env.kind = kind`; None if it is. `kind` is None if unknown."""
     if kind is None:
         return None if game == TOY_GAME else _atari_problem(game)
     return GAME_CHECKS[kind](game)
@@ -49,7 +49,7 @@ def _atari_problem(game: str) -> str | None:
         return f'found "{game}", which needs more than one player; expected a single-player game'
     if game == TOY_GAME:
         return f'found "{game}", the toy game, but env.kind is "atari"; set env.kind = "{TOY_GAME}"'
-    return f'found "{game}", expected a ROM id of ale-py, as "pong" or "ms_pacman"' + _nearest(game)
+    return f'found "{game}", expected a ROM id of ale-py, such as "pong" or "ms_pacman"' + _nearest(game)
 
 
 def _toy_problem(game: str) -> str | None:
@@ -61,10 +61,10 @@ def _toy_problem(game: str) -> str | None:
 GAME_CHECKS: Mapping[str, Callable[[str], str | None]] = MappingProxyType(
     {"atari": _atari_problem, "catch": _toy_problem}
 )
-"""By `env.kind`: a function that returns why the environment cannot play a game, or None."""
+"""The check of a game's name for each `env.kind`: it returns what is wrong, or None."""
 
 
 def _nearest(game: str) -> str:
     squeezed = {name.replace("_", ""): name for name in SINGLE_PLAYER_GAMES}
-    word = re.sub("[^a-z0-9]", "", _AROUND_A_GAME.sub("", game.lower()))
+    word = re.sub("[^a-z0-9]", "", _GYM_AFFIXES.sub("", game.lower()))
     return did_you_mean(squeezed.get(word, game), SINGLE_PLAYER_GAMES)

@@ -1,4 +1,4 @@
-"""Keys that were added or renamed after runs had been made: how the specs of such runs are read."""
+"""Keys that were added or renamed since earlier versions, whose runs still have to be read."""
 
 from __future__ import annotations
 
@@ -26,27 +26,30 @@ ADDED: dict[str, Scalar] = {
     "system.evaluation_workers": 0,
     "system.cuda_graphs": True,
 }
-"""New keys, each with the value at which an earlier run goes on as it was. A new key must be entered here."""
+"""Added keys, each with the value that reproduces the behaviour of earlier versions.
+
+Every key that is added to the schema must be added here.
+"""
 RENAMED = {
     "env.lanes": "env.num_envs",
     "system.evaluation_lanes": "system.evaluation_envs",
 }
-"""Keys by their former names. Specs that have them are read as before."""
-_FORMER = {new: former for former, new in RENAMED.items()}
+"""Former names of keys, each with the current one. Specs may use either."""
+_FORMER_NAMES = {new: former for former, new in RENAMED.items()}
 
 
 def current_name(key: str) -> str:
-    """Return a key's present name."""
+    """Return the current name of a key, which may be given by a former one."""
     return RENAMED.get(key, key)
 
 
-def first_name(key: str) -> str:
-    """Return the name that a key had at first, by which digests know it: renaming a key moves no digest."""
-    return _FORMER.get(key, key)
+def original_name(key: str) -> str:
+    """Return the first name that a key had. Digests use it, so that renaming a key changes no digest."""
+    return _FORMER_NAMES.get(key, key)
 
 
-def brought_up_to_date(values: Values) -> dict[str, Scalar]:
-    """Return the values of a run's own spec with those added since, in the schema's order."""
+def with_added_keys(values: Values) -> dict[str, Scalar]:
+    """Add to the values of an existing run's spec the keys that are newer, in the schema's order."""
     missing = {key: value for key, value in ADDED.items() if key not in values and KEYS[key].applies(values)}
     complete = {**missing, **values}
     return {key: complete[key] for key in KEYS if key in complete}

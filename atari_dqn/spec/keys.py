@@ -1,4 +1,4 @@
-"""The schema as a flat table of dotted keys, and the ways between a `Spec` and dotted values."""
+"""The schema as a flat table of dotted keys, and conversions between a `Spec` and values by dotted key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from atari_dqn.spec.constraints import Bound, When
 from atari_dqn.spec.schema import Spec
 
 Scalar = bool | int | float | str
-"""What a key's value may be. A key that does not apply has none: it is absent from a mapping of values."""
+"""Type of a key's value. A key that does not apply has no value and is absent from a mapping of values."""
 
 Values = Mapping[str, Scalar]
 """Values by dotted key."""
@@ -19,18 +19,18 @@ Values = Mapping[str, Scalar]
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """What the schema says of one key."""
+    """The declaration of a key in the schema."""
 
     name: str
-    """Dotted, as `learner.batch_size`."""
+    """The dotted key, such as `learner.batch_size`."""
     kind: type[Scalar]
     """bool, int, float or str."""
     choices: tuple[str, ...]
-    """The only strings allowed; empty if any is."""
+    """The strings allowed; empty if every string is."""
     bounds: tuple[Bound, ...]
-    """Ranges that all must hold."""
+    """Ranges that must all contain the value."""
     when: tuple[When, ...]
-    """The choices of parts this key belongs to; empty if it always applies."""
+    """Conditions under which the key applies; empty if it always does."""
 
     @property
     def section(self) -> str:
@@ -43,11 +43,11 @@ class Key:
         return self.name.rpartition(".")[2]
 
     def applies(self, values: Values) -> bool:
-        """Return whether the key belongs in a spec with these values."""
+        """Return whether the key applies to a spec with these values."""
         return self.unmet(values) is None
 
     def unmet(self, values: Values) -> When | None:
-        """Return the first choice that `values` do not make, or None if the key applies."""
+        """Return the first condition that `values` do not meet; None if the key applies."""
         return next((when for when in self.when if values.get(when.key) != when.value), None)
 
 
@@ -63,7 +63,7 @@ def _key(name: str, hint: Any) -> Key:
     kinds = [type(choices[0])] if choices else [k for k in get_args(inner) or (inner,) if k is not NoneType]
     assert len(kinds) == 1, f"{name}: one type, or one type and None, got {kinds}"
     bounds = tuple(constraint for constraint in constraints if not isinstance(constraint, When))
-    assert kinds != [float] or bounds, f"{name}: a number needs a range, which keeps NaN out"
+    assert kinds != [float] or bounds, f"{name}: a number needs a range, because a range excludes NaN"
     return Key(
         name=name,
         kind=kinds[0],
@@ -88,11 +88,11 @@ SECTIONS: Mapping[str, type[Any]] = MappingProxyType(_section_types())
 """The dataclass of each section, in the schema's order."""
 
 KEYS: Mapping[str, Key] = MappingProxyType(_keys())
-"""Every key of the schema by its dotted name, in the schema's order."""
+"""The declaration of each dotted key, in the schema's order."""
 
 
 def flatten(spec: Spec) -> dict[str, Scalar]:
-    """Return a spec's values by dotted key, in the schema's order, without the keys that do not apply."""
+    """Return the values of a spec by dotted key, in the schema's order, without keys that do not apply."""
     values: dict[str, Scalar] = {}
     for name, key in KEYS.items():
         owner = getattr(spec, key.section) if key.section else spec
@@ -103,7 +103,7 @@ def flatten(spec: Spec) -> dict[str, Scalar]:
 
 
 def build(values: Values) -> Spec:
-    """Return the spec with these values, which must have been checked; an absent key becomes None."""
+    """Build the spec with these values, which must be valid; an absent key becomes None."""
     sections = {
         section: owner(**{field.name: values.get(f"{section}.{field.name}") for field in fields(owner)})
         for section, owner in SECTIONS.items()

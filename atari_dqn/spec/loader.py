@@ -1,4 +1,4 @@
-"""From a spec file to a complete spec, or to every fault in it at once."""
+"""Load a spec file and complete it from its track, or report all of its faults together."""
 
 from __future__ import annotations
 
@@ -7,72 +7,74 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atari_dqn.spec.check import Checked, check_entries, show
-from atari_dqn.spec.complete import key_faults
+from atari_dqn.spec.completeness import key_faults
 from atari_dqn.spec.contradictions import contradictions
-from atari_dqn.spec.digest import is_free
+from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.errors import Fault, SpecError
-from atari_dqn.spec.history import brought_up_to_date
+from atari_dqn.spec.history import with_added_keys
 from atari_dqn.spec.keys import KEYS, Values, build
 from atari_dqn.spec.parse import Entry, override_entry, read_toml, table_entries
 from atari_dqn.spec.schema import Spec
-from atari_dqn.spec.tracks import layered, load_parts, load_track
+from atari_dqn.spec.tracks import load_parts, load_track, override_track
 
 _KEYS_OF_EVERY_RUN = frozenset({"track", "game", "seed"})
 AUTO = "auto"
 AUTO_KEYS = ("learner.precision",)
-"""Keys that may be `auto` in a spec file, and not in a run's own: `machine.automatic` replaces it."""
-_UNMARKED_KEYS = _KEYS_OF_EVERY_RUN | {"learner.compile"}
-"""What marks no run: compiling rounds otherwise as another number of threads does, which no paper gives."""
+"""Keys that may be `auto` in a spec file, but not in the spec of a run: `machine.automatic` resolves them."""
+_NEVER_DEVIATING_KEYS = _KEYS_OF_EVERY_RUN | {"learner.compile"}
+"""Keys that never mark a run: compilation only changes rounding, as the number of threads does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedSpec:
-    """A complete spec, and how it stands to its track."""
+    """A complete spec, and its deviations from its track."""
 
     spec: Spec
     name: str
-    """The file's name without its ending."""
+    """The file's name without its suffix."""
     deviations: tuple[str, ...]
-    """Dotted keys with another value than the track gives for the parts chosen, and such choices themselves.
-
-    Toggles, game, seed and system keys are free. Compared with the track as it is today.
-    """
+    """Dotted keys whose value differs from the one that the track, as of this version, gives for the chosen
+    parts, and choices of parts other than the track's. Toggles, game, seed and keys that cannot change
+    results never deviate."""
 
     @property
     def track_label(self) -> str:
-        """The track, with a star if the run deviates from it."""
+        """The track's letter, followed by a star if the run deviates from the track."""
         return self.spec.track + ("*" if self.deviations else "")
 
 
 def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
-    """Load a spec over its track, with `section.key=value` overrides; where one repeats, the last counts.
+    """Load a spec, apply `section.key=value` overrides, and complete it from its track.
 
-    `SpecError` holds every fault in it.
+    If an override is repeated, the last one counts. `SpecError` lists every fault.
     """
     path = Path(path)
     file_entries = list(table_entries(read_toml(path), where=str(path)))
     override_entries, faults = _read_overrides(overrides)
     checked = check_entries([*file_entries, *override_entries])
     checked.faults.extend(faults)
-    return _resolve(path, checked, _over_track(checked), is_begun=False)
+    return _resolve(path, checked, _completed_from_track(checked), is_existing_run=False)
 
 
 def load_resolved(path: str | Path) -> ResolvedSpec:
-    """Load a run's own spec, which has every key there was when it began: no track fills in the others."""
+    """Load the `spec.toml` of a run, which has every key of the version that began the run.
+
+    Keys that are newer are added from `spec.history`, not from the track. `SpecError` lists every fault.
+    """
     path = Path(path)
     checked = check_entries(table_entries(read_toml(path), where=str(path)))
-    checked.faults.extend(_left_open(path, checked.values))
-    values = brought_up_to_date(checked.values)
-    usable = {key: values[key] for key in values if key not in checked.spoiled}
-    return _resolve(path, checked, usable, is_begun=True)
+    checked.faults.extend(_unresolved_auto(path, checked.values))
+    values = with_added_keys(checked.values)
+    valid = {key: values[key] for key in values if key not in checked.invalid}
+    return _resolve(path, checked, valid, is_existing_run=True)
 
 
-def _left_open(path: Path, values: Values) -> Iterator[Fault]:
-    """Yield a fault for each key that a run's own spec leaves to the machine: the run began with a value."""
+def _unresolved_auto(path: Path, values: Values) -> Iterator[Fault]:
+    """Yield a fault for each key that is `auto` in the spec of a run, where it must have been resolved."""
     for key in AUTO_KEYS:
         if values.get(key) == AUTO:
             chosen = ", ".join(show(choice) for choice in KEYS[key].choices if choice != AUTO)
-            yield Fault(str(path), key, f"found {show(AUTO)} in a run's own spec, expected one of {chosen}")
+            yield Fault(str(path), key, f"found {show(AUTO)} in the spec of a run, expected one of {chosen}")
 
 
 def _read_overrides(overrides: Iterable[str]) -> tuple[list[Entry], list[Fault]]:
@@ -86,42 +88,45 @@ def _read_overrides(overrides: Iterable[str]) -> tuple[list[Entry], list[Fault]]
     return entries, faults
 
 
-def _over_track(checked: Checked) -> Values:
-    """Return the values over their track's, without those whose written value cannot be used."""
+def _completed_from_track(checked: Checked) -> Values:
+    """Complete the values from their track, without the keys that have an invalid value."""
     if "track" not in checked.values:
         return checked.values
-    values = layered(load_track(str(checked.values["track"])), load_parts(), checked.values)
-    return {key: value for key, value in values.items() if key not in checked.spoiled}
+    values = override_track(load_track(str(checked.values["track"])), load_parts(), checked.values)
+    return {key: value for key, value in values.items() if key not in checked.invalid}
 
 
-def _resolve(path: Path, checked: Checked, values: Values, *, is_begun: bool) -> ResolvedSpec:
-    faults = [*checked.faults, *_faults_together(path, checked, values, is_begun=is_begun)]
+def _resolve(path: Path, checked: Checked, values: Values, *, is_existing_run: bool) -> ResolvedSpec:
+    combination = _combination_faults(path, checked, values, is_existing_run=is_existing_run)
+    faults = [*checked.faults, *combination]
     if faults:
         raise SpecError(faults)
     return ResolvedSpec(spec=build(values), name=path.stem, deviations=deviating_keys(values))
 
 
-def _faults_together(path: Path, checked: Checked, values: Values, *, is_begun: bool) -> Iterator[Fault]:
-    # Without a track nothing fills in the rest: to name every other key as missing would bury the one cause.
+def _combination_faults(
+    path: Path, checked: Checked, values: Values, *, is_existing_run: bool
+) -> Iterator[Fault]:
+    # Without a track nearly every key is missing: only the keys of every run are reported, to show the cause.
     absent = () if "track" in values else [key for key in KEYS if key not in _KEYS_OF_EVERY_RUN]
     yield from key_faults(checked, values, where=str(path), absent=absent)
-    for key, problem in contradictions(values, is_begun=is_begun):
+    for key, problem in contradictions(values, is_existing_run=is_existing_run):
         yield Fault(checked.where.get(key, str(path)), key, problem)
 
 
 def deviating_keys(values: Values) -> tuple[str, ...]:
-    """Return the dotted keys in which complete values deviate from their track, in the schema's order."""
+    """Return the keys in which complete values deviate from their track, as in `ResolvedSpec.deviations`."""
     track, parts = load_track(str(values["track"])), load_parts()
     choosing = {part.key for part in parts}
     chosen = {key: values[key] for key in KEYS if key in choosing and key in values}
-    expected = layered(track, parts, chosen)
+    expected = override_track(track, parts, chosen)
     return tuple(
         key
         for key, value in values.items()
-        if not _marks_none(key)
+        if not _never_deviates(key)
         and (value != expected.get(key) or (key in choosing and value != track.get(key)))
     )
 
 
-def _marks_none(key: str) -> bool:
-    return key in _UNMARKED_KEYS or KEYS[key].section == "toggles" or is_free(key)
+def _never_deviates(key: str) -> bool:
+    return key in _NEVER_DEVIATING_KEYS or KEYS[key].section == "toggles" or cannot_change_results(key)

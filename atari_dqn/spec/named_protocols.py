@@ -1,4 +1,4 @@
-"""Named evaluation protocols: those of the tracks, so that one checkpoint can be scored under either."""
+"""The evaluation protocols of the tracks by name, so that a checkpoint can be scored under each of them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.tracks import load_track
 
 ProtocolName = Literal["run", "classic", "modern"]
-"""`run`: as the run's own evaluations; `classic`: Mnih et al. (2015); `modern`: Machado et al. (2018)."""
+"""`run`: that of the run's spec; `classic`: Mnih et al. (2015); `modern`: Machado et al. (2018)."""
 
-TRACK_OF: Mapping[str, str] = MappingProxyType({"classic": "A", "modern": "B"})
-"""The track whose protocol each name stands for."""
+_PROTOCOL_TRACKS: Mapping[str, str] = MappingProxyType({"classic": "A", "modern": "B"})
+"""The track that defines each named protocol."""
 
 PROTOCOL_KEYS = (
     "env.sticky_probability",
@@ -22,12 +22,12 @@ PROTOCOL_KEYS = (
     "evaluation.epsilon",
     "evaluation.max_episode_frames",
 )
-"""What a protocol sets. Actions, frame skip and preprocessing are the agent's own: it knows no others."""
+"""The keys that a protocol sets. Actions, frame skip and preprocessing stay those of the agent's training."""
 
 
-def under_protocol(spec: Spec, name: ProtocolName) -> Spec:
-    """Return the spec with the evaluation protocol of that name; its training keys mean nothing then."""
+def with_protocol(spec: Spec, name: ProtocolName) -> Spec:
+    """Return the spec with the named evaluation protocol. The result is for evaluation, not for training."""
     if name == "run":
         return spec
-    track = load_track(TRACK_OF[name])
+    track = load_track(_PROTOCOL_TRACKS[name])
     return build(flatten(spec) | {key: track[key] for key in PROTOCOL_KEYS})

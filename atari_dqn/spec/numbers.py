@@ -1,4 +1,4 @@
-"""Whole numbers as people write them: `50_000_000`, `50,000,000`, `50M`, `820k`, `2.4M`, `1e6`."""
+"""Parse whole numbers in common notations: `50_000_000`, `50,000,000`, `50M`, `820k`, `2.4M`, `1e6`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER = re.compile(
 
 
 def whole_number(text: str) -> int | None:
-    """Return the integer that `text` stands for; None for anything else, such as `1.5` or `1.2345k`."""
+    """Parse an integer; None if `text` is not one, as `1.5` and `1.2345k` are not."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None or len(text) > _LONGEST:
         return None

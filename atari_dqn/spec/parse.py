@@ -1,4 +1,4 @@
-"""From text to entries: spec files and `--set` options. Whether the entries make a spec is checked later."""
+"""Parse spec files and `--set` options into entries, which are not checked against the schema yet."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from atari_dqn.spec.numbers import whole_number
 from atari_dqn.spec.suggest import did_you_mean
 
 SET_OPTION = "--set"
-"""Where an override stands, in error messages."""
+"""The place of an override in error messages."""
 
-_MAX_BYTES = 1_000_000  # far above any spec; what is larger is another kind of file, not worth reading
+_MAX_BYTES = 1_000_000  # far above the size of any spec
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)$")
 _LONGEST_SHOWN = 60
@@ -27,42 +27,42 @@ _LONGEST_SHOWN = 60
 
 @dataclass(frozen=True)
 class Entry:
-    """A value as the user wrote it."""
+    """A key and its value as the user wrote them."""
 
     key: str
-    """Dotted, known or not."""
+    """The dotted key, which the schema may not have."""
     value: Any
-    """As TOML gives it: of any type."""
+    """The value parsed as TOML, of any type."""
     where: str
     """The file, or `--set`."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return a TOML file's table; `SpecError` if there is no such file or it is no TOML text."""
+    """Parse a TOML file; `SpecError` if it is missing, cannot be read or is not TOML."""
     try:
         text = _decode(_read(path))
         try:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            problem = _not_toml(text, error)
-        except ValueError:  # Python's own limit on the digits of an integer
-            problem = "holds a number of thousands of digits; expected a TOML spec"
+            problem = _syntax_problem(text, error)
+        except ValueError:  # Python's limit on the digits of an integer
+            problem = "contains a number with thousands of digits; expected a TOML spec"
     except (OSError, ValueError, RecursionError) as error:
-        problem = _reason(error)
+        problem = _read_problem(error)
     raise SpecError([Fault(str(path), "", problem)])
 
 
-def _not_toml(text: str, error: tomllib.TOMLDecodeError) -> str:
-    """Return which line is not TOML, and what it may have been meant to be."""
+def _syntax_problem(text: str, error: tomllib.TOMLDecodeError) -> str:
+    """Describe the line that is not TOML, with a suggestion if there is one."""
     lines = text.splitlines()
     place = _PLACE.search(str(error))
     number = int(place[1]) if place and place[1] else len(lines)
     line = lines[number - 1].strip() if number <= len(lines) else ""
-    # A key or a section that is there twice, the only fault of meaning; all others are of form.
+    # tomllib also rejects lines of correct syntax if they repeat a key or a section.
     once = ", each key and section once" if "twice" in str(error) or "overwrite" in str(error) else ""
     shown = line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
-    meant = _with_toml_booleans(line)
-    hint = f"; did you mean `{meant}`?" if meant != line else ""
+    suggestion = _with_toml_booleans(line)
+    hint = f"; did you mean `{suggestion}`?" if suggestion != line else ""
     return f"line {number} is not TOML: found `{shown}`, expected `KEY = VALUE` or `[SECTION]`{once}{hint}"
 
 
@@ -70,9 +70,9 @@ def _with_toml_booleans(line: str) -> str:
     return re.sub(r"=\s*(True|False)\b", lambda match: match[0].lower(), line)
 
 
-def _reason(error: Exception) -> str:
+def _read_problem(error: Exception) -> str:
     if isinstance(error, RecursionError):
-        return "is nested too deeply; a spec has sections and keys, one level"
+        return "is nested too deeply; expected sections with keys, one level deep"
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be read: {error.strerror.lower()}"
     return str(error)
@@ -99,7 +99,7 @@ def _decode(raw: bytes) -> str:
     if not raw.strip():
         raise ValueError("is empty; expected at least track, game and seed")
     if 0 in raw:
-        raise ValueError(f"holds a NUL byte at offset {raw.index(0)}; expected a TOML spec, which is text")
+        raise ValueError(f"contains a NUL byte at offset {raw.index(0)}; expected a TOML spec, which is text")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -108,27 +108,26 @@ def _decode(raw: bytes) -> str:
 
 
 def table_entries(table: Mapping[str, Any], *, where: str) -> Iterator[Entry]:
-    """Yield a spec's entries with dotted keys: top-level ones, and those one level down."""
+    """Yield the entries of a spec's table: its top-level keys, and the keys of its sections, dotted."""
     for name, value in table.items():
-        if (
-            not isinstance(value, dict) or not value
-        ):  # an empty section is an entry too: its name may be wrong
-            yield Entry(_shown(name), value, where)
+        # an empty section is yielded as well, so that its name is checked
+        if not isinstance(value, dict) or not value:
+            yield Entry(_toml_key(name), value, where)
             continue
         for leaf, leaf_value in value.items():
-            yield Entry(current_name(f"{_shown(name)}.{_shown(leaf)}"), leaf_value, where)
+            yield Entry(current_name(f"{_toml_key(name)}.{_toml_key(leaf)}"), leaf_value, where)
 
 
 def override_entry(text: str) -> Entry:
-    """Return the entry of a `--set` option, `section.key=value`.
+    """Parse a `--set` option, `section.key=value`, into an entry.
 
-    The value is TOML, or a string without its quotes; that of an integer key may also be written as `2.4M`
-    or `1e6`. `SpecError` where there is no key or no value.
+    The value is TOML, or a string without quotes; that of an integer key may also be written as `2.4M` or
+    `1e6`. `SpecError` if the key or the value is missing.
     """
     name, equals, value = text.partition("=")
     name, value = current_name(name.strip()), value.strip()
     if not equals or not name or not value:
-        problem = f"found {text!r}, expected KEY=VALUE, as learner.batch_size=64"
+        problem = f"found {text!r}, expected KEY=VALUE, such as learner.batch_size=64"
         raise SpecError([Fault(SET_OPTION, "", problem)])
     return Entry(name, _override_value(name, value), SET_OPTION)
 
@@ -143,6 +142,6 @@ def _override_value(name: str, text: str) -> Any:
     return table["value"] if list(table) == ["value"] else text
 
 
-def _shown(name: str) -> str:
-    """Return a key's name as a spec would write it: quoted unless it is bare, so that a dot in it shows."""
+def _toml_key(name: str) -> str:
+    """Write a key's name as TOML: quoted unless it is a bare key, to tell a dot in it from a separator."""
     return name if _BARE_KEY.fullmatch(name) else json.dumps(name)

@@ -1,4 +1,4 @@
-"""The protocol fingerprint of a score: everything that two scores must share to be compared."""
+"""The protocol of a score: every setting that must be equal for two scores to be comparable."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from atari_dqn.spec.digest import canonical_json
 from atari_dqn.spec.schema import Spec
 
 CheckpointChoice = Literal["current", "last", "best"]
-"""Weights at that moment of training, at its end, or of the checkpoint that had scored best."""
+"""The weights evaluated: those during training, at its end, or of the checkpoint with the best evaluation."""
 
 _SHORT_DIGITS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """How a score was measured, and what of the training decides whether scores compare."""
+    """How a score was measured, and the settings of training that decide whether scores are comparable."""
 
     sticky_probability: float
-    """Chance, on each emulator frame, that the last frame's action is repeated."""
+    """Probability, at each emulator frame, that the previous frame's action is repeated."""
     noop_max_frames: int
     """An episode begins with 1 to this many no-op frames; 0 for none."""
     max_episode_frames: int
-    """The cap: an evaluation episode is truncated here."""
+    """Emulator frames after which an evaluation episode is truncated."""
     epsilon: float
-    """Chance of a random action in evaluation."""
+    """Probability of a random action in evaluation."""
     full_action_set: bool
-    """All 18 actions, or only those the game uses."""
+    """Whether the agent has all 18 actions, or only those that the game uses."""
     frame_skip: int
-    """Emulator frames an action is held for."""
+    """Emulator frames per agent step, during which the action is repeated."""
     resize: str
-    """How the screen becomes square."""
+    """Interpolation that scales the screen to a square."""
     screen_size_pixels: int
-    """Height and width of what the agent sees."""
+    """Height and width of an observation."""
     training_terminal_on_life_loss: bool
-    """In training a lost life ended the return; in evaluation it never does."""
+    """Whether a lost life was terminal in training. In evaluation it never is."""
     training_max_abs_reward: float
-    """In training rewards were clipped to ± this; scores never are."""
+    """Bound that rewards were clipped to in training. Scores are not clipped."""
     episodes: int
-    """Episodes the score is the mean of."""
+    """Number of episodes in the mean score."""
     checkpoint: CheckpointChoice
-    """Which weights played."""
+    """The weights evaluated."""
     ale_version: str
-    """Version of ale-py; empty for a game that is not ALE's."""
+    """Version of ale-py; empty for a game that is not of ALE."""
     rom_md5: str
-    """MD5 of the ROM; empty for a game that has none."""
+    """MD5 of the ROM; empty for a game without one."""
 
     def short(self) -> str:
-        """Return the protocol on one line, for people."""
+        """Format the protocol as one line for display."""
         life_loss = "terminal" if self.training_terminal_on_life_loss else "ignored"
         parts = [
             f"ε {self.epsilon:g}",
@@ -68,14 +68,14 @@ class Protocol:
         return " · ".join(parts)
 
     def digest(self) -> str:
-        """Return the fingerprint: the first 12 hex digits of the SHA-256 of the protocol's canonical JSON."""
+        """Compute the fingerprint: the first 12 hex digits of the SHA-256 of the canonical JSON."""
         return hashlib.sha256(canonical_json(asdict(self)).encode()).hexdigest()[:12]
 
 
 def evaluation_protocol(
     spec: Spec, *, episodes: int, checkpoint: CheckpointChoice, ale_version: str, rom_md5: str
 ) -> Protocol:
-    """Return the protocol of a run's own evaluations."""
+    """Return the protocol of the evaluations that a spec defines."""
     return Protocol(
         sticky_probability=spec.env.sticky_probability,
         noop_max_frames=spec.env.noop_max_frames,

@@ -1,4 +1,4 @@
-"""A run's spec as its file has it, by dotted key: also of versions of this program that have other keys."""
+"""Read the values of a run's `spec.toml` without the schema, so that other versions may have other keys."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from atari_dqn.spec.keys import Scalar
 
 
 def spec_values(path: Path) -> dict[str, Scalar]:
-    """Return the values of a run's spec by dotted key, text made printable.
+    """Return the values of a run's spec by dotted key, with the keys' current names and printable text.
 
-    `DamagedError` for a file that is no TOML, and for a value that is neither a number, a word nor a boolean.
+    `DamagedError` if the file is not TOML or has a value that is not a number, a string or a boolean.
     """
     return dict(_scalars(_table(path), path))
 
@@ -28,7 +28,7 @@ def _table(path: Path) -> dict[str, Any]:
         return tomllib.loads(data.decode())
     except RecursionError as error:
         raise DamagedError(f"{path}: is not TOML: it is nested too deeply") from error
-    except ValueError as error:  # of tomllib, and of the decoding of UTF-8
+    except ValueError as error:  # raised by tomllib and by decoding UTF-8
         raise DamagedError(f"{path}: is not TOML: {lowered(str(error))}") from error
 
 
@@ -41,5 +41,7 @@ def _scalars(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Scalar
         )
         for key, item in entries.items():
             if not isinstance(item, bool | int | float | str):
-                raise DamagedError(f"{path}: {printable(key)} is no plain value ({type(item).__name__})")
+                found = type(item).__name__
+                expected = "a number, a string or a boolean"
+                raise DamagedError(f"{path}: {printable(key)}: found {found}, expected {expected}")
             yield printable(key), printable(item) if isinstance(item, str) else item

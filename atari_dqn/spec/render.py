@@ -1,4 +1,4 @@
-"""A complete spec as text."""
+"""Write a complete spec as TOML."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from atari_dqn.spec.loader import ResolvedSpec
 
 
 def resolved_toml(resolved: ResolvedSpec, *, documented: bool = False) -> str:
-    """Return every key as loadable TOML, in the schema's order; `documented` adds what each key means."""
+    """Write every key as TOML in the schema's order; `documented` adds the documentation of each key."""
     return "\n".join([*_header(resolved), *_lines(resolved, documented=documented), ""])
 
 
 def _header(resolved: ResolvedSpec) -> Iterator[str]:
-    yield "# A complete spec: what its track says later does not change it."
+    yield "# A complete spec: later changes of its track do not change it."
     yield f"# Track {resolved.track_label}; keys that deviate: {', '.join(resolved.deviations) or 'none'}."
 
 

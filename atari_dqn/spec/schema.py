@@ -1,7 +1,7 @@
-"""The schema of a run: frozen dataclasses, one section each, every key documented on the line below it.
+"""The schema of a run's spec: one frozen dataclass for each section, every key documented on the line below.
 
-Units are in the names: `_frames` are emulator frames, `_steps` agent steps, `_updates` gradient steps.
-A section has no defaults: a track (`tracks/*.toml`) gives every key, a spec overrides some.
+Units are in the names: `_frames` are emulator frames, `_steps` agent steps, `_updates` gradient steps. The
+schema has no defaults: the track (`tracks/*.toml`) gives a value for every key, and a spec overrides some.
 """
 
 from __future__ import annotations
@@ -15,220 +15,240 @@ from atari_dqn.spec.schema_agent import Distribution, Learner, Network, Optimize
 
 @dataclass(frozen=True, kw_only=True)
 class Toggles:
-    """Ablations: each chooses one part, and none marks a run as deviating from its track."""
+    """Ablations: each chooses one part of the agent. They never mark a run as deviating from its track."""
 
     double: bool
-    """The online network chooses the next action, the target network rates it. van Hasselt et al. (2016)."""
+    """Double DQN: the online network selects the next action, the target network evaluates it. van Hasselt et
+    al. (2016)."""
     dueling: bool
-    """Rate the state and each action's advantage apart. Wang et al. (2016)."""
+    """Dueling network: separate streams for the state value and the advantages. Wang et al. (2016)."""
     prioritized: bool
-    """Sample transitions by how wrong their values were. Schaul et al. (2016)."""
+    """Prioritized replay: sample transitions in proportion to a power of their TD error. Schaul et al.
+    (2016)."""
     n_step: Annotated[int, AtLeast(1)]
-    """Rewards summed before bootstrapping. Sutton (1988); 3 in Hessel et al. (2018)."""
+    """Number of rewards summed before bootstrapping. Sutton (1988); 3 in Hessel et al. (2018)."""
     noisy: bool
-    """Noise of learned size in fully connected layers explores, in place of ε. Fortunato et al. (2018)."""
+    """Noisy layers: explore by learned noise in the fully connected layers instead of ε. Fortunato et al.
+    (2018)."""
     distribution: Literal["none", "c51", "qr_dqn", "iqn"]
-    """What is learned of a return: its mean, masses on atoms (Bellemare et al. 2017), quantiles at fixed
-    fractions (Dabney et al. 2018), quantiles at any fraction (Dabney et al. 2018b)."""
+    """What the network predicts of the return: its mean, probabilities of atoms (Bellemare et al. 2017),
+    quantiles at fixed fractions (Dabney et al. 2018), quantiles at sampled fractions (Dabney et al.
+    2018b)."""
     random_shifts: bool
-    """Learn from frames shifted at random, and a little brighter or darker. Kostrikov et al. (2020)."""
+    """Data augmentation: random shifts and intensity changes of the sampled frames. Kostrikov et al.
+    (2020)."""
     munchausen: bool
-    """A soft target, and the policy's log-probability added to the reward. Vieillard et al. (2020)."""
+    """Munchausen DQN: a soft target, and the policy's scaled log-probability added to the reward. Vieillard
+    et al. (2020)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Env:
-    """The game as the agent meets it."""
+    """The environment: the game, its preprocessing and its episodes."""
 
     kind: Literal["atari", "catch"]
-    """Which environment: the Arcade Learning Environment, or the toy game for tests."""
+    """Type of environment: the Arcade Learning Environment, or the toy game for tests."""
     num_envs: Annotated[int, AtLeast(1)]
-    """Copies of the game that step together. 1 is the paper; more changes results."""
+    """Number of environments that step together. 1 in Mnih et al. (2015); more changes results."""
     frame_skip: Annotated[int, AtLeast(1)]
-    """Emulator frames an action is held for. 4 in Mnih et al. (2015)."""
+    """Emulator frames for which each action is repeated. 4 in Mnih et al. (2015)."""
     screen_size_pixels: Annotated[int, AtLeast(36)]
-    """Height and width of a preprocessed frame. 84 in Mnih et al. (2015); the convolutions need 36."""
+    """Height and width of a preprocessed frame. 84 in Mnih et al. (2015); the convolutions need at least
+    36."""
     resize: Literal["area", "bilinear"]
-    """How 210×160 becomes square: area as Dopamine and Gymnasium, bilinear as DeepMind's Lua code."""
+    """Interpolation that scales the 210×160 screen to a square: `area` as Dopamine and Gymnasium, `bilinear`
+    as DeepMind's Lua code."""
     stack_frames: Annotated[int, AtLeast(1)]
-    """Frames an agent sees at once. 4 in Mnih et al. (2015)."""
+    """Number of frames stacked into an observation. 4 in Mnih et al. (2015)."""
     sticky_probability: Annotated[float, AtLeast(0.0), Below(1.0)]
-    """Chance, on each emulator frame, of repeating the last frame's action. 0.25 in Machado et al. (2018)."""
+    """Probability, at each emulator frame, of repeating the previous frame's action. 0.25 in Machado et al.
+    (2018)."""
     noop_max_frames: Annotated[int, AtLeast(0)]
     """An episode begins with 1 to this many no-op frames; 0 for none. 30 in Mnih et al. (2015)."""
     max_episode_frames: Annotated[int, AtLeast(1)]
-    """A training episode is truncated here. 18,000 is five minutes."""
+    """Emulator frames after which a training episode is truncated. 18,000 is five minutes."""
     terminal_on_life_loss: bool
-    """While training, do not bootstrap over a lost life; the game goes on."""
+    """In training, treat a lost life as terminal: the target does not bootstrap, but the game continues."""
     life_loss_ends_skip: bool
-    """While training, end a step at the frame that loses a life, as DeepMind's Lua code and Dopamine do; else
-    hold the action for all of its frames, as dqn_zoo does. A game's end ends a step either way."""
+    """In training, end a step at the frame in which a life is lost, as DeepMind's Lua code and Dopamine do.
+    Otherwise repeat the action for all frames of the step, as dqn_zoo does. The end of a game always ends a
+    step."""
     full_action_set: bool
-    """All 18 actions instead of those the game uses."""
+    """Use all 18 actions instead of those that the game needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exploration:
-    """ε-greedy: ε is 1 during the prefill, then falls in a straight line."""
+    """ε-greedy exploration: ε is 1 during the prefill, then decreases linearly."""
 
     epsilon_start: Annotated[float, Within(0.0, 1.0)]
     """ε at the first learning step."""
     epsilon_end: Annotated[float, Within(0.0, 1.0)]
-    """ε from `epsilon_decay_frames` on."""
+    """ε after `epsilon_decay_frames`."""
     epsilon_decay_frames: Annotated[int, AtLeast(1)]
-    """Frames over which ε falls, counted from the end of the prefill; unused where it does not fall."""
+    """Emulator frames over which ε decreases, counted from the end of the prefill. Without effect if
+    `epsilon_start` and `epsilon_end` are equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """The pool of past transitions."""
+    """The replay buffer."""
 
     capacity_steps: Annotated[int, AtLeast(1)]
-    """Agent steps kept, over all environments; one frame is stored for each."""
+    """Number of transitions kept, over all environments; one frame is stored for each."""
     prefill_steps: Annotated[int, AtLeast(1)]
-    """Random steps before learning starts. 50,000 in Mnih et al. (2015)."""
+    """Agent steps of the random policy before learning starts. 50,000 in Mnih et al. (2015)."""
     device: Literal["auto", "cpu", "cuda"]
-    """Where the pool lives; `auto` is the learner's device if it fits there, else RAM."""
+    """Device that stores the replay; `auto` is the learner's device if the replay fits there, otherwise
+    RAM."""
 
     alpha: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
-    """Exponent of a priority; 0 is uniform. 0.6 in Schaul et al. (2016)."""
+    """Exponent α of the priorities; 0 samples uniformly. 0.6 in Schaul et al. (2016)."""
     beta_start: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
-    """Exponent of importance weights at frame 0; from there a line to `beta_end`."""
+    """Exponent β of the importance weights at frame 0; it changes linearly to `beta_end`."""
     beta_end: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
-    """Exponent of importance weights at `training.total_frames`. 1 in Schaul et al. (2016)."""
+    """Exponent β of the importance weights at `training.total_frames`. 1 in Schaul et al. (2016)."""
     priority_offset: Annotated[float | None, MoreThan(0.0), Below(1.0), When("toggles.prioritized", True)]
-    """Added to |TD error|, so that no transition is forgotten; ε in Schaul et al. (2016)."""
+    """Constant added to |TD error|, so that every transition can be sampled; ε in Schaul et al. (2016)."""
     priority: Annotated[
         Literal["kl", "cross_entropy"] | None,
         When("toggles.prioritized", True),
         When("toggles.distribution", "c51"),
     ]
-    """What C51's priorities are made of: the KL divergence from the target, Hessel et al. (2018), or the
-    cross-entropy, which is larger by the target's entropy, as Dopamine and Kaixhin/Rainbow have it."""
+    """The error from which priorities are computed with C51: the KL divergence from the target, Hessel et al.
+    (2018), or the cross-entropy, which is larger by the target's entropy, as in Dopamine and
+    Kaixhin/Rainbow."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How long."""
+    """The length of the run."""
 
     total_frames: Annotated[int, AtLeast(1)]
-    """The budget, in emulator frames, the prefill included."""
+    """Emulator frames of the run, including the prefill."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Scores by frozen weights on environments of their own: full games, unclipped, no life-loss endings."""
+    """Evaluations: complete games, with rewards not clipped and lost lives not terminal."""
 
     epsilon: Annotated[float, Within(0.0, 1.0)]
-    """Chance of a random action. 0.05 in Mnih et al. (2015)."""
+    """Probability of a random action. 0.05 in Mnih et al. (2015)."""
     max_episode_frames: Annotated[int, AtLeast(1)]
-    """An evaluation episode is truncated here."""
+    """Emulator frames after which an evaluation episode is truncated."""
     light_period_frames: Annotated[int, AtLeast(1)]
-    """Frames between light evaluations."""
+    """Emulator frames between light evaluations."""
     light_episodes: Annotated[int, AtLeast(1)]
-    """Episodes of a light evaluation."""
+    """Number of episodes of a light evaluation."""
     full_period_frames: Annotated[int, AtLeast(1)]
-    """Frames between full evaluations, each with a checkpoint of its own."""
+    """Emulator frames between full evaluations, after each of which a checkpoint is saved."""
     full_episodes: Annotated[int, AtLeast(1)]
-    """Episodes of a full evaluation and of the final one."""
+    """Number of episodes of a full evaluation and of the final one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """What is kept on disk, and how often it is saved."""
+    """When checkpoints are saved, and which are kept."""
 
     period_frames: Annotated[int, AtLeast(0)]
-    """Save when a multiple of so many frames is passed, besides after full evaluations. 0: not by frames.
-    Cannot change results; the spec's digest leaves it out."""
+    """Emulator frames between checkpoints, in addition to those after full evaluations; 0 for none.
+    Cannot change results; not part of the spec's digest."""
     period_seconds: Annotated[float, AtLeast(0.0)]
-    """Save so many seconds after the last checkpoint, whichever comes first. 0: not by time.
-    Cannot change results; the spec's digest leaves it out."""
+    """Save a checkpoint at the latest this long after the previous one; 0 for no such limit.
+    Cannot change results; not part of the spec's digest."""
     keep_last: Annotated[int, AtLeast(1)]
-    """Newest checkpoints kept, besides the best ones."""
+    """Number of newest checkpoints kept, in addition to the best ones."""
     keep_best: Annotated[int, AtLeast(1)]
-    """Checkpoints kept for the best mean returns of their full evaluations."""
+    """Number of checkpoints kept that have the best mean returns in full evaluations."""
     replay: bool
-    """Save the replay too. Without it a resumed run begins with an empty one, and so differs from an unbroken
-    one."""
+    """Save the replay as well. Without it a resumed run starts with an empty replay, and therefore differs
+    from one that was not interrupted."""
     on_full_disk: Literal["stop", "continue"]
-    """Where a periodic checkpoint finds no room: end the run, or train on and try again at the next one."""
+    """If a periodic checkpoint does not fit on the disk: end the run, or continue and try again at the next
+    one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Logging:
-    """What is written down, and how often."""
+    """How often metrics are written."""
 
     update_period_steps: Annotated[int, AtLeast(1)]
     """Agent steps between rows of update_log.csv."""
     replay_period_steps: Annotated[int, AtLeast(1)]
     """Agent steps between rows of replay_log.csv and of prediction_log.csv."""
     rolling_episodes: Annotated[int, AtLeast(1)]
-    """Training episodes in a rolling mean."""
+    """Number of training episodes in a rolling mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gates:
-    """Failure gates: when a run warns, and when it halts. A period is `logging.update_period_steps`.
+    """Health checks: when a run warns, and when it halts. A period is `logging.update_period_steps`.
 
-    They cannot change what is learned, so the spec's digest leaves them out.
+    They cannot change results and are not part of the spec's digest.
     """
 
     check_period_updates: Annotated[int, AtLeast(1)]
-    """Updates between looks at their metrics, which come from a GPU a tick late. No update is left out."""
+    """Updates between checks of the updates' metrics, which arrive from a GPU one iteration late. Every
+    update is checked."""
     max_consecutive_nonfinite_gradients: Annotated[int, AtLeast(1)]
-    """Halt after more updates in a row than this without a finite gradient; none of them moves a weight."""
+    """Halt after more than this many consecutive updates with a gradient that is not finite. Such an update
+    changes no weight."""
     max_grad_norm: Annotated[float, MoreThan(0.0)]
-    """Warn above this global norm, before clipping."""
+    """Warn if the global norm of the gradients, before clipping, exceeds this."""
     max_q_over_bound: Annotated[float, MoreThan(0.0)]
-    """Warn where |Q| exceeds this many times `learner.max_abs_reward` / (1 − γ), the most a return can be."""
+    """Warn if |Q| exceeds this multiple of `learner.max_abs_reward` / (1 − γ), the largest possible
+    return."""
     max_evaluation_drop: Annotated[float, Within(0.0, 1.0)]
-    """Warn where full evaluations lose more than this share of what the best one had gained."""
+    """Warn if full evaluations lose more than this fraction of the best one's gain, which counts from 0, or
+    from the first evaluation if that is negative."""
     evaluation_drop_evaluations: Annotated[int, AtLeast(1)]
-    """Full evaluations in a row that must have dropped so far."""
+    """Number of consecutive full evaluations with such a loss before the warning."""
     max_greedy_action_share: Annotated[float, Within(0.0, 1.0)]
-    """Warn where one action is a larger share of the greedy ones than this. 1 never warns."""
+    """Warn if one action's fraction of the greedy actions exceeds this; 1 never warns."""
     greedy_action_periods: Annotated[int, AtLeast(1)]
-    """Periods in a row in which it must be; an untrained network often has one action for long."""
+    """Number of consecutive periods with such a fraction before the warning. An untrained network often has
+    the same greedy action for a long time."""
     max_dead_unit_share: Annotated[float, Within(0.0, 1.0)]
-    """Warn where a larger share of hidden units than this is 0 for a whole minibatch. 1 never warns."""
+    """Warn if more than this fraction of the hidden units are 0 for a whole minibatch; 1 never warns."""
     min_effective_share: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
-    """Warn where the effective sample size, (Σp)² / Σp², is less than this share of the transitions."""
+    """Warn if the effective sample size, (Σp)² / Σp², is less than this fraction of the transitions."""
     min_throughput_share: Annotated[float, Within(0.0, 1.0)]
-    """Warn below this share of the run's own median of updates a second. 0 never warns."""
+    """Warn if the updates per second fall below this fraction of the run's median; 0 never warns."""
     throughput_drop_periods: Annotated[int, AtLeast(1)]
-    """Periods in a row that must be so slow."""
+    """Number of consecutive periods with such a throughput before the warning."""
     min_free_disk_bytes: Annotated[int, AtLeast(0)]
-    """Warn where the run's disk has less space than this."""
+    """Warn if the run's disk has less free space than this."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """Keys that cannot change results; the spec's digest leaves them out."""
+    """Keys that cannot change results; they are not part of the spec's digest."""
 
     workers: Annotated[int, AtLeast(0)]
-    """Processes that emulate; 0 emulates in the learner's own."""
+    """Number of worker processes that run emulators; 0 runs them in the learner's process."""
     evaluation_envs: Annotated[int, AtLeast(1)]
-    """Evaluation episodes that run side by side."""
+    """Number of environments of an evaluation, which play its episodes in parallel."""
     evaluation_workers: Annotated[int, AtLeast(0)]
-    """Processes that emulate an evaluation, begun anew for each; 0 emulates in the learner's own."""
+    """Number of worker processes of an evaluation, started for each one; 0 runs it in the learner's
+    process."""
     evaluation_video: bool
-    """Record the median game of each full evaluation, and make it a video in another process."""
+    """Make a video of the median episode of each full evaluation, in another process."""
     cuda_graphs: bool
-    """Play acting and updates from CUDA graphs, where learner and replay are on a GPU: the same kernels in
-    the same order, without the host's work between them."""
+    """Replay acting and updates as CUDA graphs if learner and replay are on a GPU: the same kernels in the
+    same order, without launching each from the host."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """One run, complete. Later tracks share these sections."""
+    """The complete specification of a run."""
 
     track: Literal["A", "B", "C"]
-    """A: Mnih et al. (2015), faithful. B: Double, Dueling and prioritized, with Adam and sticky actions.
-    C: data-efficient, 400,000 frames, van Hasselt et al. (2019)."""
+    """A: faithful to Mnih et al. (2015). B: Double DQN, dueling network and prioritized replay, with Adam and
+    sticky actions. C: data-efficient, 400,000 frames, van Hasselt et al. (2019)."""
     game: str
-    """A single-player ROM of ale-py, in snake case."""
+    """ROM id in ale-py of a single-player game, in snake case."""
     seed: Annotated[int, AtLeast(0)]
-    """Every random stream of the run derives from it."""
+    """The seed of all random streams of the run."""
     toggles: Toggles
     env: Env
     exploration: Exploration

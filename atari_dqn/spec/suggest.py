@@ -1,4 +1,4 @@
-"""Hints that end an error's line."""
+"""Suggestions for misspelt names, as the end of an error message."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Iterable
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """Return `; did you mean "…"?` with the candidate most like `word`, or nothing if none is."""
+    """Return `; did you mean "…"?` with the candidate closest to `word`; empty if none is close."""
     near = difflib.get_close_matches(word, list(candidates), n=1)
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
 def did_you_mean_key(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the known dotted key most like `name`: the same leaf elsewhere comes first."""
+    """Return a suggestion with the known dotted key closest to `name`; empty if none is close.
+
+    A key with the same last part in any section comes first, then similar keys of the same section.
+    """
     known = list(known)
     section, _, leaf = name.rpartition(".")
     for other in known:

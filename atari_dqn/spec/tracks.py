@@ -1,4 +1,4 @@
-"""Tracks and parts: the package's own values, read from TOML as strictly as a user's."""
+"""Load the tracks and the defaults of parts from the package's TOML files, checked like a user's spec."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from types import MappingProxyType
 from typing import Any
 
 from atari_dqn.spec.check import check_entries
-from atari_dqn.spec.complete import key_faults
+from atari_dqn.spec.completeness import key_faults
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.keys import KEYS, Scalar, Values
 from atari_dqn.spec.parse import Entry, table_entries
 
 ABSENT_FROM_TRACKS = frozenset({"game", "seed"})
-"""Keys that only a run can give."""
+"""Keys that tracks do not have: every spec gives them."""
 
 _DATA = files("atari_dqn.spec")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What a choice of part brings along: where `key` is set to `value`, `values` replace the track's."""
+    """Default values of a part: where `key` is set to `value`, `values` replace the track's values."""
 
     key: str
     value: Scalar
@@ -33,13 +33,13 @@ class Part:
 
 @cache
 def load_track(track: str) -> Values:
-    """Return a track's values by dotted key: every key that applies, but game and seed."""
+    """Load a track's values by dotted key: every key that applies except game and seed."""
     name = f"tracks/{track.lower()}.toml"
     return complete_track(tomllib.loads(_DATA.joinpath(name).read_text("utf-8")), where=name)
 
 
 def complete_track(table: Mapping[str, Any], *, where: str) -> Values:
-    """Return the values in a track's table; `SpecError` naming each missing, wrong or unknown key."""
+    """Return the values in a track's table; `SpecError` names each missing, invalid or unknown key."""
     checked = check_entries(table_entries(table, where=where))
     faults = [*checked.faults, *key_faults(checked, checked.values, where=where, absent=ABSENT_FROM_TRACKS)]
     if faults:
@@ -49,7 +49,7 @@ def complete_track(table: Mapping[str, Any], *, where: str) -> Values:
 
 @cache
 def load_parts() -> tuple[Part, ...]:
-    """Return every part that brings values along."""
+    """Load every part that has default values."""
     table = tomllib.loads(_DATA.joinpath("parts.toml").read_text("utf-8"))
     return tuple(_part(entry) for entry in table["part"])
 
@@ -63,10 +63,10 @@ def _part(table: Mapping[str, Any]) -> Part:
     return Part(key=chosen.key, value=value, values=MappingProxyType(checked.values))
 
 
-def layered(track: Values, parts: tuple[Part, ...], written: Values) -> dict[str, Scalar]:
-    """Return a track's values, over them those of parts chosen instead of the track's, over them the written.
+def override_track(track: Values, parts: tuple[Part, ...], written: Values) -> dict[str, Scalar]:
+    """Override a track's values by the defaults of newly chosen parts, and both by the written values.
 
-    Keys that do not apply are left out.
+    A part is newly chosen if its key has another value in the track. Keys that do not apply are left out.
     """
     values = {**track, **written}
     for part in parts:

@@ -8,7 +8,7 @@ from atari_dqn.types import Environments
 
 @pytest.fixture
 def envs_of(request) -> Callable[..., Environments]:
-    """Make environments as `make_envs` does, closed when the test ends."""
+    """Return a function that calls `make_envs` and closes the environments after the test."""
 
     def make(**arguments) -> Environments:
         envs = make_envs(**{"seed": 1, "stream": "train", **arguments})

@@ -1,4 +1,4 @@
-"""Helpers of the environment tests: specs, a scripted game, and ways to play environments."""
+"""Helpers of the environment tests: specs, a scripted game, and functions that play environments."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
@@ -8,7 +8,7 @@ import numpy as np
 
 from atari_dqn.envs.environment import Environment
 from atari_dqn.envs.episode import EpisodeRules, EpisodeStreams
-from atari_dqn.envs.greys import SAME_GREYS
+from atari_dqn.envs.palette import IDENTITY_PALETTE
 from atari_dqn.spec.schema import Env
 from atari_dqn.types import Environments, StateDict, StepBatch
 
@@ -32,12 +32,12 @@ STREAMS = EpisodeStreams(seed=1, stream="train", slot=0, num_envs=1)
 
 @dataclass
 class ScriptedGame:
-    """Frame n lights pixel n and is worth 10**n (n mod 16); the reset screen is frame 0."""
+    """A game whose frame n lights pixel n and has reward 10**(n mod 16); a reset shows frame 0."""
 
     last_frame: int = 1_000
     lives_by_frame: tuple[int, ...] = ()
     screen_shape: tuple[int, int] = (1, 64)
-    greys: np.ndarray = field(default_factory=lambda: SAME_GREYS)
+    palette: np.ndarray = field(default_factory=lambda: IDENTITY_PALETTE)
     frame: int = 0
     resets: int = 0
 
@@ -62,7 +62,7 @@ class ScriptedGame:
             self.lives_by_frame[min(self.frame, len(self.lives_by_frame) - 1)] if self.lives_by_frame else 0
         )
 
-    def colours(self, screen: np.ndarray) -> None:
+    def write_screen(self, screen: np.ndarray) -> None:
         screen.fill(0)
         screen[0, self.frame % screen.shape[1]] = 200
 
@@ -74,25 +74,25 @@ class ScriptedGame:
 
 
 class ScriptedEnvironment:
-    """An environment of a scripted game, with screens to write."""
+    """An environment of a scripted game, with the arrays for its screens."""
 
     def __init__(self, game: ScriptedGame, streams: EpisodeStreams = STREAMS, **rules) -> None:
-        self._slot = Environment(game, replace(EpisodeRules.of(PLAIN), **rules), streams)
+        self._env = Environment(game, replace(EpisodeRules.from_env(PLAIN), **rules), streams)
         self.screens = (np.zeros(game.screen_shape, np.uint8), np.zeros(game.screen_shape, np.uint8))
 
     def reset(self) -> None:
-        self._slot.reset(self.screens)
+        self._env.reset(self.screens)
 
     def step(self, action: int) -> None:
-        self._slot.step(action, self.screens)
+        self._env.step(action, self.screens)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._slot, name)
+        return getattr(self._env, name)
 
 
-def frames_shown(slot: ScriptedEnvironment) -> list[int]:
-    """Return the numbers of the frames that a scripted environment's screens show."""
-    return np.flatnonzero(np.maximum(*slot.screens)).tolist()
+def frames_shown(env: ScriptedEnvironment) -> list[int]:
+    """Return the numbers of the frames in the screens of a scripted environment."""
+    return np.flatnonzero(np.maximum(*env.screens)).tolist()
 
 
 def copied(batch: StepBatch) -> StepBatch:
@@ -100,16 +100,16 @@ def copied(batch: StepBatch) -> StepBatch:
 
 
 def play(envs: Environments, actions: Iterable[np.ndarray]) -> list[StepBatch]:
-    rows = []
+    steps = []
     for action in actions:
         envs.send(action)
-        rows.append(copied(envs.recv()))
-    return rows
+        steps.append(copied(envs.recv()))
+    return steps
 
 
 def random_actions(envs: Environments, steps: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, envs.info.num_actions, (steps, envs.num_envs))
 
 
-def as_bytes(rows: Iterable[StepBatch]) -> bytes:
-    return b"".join(getattr(row, each.name).tobytes() for row in rows for each in fields(row))
+def as_bytes(steps: Iterable[StepBatch]) -> bytes:
+    return b"".join(getattr(step, each.name).tobytes() for step in steps for each in fields(step))

@@ -18,7 +18,7 @@ Row = tuple[np.ndarray, float, bool, bool]
 
 
 def gymnasium_rows(game_id: str, actions: np.ndarray) -> Iterator[Row]:
-    """Yield the rows of Gymnasium's own preprocessing, a reset taking a row of its own."""
+    """Yield the steps of Gymnasium's preprocessing; a reset takes a step of its own."""
     base = gymnasium.make(
         game_id,
         frameskip=1,
@@ -55,13 +55,13 @@ def our_rows(envs: Environments, actions: np.ndarray) -> Iterator[StepBatch]:
         ("qbert", "ALE/Qbert-v5"),
     ],
 )
-def test_rows_equal_gymnasiums_preprocessing(envs_of, game, game_id):
+def test_steps_equal_those_of_gymnasiums_preprocessing(envs_of, game, game_id):
     envs = envs_of(game=game, env=PLAIN, num_envs=1)
     actions = random_actions(envs, 2_000)[:, 0]
     for ours, theirs in zip(our_rows(envs, actions), gymnasium_rows(game_id, actions), strict=True):
         frame, reward, terminated, truncated = theirs
         assert (ours.reward[0], ours.terminated[0], ours.truncated[0]) == (reward, terminated, truncated)
-        # where a game ends within a skip, Gymnasium pools frames of the step before
+        # where a game ends within a skip, Gymnasium pools a frame of the previous step
         assert terminated or np.array_equal(ours.frame[0], frame)
 
 
@@ -92,7 +92,7 @@ def trajectory(envs: Environments, steps: int = 60) -> bytes:
     return as_bytes(play(envs, random_actions(envs, steps)))
 
 
-def test_same_seed_same_trajectory_and_another_seed_another(envs_of):
+def test_trajectory_is_determined_by_the_seed(envs_of):
     env = replace(PLAIN, noop_max_frames=30, sticky_probability=0.25)
     one, again = (trajectory(envs_of(game="pong", env=env, num_envs=2, seed=7)) for _ in range(2))
     other = trajectory(envs_of(game="pong", env=env, num_envs=2, seed=8))
@@ -140,7 +140,7 @@ def test_game_that_cannot_be_played_is_refused_before_loading(envs_of, game, mes
         envs_of(game=game, env=PLAIN, num_envs=1)
 
 
-def test_breakout_life_lost_is_no_game_over(envs_of):
+def test_lost_life_in_breakout_is_not_the_end_of_the_game(envs_of):
     envs = envs_of(game="breakout", env=PLAIN, num_envs=1)
     envs.reset()
     rows = play(envs, np.full((300, 1), 1))  # fire, and let the ball drop
@@ -158,7 +158,7 @@ def test_frame_skip_of_three_is_truncated_at_its_cap(pong):
 
 
 def episodes_of(envs: Environments, count: int) -> dict[int, bytes]:
-    """Return the rows of the first `count` episodes; an episode's actions depend on its number and step."""
+    """Return the steps of the first `count` episodes, with actions by episode number and step."""
     rows: dict[int, list[StepBatch]] = {}
     current = list(range(envs.num_envs))
     batch = copied(envs.reset())
@@ -178,8 +178,8 @@ def episodes_of(envs: Environments, count: int) -> dict[int, bytes]:
     return {number: as_bytes(rows[number]) for number in range(count)}
 
 
-def test_evaluation_episodes_do_not_depend_on_the_number_of_envs(envs_of):
-    # Assault's plain reset depends on what was played before, as the test below shows
+def test_power_on_episodes_do_not_depend_on_the_number_of_environments(envs_of):
+    # without power_on_reset Assault depends on earlier episodes, as the test below shows
     env = replace(PLAIN, noop_max_frames=30, sticky_probability=0.25, max_episode_frames=600)
     alone, three = (
         episodes_of(envs_of(game="assault", env=env, num_envs=envs, power_on_reset=True), 6)
@@ -188,7 +188,7 @@ def test_evaluation_episodes_do_not_depend_on_the_number_of_envs(envs_of):
     assert alone == three
 
 
-def test_plain_reset_of_assault_depends_on_the_envs_history_and_power_on_does_not(envs_of):
+def test_reset_of_assault_depends_on_earlier_episodes_unless_it_is_a_power_on_reset(envs_of):
     env = replace(PLAIN, max_episode_frames=600)
     envs = envs_of(game="assault", env=env, num_envs=1)
     assert len(set(episodes_of_same_actions(envs))) > 1

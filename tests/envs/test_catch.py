@@ -11,7 +11,7 @@ def follow(emulator: CatchEmulator) -> int:
     return 0 if offset == 0 else 1 if offset > 0 else 2
 
 
-def test_following_the_ball_catches_all_ten():
+def test_following_the_ball_catches_all_ten_balls():
     emulator = CatchEmulator(84)
     emulator.reset(3)
     rewards = []
@@ -20,7 +20,7 @@ def test_following_the_ball_catches_all_ten():
     assert (sum(rewards), len(rewards), emulator.lives()) == (10.0, 230, 3)
 
 
-def test_deciding_every_fourth_frame_still_catches_all_ten():
+def test_frame_skip_of_4_still_catches_all_ten_balls():
     emulator = CatchEmulator(84)
     emulator.reset(3)
     total, frame = 0.0, 0
@@ -31,7 +31,7 @@ def test_deciding_every_fourth_frame_still_catches_all_ten():
     assert total == 10.0
 
 
-def test_each_miss_costs_a_life_and_the_third_ends_the_game(envs_of):
+def test_third_missed_ball_ends_the_game(envs_of):
     envs = envs_of(game="catch", env=CATCH, num_envs=1)
     envs.reset()
     rows = play(envs, [np.array([2])] * 80)
@@ -46,11 +46,11 @@ def test_frame_shows_a_ball_above_and_the_paddle_below():
     emulator = CatchEmulator(48)
     emulator.reset(0)
     screen = np.zeros((48, 48), np.uint8)
-    emulator.colours(screen)
+    emulator.write_screen(screen)
     assert (screen[0] > 0).sum() == 2
     assert np.flatnonzero(screen[-1]).tolist() == list(range(20, 30))
 
 
-def test_another_game_is_refused(envs_of):
+def test_unknown_game_of_catch_is_refused(envs_of):
     with pytest.raises(UserError, match="expected game = 'catch'"):
         envs_of(game="pong", env=CATCH, num_envs=1)

@@ -1,4 +1,4 @@
-"""What every environment of the registry must do, wherever its environments run."""
+"""The contract of every environment in the registry, in this process and in workers."""
 
 from dataclasses import fields, replace
 
@@ -18,7 +18,7 @@ LIVELY = replace(
 )
 
 
-def test_every_environment_has_a_game_here():
+def test_every_environment_is_tested_on_a_game():
     assert set(GAMES) == set(ENVS)
 
 
@@ -33,7 +33,7 @@ def make(request, envs_of):
     return make_one
 
 
-def test_rows_have_the_declared_shapes_and_types(make):
+def test_step_has_the_declared_shapes_and_types(make):
     envs = make()
     envs.reset()
     row = play(envs, random_actions(envs, 1))[0]
@@ -45,13 +45,13 @@ def test_rows_have_the_declared_shapes_and_types(make):
         )
 
 
-def test_reset_row_is_first_and_nothing_else(make):
+def test_reset_sets_first_and_no_other_flag(make):
     row = make().reset()
     assert row.first.all()
     assert not np.any([row.reward, row.ended, row.life_lost])
 
 
-def test_first_follows_every_ending_and_nothing_else(make):
+def test_first_is_set_exactly_after_the_end_of_an_episode(make):
     envs = make()
     rows = [copied(envs.reset()), *play(envs, random_actions(envs, 330))]
     ended = np.array([row.ended for row in rows])
@@ -65,7 +65,7 @@ def test_step_before_any_reset_begins_an_episode(make):
     assert play(envs, random_actions(envs, 1))[0].first.all()
 
 
-def test_workers_do_not_change_a_byte(make):
+def test_number_of_workers_does_not_change_the_steps(make):
     everything = []
     for workers in (0, 1, 2):
         envs = make(workers=workers)
@@ -75,7 +75,7 @@ def test_workers_do_not_change_a_byte(make):
 
 
 @pytest.mark.parametrize(("workers_before", "workers_after"), [(0, 0), (0, 2), (2, 1)])
-def test_restored_envs_continue_as_if_never_interrupted(make, workers_before, workers_after):
+def test_restored_environments_continue_exactly(make, workers_before, workers_after):
     envs = make(workers=workers_before)
     actions = random_actions(envs, 160)
     play(envs, actions[:80])
@@ -86,7 +86,7 @@ def test_restored_envs_continue_as_if_never_interrupted(make, workers_before, wo
     assert as_bytes(play(restored, actions[80:])) == as_bytes(unbroken)
 
 
-def test_state_between_an_ending_and_its_reset_restores(make):
+def test_state_between_the_end_of_an_episode_and_its_reset_is_restored(make):
     envs = make(num_envs=1, max_episode_frames=40)
     rows = play(envs, random_actions(envs, 100)[:1])
     while not rows[-1].ended[0]:
@@ -98,13 +98,13 @@ def test_state_between_an_ending_and_its_reset_restores(make):
     assert as_bytes([row]) == as_bytes(play(envs, random_actions(envs, 1)))
 
 
-def test_state_is_one_plain_entry_a_slot(make):
+def test_state_is_plain_data_for_each_environment(make):
     state = make().state_dict()
     assert len(state["lanes"]) == 2
     assert {type(value) for slot in state["lanes"] for value in slot.values()} <= {dict, int, bool}
 
 
-def test_saving_changes_nothing(make):
+def test_saving_the_state_does_not_change_later_steps(make):
     saved, unsaved = make(), make()
     actions = random_actions(saved, 60)
     rows = []
@@ -114,7 +114,7 @@ def test_saving_changes_nothing(make):
     assert as_bytes(rows) == as_bytes(play(unsaved, actions))
 
 
-def test_a_steps_row_does_not_depend_on_later_actions(make):
+def test_step_does_not_depend_on_later_actions(make):
     one, other = make(), make()
     actions = random_actions(one, 40)
     later = actions.copy()

@@ -24,13 +24,13 @@ SHARED = Path("/dev/shm")
     ("num_envs", "workers", "lengths"),
     [(16, 2, [8, 8]), (5, 2, [2, 3]), (7, 3, [2, 2, 3]), (2, 5, [1, 1]), (1, 1, [1])],
 )
-def test_envs_are_split_evenly_and_none_left_out(num_envs, workers, lengths):
+def test_environments_are_split_evenly_and_completely(num_envs, workers, lengths):
     ranges = split_envs(num_envs, workers)
     assert [len(envs) for envs in ranges] == lengths
     assert [slot for envs in ranges for slot in envs] == list(range(num_envs))
 
 
-def test_more_workers_than_envs_start_one_a_slot(envs_of):
+def test_no_more_workers_than_environments_are_started(envs_of):
     envs = envs_of(game="catch", env=CATCH, num_envs=2, workers=3)
     assert envs.reset().first.tolist() == [True, True]
     assert len(multiprocessing.active_children()) == 2
@@ -98,7 +98,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_run_that_was_suspended_goes_on(tmp_path):
+def test_suspended_run_continues(tmp_path):
     (tmp_path / "suspended.py").write_text(SUSPENDED)
     paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     program = subprocess.Popen(
@@ -108,11 +108,11 @@ def test_run_that_was_suspended_goes_on(tmp_path):
     assert program.stdout is not None
     try:
         assert program.stdout.readline() == "waiting\n"
-        time.sleep(0.5)  # it waits by now
+        time.sleep(0.5)  # now it is waiting
         os.killpg(program.pid, signal.SIGSTOP)
         time.sleep(3.5)  # longer than a worker may be silent
         os.kill(program.pid, signal.SIGCONT)
-        time.sleep(0.3)  # the parent finds its wait over before the worker can answer
+        time.sleep(0.3)  # the parent's wait ends before the worker can answer
         os.killpg(program.pid, signal.SIGCONT)
         assert program.communicate(timeout=60)[0] == "answered\n"
         assert program.returncode == 0
@@ -122,7 +122,7 @@ def test_run_that_was_suspended_goes_on(tmp_path):
 
 
 def left_in_shared_memory(before: Collection[Path] = (), pattern: str = "*") -> set[Path]:
-    """Files that stay; another program's may be there for a moment."""
+    """Return the files that remain for five seconds; other programs may have some for a moment."""
     deadline = time.monotonic() + 5
     while (left := {*SHARED.glob(pattern)} - {*before}) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -169,20 +169,20 @@ def test_worker_killed_after_its_answer_is_reported_while_another_is_waited_for(
         pool.recv()
 
 
-def test_error_in_a_worker_comes_back_with_its_traceback(pool):
+def test_error_in_a_worker_is_raised_with_its_traceback(pool):
     pool.send(np.array([0, 0, 0, 0, 99]))
     with pytest.raises(WorkerDiedError, match=r"(?s)worker 1 .* failed:.*act.*IndexError"):
         pool.recv()
 
 
-def test_users_mistake_in_a_worker_comes_back_as_one(envs_of):
+def test_user_error_in_a_worker_is_raised_as_one(envs_of):
     with pytest.raises(UserError, match='did you mean "pong"'):
         envs_of(game="pnog", env=PLAIN, num_envs=2, workers=2)
     assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_to_the_whole_group_leave_the_workers_at_work(pool, number):
+def test_workers_ignore_signals_to_the_process_group(pool, number):
     for worker in workers_of(pool):
         os.kill(worker.pid, number)
     assert len(play(pool, random_actions(pool, 10))) == 10
@@ -192,7 +192,7 @@ def test_sharing_memory_leaves_no_file(pool):
     assert left_in_shared_memory(pattern="pym-*") == set()
 
 
-def test_asking_twice_is_our_own_bug(pool):
+def test_send_twice_or_recv_twice_is_an_assertion_error(pool):
     pool.send(np.zeros(5, np.int64))
     with pytest.raises(AssertionError, match="STEP while a step is under way"):
         pool.send(np.zeros(5, np.int64))
@@ -259,7 +259,7 @@ def test_stopped_workers_end_with_a_killed_parent():
     assert left == []
 
 
-def test_stopped_worker_is_continued_once_the_run_is_to_end(pool, monkeypatch):
+def test_stopped_worker_is_continued_when_the_run_is_to_end(pool, monkeypatch):
     monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
     pool.stop_waiting_when(lambda: True)
     os.kill(workers_of(pool)[1].pid, signal.SIGSTOP)
@@ -267,9 +267,9 @@ def test_stopped_worker_is_continued_once_the_run_is_to_end(pool, monkeypatch):
     assert len(pool.recv().reward) == 5
 
 
-def test_worker_that_hangs_is_given_up_soon_once_the_run_is_to_end(pool, monkeypatch):
+def test_hanging_worker_is_given_up_soon_when_the_run_is_to_end(pool, monkeypatch):
     monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
-    monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.go_on", lambda worker: None)
+    monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.resume", lambda worker: None)
     pool.stop_waiting_when(lambda: True)
     os.kill(workers_of(pool)[1].pid, signal.SIGSTOP)
     pool.send(np.zeros(5, np.int64))
@@ -286,7 +286,7 @@ def test_killed_worker_is_noticed_between_steps(pool):
         pool.check()
 
 
-def test_program_that_forgets_to_close_its_pool_still_ends():
+def test_program_that_does_not_close_its_pool_ends():
     with run_python(program("")) as parent:
         _, errors = parent.communicate(timeout=30)
     assert (parent.returncode, errors) == (0, "")
@@ -294,7 +294,7 @@ def test_program_that_forgets_to_close_its_pool_still_ends():
 
 def test_environments_import_neither_torch_nor_rich():
     modules = ", ".join(
-        f"atari_dqn.envs.{name}" for name in ("games", "atari", "catch", "gym_vector", "worker")
+        f"atari_dqn.envs.{name}" for name in ("games", "atari", "catch", "gymnasium_env", "worker")
     )
     with run_python(
         f"import sys, {modules}; print(sorted({{'torch', 'rich'}} & set(sys.modules)))"

@@ -2,14 +2,14 @@ import cv2
 import numpy as np
 import pytest
 
-from atari_dqn.envs.greys import NTSC_GREYS, SAME_GREYS
+from atari_dqn.envs.palette import IDENTITY_PALETTE, NTSC_PALETTE
 from atari_dqn.envs.preprocess import Grid, Preprocessor, Resizer, count_parts
 
 FLAGS = {"area": cv2.INTER_AREA, "bilinear": cv2.INTER_LINEAR}
 
 
-def preprocessor(shape=(210, 160), size=84, method="area", envs=1, greys=SAME_GREYS) -> Preprocessor:
-    return Preprocessor(envs=envs, screen_shape=shape, size_pixels=size, method=method, greys=greys)
+def preprocessor(shape=(210, 160), size=84, method="area", envs=1, palette=IDENTITY_PALETTE) -> Preprocessor:
+    return Preprocessor(envs=envs, screen_shape=shape, size_pixels=size, method=method, palette=palette)
 
 
 def show(to: Preprocessor, pairs: np.ndarray) -> np.ndarray:
@@ -22,12 +22,12 @@ def show(to: Preprocessor, pairs: np.ndarray) -> np.ndarray:
     return frames
 
 
-def scaled_alone(pair: np.ndarray, greys: np.ndarray, size: int, method: str) -> np.ndarray:
-    return cv2.resize(np.maximum(*greys[pair]), (size, size), interpolation=FLAGS[method])
+def scaled_alone(pair: np.ndarray, palette: np.ndarray, size: int, method: str) -> np.ndarray:
+    return cv2.resize(np.maximum(*palette[pair]), (size, size), interpolation=FLAGS[method])
 
 
 def changing(shape: tuple[int, int], envs: int, steps: int) -> list[np.ndarray]:
-    """Return screens in which, from step to step, a rectangle of one screen changes, or nothing, or all."""
+    """Return screens of which a small square, nothing, or everything changes from step to step."""
     random = np.random.default_rng(0)
     pairs = random.integers(0, 256, (envs, 2, *shape), np.uint8)
     sequence = [pairs.copy()]
@@ -46,49 +46,49 @@ def changing(shape: tuple[int, int], envs: int, steps: int) -> list[np.ndarray]:
     + [((height, 160), 84) for height in (214, 230, 250)]
     + [((214, 160), 105)],
 )
-def test_frames_equal_whole_screens_scaled_alone(method, shape, size):
-    # eight, so that many cells lie one below the other where all change
-    eight = preprocessor(shape, size, method, envs=8, greys=NTSC_GREYS)
+def test_frames_equal_those_of_whole_screens(method, shape, size):
+    # eight environments, so that many tiles are stacked when all of them change
+    eight = preprocessor(shape, size, method, envs=8, palette=NTSC_PALETTE)
     for pairs in changing(shape, envs=8, steps=12):
-        alone = [scaled_alone(pair, NTSC_GREYS, size, method) for pair in pairs]
+        alone = [scaled_alone(pair, NTSC_PALETTE, size, method) for pair in pairs]
         assert np.array_equal(show(eight, pairs), alone)
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_one_pixel_of_either_screen_does_one_cell_again(which):
+def test_changed_pixel_of_either_screen_processes_one_tile(which):
     one = preprocessor()
     redone = []
-    scaled = one._scaled
-    one._scaled = lambda pairs: redone.append(len(pairs)) or scaled(pairs)
+    process = one._process_tiles
+    one._process_tiles = lambda pairs: redone.append(len(pairs)) or process(pairs)
     pair = np.zeros((1, 2, 210, 160), np.uint8)
     show(one, pair)
     pair[0, which, 209, 0] = 255
-    # two arrays of screens take turns, and each has its own memory of what changed
+    # two arrays of screens alternate, and each is compared with the other
     for _ in range(3):
         show(one, pair)
     assert redone == [1]
 
 
-def test_210_by_160_pixels_fall_into_42_by_4_cells():
+def test_grid_of_210_by_160_pixels_has_42_by_4_tiles():
     assert Grid.of((210, 160), 84, cv2.INTER_AREA) == Grid(
-        42, 4, cell=(5, 40), scaled_cell=(2, 21), stacked=204
+        42, 4, tile=(5, 40), scaled_tile=(2, 21), stacked=204
     )
 
 
-def test_line_that_is_enlarged_is_one_part():
+def test_enlarged_line_is_not_divided():
     # bilinear: every pixel of the larger line is a mixture of two neighbours
     assert count_parts(40, 80, cv2.INTER_LINEAR) == 1
 
 
-def test_parts_are_no_shorter_than_asked():
+def test_parts_are_at_least_as_long_as_the_minimum():
     assert [count_parts(160, 80, cv2.INTER_AREA, min_length=least) for least in (1, 32, 160)] == [80, 5, 1]
 
 
-@pytest.mark.parametrize("num_cells", [1, 2, 3, 4, 5, 8, 9])
-def test_cells_scaled_together_equal_cells_scaled_alone(num_cells):
-    cells = np.random.default_rng(0).integers(0, 256, (num_cells, 5, 40), np.uint8)
-    together = Resizer(Grid.of((210, 160), 84, cv2.INTER_AREA), cv2.INTER_AREA).resize(cells)
-    alone = [cv2.resize(cell, (21, 2), interpolation=cv2.INTER_AREA) for cell in cells]
+@pytest.mark.parametrize("num_tiles", [1, 2, 3, 4, 5, 8, 9])
+def test_tiles_scaled_together_equal_tiles_scaled_separately(num_tiles):
+    tiles = np.random.default_rng(0).integers(0, 256, (num_tiles, 5, 40), np.uint8)
+    together = Resizer(Grid.of((210, 160), 84, cv2.INTER_AREA), cv2.INTER_AREA).resize(tiles)
+    alone = [cv2.resize(tile, (21, 2), interpolation=cv2.INTER_AREA) for tile in tiles]
     assert np.array_equal(together, alone)
 
 
@@ -105,8 +105,8 @@ def test_bilinear_and_area_differ():
     assert not np.array_equal(*(show(preprocessor(method=method), pair) for method in FLAGS))
 
 
-def test_check_finds_a_frame_that_is_not_its_screens():
+def test_check_finds_a_frame_that_differs_from_its_screens():
     one = preprocessor()
     one.process()[0, 0, 0] = 1
-    with pytest.raises(AssertionError, match="not that of its screens"):
+    with pytest.raises(AssertionError, match="differs from that of its screens"):
         one.check()

@@ -19,7 +19,7 @@ from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.progress import EvaluationProgress
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
 from atari_dqn.spec.keys import flatten
-from atari_dqn.spec.named_protocols import PROTOCOL_KEYS, under_protocol
+from atari_dqn.spec.named_protocols import PROTOCOL_KEYS, with_protocol
 from atari_dqn.spec.protocol import evaluation_protocol
 
 SHORT = ("training.total_frames=400", "evaluation.full_period_frames=9999", "evaluation.full_episodes=31")
@@ -69,7 +69,7 @@ def test_score_is_the_runs_own_with_any_number_of_envs(finished: Path, envs: int
     ],
 )
 def test_protocol_by_name(name: str, expected: tuple[float, ...]) -> None:
-    spec = under_protocol(tiny_spec(), name)
+    spec = with_protocol(tiny_spec(), name)
     assert (
         spec.evaluation.epsilon, spec.env.sticky_probability, spec.env.noop_max_frames,
         spec.evaluation.max_episode_frames,
@@ -77,7 +77,7 @@ def test_protocol_by_name(name: str, expected: tuple[float, ...]) -> None:
 
 
 def test_protocol_changes_nothing_of_the_agent() -> None:
-    before, after = flatten(tiny_spec()), flatten(under_protocol(tiny_spec(), "modern"))
+    before, after = flatten(tiny_spec()), flatten(with_protocol(tiny_spec(), "modern"))
     assert {key for key in before if before[key] != after[key]} == set(PROTOCOL_KEYS)
     assert not any(key.startswith(("network", "learner", "optimizer")) for key in PROTOCOL_KEYS)
 

@@ -1,4 +1,4 @@
-"""What the C library is told about freed memory, by versions of it that refuse other values."""
+"""The settings of glibc's allocator, with versions of glibc that refuse some of them."""
 
 import ctypes
 import sys
@@ -13,7 +13,7 @@ MIB = 2**20
 
 
 def told(monkeypatch: pytest.MonkeyPatch, most: int) -> list[tuple[int, int]]:
-    """Return what a library is told that takes mapping thresholds up to `most`."""
+    """Return the settings made in a library that accepts mapping thresholds up to `most`."""
     calls: list[tuple[int, int]] = []
 
     def mallopt(parameter: int, value: int) -> int:
@@ -26,13 +26,13 @@ def told(monkeypatch: pytest.MonkeyPatch, most: int) -> list[tuple[int, int]]:
     return calls
 
 
-def test_a_gigabyte_is_kept_where_the_library_allows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_glibc_keeps_a_gigabyte_if_it_accepts_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(monkeypatch, 2**40) == [(MMAP, 1024 * MIB), (TRIM, 1024 * MIB)]
 
 
-def test_older_library_is_told_the_most_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_glibc_gets_the_largest_value_it_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(monkeypatch, 32 * MIB) == [(MMAP, 1024 * MIB), (MMAP, 32 * MIB), (TRIM, 1024 * MIB)]
 
 
-def test_library_that_refuses_both_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_glibc_that_refuses_both_values_is_not_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(monkeypatch, 0) == [(MMAP, 1024 * MIB), (MMAP, 32 * MIB)]

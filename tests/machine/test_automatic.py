@@ -1,4 +1,4 @@
-"""What `learner.precision = "auto"` becomes, and that nothing meets it afterwards."""
+"""The resolution of `learner.precision = "auto"`, after which no part of a run has the value `auto`."""
 
 import json
 from dataclasses import replace
@@ -50,14 +50,12 @@ def test_precision_of_a_gpu_follows_from_its_capability(
     assert precision_for("cuda:1", replace(laptop, gpus=gpus)).value == precision
 
 
-def test_a_run_on_the_processor_of_a_machine_with_a_gpu_follows_the_processor(
-    laptop: Hardware, gpu: Gpu
-) -> None:
+def test_precision_of_a_cpu_run_does_not_depend_on_the_gpu(laptop: Hardware, gpu: Gpu) -> None:
     assert precision_for("cpu", replace(laptop, gpus=(gpu,))).value == "fp32"
 
 
 @pytest.mark.parametrize(("flags", "written"), [(("avx2",), "fp32"), (("avx512_bf16",), "bf16")])
-def test_a_resolved_spec_is_the_spec_with_that_value_written(
+def test_resolved_spec_equals_one_with_the_value_written(
     flags: tuple[str, ...], written: str, laptop: Hardware
 ) -> None:
     hardware = replace(laptop, cpu_flags=flags)
@@ -68,25 +66,25 @@ def test_a_resolved_spec_is_the_spec_with_that_value_written(
     assert spec_digest(resolved.spec) == spec_digest(expected.spec)
 
 
-def test_auto_that_becomes_the_tracks_value_marks_no_deviation(laptop: Hardware) -> None:
+def test_auto_resolved_to_the_tracks_value_is_no_deviation(laptop: Hardware) -> None:
     spec = RUNS / "pong_trackA.toml"
     resolved, _ = resolve_auto(load_spec(spec, [AUTO]), device="cpu", hardware=laptop)
     assert resolved.track_label == "A"
 
 
-def test_auto_that_becomes_another_value_marks_the_deviation(laptop: Hardware) -> None:
+def test_auto_resolved_to_another_value_is_a_deviation(laptop: Hardware) -> None:
     hardware = replace(laptop, cpu_flags=("amx_bf16",))
     spec = RUNS / "pong_trackA.toml"
     resolved, _ = resolve_auto(load_spec(spec, [AUTO]), device="cpu", hardware=hardware)
     assert resolved.deviations == ("learner.precision",)
 
 
-def test_what_was_chosen_is_said_in_one_line(laptop: Hardware) -> None:
+def test_choice_is_formatted_as_one_line(laptop: Hardware) -> None:
     _, (choice,) = resolve_auto(tiny(AUTO), device="cpu", hardware=laptop)
     assert str(choice) == 'learner.precision = "auto" is "fp32" here: the processor only emulates bf16'
 
 
-def test_a_spec_without_auto_is_left_alone(laptop: Hardware) -> None:
+def test_spec_without_auto_is_not_changed(laptop: Hardware) -> None:
     resolved = tiny("learner.precision=bf16")
     assert resolve_auto(resolved, device="cpu", hardware=laptop) == (resolved, ())
 
@@ -103,14 +101,14 @@ def test_no_network_is_built_before_auto_is_resolved() -> None:
         build_network(spec, envs.info, CPU)
 
 
-def test_a_runs_own_spec_may_not_say_auto(tmp_path: Path) -> None:
+def test_auto_in_the_spec_of_a_run_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(resolved_toml(tiny(AUTO)))
-    with pytest.raises(SpecError, match='found "auto" in a run\'s own spec, expected one of "fp32", "bf16"'):
+    with pytest.raises(SpecError, match='found "auto" in the spec of a run, expected one of "fp32", "bf16"'):
         load_resolved(tmp_path / "spec.toml")
 
 
 class Notices:
-    """A view that keeps what it is told."""
+    """A view that records its messages."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

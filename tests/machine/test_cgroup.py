@@ -24,11 +24,11 @@ def test_version_1_quota_is_in_cores(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "text"), [("cpu.max", "max 100000"), ("cpu.cfs_quota_us", "-1")])
-def test_no_quota_is_no_limit(tmp_path: Path, name: str, text: str) -> None:
+def test_missing_quota_means_no_limit(tmp_path: Path, name: str, text: str) -> None:
     assert groups(tmp_path, "0::/", {name: text, "cpu.cfs_period_us": "100000"}).cores() is None
 
 
-def test_tightest_limit_on_the_way_up_counts(tmp_path: Path) -> None:
+def test_smallest_limit_of_all_parent_groups_counts(tmp_path: Path) -> None:
     files = {"memory.max": "max", "a/memory.max": "4000", "a/b/memory.max": "9000"}
     assert groups(tmp_path, "0::/a/b", files).memory_bytes() == 4000
 
@@ -38,7 +38,7 @@ def test_limit_is_found_where_a_container_sees_its_group_as_the_root(tmp_path: P
     assert groups(tmp_path, "4:memory:/docker/0123", files).memory_bytes() == 5000
 
 
-def test_version_1_writes_no_limit_as_a_huge_number(tmp_path: Path) -> None:
+def test_huge_limit_of_version_1_means_no_limit(tmp_path: Path) -> None:
     files = {"memory/memory.limit_in_bytes": "9223372036854771712"}
     assert groups(tmp_path, "4:memory:/", files).memory_bytes() is None
 
@@ -53,5 +53,5 @@ def test_without_control_groups_nothing_is_limited(tmp_path: Path) -> None:
     assert (absent.cores(), absent.memory_bytes(), absent.memory_left_bytes()) == (None, None, None)
 
 
-def test_usable_cores_are_cut_to_the_quota_and_never_under_one(tmp_path: Path) -> None:
+def test_usable_cores_are_limited_by_the_quota_and_at_least_one(tmp_path: Path) -> None:
     assert usable_cores(groups(tmp_path, "0::/", {"cpu.max": "10000 100000"})) == 1

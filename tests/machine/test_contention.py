@@ -1,4 +1,4 @@
-"""Whether others use the cores that a run needs: by numbers made up, and by a busy process."""
+"""Contention for processor cores, computed from invented counters and measured with busy processes."""
 
 import os
 import signal
@@ -27,19 +27,19 @@ def shared(*, others: float, waiting: float = 0.0, cores: int = 2) -> Contention
     return Contention(usable_cores=cores, others_cores=others, waiting_share=waiting)
 
 
-def test_what_others_use_is_what_all_use_without_ones_own() -> None:
+def test_use_by_others_is_total_use_without_own() -> None:
     found = contention(times(100, used=50.0, own=20.0), times(110, used=68.0, own=28.0))
     assert found is not None
     assert found.others_cores == pytest.approx(1.0)
 
 
-def test_counters_that_disagree_by_a_little_are_no_negative_use() -> None:
+def test_use_by_others_is_never_negative() -> None:
     found = contention(times(100, used=50.0, own=20.0), times(110, used=59.9, own=30.0))
     assert found is not None
     assert found.others_cores == 0.0
 
 
-def test_waiting_is_a_share_of_the_time_in_which_threads_could_have_run() -> None:
+def test_waiting_share_is_relative_to_runnable_time() -> None:
     before = times(100, used=0, own=0, threads={1: (5.0, 1.0), 2: (4.0, 0.0)})
     after = times(110, used=0, own=0, threads={1: (11.0, 3.0), 2: (6.0, 2.0)})
     found = contention(before, after)
@@ -47,7 +47,7 @@ def test_waiting_is_a_share_of_the_time_in_which_threads_could_have_run() -> Non
     assert found.waiting_share == pytest.approx(4 / 12)
 
 
-def test_threads_that_began_or_ended_in_between_are_left_out() -> None:
+def test_threads_that_start_or_end_in_between_are_ignored() -> None:
     before = times(100, used=0, own=0, threads={1: (5.0, 1.0), 2: (90.0, 9.0)})
     after = times(110, used=0, own=0, threads={1: (9.0, 2.0), 3: (0.1, 7.0)})
     found = contention(before, after)
@@ -55,13 +55,13 @@ def test_threads_that_began_or_ended_in_between_are_left_out() -> None:
     assert found.waiting_share == pytest.approx(1 / 5)
 
 
-def test_where_the_system_does_not_say_nothing_waited() -> None:
+def test_waiting_share_is_zero_if_the_system_does_not_record_it() -> None:
     found = contention(times(100, used=0, own=0), times(110, used=20, own=0))
     assert found is not None
     assert (found.waiting_share, found.slows(2)) == (0.0, False)
 
 
-def test_a_tenth_of_a_second_says_nothing() -> None:
+def test_span_of_a_tenth_of_a_second_is_too_short() -> None:
     assert contention(times(100.0, used=0, own=0), times(100.1, used=0.2, own=0)) is None
 
 
@@ -77,7 +77,7 @@ def test_a_tenth_of_a_second_says_nothing() -> None:
         (1.0, 0.10, 2, 2, False),  # a program of low priority takes what is left
     ],
 )
-def test_run_is_slowed_where_others_use_cores_and_its_threads_wait(
+def test_run_is_slowed_if_others_use_cores_and_its_threads_wait(
     others: float, waiting: float, cores: int, threads: int, slows: bool
 ) -> None:
     assert shared(others=others, waiting=waiting, cores=cores).slows(threads) is slows
@@ -95,7 +95,7 @@ def test_run_is_slowed_where_others_use_cores_and_its_threads_wait(
         (3.0, 16, 16, True),
     ],
 )
-def test_others_leave_too_few_cores_where_theirs_and_the_threads_are_more_than_there_are(
+def test_others_leave_too_few_cores_if_threads_and_their_use_exceed_the_cores(
     others: float, cores: int, threads: int, too_few: bool
 ) -> None:
     assert shared(others=others, cores=cores).leaves_too_few(threads) is too_few
@@ -104,15 +104,15 @@ def test_others_leave_too_few_cores_where_theirs_and_the_threads_are_more_than_t
 @pytest.mark.parametrize(
     ("others", "cores", "threads"), [(1.0, 2, 1), (0.9, 2, 1), (2.0, 2, 1), (1.0, 16, 15), (3.5, 16, 12)]
 )
-def test_as_many_threads_are_advised_as_others_leave_cores(others: float, cores: int, threads: int) -> None:
+def test_suitable_threads_are_the_cores_that_others_leave(others: float, cores: int, threads: int) -> None:
     assert shared(others=others, cores=cores).suitable_threads == threads
 
 
-def test_what_others_use_is_said_with_the_cores_there_are() -> None:
+def test_use_by_others_is_formatted_with_the_number_of_cores() -> None:
     assert str(shared(others=1.04)) == "other programs use 1.0 of 2 cores"
 
 
-def test_own_work_is_not_that_of_others() -> None:
+def test_own_work_does_not_count_as_use_by_others() -> None:
     before = read_core_times()
     deadline = time.process_time() + 0.5
     while time.process_time() < deadline:
@@ -122,7 +122,7 @@ def test_own_work_is_not_that_of_others() -> None:
     assert after.used - before.used >= 0.4
 
 
-def test_children_count_as_own_while_they_run_and_once_they_have_ended() -> None:
+def test_running_and_ended_children_count_as_own() -> None:
     before = read_core_times().own
     busy = "import time\nwhile time.process_time() < 1: pass\ninput()"
     with subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.PIPE) as child:
@@ -144,7 +144,7 @@ for _ in os.sched_getaffinity(0):
 
 @pytest.fixture
 def busy_programs() -> Iterator[None]:
-    """Programs that are none of ours, for their parent has ended: one on every core that we may use."""
+    """Start a busy program on every usable core; their parent has ended, so they are no children of ours."""
     done = subprocess.run([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True, check=True)
     yield
     for pid in done.stdout.split():

@@ -41,22 +41,22 @@ def test_old_processor_has_none_of_the_instruction_sets_that_matter(tmp_path: Pa
     ("flags", "fast"),
     [(("amx_bf16",), True), (("bf16",), True), (("avx2", "avx512f"), False), ((), False), (None, None)],
 )
-def test_processor_has_fast_bf16_or_not_or_does_not_tell(
+def test_fast_bf16_is_true_false_or_unknown(
     laptop: Hardware, flags: tuple[str, ...] | None, fast: bool | None
 ) -> None:
     assert replace(laptop, cpu_flags=flags).fast_bf16 is fast
 
 
-def test_system_without_cpuinfo_still_has_a_processor(tmp_path: Path) -> None:
+def test_system_without_cpuinfo_still_has_a_cpu_model(tmp_path: Path) -> None:
     assert cpu_model(tmp_path / "absent")
     assert cpu_flags(tmp_path / "absent") is None
 
 
-def test_system_without_a_shared_memory_folder_has_no_figure(tmp_path: Path) -> None:
+def test_system_without_a_shared_memory_folder_reports_none(tmp_path: Path) -> None:
     assert shared_memory_free_bytes(tmp_path / "absent") is None
 
 
-def test_disk_of_a_run_to_come_is_that_of_its_nearest_parent(tmp_path: Path) -> None:
+def test_disk_of_a_missing_directory_is_that_of_its_nearest_parent(tmp_path: Path) -> None:
     assert disk_free_bytes(tmp_path / "outputs" / "run") > 0
 
 

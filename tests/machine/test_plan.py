@@ -26,16 +26,16 @@ MakeSpec = Callable[..., Spec]
 
 @pytest.fixture
 def make_spec(tmp_path: Path) -> MakeSpec:
-    """Track A on Pong, with overrides."""
+    """Return a function that loads Track A on Pong with overrides."""
     (tmp_path / "pong.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
     return lambda *overrides: load_spec(tmp_path / "pong.toml", overrides).spec
 
 
-def test_replay_of_a_million_is_predicted_within_5_percent_of_the_memory_design_names() -> None:
+def test_predicted_memory_of_a_million_transitions_is_within_5_percent_of_the_design() -> None:
     assert replay_bytes(capacity_steps=1_000_000, screen_size_pixels=84) == pytest.approx(7.06e9, rel=0.05)
 
 
-def test_replay_prediction_is_within_5_percent_of_what_is_allocated() -> None:
+def test_predicted_replay_memory_is_within_5_percent_of_the_allocated_memory() -> None:
     rows = ring_rows(capacity_steps=2000, envs=1, stack=4, n_step=1)
     device = torch.device("cpu")
     ring = FrameRing(rows=rows, num_envs=1, frame_shape=(84, 84), stack=4, device=device)
@@ -84,7 +84,9 @@ def test_plan_of_the_paper_counts_the_replay_in_ram(make_spec: MakeSpec, laptop:
     assert 7.5 * GB < plan.bytes("ram") < 7.8 * GB
 
 
-def test_a_target_that_is_the_online_network_is_counted_once(make_spec: MakeSpec, laptop: Hardware) -> None:
+def test_target_that_is_the_online_network_is_not_counted_twice(
+    make_spec: MakeSpec, laptop: Hardware
+) -> None:
     two, one = (
         make_plan(make_spec(*keys), num_actions=6, device="cpu", hardware=laptop).bytes("ram")
         for keys in ((), ("learner.target_period_updates=1",))
@@ -147,7 +149,9 @@ def test_plan_that_fits_is_accepted(make_spec: MakeSpec, laptop: Hardware) -> No
     check_fits(make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop), laptop)
 
 
-def test_too_little_memory_is_refused_naming_need_room_and_key(make_spec: MakeSpec, laptop: Hardware) -> None:
+def test_error_of_too_little_memory_has_need_free_memory_and_key(
+    make_spec: MakeSpec, laptop: Hardware
+) -> None:
     small = replace(laptop, memory_available_bytes=4 * GB)
     plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
     with pytest.raises(
@@ -172,7 +176,7 @@ def test_number_of_checkpoints_is_not_named_where_it_cannot_be_lower(
         check_fits(plan, small)
 
 
-def test_begun_run_needs_only_the_disk_that_its_checkpoints_do_not_hold(
+def test_existing_checkpoints_are_subtracted_from_the_disk_space_of_a_resumed_run(
     make_spec: MakeSpec, laptop: Hardware
 ) -> None:
     plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop)
@@ -180,21 +184,23 @@ def test_begun_run_needs_only_the_disk_that_its_checkpoints_do_not_hold(
     check_fits(plan, small, held_disk_bytes=GB // 5)
 
 
-def test_begun_run_needs_room_for_the_checkpoint_being_written(make_spec: MakeSpec, laptop: Hardware) -> None:
+def test_resumed_run_needs_space_for_the_checkpoint_being_written(
+    make_spec: MakeSpec, laptop: Hardware
+) -> None:
     small = replace(laptop, disk_free_bytes=1_000_000)
     plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
     with pytest.raises(UserError, match=r"more of disk, 1\.0 MB are free; make room"):
         check_fits(plan, small, held_disk_bytes=1000 * GB)
 
 
-def test_begun_run_is_not_advised_to_lower_a_key(make_spec: MakeSpec, laptop: Hardware) -> None:
+def test_error_of_a_resumed_run_does_not_name_a_key(make_spec: MakeSpec, laptop: Hardware) -> None:
     small = replace(laptop, memory_available_bytes=4 * GB)
     plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
     with pytest.raises(UserError, match=r"needs 7\.60 GB of RAM, 4\.00 GB are free; make room"):
         check_fits(plan, small, held_disk_bytes=0)
 
 
-def test_too_many_envs_are_named(make_spec: MakeSpec, laptop: Hardware) -> None:
+def test_error_of_too_many_environments_names_their_key(make_spec: MakeSpec, laptop: Hardware) -> None:
     spec = make_spec("env.num_envs=20000", "replay.capacity_steps=200000", "replay.prefill_steps=100000")
     plan = make_plan(spec, num_actions=6, device="cpu", hardware=laptop)
     with pytest.raises(UserError, match=r"lower env\.num_envs"):
@@ -211,7 +217,7 @@ def test_too_many_envs_are_named(make_spec: MakeSpec, laptop: Hardware) -> None:
         ("cpu", "cuda:0", 7 * GB, "cpu"),
     ],
 )
-def test_replay_goes_where_it_is_sent_or_where_it_fits(
+def test_replay_is_on_the_chosen_device_or_where_it_fits(
     laptop: Hardware, gpu: Gpu, choice: str, device: str, needed: int, place: str
 ) -> None:
     assert replay_place(choice, device, needed, replace(laptop, gpus=(gpu,))) == place
@@ -229,7 +235,7 @@ def test_time_is_frames_over_rate(make_spec: MakeSpec, laptop: Hardware) -> None
     assert plan.seconds == 50_000.0
 
 
-def test_text_gives_estimate_and_its_basis(make_spec: MakeSpec, laptop: Hardware) -> None:
+def test_text_has_the_estimated_time_and_its_basis(make_spec: MakeSpec, laptop: Hardware) -> None:
     plan = make_plan(
         make_spec(), num_actions=6, device="cpu", hardware=laptop,
         frames_per_second=1000.0, rate_basis="measured here over 2 s",
@@ -238,7 +244,7 @@ def test_text_gives_estimate_and_its_basis(make_spec: MakeSpec, laptop: Hardware
     assert "measured here over 2 s" in plan_text(plan, laptop)
 
 
-def test_text_without_a_rate_claims_no_time(make_spec: MakeSpec, laptop: Hardware) -> None:
+def test_text_without_a_rate_has_no_time(make_spec: MakeSpec, laptop: Hardware) -> None:
     plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop)
     assert "no rate was measured" in plan_text(plan, laptop)
 

@@ -1,4 +1,4 @@
-"""What an update holds in memory, against a count of the tensors that are alive while it runs."""
+"""The predicted memory of an update, compared with the tensors that are allocated while it runs."""
 
 import weakref
 from pathlib import Path
@@ -22,7 +22,7 @@ INFO = GameInfo(game="pong", action_names=tuple("abcdef"), frame_shape=(84, 84),
 
 
 class Alive(TorchDispatchMode):
-    """Adds up the tensors there are, and keeps the most that were there at once."""
+    """Sums the sizes of the live tensors and records the maximum."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ EACH_CASE = pytest.mark.parametrize(("sizes", "overrides"), CASES)
 def planned_and_found(
     tmp_path: Path, laptop: Hardware, sizes: tuple[int, int], overrides: tuple[str, ...]
 ) -> tuple[int, int]:
-    """Return by how much the larger of two minibatches takes more, in bytes."""
+    """Return the difference in memory of two minibatches, in bytes."""
     (tmp_path / "pong.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
     planned, found = [], []
     for size in sizes:
@@ -91,7 +91,7 @@ def planned_and_found(
 
 
 @EACH_CASE
-def test_a_minibatchs_states_take_what_the_plan_says(
+def test_predicted_memory_of_a_minibatch_is_that_of_its_tensors(
     tmp_path: Path,
     laptop: Hardware,
     sizes: tuple[int, int],
@@ -104,7 +104,7 @@ def test_a_minibatchs_states_take_what_the_plan_says(
 
 
 @EACH_CASE
-def test_kernels_of_our_own_hold_no_more_than_the_plan_says(
+def test_kernels_allocate_no_more_than_the_plan_predicts(
     tmp_path: Path, laptop: Hardware, sizes: tuple[int, int], overrides: tuple[str, ...]
 ) -> None:
     planned, found = planned_and_found(tmp_path, laptop, sizes, overrides)

@@ -1,4 +1,4 @@
-"""Helpers of the replay tests: games written as tapes of letters, and all of a buffer at once."""
+"""Helpers of the replay tests: episodes written as strings of letters, and all transitions of a buffer."""
 
 from dataclasses import dataclass
 
@@ -18,21 +18,21 @@ CPU = torch.device("cpu")
 GAME_OVER, CAP, LIFE = "|", "/", "!"
 
 
-class EveryCell(UniformSampler):
-    """Draws every transition exactly once, in the order they were played."""
+class EveryTransition(UniformSampler):
+    """Samples every transition exactly once, in the order of their steps."""
 
     def draw(self):
         return self.listed(), torch.ones(self.count)
 
 
 def drawn_at(sampler: Sampler, env_frames: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a minibatch's cells and weights at this point of a run."""
+    """Sample the indices and weights of a minibatch, with β at `env_frames`."""
     sampler.prepare(env_frames)
     return sampler.draw()
 
 
 def sample_at(buffer: ReplayBuffer, env_frames: int) -> Minibatch:
-    """Return a minibatch at this point of a run."""
+    """Sample a minibatch, with β at `env_frames`."""
     buffer.prepare(env_frames)
     return buffer.sample()
 
@@ -40,7 +40,7 @@ def sample_at(buffer: ReplayBuffer, env_frames: int) -> Minibatch:
 def prioritized(
     *, capacity=100, batch_size=32, seed=0, device=CPU, alpha=0.6, beta_start=0.4, priority_offset=1e-6
 ) -> PrioritizedSampler:  # fmt: skip
-    """Return a prioritized sampler whose β is 1 from frame 1,000 on."""
+    """Create a prioritized sampler whose β reaches 1 at frame 1,000."""
     return PrioritizedSampler(
         capacity=capacity,
         batch_size=batch_size,
@@ -54,7 +54,7 @@ def prioritized(
 
 def make_buffer(
     *, envs=1, capacity=20, stack=4, n_step=1, gamma=0.5, max_abs_reward=float("inf"), frame_shape=(1, 1),
-    sampler=EveryCell, batch_size=32, seed=0,
+    sampler=EveryTransition, batch_size=32, seed=0,
 ) -> ReplayBuffer:  # fmt: skip
     rows = ring_rows(capacity_steps=capacity, envs=envs, stack=stack, n_step=n_step)
     return ReplayBuffer(
@@ -67,7 +67,7 @@ def make_buffer(
 
 
 def batch(frame: np.ndarray, **rows) -> StepBatch:
-    """Return a step of as many environments as `frame` has, its other columns 0 and False unless given."""
+    """Create a step from frames of all environments; the other columns are 0 and False unless given."""
     columns = {
         name: np.asarray(rows.get(name, np.zeros(len(frame))), dtype=kind)
         for name, kind in (
@@ -83,10 +83,10 @@ def letter(frame: int) -> str:
 
 
 def play_tape(buffer: ReplayBuffer, tape: str, rewards: dict[str, float] | None = None) -> ReplayBuffer:
-    """Play a tape on one environment: a letter is a frame, and its number the action chosen on it.
+    """Store the steps of one environment: a letter is a frame, and its number the action taken on it.
 
-    After a letter, `|` says that the game was over on it, `/` that the episode was cut there, `!` that a life
-    was lost. A reward is named by the letter that comes with it; 1 where nothing is said.
+    After a letter, `|` means that the game ended at it, `/` that the episode was truncated, `!` that a life
+    was lost. `rewards` gives the reward that comes with a letter; the default is 1.
     """
     rewards = rewards or {}
     marks = {name: tape[place + 1 : place + 2] for place, name in enumerate(tape) if name.isalpha()}
@@ -111,7 +111,7 @@ def play_tape(buffer: ReplayBuffer, tape: str, rewards: dict[str, float] | None 
 
 @dataclass(frozen=True)
 class Transition:
-    """One row of a minibatch in letters."""
+    """One transition of a minibatch in letters."""
 
     s_tm1: str
     action: int
@@ -121,7 +121,7 @@ class Transition:
 
 
 def transitions(buffer: ReplayBuffer) -> dict[str, Transition]:
-    """Return every transition of a one-environment tape, by the letter it begins at."""
+    """Return every transition of one environment by the letter that it begins with."""
     found = sample_at(buffer, 0)
     stacks = [
         ["".join(letter(int(frame)) for frame in stack) for stack in side[:, :, 0, 0]]

@@ -12,7 +12,7 @@ from atari_dqn.replay.uniform import UniformSampler
 
 
 def filled(steps: int, **values):
-    """Return a buffer of one endless episode; the frame's two pixels are its number."""
+    """Create a buffer with one endless episode; the two pixels of a frame are its number."""
     envs = values.get("envs", 1)
     buffer = make_buffer(**{"sampler": UniformSampler, "frame_shape": (1, 2), "stack": 1} | values)
     buffer.begin(numbered(0, envs, first=True))
@@ -62,20 +62,20 @@ def test_D21_draws_are_uniform_over_all_transitions(steps: int) -> None:
     assert chisquare(counts).pvalue > 0.001
 
 
-def test_draws_are_uniform_over_envs() -> None:
+def test_draws_are_uniform_over_environments() -> None:
     buffer = filled(64, capacity=40, envs=4, batch_size=500)
     envs = np.concatenate([sample_at(buffer, 0).cell.numpy() % 4 for _ in range(40)])
     assert chisquare(np.bincount(envs)).pvalue > 0.001
 
 
 def test_W08_drawing_is_with_replacement() -> None:
-    # two of three: of 900 minibatches a third holds one transition twice, ±14 of them
+    # minibatches of 2 from 3 transitions: a third of 900 have one transition twice, standard deviation 14
     buffer = filled(3, capacity=40, batch_size=2)
     twice = sum(len(set(sample_at(buffer, 0).cell.tolist())) == 1 for _ in range(900))
     assert 250 < twice < 350
 
 
-def test_drawing_from_nothing_is_a_fault_of_the_caller() -> None:
+def test_sampling_from_an_empty_replay_is_an_assertion_error() -> None:
     buffer = make_buffer(sampler=UniformSampler)
     play_tape(buffer, "A")
     with pytest.raises(AssertionError, match="nothing to draw"):
@@ -83,7 +83,7 @@ def test_drawing_from_nothing_is_a_fault_of_the_caller() -> None:
 
 
 @pytest.mark.parametrize("steps", [12, 70])
-def test_loaded_replay_goes_on_as_the_saved_one_would(steps: int) -> None:
+def test_restored_replay_samples_the_same_transitions(steps: int) -> None:
     saved = filled(steps, capacity=20, n_step=3, stack=4)
     sample_at(saved, 0)
     loaded = make_buffer(sampler=UniformSampler, frame_shape=(1, 2), stack=4, capacity=20, n_step=3, seed=99)
@@ -99,7 +99,7 @@ def test_loaded_replay_goes_on_as_the_saved_one_would(steps: int) -> None:
         )
 
 
-def test_state_of_a_replay_that_never_wrapped_holds_its_filled_rows_alone() -> None:
+def test_state_of_a_replay_before_its_first_wrap_has_only_stored_rows() -> None:
     rows = filled(12, capacity=1_000).state_dict()["ring"]["rows"]
     assert (rows.first, rows.stop) == (0, 12)  # row 12, the newest, is not complete
 
@@ -129,7 +129,7 @@ def test_P01_transition_costs_one_frame_and_twenty_bytes() -> None:
     assert resident / 1_000 == pytest.approx(7_076, rel=0.01)
 
 
-def test_state_of_a_large_replay_is_handed_out_without_a_copy() -> None:
+def test_state_is_a_view_of_the_replay() -> None:
     buffer = filled(70, capacity=20)
     rows = buffer.state_dict()["ring"]["rows"]
     place = rows.first % buffer.ring.rows
@@ -137,7 +137,7 @@ def test_state_of_a_large_replay_is_handed_out_without_a_copy() -> None:
     assert read.ctypes.data == buffer.ring.frame[place].data_ptr()
 
 
-def test_check_fails_where_a_listed_cell_is_no_step_of_the_ring() -> None:
+def test_check_fails_if_the_sampler_has_an_index_without_a_step() -> None:
     buffer = play_tape(make_buffer(), "ABCDEF")
     buffer.ring.is_step[2] = False
     with pytest.raises(AssertionError):

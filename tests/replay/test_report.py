@@ -15,7 +15,7 @@ def report(buffer, env_frames: int = 0, seed: int = 0) -> dict[str, float]:
     return replay_report(buffer, env_frames=env_frames, seed=seed)
 
 
-def test_contents_are_those_of_the_transitions_that_can_be_sampled() -> None:
+def test_contents_are_computed_over_all_transitions() -> None:
     # A→B→C→D (life lost)→E (over); F a new episode → G → H (capped); I → J: 8 transitions and 2 last frames
     buffer = make_buffer(sampler=UniformSampler)
     play_tape(buffer, "ABCD!E|FGH/IJ", {"B": -1.0, "C": 0.0, "D": 0.0})
@@ -28,7 +28,7 @@ def test_contents_are_those_of_the_transitions_that_can_be_sampled() -> None:
 
 
 @pytest.mark.parametrize("steps", [30, 200])  # 200: the ring wrapped
-def test_ages_of_uniform_draws_are_even_over_the_transitions(steps: int) -> None:
+def test_ages_of_uniform_samples_are_uniform(steps: int) -> None:
     found = report(filled(steps, capacity=50, batch_size=32))
     oldest = min(steps, 50)  # the newest transition is one row old
     assert found["max_age_steps"] == oldest
@@ -36,7 +36,7 @@ def test_ages_of_uniform_draws_are_even_over_the_transitions(steps: int) -> None
     assert found["median_age_steps"] == pytest.approx((oldest + 1) / 2, rel=0.1)
 
 
-def test_age_counts_the_steps_of_all_envs() -> None:
+def test_age_counts_the_steps_of_all_environments() -> None:
     assert report(filled(30, capacity=200, envs=4))["max_age_steps"] == 120
 
 
@@ -49,7 +49,7 @@ def test_uniform_sampling_reports_priorities_and_weights_of_one() -> None:
 
 
 def with_priorities(priorities: list[float]):
-    """Return a replay of as many transitions, with α = 1."""
+    """Create a replay with transitions of these priorities, with α = 1."""
     buffer = filled(
         len(priorities), capacity=50, stack=1,
         sampler=lambda **shape: prioritized(**shape, alpha=1.0, priority_offset=1e-300),
@@ -71,7 +71,7 @@ def test_effective_sample_size_is_that_of_kish() -> None:
     assert found["effective_share"] == pytest.approx(0.75)
 
 
-def test_weights_are_of_draws_with_beta_of_this_point_of_the_run() -> None:
+def test_weights_use_beta_at_the_given_frames() -> None:
     buffer = with_priorities([4.0, 1.0])
     found = report(buffer, env_frames=1_000)
     # β is 1: weights 1/4 and 1, drawn with 4/5 and 1/5
@@ -85,7 +85,7 @@ def test_ages_follow_the_priorities() -> None:
     assert report(buffer)["median_age_steps"] == 1.0
 
 
-def test_replay_without_a_transition_reports_nothing_but_that() -> None:
+def test_report_of_an_empty_replay_is_nan_except_the_count() -> None:
     buffer = make_buffer(sampler=prioritized)
     play_tape(buffer, "A")
     found = report(buffer)
@@ -95,7 +95,7 @@ def test_replay_without_a_transition_reports_nothing_but_that() -> None:
 
 
 @pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
-def test_report_moves_neither_the_samplers_stream_nor_its_priorities(sampler) -> None:
+def test_report_changes_neither_the_samplers_stream_nor_its_priorities(sampler) -> None:
     looked_at, alone = (filled(70, capacity=40, sampler=sampler) for _ in range(2))
     for seed in range(3):
         report(looked_at, seed=seed)
@@ -115,7 +115,7 @@ def test_report_is_the_same_for_the_same_stream(sampler) -> None:
 
 
 @pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
-def test_report_asks_for_as_many_kernels_whatever_the_sizes(sampler) -> None:
+def test_number_of_operations_of_a_report_does_not_depend_on_sizes(sampler) -> None:
     counts = []
     for steps, batch_size in ((20, 4), (90, 64)):
         buffer = filled(steps, capacity=100, batch_size=batch_size, sampler=sampler)
@@ -127,7 +127,7 @@ def test_report_asks_for_as_many_kernels_whatever_the_sizes(sampler) -> None:
 
 
 @pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
-def test_choosing_with_the_samplers_own_numbers_is_drawing(sampler) -> None:
+def test_chosen_with_numbers_of_the_samplers_stream_equals_draw(sampler) -> None:
     buffer, other = (filled(70, capacity=40, sampler=sampler) for _ in range(2))
     unit = torch.stack(
         [torch.rand(32, dtype=torch.float64, generator=other.sampler.generator) for _ in range(3)]
@@ -140,6 +140,6 @@ def test_choosing_with_the_samplers_own_numbers_is_drawing(sampler) -> None:
         assert torch.equal(drawn[1], weights[row])
 
 
-def test_report_draws_4096_transitions_at_a_batch_of_32() -> None:
+def test_report_samples_4096_transitions_at_a_batch_size_of_32() -> None:
     assert MINIBATCHES * 32 == 4_096
     assert np.isfinite(report(filled(70, capacity=40))["mean_age_steps"])

@@ -11,7 +11,7 @@ __all__ = ["either_way"]
 
 
 def make_ring(*, rows: int, envs: int, stack: int) -> FrameRing:
-    """A ring full of random frames, a third of them an episode's first."""
+    """Create a ring full of random frames, a third of which are the first of an episode."""
     ring = FrameRing(rows=rows, num_envs=envs, frame_shape=(3, 5), stack=stack, device=CPU)
     generator = torch.Generator().manual_seed(0)
     ring.frame[:-1] = torch.randint(1, 256, ring.frame[:-1].shape, generator=generator, dtype=torch.uint8)
@@ -23,27 +23,27 @@ def newest(buffer) -> list[list[int]]:
     return buffer.newest_stacks()[:, :, 0, 0].tolist()
 
 
-def test_first_frame_of_a_run_lies_behind_three_zero_frames() -> None:
+def test_stack_of_the_first_frame_has_three_zero_frames() -> None:
     assert newest(play_tape(make_buffer(), "A")) == [[0, 0, 0, 1]]
 
 
-def test_stack_holds_the_four_newest_frames_oldest_first() -> None:
+def test_stack_has_the_four_newest_frames_oldest_first() -> None:
     assert newest(play_tape(make_buffer(), "ABCDEF")) == [[3, 4, 5, 6]]
 
 
-def test_stack_is_zero_before_its_episodes_first_frame_as_the_module_draws_it() -> None:
+def test_stack_is_zero_before_the_first_frame_of_its_episode() -> None:
     assert transitions(play_tape(make_buffer(), "ABCD|EFGH"))["F"].s_tm1 == "··EF"
 
 
-def test_stack_of_an_episodes_first_frame_shows_nothing_of_the_episode_before() -> None:
+def test_stack_of_a_first_frame_has_no_frame_of_the_previous_episode() -> None:
     assert newest(play_tape(make_buffer(), "ABCD/E")) == [[0, 0, 0, 5]]
 
 
-def test_life_lost_does_not_cut_a_stack() -> None:
+def test_lost_life_does_not_cut_a_stack() -> None:
     assert newest(play_tape(make_buffer(), "ABC!D")) == [[1, 2, 3, 4]]
 
 
-def test_stack_reaches_over_the_rings_seam() -> None:
+def test_stack_crosses_the_end_of_the_ring() -> None:
     buffer = make_buffer(capacity=3)  # 3 + 3 + 1 = 7 rows: A…G fill it, H and I lie where A and B were
     play_tape(buffer, "ABCDEFGHI")
     assert newest(buffer) == [[6, 7, 8, 9]]
@@ -64,7 +64,7 @@ def test_kernel_puts_stacks_together_as_torch_does(
 
 @pytest.mark.skipif(library("portable") is None, reason="no kernels of our own on this machine")
 @pytest.mark.parametrize("cell", [-1, 27])
-def test_cell_that_is_none_of_the_rings_is_refused(cell: int) -> None:
+def test_index_outside_of_the_ring_is_refused(cell: int) -> None:
     with pytest.raises(IndexError):
         make_ring(rows=9, envs=3, stack=4).stacks(torch.tensor([0, cell]))
 
@@ -73,7 +73,7 @@ def test_stack_size_one_is_the_frame_itself() -> None:
     assert newest(play_tape(make_buffer(stack=1), "ABC")) == [[3]]
 
 
-def test_envs_have_stacks_of_their_own() -> None:
+def test_stacks_of_environments_are_separate() -> None:
     buffer = make_buffer(envs=2)
     buffer.begin(batch(np.array([[[1]], [[11]]]), first=[True, True]))
     buffer.append(np.array([0, 0]), np.ones(2), batch(np.array([[[2]], [[12]]]), first=[False, True]))
@@ -94,7 +94,7 @@ def test_dok_frames_stay_bytes_until_the_network() -> None:
     assert {found.s_tm1.dtype, found.s_t.dtype, buffer.newest_stacks().dtype} == {torch.uint8}
 
 
-def test_bytes_255_and_0_come_back_unchanged() -> None:
+def test_pixel_values_are_stored_unchanged() -> None:
     buffer = make_buffer(frame_shape=(1, 2), stack=1)
     buffer.begin(batch(np.array([[[255, 0]]]), first=[True]))
     assert buffer.newest_stacks().flatten().tolist() == [255, 0]
@@ -102,7 +102,7 @@ def test_bytes_255_and_0_come_back_unchanged() -> None:
 
 @pytest.mark.parametrize("side", [1, 3])
 def test_P09_frames_of_another_size_are_refused_with_both_shapes(side: int) -> None:
-    # of one pixel NumPy would make a whole frame
+    # NumPy would broadcast a single pixel to a whole frame
     buffer = make_buffer(frame_shape=(2, 2))
     with pytest.raises(AssertionError, match=rf"found \(1, {side}, {side}\), expected \(1, 2, 2\)"):
         buffer.begin(batch(np.zeros((1, side, side)), first=[True]))

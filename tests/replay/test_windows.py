@@ -18,23 +18,23 @@ def test_three_step_window_inside_an_episode() -> None:
     assert found["A"] == Transition(s_tm1="···A", action=1, r_t=3.0, discount_t=0.125, s_t="ABCD")
 
 
-def test_window_is_cut_by_game_over_and_bootstraps_from_nothing() -> None:
+def test_window_that_ends_with_the_game_does_not_bootstrap() -> None:
     found = transitions(play_tape(make_buffer(n_step=3), "ABCD|EFGH", REWARDS))
     assert (found["B"].r_t, found["B"].discount_t) == (2.0 + 0.5 * 4.0, 0.0)
 
 
-def test_last_transitions_before_a_game_over_are_kept() -> None:
+def test_last_transitions_before_the_end_of_a_game_are_kept() -> None:
     found = transitions(play_tape(make_buffer(n_step=3), "ABCD|EFGHI"))
     assert list(found) == ["A", "B", "C", "E", "F"]
 
 
-def test_window_is_cut_by_a_cap_and_bootstraps_from_the_final_frame() -> None:
+def test_truncated_window_bootstraps_from_the_final_frame() -> None:
     found = transitions(play_tape(make_buffer(n_step=3), "ABCD/EFGH", REWARDS))
     # from B: 2 + ½·4, then the value of D, two steps on
     assert found["B"] == Transition(s_tm1="··AB", action=2, r_t=4.0, discount_t=0.25, s_t="ABCD")
 
 
-def test_last_transition_before_a_cap_spans_one_step() -> None:
+def test_last_transition_before_a_truncation_spans_one_step() -> None:
     found = transitions(play_tape(make_buffer(n_step=3), "ABCD/EFGH", REWARDS))
     assert found["C"] == Transition(s_tm1="·ABC", action=3, r_t=4.0, discount_t=0.5, s_t="ABCD")
 
@@ -44,13 +44,13 @@ def test_window_is_cut_by_a_lost_life() -> None:
     assert (found["A"].r_t, found["A"].discount_t) == (1.0 + 0.5 * 2.0, 0.0)
 
 
-def test_game_goes_on_after_a_lost_life() -> None:
+def test_transitions_continue_after_a_lost_life() -> None:
     found = transitions(play_tape(make_buffer(n_step=3), "ABC!DEFG", REWARDS))
     # from C: 4 + ½·8 + ¼·16
     assert found["C"] == Transition(s_tm1="·ABC", action=3, r_t=12.0, discount_t=0.125, s_t="CDEF")
 
 
-def test_row_that_an_episode_ended_on_is_never_sampled() -> None:
+def test_last_frame_of_an_episode_starts_no_transition() -> None:
     assert "D" not in transitions(play_tape(make_buffer(), "ABCD|EFGH"))
     assert "D" not in transitions(play_tape(make_buffer(), "ABCD/EFGH"))
 
@@ -60,7 +60,7 @@ def test_no_window_reaches_past_the_newest_frame(n_step: int, last: str) -> None
     assert list(transitions(play_tape(make_buffer(n_step=n_step), "ABCDEFG")))[-1] == last
 
 
-def test_no_window_reaches_over_the_rings_seam() -> None:
+def test_no_window_crosses_from_the_newest_to_the_oldest_row() -> None:
     buffer = make_buffer(capacity=3, n_step=2)  # 3 + 3 + 2 = 8 rows
     found = transitions(play_tape(buffer, "ABCDEFGHIJKL"))
     assert [(name, value.s_tm1, value.s_t) for name, value in found.items()] == [
@@ -76,7 +76,7 @@ def test_rewards_are_clipped_one_by_one_before_they_are_summed() -> None:
     assert found["A"].r_t == 1.0 - 0.5
 
 
-def test_bound_on_rewards_is_the_key_and_not_a_constant() -> None:
+def test_max_abs_reward_bounds_the_stored_rewards() -> None:
     buffer = make_buffer(max_abs_reward=3.0)
     found = transitions(play_tape(buffer, "ABC", {"B": 7.0, "C": -2.0}))
     assert (found["A"].r_t, found["B"].r_t) == (3.0, -2.0)
@@ -88,7 +88,7 @@ def test_P02_unclipped_rewards_of_a_million_are_kept() -> None:
     assert (found["A"].r_t, found["B"].r_t) == (1e6, -1e6)
 
 
-def test_discount_zero_makes_every_transition_a_last_one() -> None:
+def test_gamma_zero_disables_bootstrapping() -> None:
     found = transitions(play_tape(make_buffer(gamma=0.0, n_step=3), "ABCDE", REWARDS))
     assert (found["A"].r_t, found["A"].discount_t) == (1.0, 0.0)
 
@@ -111,7 +111,7 @@ def test_W01_reward_at_each_offset_of_a_window_reaches_the_gradient(offset: int,
     assert q_tm1.grad.item() == -share
 
 
-def test_windows_of_one_step_are_the_general_ones_of_that_length() -> None:
+def test_single_equals_window_of_one_step() -> None:
     buffer = play_tape(make_buffer(), "ABC|DEF/GHIJ!KL")
     cells = buffer.sampler.listed()
     general = buffer.ring.window(cells, n_step=1, gamma=0.5)

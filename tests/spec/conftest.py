@@ -8,7 +8,7 @@ MINIMAL = 'track = "A"\ngame = "pong"\nseed = 1\n'
 
 @pytest.fixture
 def write_spec(tmp_path: Path) -> Callable[..., Path]:
-    """Write a spec file: the three keys every spec has, and then `more`."""
+    """Return a function that writes a spec file: track, game and seed, followed by `more`."""
 
     def write(more: str = "", *, base: str = MINIMAL, name: str = "run.toml") -> Path:
         path = tmp_path / name

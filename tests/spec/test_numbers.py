@@ -18,12 +18,12 @@ from atari_dqn.spec.numbers import whole_number
         ("-5", -5),
     ],
 )
-def test_whole_number_is_read_in_the_usual_ways(text: str, number: int) -> None:
+def test_whole_number_is_parsed_in_common_notations(text: str, number: int) -> None:
     assert whole_number(text) == number
 
 
 @pytest.mark.parametrize(
     "text", ["", "many", "1.5", "1.2345k", "1e-3", "5G", "2,4M", "1__0", "0x10", "nan", "9" * 5_000, "٣"]
 )
-def test_anything_else_is_none(text: str) -> None:
+def test_text_that_is_no_whole_number_is_none(text: str) -> None:
     assert whole_number(text) is None

@@ -1,4 +1,4 @@
-"""The ladder of ablations: one protocol, and one toggle more at each step."""
+"""The ladder of ablations: each spec adds one toggle to the one before, under the same protocol."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +21,7 @@ def steps() -> list[ResolvedSpec]:
     return [load_spec(path) for path in LADDER]
 
 
-def test_ladder_has_four_steps_named_by_what_they_add():
+def test_ladder_has_four_specs_named_by_the_toggle_they_add():
     assert [path.stem for path in LADDER] == [
         "pong_1_vanilla",
         "pong_2_double",

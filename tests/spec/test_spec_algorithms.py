@@ -1,4 +1,4 @@
-"""Which toggles go together, and what is said of those that do not."""
+"""Combinations of toggles that papers define, and the errors of those that none defines."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_combination_that_no_paper_defines_is_refused_with_both_keys_named(write
     assert all(key in str(caught.value) for key in named)
 
 
-def test_noisy_layers_bring_an_exploration_without_epsilon(write_spec):
+def test_noisy_layers_set_epsilon_to_zero(write_spec):
     spec = load_spec(write_spec(toggles("noisy=true"))).spec
     assert (spec.exploration.epsilon_start, spec.exploration.epsilon_end, spec.evaluation.epsilon) == (
         0,
@@ -67,11 +67,11 @@ def test_W04_support_that_does_not_suit_the_clipped_return_is_refused(write_spec
         load_spec(write_spec(toggles('distribution="c51"') + support))
 
 
-def test_support_of_unclipped_rewards_may_be_as_wide_as_wanted(write_spec):
+def test_support_of_unclipped_rewards_may_have_any_width(write_spec):
     more = "[distribution]\nv_min = -5000\nv_max = 5000\n[learner]\nmax_abs_reward = inf\n"
     assert load_spec(write_spec(toggles('distribution="c51"') + more)).spec.distribution.v_max == 5000
 
 
-def test_loss_of_values_is_no_key_of_a_distribution(write_spec):
+def test_loss_key_does_not_apply_to_a_distribution(write_spec):
     with pytest.raises(SpecError, match=r'learner\.loss: belongs to toggles\.distribution = "none"'):
         load_spec(write_spec(toggles('distribution="c51"') + '[learner]\nloss = "mse"\n'))

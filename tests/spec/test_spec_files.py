@@ -1,4 +1,4 @@
-"""What is said of a file that is no spec, and of a `--set` that is no override."""
+"""Errors of files that are not TOML, and of invalid `--set` options."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from atari_dqn.spec.loader import load_spec
 BAD_FILES = {
     "empty": (b"", "is empty; expected at least track, game and seed"),
     "blank": (b" \n\t\n", "is empty"),
-    "NUL byte": (b'track = "A"\x00\n', "holds a NUL byte at offset 11"),
+    "NUL byte": (b'track = "A"\x00\n', "contains a NUL byte at offset 11"),
     "binary": (bytes(range(1, 256)), "is not UTF-8 text (byte 0x80 at offset 127)"),
     "Latin-1": ('# für\ntrack = "A"\n'.encode("latin-1"), "byte 0xfc at offset 3"),
     "broken line": (b'track = "A"\nseed =\n', "line 2 is not TOML: found `seed =`, expected `KEY = VALUE`"),
@@ -40,7 +40,7 @@ def fault_of(path: Path, *overrides: str) -> str:
 
 
 @pytest.mark.parametrize(("content", "phrase"), BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_a_file_that_is_no_toml_text_gives_one_clear_line(tmp_path: Path, content: bytes, phrase: str):
+def test_file_that_is_not_toml_gives_an_error_of_one_line(tmp_path: Path, content: bytes, phrase: str):
     path = tmp_path / "run.toml"
     path.write_bytes(content)
     message = fault_of(path)
@@ -49,7 +49,7 @@ def test_a_file_that_is_no_toml_text_gives_one_clear_line(tmp_path: Path, conten
     assert "\n" not in message
 
 
-def test_a_missing_file_is_named_with_its_nearest_neighbour(tmp_path: Path):
+def test_error_of_a_missing_file_suggests_a_file_of_similar_name(tmp_path: Path):
     (tmp_path / "pong_trackA.toml").write_text("")
     message = fault_of(tmp_path / "pong_trakA.toml")
     assert message.endswith('no such file; expected a TOML spec; did you mean "pong_trackA.toml"?')
@@ -64,7 +64,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path):
     assert "is not a regular file" in fault_of(tmp_path / "pipe")
 
 
-def test_a_path_the_system_refuses_is_said_not_raised(tmp_path: Path):
+def test_path_that_the_system_refuses_is_a_spec_error(tmp_path: Path):
     assert "cannot be read: file name too long" in fault_of(tmp_path / ("x" * 300))
 
 
@@ -88,7 +88,7 @@ BAD_OVERRIDES = {
     "two lines": ("seed=1\ntrack='A'", "seed: found \"1\\ntrack='A'\", expected an integer at least 0"),
     "open string": (
         'game="pong',
-        'expected a ROM id of ale-py, as "pong" or "ms_pacman"; did you mean "pong"?',
+        'expected a ROM id of ale-py, such as "pong" or "ms_pacman"; did you mean "pong"?',
     ),
     "unknown key": (
         "learner.bach_size=5",
@@ -113,13 +113,13 @@ BAD_OVERRIDES = {
 
 
 @pytest.mark.parametrize(("override", "phrase"), BAD_OVERRIDES.values(), ids=BAD_OVERRIDES.keys())
-def test_an_override_that_is_none_gives_one_clear_line(write_spec, override: str, phrase: str):
+def test_invalid_override_gives_an_error_of_one_line(write_spec, override: str, phrase: str):
     message = fault_of(write_spec(), override)
     assert message.startswith("--set: ")
     assert phrase in message
 
 
-def test_overrides_take_toml_values_and_bare_words(write_spec):
+def test_override_values_are_toml_or_bare_strings(write_spec):
     overrides = [
         "game=breakout",
         'env.resize="bilinear"',
@@ -135,16 +135,16 @@ def test_overrides_take_toml_values_and_bare_words(write_spec):
     assert spec.toggles.double is True
 
 
-def test_of_an_override_given_twice_the_last_counts(write_spec):
+def test_last_of_two_overrides_of_a_key_counts(write_spec):
     assert load_spec(write_spec(), ["seed=2", "seed=3"]).spec.seed == 3
 
 
-def test_an_override_can_give_what_the_file_leaves_out(write_spec):
+def test_override_can_set_a_key_that_the_file_lacks(write_spec):
     assert load_spec(write_spec(base='track = "A"\nseed = 1\n'), ["game=qbert"]).spec.game == "qbert"
 
 
 @pytest.mark.parametrize(("text", "frames"), [("2.4M", 2_400_000), ("1e6", 1_000_000), ("500k", 500_000)])
-def test_an_override_of_an_integer_takes_the_ways_people_write_large_ones(write_spec, text: str, frames: int):
+def test_override_of_an_integer_may_be_written_as_a_large_number(write_spec, text: str, frames: int):
     spec = load_spec(write_spec(), [f"training.total_frames={text}"]).spec
     assert spec.training.total_frames == frames
     assert type(spec.training.total_frames) is int

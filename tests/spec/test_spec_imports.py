@@ -6,7 +6,7 @@ SPEC = Path(__file__).parents[2] / "runs" / "pong_trackA.toml"
 MODULES = "loader render diff digest docs games"
 
 
-def test_the_spec_and_the_protocol_import_neither_torch_nor_the_emulator():
+def test_spec_and_protocol_import_neither_torch_nor_the_emulator():
     code = (
         "import sys, atari_dqn.spec.protocol\n"
         + "".join(f"import atari_dqn.spec.{module}\n" for module in MODULES.split())

@@ -1,4 +1,4 @@
-"""Strict loading: each fault by its line, and all of them at once."""
+"""Strict loading: each fault has a line in the error, and all are reported together."""
 
 import dataclasses
 from pathlib import Path
@@ -78,7 +78,7 @@ FAULTS = {
     # contradictions
     "prefill over capacity": (
         "[replay]\ncapacity_steps = 1000\nprefill_steps = 1001",
-        "prefill_steps: found 1001 with replay.capacity_steps = 1000; the prefill must fit in the pool",
+        "prefill_steps: found 1001 with replay.capacity_steps = 1000; the prefill must fit in the replay",
     ),
     "prefill under a minibatch": (
         "[replay]\nprefill_steps = 31",
@@ -159,7 +159,7 @@ def error_of(path: Path, *overrides: str) -> SpecError:
 
 
 @pytest.mark.parametrize(("more", "phrase"), FAULTS.values(), ids=FAULTS.keys())
-def test_a_fault_gives_one_line_with_file_key_found_and_expected(write_spec, more: str, phrase: str):
+def test_fault_gives_one_line_with_file_key_found_and_expected(write_spec, more: str, phrase: str):
     path = write_spec(more)
     error = error_of(path)
     assert len(error.faults) == 1, str(error)
@@ -172,7 +172,7 @@ GAMES = {
     "other systems' name": ("PongNoFrameskip-v4", 'did you mean "pong"?'),
     "namespaced name": ("ALE/MsPacman-v5", 'did you mean "ms_pacman"?'),
     "capitals": ("SpaceInvaders", 'did you mean "space_invaders"?'),
-    "nothing like it": ("zzzzz", 'found "zzzzz", expected a ROM id of ale-py, as "pong" or "ms_pacman"'),
+    "nothing like it": ("zzzzz", 'found "zzzzz", expected a ROM id of ale-py, such as "pong" or "ms_pacman"'),
     "two players": (
         "joust",
         'found "joust", which needs more than one player; expected a single-player game',
@@ -206,23 +206,23 @@ def test_five_faults_give_five_lines(write_spec):
     assert len(str(error).splitlines()) == 5
 
 
-def test_faults_of_the_file_and_of_overrides_come_together(write_spec):
+def test_faults_of_the_file_and_of_overrides_are_reported_together(write_spec):
     error = error_of(write_spec("[env]\nnum_envs = 0\n"), "learner", "learner.batch_size=0", "game=pogn")
     assert [fault.where.rpartition("/")[2] for fault in error.faults].count("--set") == 3
     assert len(error.faults) == 4
 
 
-def test_a_contradiction_is_told_along_with_other_faults(write_spec):
+def test_contradiction_is_reported_together_with_other_faults(write_spec):
     error = error_of(write_spec("[env]\nnum_envs = 0\n[evaluation]\nlight_episodes = 31\n"))
     assert [fault.key for fault in error.faults] == ["env.num_envs", "evaluation.light_episodes"]
 
 
-def test_a_dotted_key_in_quotes_is_not_the_key_it_looks_like(write_spec):
+def test_quoted_key_with_a_dot_is_not_the_dotted_key(write_spec):
     error = error_of(write_spec('"learner.batch_size" = 64\n'))
     assert str(error).endswith('"learner.batch_size": unknown key; did you mean "learner.batch_size"?')
 
 
-def test_a_wrong_value_is_not_replaced_by_the_tracks_to_find_a_contradiction(write_spec):
+def test_invalid_value_is_not_replaced_by_the_tracks_in_rules_on_combinations(write_spec):
     error = error_of(write_spec('[replay]\ncapacity_steps = "5M"\nprefill_steps = 2_000_000\n'))
     assert [fault.key for fault in error.faults] == ["replay.capacity_steps"]
 
@@ -232,13 +232,13 @@ def test_an_override_does_not_hide_a_fault_of_the_file(write_spec):
     assert [fault.key for fault in error.faults] == ["env.num_envs"]
 
 
-def test_a_mistyped_choice_of_part_is_not_followed_by_faults_that_hang_on_it(write_spec):
+def test_invalid_choice_of_part_gives_no_faults_for_keys_that_depend_on_it(write_spec):
     error = error_of(write_spec('[optimizer]\nkind = "adm"\nbeta1 = 0.9\n'))
     assert [fault.key for fault in error.faults] == ["optimizer.kind"]
 
 
 @pytest.mark.parametrize("key", ["track", "game", "seed"])
-def test_each_of_the_three_keys_of_every_run_is_required_and_named(write_spec, key: str):
+def test_track_game_and_seed_are_required(write_spec, key: str):
     lines = {"track": 'track = "A"\n', "game": 'game = "pong"\n', "seed": "seed = 1\n"}
     del lines[key]
     error = error_of(write_spec(base="".join(lines.values())))
@@ -251,19 +251,19 @@ def test_an_unknown_track_does_not_hide_the_other_faults(write_spec):
     assert [fault.key for fault in error.faults] == ["track", "env.num_envs", "seed"]
 
 
-def test_a_spec_error_ends_a_command_as_a_users_mistake(write_spec):
+def test_spec_error_is_a_user_error_with_exit_code_2(write_spec):
     error = error_of(write_spec("[env]\nnum_envs = 0"))
     assert isinstance(error, UserError)
     assert error.exit_code == 2
 
 
-def test_an_integer_is_taken_where_a_number_is_expected_and_becomes_a_float(write_spec):
+def test_integer_value_of_a_float_key_becomes_a_float(write_spec):
     discount = load_spec(write_spec("[learner]\ndiscount = 1")).spec.learner.discount
     assert discount == 1.0
     assert type(discount) is float
 
 
-def test_infinity_is_taken_where_it_means_no_limit(write_spec):
+def test_infinity_is_accepted_where_it_means_no_limit(write_spec):
     assert load_spec(write_spec("[learner]\nmax_abs_reward = inf")).spec.learner.max_abs_reward == float(
         "inf"
     )
@@ -273,7 +273,7 @@ def test_an_empty_section_changes_nothing(write_spec):
     assert load_spec(write_spec("[env]\n")) == load_spec(write_spec())
 
 
-def test_a_spec_is_named_after_its_file(write_spec):
+def test_spec_is_named_after_its_file(write_spec):
     assert load_spec(write_spec(name="pong_trackA.toml")).name == "pong_trackA"
 
 
@@ -284,6 +284,6 @@ def test_a_spec_is_frozen(write_spec):
 
 
 @pytest.mark.parametrize(("gradient", "squared"), [(0.5, 0.5), (0.0, 0.0), (1.0, 0.95), (1.0, 1.0)])
-def test_decays_whose_root_is_of_no_negative_number_are_taken(write_spec, gradient: float, squared: float):
+def test_decays_whose_radicand_is_never_negative_are_accepted(write_spec, gradient: float, squared: float):
     path = write_spec(f"[optimizer]\ngradient_decay = {gradient}\nsquared_gradient_decay = {squared}")
     assert load_spec(path).spec.optimizer.gradient_decay == gradient

@@ -1,4 +1,4 @@
-"""Out as text and in again, digests and differences."""
+"""Round trips through TOML, digests, and differences of specs."""
 
 import dataclasses
 import re
@@ -32,9 +32,9 @@ def reload(resolved: ResolvedSpec, folder: Path) -> ResolvedSpec:
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
-def test_every_spec_of_the_repository_loads_and_comes_back_from_its_text(path: Path, tmp_path: Path):
+def test_every_spec_of_the_repository_survives_a_round_trip_through_toml(path: Path, tmp_path: Path):
     resolved = load_spec(path)
-    if resolved.spec.learner.precision == "auto":  # a run's own spec has what its machine chose
+    if resolved.spec.learner.precision == "auto":  # the spec of a run has the resolved value
         resolved = load_spec(path, ["learner.precision=fp32"])
     assert reload(resolved, tmp_path) == resolved
     assert resolved_toml(reload(resolved, tmp_path)) == resolved_toml(resolved)
@@ -44,12 +44,12 @@ TRACK_A_RUNS = ("pong", "breakout", "space_invaders", "seaquest", "qbert")
 
 
 @pytest.mark.parametrize("game", TRACK_A_RUNS)
-def test_a_track_a_run_is_its_track_and_nothing_else(game: str):
+def test_track_a_specs_have_no_deviation(game: str):
     resolved = load_spec(RUNS_FOLDER / f"{game}_trackA.toml")
     assert (resolved.spec.game, resolved.track_label) == (game, "A")
 
 
-def test_the_lua_units_differ_in_the_five_keys_its_file_names():
+def test_lua_spec_differs_in_five_keys():
     resolved = load_spec(RUNS_FOLDER / "pong_trackA_lua.toml")
     assert diff_specs(load_spec(MINIMAL).spec, resolved.spec) == (
         Difference("env.resize", "area", "bilinear"),
@@ -65,35 +65,35 @@ def smallest(key: Key) -> float:
 
 
 def values_of(key: Key) -> st.SearchStrategy[Any]:
-    """Draw from a key's whole range where that is narrow, from around the track's value where it is not."""
+    """Sample from the whole range of a key if it is narrow, otherwise from around the track's value."""
     if key.choices:
-        kept_by_runs = [choice for choice in key.choices if choice != AUTO or key.name not in AUTO_KEYS]
-        return st.sampled_from(kept_by_runs)
+        resolved = [choice for choice in key.choices if choice != AUTO or key.name not in AUTO_KEYS]
+        return st.sampled_from(resolved)
     if key.kind is bool:
         return st.booleans()
     if key.kind is int:
         usual = int(load_track("A").get(key.name, 1))
         return st.integers(int(smallest(key)), max(2 * usual, usual + 2))
     high = 1.0 if any(isinstance(bound, Within | Below) for bound in key.bounds) else None
-    # a process with torch's settings of ours takes denormal numbers as 0
-    drawn = st.floats(smallest(key), high, allow_nan=False, allow_subnormal=False)
-    return drawn.filter(lambda value: all(bound.holds(value) for bound in key.bounds))
+    # a process that has called `flush_denormals` treats subnormal numbers as 0
+    floats = st.floats(smallest(key), high, allow_nan=False, allow_subnormal=False)
+    return floats.filter(lambda value: all(bound.holds(value) for bound in key.bounds))
 
 
-FREE = [name for name in KEYS if name not in ("track", "game", "env.kind")]
-OVERRIDES = st.lists(st.sampled_from(FREE), max_size=4, unique=True).flatmap(
+OVERRIDDEN = [name for name in KEYS if name not in ("track", "game", "env.kind")]
+OVERRIDES = st.lists(st.sampled_from(OVERRIDDEN), max_size=4, unique=True).flatmap(
     lambda names: st.fixed_dictionaries({name: values_of(KEYS[name]) for name in names})
 )
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(OVERRIDES)
-def test_any_valid_spec_comes_back_from_its_text(tmp_path_factory, overrides: dict[str, Scalar]):
+def test_any_valid_spec_survives_a_round_trip_through_toml(tmp_path_factory, overrides: dict[str, Scalar]):
     written = [f"{key}={str(value).lower()}" for key, value in overrides.items()]
     try:
         resolved = load_spec(MINIMAL, written)
     except SpecError as error:
-        # Each value is in its key's range, so only its company can be wrong.
+        # Each value is in its key's range, so only combinations can be invalid.
         others = [fault for fault in error.faults if not re.search(" with |belongs to", fault.problem)]
         assert others == []
         assume(False)
@@ -102,19 +102,19 @@ def test_any_valid_spec_comes_back_from_its_text(tmp_path_factory, overrides: di
     assert reload(resolved, tmp_path_factory.mktemp("spec")) == resolved
 
 
-def test_the_resolved_text_holds_every_key_that_applies():
+def test_resolved_toml_has_every_key_that_applies():
     text = resolved_toml(load_spec(MINIMAL))
     table = load_track("A")
     assert sum(" = " in line for line in text.splitlines() if not line.startswith("#")) == len(table) + 2
 
 
-def test_the_resolved_text_names_the_track_and_the_deviating_keys():
+def test_resolved_toml_names_the_track_and_the_deviating_keys():
     text = resolved_toml(load_spec(MINIMAL, ["learner.batch_size=64", "env.num_envs=2"]))
     assert "# Track A*; keys that deviate: env.num_envs, learner.batch_size.\n" in text
     assert "# Track A; keys that deviate: none.\n" in resolved_toml(load_spec(MINIMAL))
 
 
-def test_the_documented_text_loads_to_the_same_spec(tmp_path: Path):
+def test_documented_toml_loads_to_the_same_spec(tmp_path: Path):
     resolved = load_spec(MINIMAL)
     path = tmp_path / MINIMAL.name
     path.write_text(resolved_toml(resolved, documented=True), encoding="utf-8")
@@ -122,7 +122,7 @@ def test_the_documented_text_loads_to_the_same_spec(tmp_path: Path):
     assert "# Transitions in a minibatch.\nbatch_size = 32\n" in path.read_text(encoding="utf-8")
 
 
-def test_a_resolved_file_without_a_key_is_refused_though_its_track_has_one(tmp_path: Path):
+def test_missing_key_of_a_resolved_spec_is_not_taken_from_the_track(tmp_path: Path):
     path = tmp_path / "spec.toml"
     text = resolved_toml(load_spec(MINIMAL)).replace("batch_size = 32\n", "")
     path.write_text(text, encoding="utf-8")
@@ -130,7 +130,7 @@ def test_a_resolved_file_without_a_key_is_refused_though_its_track_has_one(tmp_p
         load_resolved(path)
 
 
-def test_a_short_spec_is_no_resolved_one():
+def test_short_spec_does_not_load_as_a_resolved_one():
     with pytest.raises(SpecError, match=r"env\.num_envs: missing"):
         load_resolved(MINIMAL)
 
@@ -146,7 +146,7 @@ def with_changed(values: dict[str, Scalar], name: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["deepmind_rmsprop", "adam"])
-def test_the_digest_changes_with_every_key_that_can_change_results(kind: str):
+def test_digest_changes_with_every_key_that_can_change_results(kind: str):
     spec = load_spec(MINIMAL, [f"optimizer.kind={kind}", "learner.max_grad_norm=10"]).spec
     values = flatten(spec)
     same = {name for name in values if with_changed(values, name) == spec_digest(spec)}
@@ -154,7 +154,7 @@ def test_the_digest_changes_with_every_key_that_can_change_results(kind: str):
     assert same == free | {"checkpoint.period_frames", "checkpoint.period_seconds"}
 
 
-def test_the_choices_of_parts_reach_every_key_between_them():
+def test_every_key_applies_under_some_choice_of_parts():
     kinds = ("optimizer.kind", "network.kind", "toggles.distribution")
     choices = [f"{name}={kind}" for name in kinds for kind in KEYS[name].choices]
     toggles = [f"toggles.{name}=true" for name in ("prioritized", "noisy", "munchausen", "random_shifts")]
@@ -165,12 +165,12 @@ def test_the_choices_of_parts_reach_every_key_between_them():
     assert set().union(*(flatten(spec) for spec in specs)) == set(KEYS)
 
 
-def test_what_is_digested_has_one_form():
+def test_canonical_json_sorts_keys_and_writes_infinity_as_a_string():
     values: dict[str, Scalar] = {"b": float("inf"), "a.z": 1.0, "a.b": True, "c": "ε", "d": 6.25e-5}
     assert canonical_json(values) == '{"a.b":true,"a.z":1.0,"b":"inf","c":"ε","d":6.25e-05}'
 
 
-def test_a_number_written_in_another_way_does_not_move_the_digest():
+def test_notation_of_a_number_does_not_change_the_digest():
     a = load_spec(MINIMAL, ["learner.max_grad_norm=10", "env.sticky_probability=-0.0"]).spec
     b = load_spec(MINIMAL, ["learner.max_grad_norm=1e1", "env.sticky_probability=0"]).spec
     assert spec_digest(a) == spec_digest(b)
@@ -196,6 +196,6 @@ def test_a_key_that_only_one_spec_has_is_a_difference():
     }
 
 
-def test_every_key_is_documented_and_every_document_has_its_key():
+def test_documented_keys_are_the_keys_of_the_schema():
     assert set(key_docs()) == set(KEYS)
     assert all(len(doc) > 5 for doc in key_docs().values())

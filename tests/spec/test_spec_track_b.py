@@ -1,4 +1,4 @@
-"""Track B's values, and what is said of a key whose part is not chosen."""
+"""The values of Track B, and the errors of keys whose part is not chosen."""
 
 import tomllib
 from importlib.resources import files
@@ -20,7 +20,7 @@ OF_LATER_PARTS = {
 BASE_B = 'track = "B"\ngame = "pong"\nseed = 1\n'
 
 
-def test_track_b_gives_every_key_that_applies_but_game_and_seed():
+def test_track_b_has_every_key_that_applies_except_game_and_seed():
     of_other_optimizers = {"gradient_decay", "squared_gradient_decay", "smoothing", "momentum"}
     absent = {"game", "seed"} | {f"optimizer.{leaf}" for leaf in of_other_optimizers} | OF_LATER_PARTS
     assert set(KEYS) - set(load_track("B")) == absent
@@ -52,7 +52,7 @@ def test_track_b_has_its_papers_numbers():
     assert {key: track[key] for key in table} == table
 
 
-def test_every_line_of_track_b_says_where_its_value_comes_from():
+def test_every_line_of_track_b_has_a_comment_on_its_source():
     lines = [line for line in TRACK_B_TEXT.splitlines() if " = " in line and not line.startswith("#")]
     assert len(lines) == len(load_track("B"))
     assert [line for line in lines if "#" not in line] == ['track = "B"']
@@ -111,12 +111,12 @@ def test_D19_key_of_another_optimizer_is_an_error_that_names_its_owner(write_spe
     )
 
 
-def test_prioritized_chosen_on_track_a_brings_the_papers_values(write_spec):
+def test_prioritized_on_track_a_has_the_values_of_its_paper(write_spec):
     replay = load_spec(write_spec("[toggles]\nprioritized = true\n")).spec.replay
     assert (replay.alpha, replay.beta_start, replay.priority_offset) == (0.6, 0.4, 0.01)
 
 
-def test_prioritized_turned_off_on_track_b_leaves_no_key_of_it(write_spec):
+def test_prioritized_turned_off_on_track_b_leaves_its_keys_unset(write_spec):
     resolved = load_spec(write_spec("[toggles]\nprioritized = false\n", base=BASE_B))
     replay = resolved.spec.replay
     assert (replay.alpha, replay.beta_start, replay.priority_offset) == (None, None, None)

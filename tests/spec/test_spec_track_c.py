@@ -1,4 +1,4 @@
-"""Track C's values, and its three agents on the 26 games."""
+"""The values of Track C, and its three agents on the 26 games."""
 
 from importlib.resources import files
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tracks, parts, and what deviates."""
+"""Tracks, parts, and deviations from a track."""
 
 import tomllib
 from importlib.resources import files
@@ -8,7 +8,14 @@ import pytest
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.loader import load_spec
-from atari_dqn.spec.tracks import ABSENT_FROM_TRACKS, Part, complete_track, layered, load_parts, load_track
+from atari_dqn.spec.tracks import (
+    ABSENT_FROM_TRACKS,
+    Part,
+    complete_track,
+    load_parts,
+    load_track,
+    override_track,
+)
 
 TRACK_A_TEXT = files("atari_dqn.spec").joinpath("tracks/a.toml").read_text("utf-8")
 
@@ -76,31 +83,31 @@ def test_every_line_of_track_a_says_where_its_value_comes_from():
     assert [line for line in lines if "#" not in line] == ['track = "A"']
 
 
-def test_choosing_adam_brings_its_own_learning_rate_epsilon_and_betas(write_spec):
+def test_choosing_adam_sets_its_learning_rate_epsilon_and_betas(write_spec):
     optimizer = load_spec(write_spec('[optimizer]\nkind = "adam"')).spec.optimizer
     assert (optimizer.learning_rate, optimizer.epsilon) == (6.25e-5, 1.5e-4)
     assert (optimizer.beta1, optimizer.beta2) == (0.9, 0.999)
     assert (optimizer.gradient_decay, optimizer.squared_gradient_decay) == (None, None)
 
 
-def test_a_written_value_is_kept_over_that_of_the_part_chosen(write_spec):
+def test_written_value_overrides_that_of_the_chosen_part(write_spec):
     optimizer = load_spec(write_spec('[optimizer]\nkind = "adam"\nlearning_rate = 1e-3')).spec.optimizer
     assert (optimizer.learning_rate, optimizer.epsilon) == (1e-3, 1.5e-4)
 
 
 def test_writing_the_tracks_own_choice_of_part_keeps_the_tracks_values():
     track = {**load_track("A"), "optimizer.epsilon": 0.5}
-    values = layered(track, load_parts(), {"optimizer.kind": "deepmind_rmsprop"})
+    values = override_track(track, load_parts(), {"optimizer.kind": "deepmind_rmsprop"})
     assert values["optimizer.epsilon"] == 0.5
 
 
-def test_a_part_chosen_by_another_part_brings_its_values_too():
+def test_part_that_is_chosen_by_another_part_sets_its_values():
     first = Part(key="toggles.double", value=True, values={"optimizer.kind": "adam"})
-    values = layered(load_track("A"), (first, *load_parts()), {"toggles.double": True})
+    values = override_track(load_track("A"), (first, *load_parts()), {"toggles.double": True})
     assert values["optimizer.beta1"] == 0.9
 
 
-def test_each_part_gives_every_key_that_belongs_to_it():
+def test_each_part_has_a_value_for_every_key_that_depends_on_it():
     for part in load_parts():
         own = {
             name
@@ -141,10 +148,10 @@ DEVIATIONS = {
 
 
 @pytest.mark.parametrize(("more", "label", "deviations"), DEVIATIONS.values(), ids=DEVIATIONS.keys())
-def test_a_run_that_deviates_is_starred_and_its_keys_listed(write_spec, more, label, deviations):
+def test_deviating_run_has_a_star_and_lists_the_deviating_keys(write_spec, more, label, deviations):
     resolved = load_spec(write_spec(more))
     assert (resolved.track_label, resolved.deviations) == (label, deviations)
 
 
-def test_another_game_or_seed_is_no_deviation(write_spec):
+def test_game_and_seed_are_no_deviations(write_spec):
     assert load_spec(write_spec(), ["game=qbert", "seed=7"]).track_label == "A"

@@ -165,7 +165,7 @@ def test_interruption_says_what_is_saved_where_a_worker_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
-    monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.go_on", lambda worker: None)
+    monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.resume", lambda worker: None)
     path = tmp_path / "run"
     with pytest.raises(HaltedError, match=r"worker 0 .* after the run was to end; .* starts again"):
         run(path, SHORT, *WORKER, views=[StopsWorkers()])

@@ -8,7 +8,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from playing import CATCH, PLAIN
 
 from atari_dqn.envs.games import make_envs
-from atari_dqn.envs.gym_vector import GymnasiumEnv, GymnasiumVectorEnv
+from atari_dqn.envs.gymnasium_env import GymnasiumEnv, GymnasiumVectorEnv
 
 
 def builder(num_envs, env=CATCH, game="catch"):
@@ -16,7 +16,7 @@ def builder(num_envs, env=CATCH, game="catch"):
 
 
 @pytest.mark.parametrize(("game", "env"), [("catch", CATCH), ("pong", replace(PLAIN, noop_max_frames=30))])
-def test_gymnasiums_checker_passes(game, env):
+def test_environment_passes_gymnasiums_checker(game, env):
     slot = GymnasiumEnv(builder(1, env, game), stack_frames=4)
     check_env(slot, skip_render_check=True)
     slot.close()
@@ -50,7 +50,7 @@ def test_spaces_hold_what_reset_and_step_return(vector):
     assert reward.shape == terminated.shape == truncated.shape == info["life_lost"].shape == (2,)
 
 
-def test_autoreset_is_declared_as_a_step_of_its_own(vector):
+def test_autoreset_mode_is_next_step(vector):
     assert vector.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
     vector.reset(seed=1)
     endings = [vector.step(np.zeros(2, int))[3].tolist() for _ in range(7)]
@@ -71,7 +71,7 @@ def test_stack_moves_by_one_frame(vector):
     assert np.array_equal(after[:, :-1], before[:, 1:])
 
 
-def test_reset_with_a_seed_repeats_itself(vector):
+def test_reset_with_a_seed_is_repeatable(vector):
     runs = []
     for seed in (5, 5, 6):
         observation, _ = vector.reset(seed=seed)
@@ -92,6 +92,6 @@ def test_unknown_options_are_refused(vector):
         vector.reset(options={"reset_mask": np.ones(2, bool)})
 
 
-def test_a_single_env_of_two_envs_is_refused():
+def test_gymnasium_env_of_two_environments_is_refused():
     with pytest.raises(ValueError, match="expected one environment, got 2"):
         GymnasiumEnv(builder(2), stack_frames=4)

@@ -1,4 +1,4 @@
-"""Whether a spec has exactly the keys that apply to it."""
+"""Check that a spec has exactly the keys that apply to it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from atari_dqn.spec.keys import KEYS, Key, Values
 def key_faults(
     checked: Checked, values: Values, *, where: str, absent: Collection[str] = ()
 ) -> Iterator[Fault]:
-    """Yield a fault for each written key that does not apply to `values`, and each missing one that does.
+    """Yield a fault for each written key that does not apply to `values` and each missing key that does.
 
-    Keys that were written wrong are neither, nor are those that hang on a choice that was written wrong.
-    Keys in `absent` need not be there.
+    Keys with an invalid value are skipped, as are keys whose condition depends on one. Keys in `absent` are
+    not required. `where` names the file in the faults of missing keys.
     """
     for name, key in KEYS.items():
-        if name in checked.spoiled or any(when.key in checked.spoiled for when in key.when):
+        if name in checked.invalid or any(when.key in checked.invalid for when in key.when):
             continue
         applies = key.applies(values)
         if name in checked.values and not applies:
-            yield Fault(checked.where[name], name, _out_of_place(key, values))
+            yield Fault(checked.where[name], name, _does_not_apply(key, values))
         elif name not in values and applies and name not in absent:
             yield Fault(where, name, _missing(key))
 
 
-def _out_of_place(key: Key, values: Values) -> str:
+def _does_not_apply(key: Key, values: Values) -> str:
     when = key.unmet(values)
-    assert when is not None, "only a key with a condition can be out of place"
+    assert when is not None, "a key without a condition always applies"
     needed = f"{when.key} = {show(when.value)}"
     found = f"{when.key} is {show(values[when.key])}" if when.key in values else "that is not set"
     return f"belongs to {needed}, but {found}; remove it, or set {needed}"

@@ -1,4 +1,4 @@
-"""Gymnasium's faces of environments, so that other programs can play them."""
+"""Adapters of environments to Gymnasium's `Env` and `VectorEnv`, for other programs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ VectorStep = tuple[
 
 
 class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
-    """Environments as a `gymnasium.vector.VectorEnv` that resets itself in the step after an ending.
+    """Environments as a `gymnasium.vector.VectorEnv` with `AutoresetMode.NEXT_STEP`.
 
-    Observations are stacks of the newest frames, the newest last, zero before an episode's first:
-    u8[E, S, H, W]. `info["life_lost"]` tells which environments lost a life.
+    An observation, u8[E, S, H, W], is the stack of the S newest frames, newest last; frames before the first
+    one of an episode are zero. `info["life_lost"]`, bool[E], marks the environments that lost a life.
     """
 
     def __init__(
         self, build_envs: Callable[[int], Environments], *, stack_frames: int, seed: int = 0
     ) -> None:
-        """Build the environments with `seed`; `reset(seed=...)` builds them anew with another."""
+        """Build the environments with `seed`; `reset(seed=...)` builds them again with another seed."""
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}
         self._build_envs = build_envs
         self._envs = build_envs(seed)
@@ -52,10 +52,10 @@ class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-        """Begin a new episode on every environment; with `seed`, the first one of environments made with it.
+        """Begin a new episode in every environment; with `seed`, build the environments again first.
 
-        `ValueError` for a list of seeds, as one seed makes the streams of all environments, and for any
-        option.
+        `ValueError` for options, and for a list of seeds: one seed determines the random streams of all
+        environments.
         """
         if options:
             raise ValueError(f"unknown options {sorted(options)}: reset takes none")
@@ -69,7 +69,7 @@ class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray
         return self._observe(batch), {"life_lost": batch.life_lost.copy()}
 
     def step(self, actions: Int64[np.ndarray, "E"]) -> VectorStep:
-        """Step every environment; one whose episode has ended ignores its action and begins the next."""
+        """Step every environment; one whose episode has ended ignores its action and resets."""
         self._envs.send(np.asarray(actions, np.int64))
         batch = self._envs.recv()
         return (
@@ -89,12 +89,12 @@ class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray
 
 
 class GymnasiumEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
-    """A single environment as a `gymnasium.Env`; observations are u8[S, H, W]."""
+    """One environment as a `gymnasium.Env`, with observations u8[S, H, W]."""
 
     def __init__(
         self, build_envs: Callable[[int], Environments], *, stack_frames: int, seed: int = 0
     ) -> None:
-        """Build the environment with `seed`; `ValueError` unless `build_envs` makes exactly one."""
+        """Build the environment with `seed`; `ValueError` if `build_envs` makes more than one."""
         self._vector = GymnasiumVectorEnv(build_envs, stack_frames=stack_frames, seed=seed)
         if self._vector.num_envs != 1:
             self._vector.close()

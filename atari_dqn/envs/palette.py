@@ -1,4 +1,4 @@
-"""The grey of each number that stands for a colour on a screen."""
+"""The grey level of each palette index of a screen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 PAL_ROWS = 250
-"""Rows of a European console's screen, whose colours are others; an American one's (NTSC) has fewer."""
+"""Height of the screen of a PAL console, which has another palette. That of an NTSC console is less."""
 
 _NTSC = """
       0  74  74 111 111 142 142 170 170 192 192 214 214 236 236   0
@@ -26,21 +26,22 @@ _NTSC = """
      47  22  79  43 107  62 133  79 157  95 179 110 200 124 220   0
      47  20  79  38 107  56 133  71 157  86 179  99 200 112 220 136
 """
-"""A hue a row, brighter to the right; odd numbers are a console's that has lost its colour.
+"""Grey levels of ale-py for an NTSC console: one hue per row, brighter to the right.
 
-ale-py's own greys, which tests read off emulators of it: of all 256 numbers, and of what games show.
+Odd indices are used by a console that has lost its colour. Tests compare all 256 levels, and the screens of
+games, with those of ale-py's emulator.
 """
 
-GREYS_OF_ALE_PY = "0.12.1"
-"""The version that they were read off."""
+PALETTE_ALE_VERSION = "0.12.1"
+"""The version of ale-py that has these grey levels."""
 
 
-def _table(greys: list[int]) -> UInt8[np.ndarray, "256"]:
-    table = np.array(greys, np.uint8)
+def _table(levels: list[int]) -> UInt8[np.ndarray, "256"]:
+    table = np.array(levels, np.uint8)
     table.flags.writeable = False
     return table
 
 
-NTSC_GREYS = _table([int(grey) for grey in _NTSC.split()])
-SAME_GREYS = _table(list(range(256)))
-"""For a screen that is grey already."""
+NTSC_PALETTE = _table([int(grey) for grey in _NTSC.split()])
+IDENTITY_PALETTE = _table(list(range(256)))
+"""The palette of a screen of grey levels."""
