@@ -8,7 +8,6 @@ import typer
 
 from atari_dqn.cli.app import COMMANDS, app
 from atari_dqn.cli.command import Group
-from atari_dqn.cli.examples import EXAMPLES
 
 HEAVY = ("torch", "numpy", "ale_py", "gymnasium", "cv2", "polars", "rich")
 EVERY_HELP = [
@@ -19,6 +18,20 @@ EVERY_HELP = [
     ["spec", "check"],
     ["spec", "diff"],
 ]
+
+
+def examples_of(command: Group, path: str = "") -> dict[str, str]:
+    """Collect the examples of a group and of its commands, by their names."""
+    found = {path: command.epilog or ""}
+    for name, inner in command.commands.items():
+        inner_path = f"{path} {name}".lstrip()
+        found |= (
+            examples_of(inner, inner_path) if isinstance(inner, Group) else {inner_path: inner.epilog or ""}
+        )
+    return found
+
+
+EXAMPLES = examples_of(typer.main.get_command(app))
 
 
 def run_in_fresh_process(arguments: list[str]) -> tuple[str, set[str]]:

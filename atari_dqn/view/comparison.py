@@ -1,6 +1,6 @@
-"""A comparison in a terminal of 80 columns: the groups of each game, what belongs beside them, and warnings.
+"""A comparison in a terminal of 80 columns: the groups of each game, references, aggregates and caveats.
 
-A group has a line of its own for its name, so that the figures below it keep their columns.
+The name of a group has a line of its own, so that the figures below it keep their columns.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from atari_dqn.compare.time_to_score import Pace
 from atari_dqn.formatting import count, score
 
 _VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
-_CELL_WIDTH = 16
-"""Five columns make 80; the widest cell is an interval as `[-12.3k, -10.1k]`."""
+_COLUMN_WIDTH = 16
+"""Five columns make 80; the widest entry is an interval as `[-12.3k, -10.1k]`."""
 _INDENT = 2
 _SHOWN_GAMES = 5
 
 
 def comparison_view(comparison: Comparison) -> RenderableType:
-    """Return everything a comparison says, top down: games, aggregates, warnings, protocols."""
+    """Draw a comparison: games, aggregates over games, caveats, protocols."""
     parts: list[RenderableType] = []
     for game in comparison.games:
         parts += _game(comparison, game)
@@ -44,7 +44,7 @@ def comparison_view(comparison: Comparison) -> RenderableType:
 def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
     results = comparison.of_game(game)
     yield from _title(game, "unclipped returns; [95 % intervals]")
-    yield _cells("mean", "median", "IQM", "quartiles", "best", style="dim")
+    yield _figures("mean", "median", "IQM", "quartiles", "best", style="dim")
     for result in results:
         yield _name(result.group.method, *_circumstances(result))
         yield from _scores(result)
@@ -57,7 +57,7 @@ def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
 
 
 def _circumstances(result: GroupResult) -> Iterator[str]:
-    """Yield how many seeds were evaluated when and under which protocol."""
+    """Yield the number of seeds, the frames of their evaluation and its protocol."""
     last = result.last
     yield f"n = {last.n}" if not last.absent else f"n = {last.n} of {last.n + len(last.absent)}"
     if last.n:
@@ -76,9 +76,9 @@ def _scores(result: GroupResult) -> Iterator[RenderableType]:
     values = [_value(estimate, mark) for estimate, mark in zip(estimates, marks, strict=True)]
     intervals = [_interval(estimate) for estimate in estimates]
     low, high = map(score, last.quartiles) if last.quartiles else ("-", "")
-    yield _cells(*values[:3], low, values[3])
+    yield _figures(*values[:3], low, values[3])
     if any(intervals) or high:
-        yield _cells(*intervals[:3], high, intervals[3], style="dim")
+        yield _figures(*intervals[:3], high, intervals[3], style="dim")
 
 
 def _pace(pace: Pace, game: str, *, asked: bool) -> RenderableType:
@@ -137,7 +137,7 @@ def _over_games(comparison: Comparison) -> Iterator[RenderableType]:
     if comparison.aggregates:
         about = f"0 is random, 1 a person ({comparison.human_table}); {_games(comparison.normalised_over)}"
         yield from _title("human-normalised", about)
-        yield _cells("IQM", "mean", "median", "optimality gap", style="dim")
+        yield _figures("IQM", "mean", "median", "optimality gap", style="dim")
         for aggregate in comparison.aggregates:
             yield from _aggregate(aggregate)
     if comparison.improvements:
@@ -148,7 +148,7 @@ def _over_games(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def _games(shared: Shared) -> str:
-    """Return the games that all of the methods share, the first of many."""
+    """List the games that all methods share, shortened to the first ones."""
     first = ", ".join(shared.games[:_SHOWN_GAMES])
     return f"{first} and {more} more" if (more := len(shared.games) - _SHOWN_GAMES) > 0 else first
 
@@ -156,10 +156,10 @@ def _games(shared: Shared) -> str:
 def _aggregate(aggregate: Aggregate) -> Iterator[RenderableType]:
     estimates = [aggregate.estimates[name] for name in ("iqm", "mean", "median", "optimality_gap")]
     yield _name(aggregate.method, f"n = {aggregate.n}")
-    yield _cells(*(f"{estimate.value:.3f}" for estimate in estimates))
+    yield _figures(*(f"{estimate.value:.3f}" for estimate in estimates))
     intervals = [estimate.interval for estimate in estimates]
     if any(intervals):
-        yield _cells(
+        yield _figures(
             *(f"[{each.low:.3f}, {each.high:.3f}]" if each else "" for each in intervals), style="dim"
         )
 
@@ -203,9 +203,9 @@ def _name(method: Method, *about: str) -> Text:
     )
 
 
-def _cells(*texts: str, style: str = "") -> RenderableType:
-    """Return a line of figures, each in its column."""
-    return Text("".join(f"{text:>{_CELL_WIDTH}}" for text in texts), style=style)
+def _figures(*texts: str, style: str = "") -> RenderableType:
+    """Draw a line of figures, each in its column."""
+    return Text("".join(f"{text:>{_COLUMN_WIDTH}}" for text in texts), style=style)
 
 
 def _indented(text: Text) -> RenderableType:
@@ -222,5 +222,5 @@ def _interval(estimate: Estimate | None) -> str:
 
 
 def _end(value: float) -> str:
-    """Return an interval's end in few characters: from 10,000 in thousands."""
+    """Format an interval's end in few characters: from 10,000 in thousands."""
     return count(value) if abs(value) >= 10_000 else score(value)

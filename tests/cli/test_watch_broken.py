@@ -64,4 +64,4 @@ def test_no_character_that_steers_is_printed(of_folder: str) -> None:
 )
 def test_watching_one_broken_run_is_an_error_that_names_the_file(runs: BrokenRuns, kind: str) -> None:
     with pytest.raises(DamagedError, match=r"(toml|json|jsonl): (cannot be read: )?is "):
-        watch([runs.broken[kind]], every_seconds=1.0, once=True, plain=True)
+        watch([runs.broken[kind]], every="1", once=True, plain=True)

@@ -105,7 +105,7 @@ def test_time_left_shrinks_between_rows(
 
 def test_a_run_followed_from_its_files_says_how_old_they_are(time: Time) -> None:
     header = Header(
-        title="pong", total_frames=4, now=time, standing=lambda: f"running, written {time():.0f}s ago"
+        title="pong", total_frames=4, now=time, state_text=lambda: f"running, written {time():.0f}s ago"
     )
     time.seconds = 5.0
     assert "running, written 5s ago" in drawn(header)

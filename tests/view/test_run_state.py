@@ -7,7 +7,7 @@ from broken_runs import make_run
 from rich.console import Console
 
 from atari_dqn.run.tailing.status import RunStatus
-from atari_dqn.view.standing import standing_text
+from atari_dqn.view.run_state import status_text
 from atari_dqn.view.summary import summary_table
 
 
@@ -20,7 +20,7 @@ def status(tmp_path: Path) -> RunStatus:
 
 
 def test_a_best_score_of_games_that_the_cap_cut_is_marked(status: RunStatus) -> None:
-    lines = standing_text("run", status).plain.splitlines()
+    lines = status_text("run", status).plain.splitlines()
     assert [line for line in lines if line.startswith("best")] == ["best evaluation  12.0† (a maximum)"]
 
 
