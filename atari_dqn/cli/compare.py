@@ -65,7 +65,7 @@ def compare(
         typer.Option(metavar="FILE.html", help="Write one page with tables, curves and videos."),
     ] = None,
 ) -> None:
-    """Compare runs: statistics over seeds, aggregates over games, published scores beside them."""
+    """Compare runs: statistics over seeds, aggregates over games, published scores as references."""
     target = number("--to-score", to_score)
     outputs = ((json, _write_json), (csv, _write_csv), (plot, _write_plot), (html, _write_html))
     check_outputs([path for path, _ in outputs if path is not None])

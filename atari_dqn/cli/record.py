@@ -66,7 +66,7 @@ ScaleOption = Annotated[
     typer.Option(metavar="N", help=f"Video pixels to a screen's pixel, 1 to {_LARGEST_SCALE}. Default: 3."),
 ]
 ReplayOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Make a video again from the recording beside it.")
+    Path | None, typer.Option(metavar="FILE", help="Make a video again from the recording next to it.")
 ]
 
 

@@ -51,8 +51,8 @@ def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
         if result.contrast is not None:
             yield _indented(Text(str(result.contrast)))
         if result.pace is not None:
-            yield _pace(result.pace, result.group.game, asked=comparison.to_score is not None)
-        yield from (_beside(each) for each in result.beside)
+            yield _time_to_score(result.pace, result.group.game, is_given=comparison.to_score is not None)
+        yield from (_reference(each) for each in result.beside)
         yield from _published(result.published)
 
 
@@ -81,24 +81,24 @@ def _scores(result: GroupResult) -> Iterator[RenderableType]:
         yield _figures(*intervals[:3], high, intervals[3], style="dim")
 
 
-def _pace(pace: Pace, game: str, *, asked: bool) -> RenderableType:
-    whose = "" if asked else f", a person's score on {game},"
-    reached = f"reached by {pace.reached} of {pace.runs} seeds"
-    if not math.isfinite(pace.median_frames):
-        return _indented(Text(f"{score(pace.score)}{whose} not yet: {reached}"))
-    hours = f" and {pace.median_hours:,.1f} hours" if math.isfinite(pace.median_hours) else ""
-    told = "median" if pace.reached == pace.runs else f"median; {reached}"
+def _time_to_score(found: Pace, game: str, *, is_given: bool) -> RenderableType:
+    whose = "" if is_given else f", a person's score on {game},"
+    reached = f"reached by {found.reached} of {found.runs} seeds"
+    if not math.isfinite(found.median_frames):
+        return _indented(Text(f"{score(found.score)}{whose} not yet: {reached}"))
+    hours = f" and {found.median_hours:,.1f} hours" if math.isfinite(found.median_hours) else ""
+    statistic = "median" if found.reached == found.runs else f"median; {reached}"
     return _indented(
-        Text(f"{score(pace.score)}{whose} after {count(pace.median_frames)} frames{hours} ({told})")
+        Text(f"{score(found.score)}{whose} after {count(found.median_frames)} frames{hours} ({statistic})")
     )
 
 
-def _beside(each: Beside) -> RenderableType:
+def _reference(each: Beside) -> RenderableType:
     reference = each.reference
     spread = ""
     if reference.lowest is not None and reference.highest is not None:
         spread = f" ({score(reference.lowest)} to {score(reference.highest)})"
-    verdict = each.verdict or "beside"
+    verdict = each.verdict or "reference"
     text = Text(verdict, _VERDICT_STYLES.get(verdict, "yellow"))
     text.append(f" {score(reference.mean)}{spread} of {_by(each)}", "default")
     if each.measure == "training":
@@ -113,15 +113,15 @@ def _published(columns: Sequence[Published]) -> Iterator[RenderableType]:
         yield _indented(Text(_published_line("Atari 100k, published", "mean", "human", "", "ours"), "dim"))
     for each in columns:
         normalised = "-" if each.normalised is None else f"{each.normalised:.3f}"
-        judged = "" if each.inside is None else "inside" if each.inside else "outside"
+        verdict = "" if each.inside is None else "inside" if each.inside else "outside"
         line = _published_line(
-            each.column.title, score(each.figure.mean), normalised, each.column.sourced, judged
+            each.column.title, score(each.figure.mean), normalised, each.column.sourced, verdict
         )
         yield _indented(Text(line, "dim" if each.column.sourced == "recalled" else ""))
 
 
-def _published_line(title: str, mean: str, normalised: str, sourced: str, judged: str) -> str:
-    return f"{title:<36}{mean:>10}{normalised:>8}  {sourced:<10}{judged:>9}"
+def _published_line(title: str, mean: str, normalised: str, sourced: str, verdict: str) -> str:
+    return f"{title:<36}{mean:>10}{normalised:>8}  {sourced:<10}{verdict:>9}"
 
 
 def _by(each: Beside) -> str:
@@ -167,8 +167,8 @@ def _aggregate(aggregate: Aggregate) -> Iterator[RenderableType]:
 def _improvement(improvement: Improvement) -> RenderableType:
     probability = improvement.probability
     interval = probability.interval
-    told = f"{probability.value:.2f}" + (f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else "")
-    return _name(improvement.method, told)
+    shown_interval = f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else ""
+    return _name(improvement.method, f"{probability.value:.2f}{shown_interval}")
 
 
 def _legend(comparison: Comparison) -> Iterator[RenderableType]:

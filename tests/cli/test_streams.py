@@ -1,4 +1,4 @@
-"""Outputs that nobody reads, and errors of the system: each named by its own file."""
+"""Outputs without a reader, and errors of the system, each named by its own file."""
 
 import errno
 import os

@@ -37,7 +37,7 @@ def overview_page(library: Library) -> None:
 
 
 def row_of(run: RunEntry) -> dict[str, Any]:
-    """Return a run's cells by title, with the numbers that they are sorted by."""
+    """Format a run's entries by title, with the numbers that they are sorted by."""
     row: dict[str, Any] = dict.fromkeys(_TITLES, _NOTHING) | dict.fromkeys(_NUMBERS.values(), -1.0)
     row["run"] = run.name
     if run.status is None:
@@ -47,13 +47,13 @@ def row_of(run: RunEntry) -> dict[str, Any]:
         "method": ", ".join(toggles_on(run.values)) or "plain DQN",
         "track": run.track_label,
     }
-    return row | _standing(run.status) | _scored(run.status)
+    return row | _progress(run.status) | _scored(run.status)
 
 
-def _standing(status: RunStatus) -> dict[str, Any]:
-    alarm = " ▲" if status.alarms else ""
+def _progress(status: RunStatus) -> dict[str, Any]:
+    alert = " ▲" if status.alarms else ""
     return {
-        "state": status.state + alarm,
+        "state": status.state + alert,
         "frames": f"{status.env_frames:,} of {status.total_frames:,}",
         "frames_number": status.env_frames,
         "written": f"{duration(status.silent_seconds)} ago",
