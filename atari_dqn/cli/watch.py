@@ -68,7 +68,9 @@ def _print_status(path: Path) -> None:
     run = _open(path)
     status = RunStatus(run.path)
     status.look()
-    Console(soft_wrap=True).print(status_text(name_of(path), status), highlight=False)
+    console = Console(soft_wrap=True)
+    columns = console.width if console.is_terminal else None
+    console.print(status_text(name_of(path), status, columns), highlight=False)
 
 
 def _open(path: Path) -> RunDirectory:

@@ -39,6 +39,7 @@ class Header:
         self._phase, self._activity = "starting", ""
         self._counts: Counts | None = None
         self._record: Mapping[str, float] = {}
+        self._noticed_frames = 0
 
     def handle(self, event: Event) -> None:
         """Update the current activity from an event; an activity ends when all of its parts are done."""
@@ -47,8 +48,10 @@ class Header:
             self._activity = "" if finished else f"{event.activity} {event.done}/{event.total}"
         elif isinstance(event, Counting):
             self._counts = event.counts
-        elif isinstance(event, Notice) and event.kind == "compiling":
-            self._phase = "compiling"
+        elif isinstance(event, Notice):
+            self._noticed_frames = max(self._noticed_frames, event.env_frames)
+            if event.kind == "compiling":
+                self._phase = "compiling"
 
     def period(self, record: Mapping[str, float]) -> None:
         """Update progress and speed from the record of a period."""
@@ -71,7 +74,7 @@ class Header:
     def _read_counters(self) -> float:
         """Read the current number of frames and update the measured speed."""
         if self._counts is None:
-            return self._record.get("env_frames", 0.0)
+            return max(self._record.get("env_frames", 0.0), self._noticed_frames)
         phase = "filling the replay" if self._counts.filling else "training"
         if phase != self._phase:
             self._phase = phase

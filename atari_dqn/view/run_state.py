@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 
 from rich.text import Text
 
@@ -21,8 +22,8 @@ def state_text(status: RunStatus) -> str:
     return f"{status.state}, written {duration(status.silent_seconds)} ago"
 
 
-def status_text(name: str, status: RunStatus) -> Text:
-    """Format a run's progress, scores, gates and latest notices, one a line."""
+def status_text(name: str, status: RunStatus, columns: int | None = None) -> Text:
+    """Format a run's progress, scores, gates and latest notices, one a line, wrapped to `columns`."""
     identity = status.identity
     best = f"{marked_score(status.best_evaluation)} (a maximum)" if status.best_evaluation else ""
     lines = [
@@ -37,7 +38,14 @@ def status_text(name: str, status: RunStatus) -> Text:
     ]
     widest = max(len(label) for label, _ in lines)
     shown = [f"{label:{widest}}  {text}" for label, text in lines if text]
-    return Text("\n".join([*shown, *_notices(status)]))
+    shown += _notices(status)
+    if columns is not None:
+        shown = [_wrapped(line, columns, indent=widest + 2) for line in shown]
+    return Text("\n".join(shown))
+
+
+def _wrapped(line: str, columns: int, *, indent: int) -> str:
+    return "\n".join(textwrap.wrap(line, columns, subsequent_indent=" " * indent))
 
 
 def _frames(status: RunStatus) -> str:

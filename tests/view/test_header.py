@@ -111,6 +111,12 @@ def test_a_run_followed_from_its_files_says_how_old_they_are(time: Time) -> None
     assert "running, written 5s ago" in drawn(header)
 
 
+def test_frames_of_a_run_followed_from_its_files_are_those_of_its_last_notice(time: Time) -> None:
+    header = Header(title="pong", total_frames=60_000, now=time, state_text=lambda: "interrupted")
+    header.handle(Notice(kind="interrupted", step=8_266, env_frames=33_064, message="by SIGINT"))
+    assert "33.1k/60k  55.1%" in drawn(header)
+
+
 def test_speed_is_of_the_latest_seconds(time: Time) -> None:
     speed = Speed(time)
     for seconds, frames in ((0, 0), (100, 1_000), (105, 2_000), (110, 3_000)):
