@@ -33,7 +33,7 @@ RunPaths = Annotated[
     ),
 ]
 StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Refuse what cannot be compared, in place of leaving it out.")
+    bool, typer.Option("--strict", help="Fail if a run cannot be compared, instead of leaving it out.")
 ]
 HumanTableOption = Annotated[
     str,
@@ -50,15 +50,17 @@ def compare(
     strict: StrictOption = False,
     at: Annotated[
         str | None,
-        typer.Option(metavar="FRAMES", help="Compare at 50M frames, say. Default: final evaluations."),
+        typer.Option(metavar="FRAMES", help="Compare scores at this frame, as 50M. Default: final scores."),
     ] = None,
     to_score: Annotated[
         str | None,
-        typer.Option(metavar="SCORE", help="Count frames and hours to this score. Default: a person's."),
+        typer.Option(metavar="SCORE", help="Count frames and hours to this score. Default: the human score."),
     ] = None,
     human_table: HumanTableOption = "atari57",
     json: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write everything as JSON.")] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Write a row a group as CSV.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write one row per group as CSV.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw learning curves.")] = None,
     html: Annotated[
         Path | None,

@@ -27,14 +27,14 @@ def dashboard(
     host: Annotated[
         str,
         typer.Option(
-            metavar="ADDRESS", help="The address to serve on; others than loopback need the printed token."
+            metavar="ADDRESS", help="The address to serve on; any but loopback requires the printed token."
         ),
     ] = "127.0.0.1",
     port: Annotated[str, typer.Option(metavar="PORT", help="The port to serve on.")] = "8642",
     token: Annotated[
         str | None,
         typer.Option(
-            metavar="TOKEN", envvar="DQN_TOKEN", help="Ask for this token. Default: on loopback, none."
+            metavar="TOKEN", envvar="DQN_TOKEN", help="Require this token. Default: on loopback, none."
         ),
     ] = None,
 ) -> None:

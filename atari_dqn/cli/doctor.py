@@ -23,7 +23,7 @@ def doctor(
         bool, typer.Option("--measure", help="Time updates for some seconds: threads and precision.")
     ] = False,
 ) -> None:
-    """Say what this machine has, and which settings suit it."""
+    """Show the hardware and software of this machine, and the settings that suit it."""
     with interrupts_blocked():
         from atari_dqn.bench.doctor import diagnosis_text, examine
 

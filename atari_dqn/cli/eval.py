@@ -64,15 +64,15 @@ def evaluate(
     ] = None,
     protocol: ProtocolOption = "run",
     envs: Annotated[
-        str | None, typer.Option(metavar="N", help="Games played side by side; changes no result.")
+        str | None, typer.Option(metavar="N", help="Games played in parallel; does not change the result.")
     ] = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
     save: Annotated[
-        bool, typer.Option("--save/--no-save", help="Keep the score in the run directory.")
+        bool, typer.Option("--save/--no-save", help="Store the score in the run directory.")
     ] = True,
 ) -> None:
-    """Score a checkpoint, and keep the score in its run's directory."""
+    """Evaluate a checkpoint and store its score in the run directory."""
     num_episodes = integer("--episodes", episodes, high=MOST_EPISODES)
     num_envs = integer("--envs", envs)
     names = _PROTOCOLS[choice("--protocol", protocol, EvaluationProtocol)]
@@ -183,6 +183,6 @@ def _human_normalised(result: CheckpointScore) -> str:
         score, cap = result.score, result.protocol.max_episode_frames
         return f"not normalised: {cut_in_words(score.frame_caps, score.episodes, cap)}"
     return (
-        f"{percentage(result.human_normalised)} of the way from chance ({reference.random:g}) to a person"
-        f" ({reference.human:g}), by table {reference.table}"
+        f"{percentage(result.human_normalised)} normalised: random {reference.random:g},"
+        f" human {reference.human:g}, table {reference.table}"
     )

@@ -73,7 +73,7 @@ SetOption = Annotated[
 DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=_DEVICE, autocompletion=_devices)]
 OwnDeviceOption = Annotated[
     str | None,
-    typer.Option(metavar="DEVICE", help=f"{_DEVICE} Default: where the run began.", autocompletion=_devices),
+    typer.Option(metavar="DEVICE", help=f"{_DEVICE} Default: the run's own.", autocompletion=_devices),
 ]
 SinkOption = Annotated[
     list[str] | None,
@@ -88,7 +88,9 @@ NotifyOption = Annotated[
     str | None,
     typer.Option(metavar="COMMAND", help="Run a shell command when the run ends or warns: see DQN_EVENT."),
 ]
-PlainOption = Annotated[bool, typer.Option("--plain", help="One line a period instead of the live view.")]
+PlainOption = Annotated[
+    bool, typer.Option("--plain", help="Print one line per period instead of the live view.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 Choice = TypeVar("Choice", bound=StrEnum)

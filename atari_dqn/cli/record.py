@@ -42,10 +42,11 @@ OptionalCheckpointPath = Annotated[
     typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
 ]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="OUT.mp4", help="Default: in videos/ of the run.")
+    Path | None,
+    typer.Option("--output", "-o", metavar="OUT.mp4", help="The video. Default: in videos/ of the run."),
 ]
 BestOfOption = Annotated[
-    str | None, typer.Option(metavar="N", help="Play this many and show the best of them.")
+    str | None, typer.Option(metavar="N", help="Play this many games and show the best ones.")
 ]
 ProtocolOption = Annotated[
     str,
@@ -56,10 +57,10 @@ ProtocolOption = Annotated[
     ),
 ]
 OverlayOption = Annotated[
-    bool, typer.Option("--overlay/--no-overlay", help="A panel that explains the game.")
+    bool, typer.Option("--overlay/--no-overlay", help="Draw a panel that explains the game.")
 ]
 SaliencyOption = Annotated[
-    bool, typer.Option("--saliency", help="Show where the network looks; takes a while.")
+    bool, typer.Option("--saliency", help="Draw the saliency map of the network; slow.")
 ]
 ScaleOption = Annotated[
     str | None,

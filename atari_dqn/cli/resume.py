@@ -30,7 +30,7 @@ CheckpointOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="latest, best or step_…. Default: the latest.")
 ]
 DiscardOption = Annotated[
-    bool, typer.Option("--discard-later", help="Let go of checkpoints after the one named.")
+    bool, typer.Option("--discard-later", help="Delete the checkpoints after the one named.")
 ]
 SetAsideOption = Annotated[
     bool,
@@ -41,7 +41,7 @@ FramesOption = Annotated[
 ]
 ThreadsOption = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Threads of torch from here on; another number rounds otherwise."),
+    typer.Option(metavar="N", help="Threads of torch from here on; another number changes the rounding."),
 ]
 
 

@@ -36,7 +36,7 @@ SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A spec, or a
 def show(
     spec: SpecArgument,
     overrides: SetOption = None,
-    docs: Annotated[bool, typer.Option("--docs", help="Say what each key means.")] = False,
+    docs: Annotated[bool, typer.Option("--docs", help="Document each key.")] = False,
 ) -> None:
     """Print the complete spec: the track's keys, with what the spec changes."""
     from atari_dqn.machine.automatic import resolve_auto_here

@@ -36,7 +36,7 @@ def train(
     overrides: SetOption = None,
     run_dir: Annotated[
         Path | None,
-        typer.Option(metavar="RUN_DIR", help="Where the run is kept. Default: outputs/NAME_seedN."),
+        typer.Option(metavar="RUN_DIR", help="Directory of the run. Default: outputs/NAME_seedN."),
     ] = None,
     device: DeviceOption = "auto",
     plan: Annotated[bool, typer.Option("--plan", help="Print memory, disk and time; start nothing.")] = False,

@@ -33,20 +33,20 @@ def verify(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Play on from latest, best, step_… or beginning. Default: one that can be compared.",
+            help="Start from latest, best, step_… or beginning. Default: one that can be compared.",
         ),
     ] = None,
     frames: Annotated[
         str | None,
         typer.Option(
             metavar="FRAMES",
-            help="Emulator frames to play on for, within the run. Default: 10,000 with learning.",
+            help="Emulator frames to train for, within the run. Default: 10,000 with learning.",
         ),
     ] = None,
     device: OwnDeviceOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Check every file of a run, and that going on from a checkpoint repeats exactly."""
+    """Check every file of a run, and that training from a checkpoint repeats exactly."""
     num_frames = integer("--frames", frames)
     check_device_name(device)
     check_run(run_dir)

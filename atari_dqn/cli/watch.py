@@ -34,11 +34,11 @@ _SUMMARY_COLUMNS = 100
 
 def watch(
     run_dirs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Runs, or folders of runs.")],
-    every: Annotated[str, typer.Option(metavar="SECONDS", help="Time between looks.")] = "2",
-    once: Annotated[bool, typer.Option("--once", help="Show how things are now, and end.")] = False,
+    every: Annotated[str, typer.Option(metavar="SECONDS", help="Time between updates.")] = "2",
+    once: Annotated[bool, typer.Option("--once", help="Print the present state and exit.")] = False,
     plain: PlainOption = False,
 ) -> None:
-    """Show a run as `dqn train` does, from its files alone; several as a table."""
+    """Show the progress of a run from its files; several runs as a table."""
     period_seconds = number("--every", every, low=_SHORTEST_SECONDS)
     with interrupts_blocked():
         import rich.live  # noqa: F401 - not to be interrupted while it is imported

@@ -82,7 +82,7 @@ def _scores(result: GroupResult) -> Iterator[RenderableType]:
 
 
 def _time_to_score(found: Pace, game: str, *, is_given: bool) -> RenderableType:
-    whose = "" if is_given else f", a person's score on {game},"
+    whose = "" if is_given else f", the human score on {game},"
     reached = f"reached by {found.reached} of {found.runs} seeds"
     if not math.isfinite(found.median_frames):
         return _indented(Text(f"{score(found.score)}{whose} not yet: {reached}"))
@@ -135,7 +135,7 @@ def _by(each: Beside) -> str:
 
 def _over_games(comparison: Comparison) -> Iterator[RenderableType]:
     if comparison.aggregates:
-        about = f"0 is random, 1 a person ({comparison.human_table}); {_games(comparison.normalised_over)}"
+        about = f"0 is random, 1 human ({comparison.human_table}); {_games(comparison.normalised_over)}"
         yield from _title("human-normalised", about)
         yield _figures("IQM", "mean", "median", "optimality gap", style="dim")
         for aggregate in comparison.aggregates:

@@ -32,7 +32,7 @@ def curves_page(library: Library) -> None:
         with ui.row().classes("w-full items-center gap-4"):
             selected = run_select(runs)
             metric = ui.select(list(METRICS), value=_FIRST, label="metric").classes("w-64").props("dense")
-            axis = ui.toggle(list(_AXES), value="frames").props("dense")
+            axis = ui.toggle(list(_AXES), value="frames").props("dense no-caps")
             seeds = ui.checkbox("seeds as bands")
         with ui.row().classes("w-full items-center gap-4"):
             ui.label("smoothing").classes("text-sm")
