@@ -14,8 +14,8 @@ from fastapi.responses import FileResponse
 from nicegui import ui
 from starlette.middleware.gzip import GZipMiddleware
 
-from atari_dqn.dashboard.frame import PAGES
 from atari_dqn.dashboard.guard import Guard, is_loopback
+from atari_dqn.dashboard.layout import PAGES
 from atari_dqn.dashboard.library import Library
 from atari_dqn.dashboard.pages.ablations import ablations_page
 from atari_dqn.dashboard.pages.curves import curves_page

@@ -11,7 +11,7 @@ from nicegui import ui
 from atari_dqn.compare.comparison import GroupResult
 from atari_dqn.compare.statistics import Scores, difference
 from atari_dqn.dashboard.figures import Figure, bars, figure
-from atari_dqn.dashboard.frame import frame
+from atari_dqn.dashboard.layout import page_layout
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.dashboard.pages.compared import compared, estimate_text
 from atari_dqn.dashboard.pages.games import table
@@ -21,7 +21,7 @@ _TITLES = ("step", "toggles", "n", "score", "increment over the step before")
 
 def ablations_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/ablations") as runs:
+    with page_layout(library, "/ablations") as runs:
         if not runs:
             return
         ladders = sorted({(run.game, run.track_label) for run in runs})

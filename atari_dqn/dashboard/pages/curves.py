@@ -7,7 +7,7 @@ from collections import defaultdict
 from nicegui import ui
 
 from atari_dqn.dashboard.figures import Figure, Trace, figure, line, shaded
-from atari_dqn.dashboard.frame import by_name, frame, run_select
+from atari_dqn.dashboard.layout import by_name, page_layout, run_select
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import Axis, Values, band, series, smoothed, thinned
 from atari_dqn.telemetry.columns import TABLES
@@ -26,7 +26,7 @@ _FIRST = "update · rolling_return"
 
 def curves_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/curves") as runs:
+    with page_layout(library, "/curves") as runs:
         if not runs:
             return
         with ui.row().classes("w-full items-center gap-4"):

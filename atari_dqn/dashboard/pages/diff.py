@@ -6,7 +6,7 @@ from collections import Counter
 
 from nicegui import ui
 
-from atari_dqn.dashboard.frame import by_name, frame, run_select
+from atari_dqn.dashboard.layout import by_name, page_layout, run_select
 from atari_dqn.dashboard.library import Library, RunEntry
 
 ABSENT = "—"
@@ -15,7 +15,7 @@ _FIRST_RUNS = 2
 
 def diff_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/diff") as runs:
+    with page_layout(library, "/diff") as runs:
         if not runs:
             return
         selected = run_select(runs, num_selected=_FIRST_RUNS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicegui import ui
 
 from atari_dqn.compare.comparison import GroupResult
-from atari_dqn.dashboard.frame import frame
+from atari_dqn.dashboard.layout import page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.pages.compared import compared, curves_figure, estimate_text
 from atari_dqn.formatting import count, score
@@ -15,7 +15,7 @@ _TITLES = ("group", "n", "frames", "mean", "median", "IQM", "best (a maximum)", 
 
 def games_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/games") as runs:
+    with page_layout(library, "/games") as runs:
         if not runs:
             return
         games = sorted({run.game for run in runs})

@@ -8,7 +8,7 @@ import time
 from nicegui import ui
 
 from atari_dqn.compare.reference.caps import marked_score
-from atari_dqn.dashboard.frame import draw_each, frame
+from atari_dqn.dashboard.layout import draw_each, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.formatting import count, duration, measure, score
 from atari_dqn.run.tailing.status import SILENT_SECONDS, RunStatus
@@ -23,7 +23,7 @@ _COLOURS = {"ok": "green", "watching": "cyan", "warned": "orange", "tripped": "r
 
 def live_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/live") as runs:
+    with page_layout(library, "/live") as runs:
         if not runs:
             return
 

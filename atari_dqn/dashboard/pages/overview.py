@@ -7,7 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from atari_dqn.compare.reference.caps import MARK, marked_score
-from atari_dqn.dashboard.frame import frame
+from atari_dqn.dashboard.layout import page_layout
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.formatting import duration, fingerprint
 from atari_dqn.run.tailing.status import RunStatus
@@ -21,7 +21,7 @@ _NUMBERS = {"frames": "frames_number", "last score": "score_number", "written": 
 
 def overview_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/"):
+    with page_layout(library, "/"):
         runs = library.runs()
         if not runs:
             return

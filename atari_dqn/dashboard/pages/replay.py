@@ -8,7 +8,7 @@ from functools import partial
 from nicegui import ui
 
 from atari_dqn.dashboard.figures import Figure, figure, line
-from atari_dqn.dashboard.frame import by_name, draw_each, frame, one_run
+from atari_dqn.dashboard.layout import by_name, draw_each, one_run, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import series, thinned
 
@@ -33,7 +33,7 @@ PANELS = {
 
 def replay_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/replay") as runs:
+    with page_layout(library, "/replay") as runs:
         if not runs:
             return
         selected = one_run(runs)

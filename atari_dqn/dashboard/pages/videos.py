@@ -10,7 +10,7 @@ from nicegui import ui
 
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.compare.reference.caps import marked_score
-from atari_dqn.dashboard.frame import by_name, draw_each, frame, one_run
+from atari_dqn.dashboard.layout import by_name, draw_each, one_run, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import columns
 from atari_dqn.formatting import score
@@ -22,7 +22,7 @@ MEDIA = "/media"
 
 def videos_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/videos") as runs:
+    with page_layout(library, "/videos") as runs:
         found = {run.name: attempt(partial(playable, library, run)) for run in runs}
         with_videos = [run for run in runs if isinstance(found[run.name], list) and found[run.name]]
         if not with_videos:

@@ -27,7 +27,7 @@ DEFAULT_RUNS = 8
 
 
 @contextmanager
-def frame(library: Library, address: str) -> Iterator[list[RunEntry]]:
+def page_layout(library: Library, address: str) -> Iterator[list[RunEntry]]:
     """Draw the head of a page, yield the readable runs, and list the unreadable ones at its end."""
     ui.dark_mode(value=None)
     runs = library.runs()
