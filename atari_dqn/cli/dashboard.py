@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -53,5 +54,5 @@ def dashboard(
         token = secrets.token_urlsafe(24)
     shown_host = f"[{host}]" if ":" in host else host
     address = f"http://{shown_host}:{port_number}/{f'?token={token}' if token else ''}"
-    on_listening = lambda: typer.echo(f"{address}  (Ctrl-C ends it)")  # noqa: E731
-    serve(root, host=host, port=port_number, token=token, on_listening=on_listening)
+    show_address = partial(typer.echo, f"{address}  (Ctrl-C ends it)")
+    serve(root, host=host, port=port_number, token=token, on_listening=show_address)

@@ -1,4 +1,4 @@
-"""No command passes on what steers a terminal, wherever it stands in files and names."""
+"""Every command escapes the control characters of files and names."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The dashboard as a program: what it serves, to whom, and every page in a browser where there is one."""
+"""The dashboard as a program: served files, access control, and every page in a browser, if installed."""
 
 import shutil
 import socket
@@ -152,7 +152,7 @@ def page(browser):
 
 
 PLOTTED = "(document.querySelector('.js-plotly-plot')?.data ?? [])"
-"""Nothing for the moment in which one plot has gone and the next is not there."""
+"""Empty while one plot is replaced by the next."""
 
 
 def test_the_first_page_is_a_table_of_all_runs(address: str, page) -> None:

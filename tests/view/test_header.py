@@ -1,4 +1,4 @@
-"""The heading of the live view between events: read from a run's counters, or from how old its files are."""
+"""The heading of the live view between events, from a run's counters or from the age of its files."""
 
 import io
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How a run is at present, in lines and as a row of a table."""
+"""The present state of a run, in lines and as a row of a table."""
 
 from pathlib import Path
 
