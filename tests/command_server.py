@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 
-import atari_dqn.cli.train
+import atari_dqn.train.launch
+import atari_dqn.view.run_views
 from atari_dqn.cli import main as dqn
 from atari_dqn.replay import rows
 
@@ -91,5 +92,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert atari_dqn.cli.train, "imported once for all commands"
+    assert atari_dqn.train.launch, "imported once for all commands"
+    assert atari_dqn.view.run_views
     main()

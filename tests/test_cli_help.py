@@ -8,7 +8,6 @@ import typer
 
 from atari_dqn.cli.app import COMMANDS, app
 from atari_dqn.cli.command import Group
-from atari_dqn.cli.examples import EXAMPLES
 
 HEAVY = ("torch", "numpy", "ale_py", "gymnasium", "cv2", "polars", "rich")
 EVERY_HELP = [
@@ -21,8 +20,22 @@ EVERY_HELP = [
 ]
 
 
+def examples_of(command: Group, path: str = "") -> dict[str, str]:
+    """Collect the examples of a group and of its commands, by their names."""
+    found = {path: command.epilog or ""}
+    for name, inner in command.commands.items():
+        inner_path = f"{path} {name}".lstrip()
+        found |= (
+            examples_of(inner, inner_path) if isinstance(inner, Group) else {inner_path: inner.epilog or ""}
+        )
+    return found
+
+
+EXAMPLES = examples_of(typer.main.get_command(app))
+
+
 def run_in_fresh_process(arguments: list[str]) -> tuple[str, set[str]]:
-    """Return what `dqn` prints, and the heavy packages it has imported by its end."""
+    """Run `dqn`; return its output and the heavy packages that it imported."""
     code = (
         "import sys, atexit\n"
         f"atexit.register(lambda: print(*sorted(set(sys.modules) & set({HEAVY!r})), file=sys.stderr))\n"
@@ -36,7 +49,7 @@ def run_in_fresh_process(arguments: list[str]) -> tuple[str, set[str]]:
 
 
 def help_of(arguments: list[str], columns: int) -> str:
-    """Return a command's help on a terminal of a width."""
+    """Format a command's help for a terminal of `columns`."""
     command, path = typer.main.get_command(app), "dqn"
     parent = None
     for name in arguments:
@@ -52,6 +65,11 @@ def help_of(arguments: list[str], columns: int) -> str:
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     _, imported = run_in_fresh_process(arguments)
     assert imported == set()
+
+
+def test_every_command_is_a_module_of_its_name() -> None:
+    modules = {name: command.__module__ for name, (command, _) in COMMANDS.items()}
+    assert modules == {name: f"atari_dqn.cli.{name}" for name in COMMANDS}
 
 
 def test_help_names_every_command() -> None:

@@ -1,7 +1,14 @@
-"""The command line: `dqn`. Commands import what they need when they run, so that `--help` is quick."""
+"""The command line: `dqn`. A command imports its packages when it runs, so that `--help` is quick.
 
-# Nothing else is imported here: until `end_on_interrupt` has run, Ctrl-C ends in a traceback.
-from atari_dqn.cli.start import end_on_interrupt
+This module imports almost nothing: until `end_on_interrupt` has run, Ctrl-C ends in a traceback.
+"""
+
+# `signal` imports other modules, during which Ctrl-C would find no handler; mypy knows only that one.
+import _signal as signal  # type: ignore[import-not-found]
+import os
+
+_STATUS = 130
+_MESSAGE = b"interrupted before anything had begun\n"
 
 
 def main() -> None:
@@ -10,6 +17,23 @@ def main() -> None:
     from atari_dqn.cli.app import main as run
 
     run()
+
+
+def end_on_interrupt() -> None:
+    """End the process at SIGINT until `raise_on_interrupt`; where SIGINT is ignored, leave it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+def raise_on_interrupt() -> None:
+    """Raise `KeyboardInterrupt` at SIGINT again, as Python does by default."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(_: int, __: object) -> None:
+    os.write(2, _MESSAGE)
+    os._exit(_STATUS)
 
 
 __all__ = ["main"]

@@ -1,4 +1,4 @@
-"""The program `dqn`: its commands, and how their errors reach a user.
+"""The program `dqn`: its commands, its output streams, and its messages and exit codes for errors.
 
 Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 129/130/143 interrupted, after a checkpoint.
 """
@@ -6,48 +6,68 @@ Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 129/130/14
 from __future__ import annotations
 
 import errno
+import io
 import os
+import signal
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atari_dqn import __version__
-from atari_dqn.cli import look_commands, run_commands, score_commands
-from atari_dqn.cli import spec as spec_commands
+from atari_dqn.cli import (
+    bench,
+    compare,
+    dashboard,
+    doctor,
+    eval,  # noqa: A004 - the command's name
+    raise_on_interrupt,
+    record,
+    resume,
+    spec,
+    train,
+    verify,
+    watch,
+)
 from atari_dqn.cli.command import SETTINGS, Command, Group
-from atari_dqn.cli.examples import EXAMPLES
-from atari_dqn.cli.start import raise_on_interrupt
-from atari_dqn.cli.streams import is_of_output, leave_output, prepare_streams, say
 from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
+from atari_dqn.formatting import printable_lines
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 NAME = "dqn"
+EXAMPLES = """\
+dqn train runs/pong_quick.toml
+dqn train --help"""
 _COMPLETION = "_DQN_COMPLETE"
 _INTERRUPTED = 130
-_SHORT_OF = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
-"""What a machine or a limit has too little of; such an error often has no file."""
+_OUTPUT = "the output"
+_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+"""Errors of a machine or a limit that has been used up; they often name no file."""
 
 app = typer.Typer(
     name=NAME, cls=Group, context_settings=SETTINGS, pretty_exceptions_enable=False, rich_markup_mode=None
 )
-COMMANDS: dict[str, Callable[..., None]] = {
-    "train": run_commands.train,
-    "resume": run_commands.resume,
-    "eval": score_commands.evaluate,
-    "record": score_commands.record,
-    "compare": score_commands.compare,
-    "verify": run_commands.verify,
-    "bench": run_commands.bench,
-    "watch": look_commands.watch,
-    "dashboard": look_commands.dashboard,
-    "doctor": look_commands.doctor,
+COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "train": (train.train, train.EXAMPLES),
+    "resume": (resume.resume, resume.EXAMPLES),
+    "eval": (eval.evaluate, eval.EXAMPLES),
+    "record": (record.record, record.EXAMPLES),
+    "compare": (compare.compare, compare.EXAMPLES),
+    "verify": (verify.verify, verify.EXAMPLES),
+    "bench": (bench.bench, bench.EXAMPLES),
+    "watch": (watch.watch, watch.EXAMPLES),
+    "dashboard": (dashboard.dashboard, dashboard.EXAMPLES),
+    "doctor": (doctor.doctor, doctor.EXAMPLES),
 }
-"""Every command by its name, in the order of the help. A command imports what it needs when it runs."""
+"""Function and examples of each command, by name, in the order of the help."""
 
-for name, command in COMMANDS.items():
-    app.command(name, cls=Command, epilog=EXAMPLES[name])(command)
-app.add_typer(spec_commands.app, name="spec", epilog=EXAMPLES["spec"])
+for name, (command, examples) in COMMANDS.items():
+    app.command(name, cls=Command, epilog=examples)(command)
+app.add_typer(spec.app, name="spec", epilog=spec.EXAMPLES)
 
 
 def _print_version(wanted: bool) -> None:
@@ -56,7 +76,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog=EXAMPLES[""])
+@app.callback(epilog=EXAMPLES)
 def program(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
@@ -66,20 +86,20 @@ def program(
 
 
 def main() -> None:
-    """Run the program; end with the exit code its errors carry, and never with a traceback for a user's."""
+    """Run the program and exit with the status of its result; show a traceback only for a bug of ours."""
     try:
         raise_on_interrupt()
-        prepare_streams()
+        _prepare_streams()
         status = _run(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
-        say("interrupted; what had been saved before is whole")
+        _print_error("interrupted; what had been saved before is whole")
         status = _INTERRUPTED
     except (UserError, HaltedError, DamagedError) as error:
-        say(f"error: {error}")
+        _print_error(f"error: {error}")
         status = error.exit_code
     except InterruptedRunError as interruption:
-        say("\n".join([str(interruption), *interruption.__notes__]))
+        _print_error("\n".join([str(interruption), *interruption.__notes__]))
         status = interruption.exit_code
     except OSError as error:
         status = _status_of(error)
@@ -89,7 +109,7 @@ def main() -> None:
 def _run(arguments: list[str]) -> int:
     """Run the command that the arguments name and return its exit code."""
     if _COMPLETION in os.environ:
-        app(prog_name=NAME)  # a shell asks how a line may go on
+        app(prog_name=NAME)  # a shell requests the completions of a line
     program = typer.main.get_command(app)
     try:
         with program.make_context(NAME, arguments) as context:
@@ -100,13 +120,63 @@ def _run(arguments: list[str]) -> int:
 
 
 def _status_of(error: OSError) -> int:
-    """Say which file an error of the system is about and return the exit code; raise what is our fault."""
-    if is_of_output(error):
-        leave_output()
+    """Print the file and the cause of a system error and return the exit code; raise errors of our own."""
+    if error.filename == _OUTPUT:
+        _discard_output()
         if isinstance(error, BrokenPipeError):
-            return 0  # a reader that has seen enough is no fault
-    elif error.filename is None and error.errno not in _SHORT_OF:
+            return 0  # the reader closed the pipe, as `head` does
+    elif error.filename is None and error.errno not in _EXHAUSTED:
         raise error
     cause = (error.strerror or str(error)).lower()
-    say(f"error: {error.filename or NAME}: {cause}")
+    _print_error(f"error: {error.filename or NAME}: {cause}")
     return UserError.exit_code
+
+
+def _print_error(text: str) -> None:
+    """Print a message on the standard error, made printable; ignore a stream that is closed or full."""
+    with suppress(OSError):
+        print(printable_lines(text), file=sys.stderr, flush=True)  # noqa: T201 - the program's own output
+
+
+class _Output(io.FileIO):
+    """Name the standard output in its errors, which distinguishes them from those of other files.
+
+    When the reader of a pipe closes it during a command that saves its work on SIGHUP, raise that signal, as
+    a closed terminal does, and discard everything written afterwards.
+    """
+
+    _reader_left = False
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write to the file."""
+        if self._reader_left:
+            return memoryview(data).nbytes
+        try:
+            return super().write(data)
+        except OSError as error:
+            handles_hangup = signal.getsignal(signal.SIGHUP) is not signal.SIG_DFL
+            if not isinstance(error, BrokenPipeError) or not handles_hangup:
+                error.filename = _OUTPUT
+                raise
+        self._reader_left = True
+        signal.raise_signal(signal.SIGHUP)
+        return memoryview(data).nbytes
+
+
+def _prepare_streams() -> None:
+    """Name the output in its errors, and replace characters that a stream cannot encode."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout is sys.__stdout__:
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(_Output(sys.stdout.fileno(), "wb", closefd=False)),
+            encoding=sys.stdout.encoding,
+            line_buffering=sys.stdout.line_buffering,
+            write_through=sys.stdout.write_through,
+        )
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _discard_output() -> None:
+    """Redirect an output that cannot be written to the null device: the interpreter flushes it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

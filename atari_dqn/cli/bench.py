@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import json as json_library
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from atari_dqn.bench.measurement import bench, bench_data, bench_text
-from atari_dqn.files.atomic import plain
-from atari_dqn.machine.automatic import resolve_auto
-from atari_dqn.machine.devices import resolve_device
-from atari_dqn.machine.hardware import find_hardware
-from atari_dqn.spec.loader import load_spec
+from atari_dqn.cli.options import DeviceOption, JsonOption, SetOption, SpecPath, check_spec, number
+from atari_dqn.envs.processes import interrupts_blocked
+from atari_dqn.machine.devices import check_device_name, resolve_device
+
+EXAMPLES = """\
+dqn bench runs/pong_quick.toml
+dqn bench runs/pong_quick.toml --set learner.precision=fp32 --json"""
 
 
-def bench_spec(path: Path, overrides: list[str], *, device: str, seconds: float, as_json: bool) -> None:
-    """Print how fast a spec trains here; write nothing."""
-    resolved, chosen = load_spec(path, overrides), resolve_device(device)
+def bench(
+    spec: SpecPath,
+    overrides: SetOption = None,
+    device: DeviceOption = "auto",
+    seconds: Annotated[str, typer.Option(metavar="SECONDS", help="How long to train.")] = "10",
+    json: JsonOption = False,
+) -> None:
+    """Measure how fast a spec trains here, where the time goes, and what the hardware could do."""
+    trained_seconds = number("--seconds", seconds, low=1.0)
+    check_device_name(device)
+    check_spec(spec, overrides)
+    with interrupts_blocked():
+        from atari_dqn.bench import measurement
+        from atari_dqn.files.atomic import plain
+        from atari_dqn.machine.automatic import resolve_auto
+        from atari_dqn.machine.hardware import find_hardware
+        from atari_dqn.spec.loader import load_spec
+
+    resolved, chosen = load_spec(spec, overrides or []), resolve_device(device)
     hardware = find_hardware(Path.cwd())
     resolved, choices = resolve_auto(resolved, device=str(chosen), hardware=hardware)
-    result = bench(resolved.spec, name=path.name, device=chosen, seconds=seconds)
-    text = json_library.dumps(plain(bench_data(result)), indent=2) if as_json else bench_text(result)
-    typer.echo(text if as_json else "\n".join([*map(str, choices), text]))
+    result = measurement.bench(resolved.spec, name=spec.name, device=chosen, seconds=trained_seconds)
+    if json:
+        typer.echo(json_library.dumps(plain(measurement.bench_data(result)), indent=2))
+    else:
+        typer.echo("\n".join([*map(str, choices), measurement.bench_text(result)]))

@@ -51,7 +51,7 @@ class Group(TyperGroup):
             raise UserError(_problem(self, ctx, error)) from error
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the first argument names; `UserError` if there is none."""
+        """Find the command that the first argument names; `UserError` if there is none."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
             known = f"expected a command: {', '.join(self.commands)}"
             hint = did_you_mean(args[0], self.commands)
@@ -64,7 +64,7 @@ class Group(TyperGroup):
 
 
 def _problem(command: Any, ctx: Any, error: Any) -> str:
-    """Convert a usage error of typer into a message: what was found, what was expected."""
+    """Convert a usage error of typer into a message with the found and the expected value."""
     where, kind = ctx.command_path, type(error).__name__
     options = {name: option for option in command.get_params(ctx) for name in _names(option)}
     if kind == "NoSuchOption":
@@ -115,7 +115,7 @@ def _row(param: Any) -> tuple[str, str]:
 
 
 def _label(param: Any) -> str:
-    """Return a parameter as the help shows it: `--set KEY=VALUE`, `--save / --no-save`, `RUN_DIR`."""
+    """Format a parameter for the help: `--set KEY=VALUE`, `--save / --no-save`, `RUN_DIR`."""
     if param.param_type_name == "argument":
         return str(param.metavar)
     names = ", ".join(sorted(param.opts, key=len))

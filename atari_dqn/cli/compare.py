@@ -2,58 +2,106 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
+import typer
 
-from atari_dqn.cli.named import refuse_outputs
-from atari_dqn.compare.comparison import Comparison, compare, compare_readable
-from atari_dqn.compare.document import comparison_csv, comparison_document
-from atari_dqn.compare.reference.studies import HUMAN_TABLES
+from atari_dqn.cli.options import check_outputs, number
+from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import json_document, write_atomically
-from atari_dqn.run.folders import expand_run_paths
-from atari_dqn.spec.numbers import whole_number
-from atari_dqn.view.comparison import comparison_view
-from atari_dqn.view.safe import Safe
+
+if TYPE_CHECKING:
+    from atari_dqn.compare.comparison import Comparison
+
+EXAMPLES = """\
+dqn compare outputs/*
+dqn compare outputs/pong_* --at 1M --html pong.html"""
 
 
-def compare_runs(
-    paths: Sequence[Path],
-    *,
-    strict: bool,
-    at: str | None,
-    to_score: float | None,
-    human_table: str,
-    json: Path | None,
-    csv: Path | None,
-    plot: Path | None,
-    html: Path | None,
+def _human_tables() -> list[str]:
+    from atari_dqn.compare.reference.studies import HUMAN_TABLES
+
+    return list(HUMAN_TABLES)
+
+
+RunPaths = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN_DIR...",
+        help="Runs, or folders of runs; those that differ in their seed alone are one group.",
+    ),
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Fail if a run cannot be compared, instead of leaving it out.")
+]
+HumanTableOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Human scores to normalise by: atari57 or nature2015.",
+        autocompletion=_human_tables,
+    ),
+]
+
+
+def compare(
+    run_dirs: RunPaths,
+    strict: StrictOption = False,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="FRAMES", help="Compare scores at this frame, as 50M. Default: final scores."),
+    ] = None,
+    to_score: Annotated[
+        str | None,
+        typer.Option(metavar="SCORE", help="Count frames and hours to this score. Default: the human score."),
+    ] = None,
+    human_table: HumanTableOption = "atari57",
+    json: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write everything as JSON.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write one row per group as CSV.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw learning curves.")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write one page with tables, curves and videos."),
+    ] = None,
 ) -> None:
-    """Compare runs; print the tables and write the files that are asked for.
-
-    Paths that cannot be compared are named and left out; `strict` refuses them.
-    """
-    wanted = ((json, _write_json), (csv, _write_csv), (plot, _write_plot), (html, _write_html))
-    outputs = [(path, write) for path, write in wanted if path is not None]
-    refuse_outputs([path for path, _ in outputs])
-    _check_options(to_score, human_table)
+    """Compare runs: statistics over seeds, aggregates over games, published scores as references."""
+    target = number("--to-score", to_score)
+    outputs = ((json, _write_json), (csv, _write_csv), (plot, _write_plot), (html, _write_html))
+    check_outputs([path for path, _ in outputs if path is not None])
+    _check_human_table(human_table)
     if plot is not None:
-        from atari_dqn.compare.output.plot import require_plotting
-
-        require_plotting(plot)
-    chosen = compare if strict else compare_readable
-    runs = expand_run_paths(paths)
-    comparison = chosen(runs, at_frames=parse_frames(at), to_score=to_score, human_table=human_table)
-    Console().print(Safe(comparison_view(comparison)))
+        _check_plotting(plot)
+    comparison = _compare(run_dirs, strict=strict, at=parse_frames(at), score=target, table=human_table)
     for path, write in outputs:
-        write(comparison, path)
+        if path is not None:
+            write(comparison, path)
+
+
+def _compare(
+    paths: list[Path], *, strict: bool, at: int | None, score: float | None, table: str
+) -> Comparison:
+    """Compare runs and print the tables; leave out unreadable runs, or raise their error if `strict`."""
+    with interrupts_blocked():
+        from rich.console import Console
+
+        from atari_dqn.compare.comparison import compare, compare_readable
+        from atari_dqn.run.folders import expand_run_paths
+        from atari_dqn.view.comparison import comparison_view
+        from atari_dqn.view.safe import Safe
+
+    compare_runs = compare if strict else compare_readable
+    comparison = compare_runs(expand_run_paths(paths), at_frames=at, to_score=score, human_table=table)
+    Console().print(Safe(comparison_view(comparison)))
+    return comparison
 
 
 def parse_frames(text: str | None) -> int | None:
-    """Return a number of frames, written as `50_000_000`, `50M` or `820k`; `UserError` for anything else."""
+    """Parse a number of frames, written as `50_000_000`, `50M` or `820k`; `UserError` for anything else."""
+    from atari_dqn.spec.numbers import whole_number
+
     if text is None:
         return None
     frames = whole_number(text)
@@ -62,18 +110,30 @@ def parse_frames(text: str | None) -> int | None:
     return frames
 
 
-def _check_options(to_score: float | None, human_table: str) -> None:
-    if to_score is not None and not math.isfinite(to_score):
-        raise UserError(f"--to-score: found {to_score}, expected a finite score")
-    if human_table not in HUMAN_TABLES:
-        raise UserError(f"--human-table: found {human_table!r}, expected {' or '.join(HUMAN_TABLES)}")
+def _check_human_table(name: str) -> None:
+    tables = _human_tables()
+    if name not in tables:
+        raise UserError(f"--human-table: found {name!r}, expected {' or '.join(tables)}")
+
+
+def _check_plotting(path: Path) -> None:
+    with interrupts_blocked():
+        from atari_dqn.compare.output.plot import require_plotting
+
+    require_plotting(path)
 
 
 def _write_json(comparison: Comparison, path: Path) -> None:
+    from atari_dqn.compare.document import comparison_document
+    from atari_dqn.files.atomic import json_document, write_atomically
+
     write_atomically(path, json_document(comparison_document(comparison)))
 
 
 def _write_csv(comparison: Comparison, path: Path) -> None:
+    from atari_dqn.compare.document import comparison_csv
+    from atari_dqn.files.atomic import write_atomically
+
     write_atomically(path, comparison_csv(comparison).encode())
 
 
@@ -85,5 +145,6 @@ def _write_plot(comparison: Comparison, path: Path) -> None:
 
 def _write_html(comparison: Comparison, path: Path) -> None:
     from atari_dqn.compare.output.page import page
+    from atari_dqn.files.atomic import write_atomically
 
     write_atomically(path, page(comparison, folder=path.parent).encode())

@@ -4,33 +4,55 @@ from __future__ import annotations
 
 import os
 import secrets
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from atari_dqn.cli.options import integer
 from atari_dqn.errors import UserError
 
+EXAMPLES = """\
+dqn dashboard
+dqn dashboard outputs --host 0.0.0.0 --port 8000"""
 
-def dashboard(root: Path, *, host: str, port: int, token: str | None) -> None:
-    """Serve the runs below a folder; to other machines only with a token."""
+_LAST_PORT = 65_535
+
+
+def dashboard(
+    root: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A folder of runs. Default: outputs.")
+    ] = Path("outputs"),
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="The address to serve on; any but loopback requires the printed token."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[str, typer.Option(metavar="PORT", help="The port to serve on.")] = "8642",
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN", envvar="DQN_TOKEN", help="Require this token. Default: on loopback, none."
+        ),
+    ] = None,
+) -> None:
+    """Show every run below a folder in a browser: curves, videos, comparisons, differences, live."""
+    port_number = integer("--port", port, high=_LAST_PORT)
     if not root.is_dir():
         raise UserError(f"{root}: no such folder; expected one that holds run directories")
     if find_spec("nicegui") is None:
         raise UserError("dqn dashboard needs nicegui; install it with `pip install 'atari-dqn[dashboard]'`")
-    # NiceGUI keeps a folder of its own where it is started; nothing here needs one to be made.
+    # NiceGUI makes a folder for stored values where it is started; the dashboard stores none.
     os.environ.setdefault("NICEGUI_STORAGE_PATH", os.devnull)
     from atari_dqn.dashboard.guard import is_loopback
     from atari_dqn.dashboard.server import serve
 
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{port}/{f'?token={token}' if token else ''}"
-    serve(
-        root,
-        host=host,
-        port=port,
-        token=token,
-        on_listening=lambda: typer.echo(f"{address}  (Ctrl-C ends it)"),
-    )
+    shown_host = f"[{host}]" if ":" in host else host
+    address = f"http://{shown_host}:{port_number}/{f'?token={token}' if token else ''}"
+    show_address = partial(typer.echo, f"{address}  (Ctrl-C ends it)")
+    serve(root, host=host, port=port_number, token=token, on_listening=show_address)

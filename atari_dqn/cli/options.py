@@ -1,8 +1,10 @@
-"""Arguments and options that several commands share, and how the values of options are read."""
+"""Arguments and options that several commands share, and checks of their values before slow imports."""
 
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeVar, overload
@@ -15,7 +17,7 @@ from atari_dqn.spec.suggest import did_you_mean
 
 
 class RecordingProtocol(StrEnum):
-    """What `--protocol` of `dqn record` may be."""
+    """Values of `--protocol` of `dqn record`."""
 
     RUN = "run"
     CLASSIC = "classic"
@@ -23,7 +25,7 @@ class RecordingProtocol(StrEnum):
 
 
 class EvaluationProtocol(StrEnum):
-    """What `--protocol` of `dqn eval` may be."""
+    """Values of `--protocol` of `dqn eval`."""
 
     RUN = "run"
     CLASSIC = "classic"
@@ -47,6 +49,10 @@ def _keys(incomplete: str) -> list[str]:
     return [f"{key}=" for key in KEYS if key.startswith(incomplete)]
 
 
+MOST_EPISODES = 1_000_000
+"""Far above any protocol's number; at a thousand times that, the episode numbers alone fill the memory."""
+
+_MANIFEST = "manifest.json"  # of a checkpoint; its own module imports torch
 _DEVICE = "auto, cpu, cuda or cuda:N."
 
 SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The run's spec, a TOML file.")]
@@ -67,7 +73,7 @@ SetOption = Annotated[
 DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=_DEVICE, autocompletion=_devices)]
 OwnDeviceOption = Annotated[
     str | None,
-    typer.Option(metavar="DEVICE", help=f"{_DEVICE} Default: where the run began.", autocompletion=_devices),
+    typer.Option(metavar="DEVICE", help=f"{_DEVICE} Default: the run's own.", autocompletion=_devices),
 ]
 SinkOption = Annotated[
     list[str] | None,
@@ -82,7 +88,9 @@ NotifyOption = Annotated[
     str | None,
     typer.Option(metavar="COMMAND", help="Run a shell command when the run ends or warns: see DQN_EVENT."),
 ]
-PlainOption = Annotated[bool, typer.Option("--plain", help="One line a period instead of the live view.")]
+PlainOption = Annotated[
+    bool, typer.Option("--plain", help="Print one line per period instead of the live view.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -93,7 +101,7 @@ def integer(option: str, text: str, *, low: int = 1, high: int | None = None) ->
 @overload
 def integer(option: str, text: None, *, low: int = 1, high: int | None = None) -> None: ...
 def integer(option: str, text: str | None, *, low: int = 1, high: int | None = None) -> int | None:
-    """Return an option's integer, which may be written as `2.4M`; `UserError` for another value."""
+    """Parse an option's integer, which may be written as `2.4M`; `UserError` for another value."""
     if text is None:
         return None
     value = whole_number(text)
@@ -108,7 +116,7 @@ def number(option: str, text: str, *, low: float = -math.inf) -> float: ...
 @overload
 def number(option: str, text: None, *, low: float = -math.inf) -> None: ...
 def number(option: str, text: str | None, *, low: float = -math.inf) -> float | None:
-    """Return an option's finite number; `UserError` for another value."""
+    """Parse an option's finite number; `UserError` for another value."""
     if text is None:
         return None
     try:
@@ -122,9 +130,35 @@ def number(option: str, text: str | None, *, low: float = -math.inf) -> float | 
 
 
 def choice(option: str, text: str, kind: type[Choice]) -> Choice:
-    """Return one of an option's words; `UserError` for another."""
+    """Parse an option that is one of the words of `kind`; `UserError` for another."""
     words = [str(word) for word in kind]
     if text not in words:
         expected = f"{', '.join(words[:-1])} or {words[-1]}"
         raise UserError(f"{option}: found {text!r}, expected {expected}{did_you_mean(text, words)}")
     return kind(text)
+
+
+def check_run(path: Path) -> None:
+    """Raise the error of a path that is neither a run nor one of its checkpoints."""
+    from atari_dqn.files.atomic import is_file
+    from atari_dqn.run.directory import RunDirectory
+
+    RunDirectory.open(path.resolve().parent.parent if is_file(path / _MANIFEST) else path)
+
+
+def check_spec(path: Path, overrides: Sequence[str] | None) -> None:
+    """Raise the error of a spec that cannot be used."""
+    from atari_dqn.spec.loader import load_spec
+
+    load_spec(path, overrides or [])
+
+
+def check_outputs(paths: Sequence[Path]) -> None:
+    """Raise a `UserError` for an output file that exists, is named twice, or has no folder."""
+    for index, path in enumerate(paths):
+        if path in paths[:index]:
+            raise UserError(f"{path} is named twice; name another file for each output")
+        if os.path.lexists(path):
+            raise UserError(f"{path} exists and is never overwritten; remove it, or name another file")
+        if not path.parent.is_dir():
+            raise UserError(f"{path}: the folder {path.parent} is not there; make it, or name another file")

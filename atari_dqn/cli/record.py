@@ -2,96 +2,170 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from atari_dqn.cli.named import refuse_outputs, run_named
+from atari_dqn.cli.options import (
+    MOST_EPISODES,
+    DeviceOption,
+    RecordingProtocol,
+    check_outputs,
+    check_run,
+    choice,
+    integer,
+)
+from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import prepare_folder, unused
-from atari_dqn.record.recording import Recording, VideoOptions, load_recording, save_recording
-from atari_dqn.record.video import require_encoder
-from atari_dqn.spec.named_protocols import ProtocolName
+from atari_dqn.machine.devices import check_device_name, resolve_device
 
-OnProgress = Callable[[str, int, int], None]
+if TYPE_CHECKING:
+    from atari_dqn.record.recording import Recording
+
+EXAMPLES = """\
+dqn record outputs/pong_quick_seed1
+dqn record outputs/pong_quick_seed1 -o pong.mp4 --best-of 5 --saliency
+dqn record --replay pong.mp4 -o again.mp4"""
+
 _RECORDING = ".json"
+_ACTIVITY_COLUMNS = 8
+_LARGEST_SCALE = 12
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What a user asks of a new recording."""
-
-    protocol: ProtocolName = "run"
-    episodes: int = 1
-    best_of: int | None = None
-    overlay: bool = True
-    saliency: bool = False
-    scale: int | None = None
-    device: str = "auto"
+def _protocol_names() -> list[str]:
+    return list(RecordingProtocol)
 
 
-def record(path: Path | None, output: Path | None, wanted: Wanted, *, replay: Path | None) -> None:
-    """Record a checkpoint's games as a video, or make the video of a recording again."""
-    require_encoder()
-    if output is not None:
-        _check(output)
-    if replay is None:
-        if path is None:
-            raise UserError("nothing to record; expected RUN_DIR, CHECKPOINT or --replay FILE")
-        _record_checkpoint(path, output, wanted)
-    elif path is not None or wanted != Wanted():
-        raise UserError("--replay makes the same video again: beside it only -o can be given")
-    else:
-        _replay(replay, output)
+OptionalCheckpointPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="OUT.mp4", help="The video. Default: in videos/ of the run."),
+]
+BestOfOption = Annotated[
+    str | None, typer.Option(metavar="N", help="Play this many games and show the best ones.")
+]
+ProtocolOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="run: the run's own; classic: Track A's; modern: Track B's.",
+        autocompletion=_protocol_names,
+    ),
+]
+OverlayOption = Annotated[
+    bool, typer.Option("--overlay/--no-overlay", help="Draw a panel that explains the game.")
+]
+SaliencyOption = Annotated[
+    bool, typer.Option("--saliency", help="Draw the saliency map of the network; slow.")
+]
+ScaleOption = Annotated[
+    str | None,
+    typer.Option(metavar="N", help=f"Video pixels to a screen's pixel, 1 to {_LARGEST_SCALE}. Default: 3."),
+]
+ReplayOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Make a video again from the recording next to it.")
+]
 
 
-def _record_checkpoint(path: Path, output: Path | None, wanted: Wanted) -> None:
-    if wanted.best_of is not None and wanted.best_of < wanted.episodes:
-        raise UserError(
-            f"--best-of: found {wanted.best_of} with --episodes {wanted.episodes}, "
-            "expected at least as many games as are to be shown"
-        )
-    run_named(path)
-    from atari_dqn.evaluation.frozen_agent import load_frozen
-    from atari_dqn.machine.devices import resolve_device
-    from atari_dqn.record.checkpoint_recording import record_checkpoint
+def record(
+    path: OptionalCheckpointPath = None,
+    output: OutputOption = None,
+    episodes: Annotated[str, typer.Option(metavar="N", help="Games to show.")] = "1",
+    best_of: BestOfOption = None,
+    protocol: ProtocolOption = "run",
+    overlay: OverlayOption = True,
+    saliency: SaliencyOption = False,
+    scale: ScaleOption = None,
+    replay: ReplayOption = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Record games of a checkpoint as a video that browsers play."""
+    num_shown = integer("--episodes", episodes, high=MOST_EPISODES)
+    num_played = integer("--best-of", best_of, high=MOST_EPISODES)
+    pixels = integer("--scale", scale, high=_LARGEST_SCALE)
+    chosen = choice("--protocol", protocol, RecordingProtocol)
+    check_device_name(device)
+    _check_output(output)
+    if replay is not None:
+        others = (path, num_shown, num_played, chosen, overlay, saliency, pixels, device)
+        if others != (None, 1, None, "run", True, False, None, "auto"):
+            raise UserError("--replay makes the same video again: only -o can be given with it")
+        _render_again(replay, output)
+        return
+    path = _check_games(path, num_shown, num_played)
+    with interrupts_blocked():
+        from atari_dqn.evaluation.frozen_agent import load_frozen
+        from atari_dqn.record.checkpoint_recording import record_checkpoint
+        from atari_dqn.record.recording import VideoOptions, save_recording
+        from atari_dqn.view.bar import progress_bar
 
-    agent = load_frozen(path, resolve_device(wanted.device))
-    video = _video_path(output, agent.run.videos / f"step_{agent.step:09d}_{wanted.protocol}.mp4")
-    with _progress() as on_progress:
+    agent = load_frozen(path, resolve_device(device))
+    video = _video_path(output, agent.run.videos / f"step_{agent.step:09d}_{chosen}.mp4")
+    look = VideoOptions(scale=pixels, overlay=overlay)
+    with progress_bar(width=_ACTIVITY_COLUMNS) as on_progress:
         recording = record_checkpoint(
-            agent,
-            protocol=wanted.protocol,
-            episodes=wanted.episodes,
-            best_of=wanted.best_of,
-            saliency=wanted.saliency,
-            options=VideoOptions(scale=wanted.scale, overlay=wanted.overlay),
-            on_progress=on_progress,
-        )
+            agent, protocol=chosen.value, episodes=num_shown, best_of=num_played,
+            saliency=saliency, options=look, on_progress=on_progress,
+        )  # fmt: skip
         save_recording(recording, video.with_suffix(_RECORDING))
     _render(recording, video)
 
 
-def _replay(path: Path, output: Path | None) -> None:
+def _check_output(output: Path | None) -> None:
+    """Check that the packages that make videos are installed, and that `output` can be written."""
+    with interrupts_blocked():
+        from atari_dqn.files.atomic import prepare_folder
+        from atari_dqn.record.video import require_encoder
+
+    require_encoder()
+    if output is None:
+        return
+    if output.suffix != ".mp4":
+        raise UserError(f"-o: found {str(output)!r}, expected a name that ends in .mp4")
+    check_outputs([output])
+    prepare_folder(output.parent)
+
+
+def _check_games(path: Path | None, num_shown: int, num_played: int | None) -> Path:
+    """Check the run or checkpoint and the numbers of games; return the path."""
+    if path is None:
+        raise UserError("nothing to record; expected RUN_DIR, CHECKPOINT or --replay FILE")
+    if num_played is not None and num_played < num_shown:
+        raise UserError(
+            f"--best-of: found {num_played} with --episodes {num_shown}, "
+            "expected at least as many games as are to be shown"
+        )
+    check_run(path)
+    return path
+
+
+def _render_again(path: Path, output: Path | None) -> None:
+    with interrupts_blocked():
+        from atari_dqn.files.atomic import unused
+        from atari_dqn.record.recording import load_recording
+
     recording = load_recording(path.with_suffix(_RECORDING))
     _render(recording, output or unused(path.with_suffix(".mp4")))
 
 
 def _render(recording: Recording, video: Path) -> None:
-    from atari_dqn.record.video_rendering import render  # draws with packages of the extra `record`
+    """Write the video of a recording and print what it shows."""
+    from atari_dqn.record.video_rendering import render  # needs packages of the extra `record`
+    from atari_dqn.view.bar import progress_bar
 
-    with _progress() as on_progress:
+    with progress_bar(width=_ACTIVITY_COLUMNS) as on_progress:
         render(recording, video, on_progress=lambda done, total: on_progress("video", done, total))
     typer.echo(_text(recording, video))
 
 
 def _video_path(output: Path | None, default: Path) -> Path:
-    """Return where the video goes, once it is clear that it and its recording can be written there."""
+    """Choose the path of the video such that neither it nor its recording exists."""
+    from atari_dqn.files.atomic import prepare_folder, unused
+
     if output is None:
         prepare_folder(default.parent)
         return unused(default.with_suffix(_RECORDING)).with_suffix(".mp4")
@@ -100,23 +174,6 @@ def _video_path(output: Path | None, default: Path) -> Path:
             f"{output.with_suffix(_RECORDING)} exists and is never overwritten; choose another -o"
         )
     return output
-
-
-def _check(output: Path) -> None:
-    if output.suffix != ".mp4":
-        raise UserError(f"-o: found {str(output)!r}, expected a name that ends in .mp4")
-    refuse_outputs([output])
-    prepare_folder(output.parent)
-
-
-@contextmanager
-def _progress() -> Iterator[OnProgress]:
-    """Show a bar on the terminal's error stream for what is being done."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description:<8}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
 
 def _text(recording: Recording, video: Path) -> str:

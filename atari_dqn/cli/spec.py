@@ -8,23 +8,35 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from atari_dqn.cli.command import Command, Group
-from atari_dqn.cli.examples import EXAMPLES
 from atari_dqn.cli.options import SetOption
 from atari_dqn.formatting import printable
 
 if TYPE_CHECKING:
     from atari_dqn.spec.loader import ResolvedSpec
 
+EXAMPLES = """\
+dqn spec show runs/pong_quick.toml --docs
+dqn spec check my_run.toml
+dqn spec diff runs/pong_trackA.toml outputs/pong_quick_seed1"""
+_SHOW_EXAMPLES = """\
+dqn spec show runs/pong_quick.toml --docs
+dqn spec show runs/pong_trackA.toml --set toggles.double=true"""
+_CHECK_EXAMPLES = """\
+dqn spec check my_run.toml --set game=breakout"""
+_DIFF_EXAMPLES = """\
+dqn spec diff runs/pong_trackA.toml runs/pong_trackB.toml
+dqn spec diff runs/pong_quick.toml outputs/pong_quick_seed1"""
+
 app = typer.Typer(help="Show, check and compare specs.", cls=Group, rich_markup_mode=None)
 
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A spec, or a run directory.")]
 
 
-@app.command(cls=Command, epilog=EXAMPLES["spec show"])
+@app.command(cls=Command, epilog=_SHOW_EXAMPLES)
 def show(
     spec: SpecArgument,
     overrides: SetOption = None,
-    docs: Annotated[bool, typer.Option("--docs", help="Say what each key means.")] = False,
+    docs: Annotated[bool, typer.Option("--docs", help="Document each key.")] = False,
 ) -> None:
     """Print the complete spec: the track's keys, with what the spec changes."""
     from atari_dqn.machine.automatic import resolve_auto_here
@@ -36,7 +48,7 @@ def show(
     typer.echo(resolved_toml(resolved, documented=docs), nl=False)
 
 
-@app.command(cls=Command, epilog=EXAMPLES["spec check"])
+@app.command(cls=Command, epilog=_CHECK_EXAMPLES)
 def check(spec: SpecArgument, overrides: SetOption = None) -> None:
     """Report every error of a spec at once; exit code 2 if there is one."""
     from atari_dqn.machine.automatic import resolve_auto_here
@@ -46,7 +58,7 @@ def check(spec: SpecArgument, overrides: SetOption = None) -> None:
     typer.echo(printable(f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}"))
 
 
-@app.command(cls=Command, epilog=EXAMPLES["spec diff"])
+@app.command(cls=Command, epilog=_DIFF_EXAMPLES)
 def diff(left: SpecArgument, right: SpecArgument) -> None:
     """Print the keys in which two complete specs differ, with both values."""
     from rich import box

@@ -3,75 +3,89 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
-from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from atari_dqn.cli.options import JsonOption, OwnDeviceOption, RunPath, check_run, integer
+from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import DamagedError
-from atari_dqn.files.atomic import json_document
 from atari_dqn.formatting import duration, size
-from atari_dqn.machine.devices import resolve_device
-from atari_dqn.run.directory import RunDirectory
-from atari_dqn.verify.proof import OnProgress, Verification, verify_run
+from atari_dqn.machine.devices import check_device_name, resolve_device
+
+if TYPE_CHECKING:
+    from atari_dqn.verify.proof import OnProgress, Verification
+
+EXAMPLES = """\
+dqn verify outputs/pong_quick_seed1
+dqn verify outputs/pong_quick_seed1 --checkpoint beginning --frames 20k"""
 
 _COLUMNS = 80
 _LABEL_COLUMNS = 14
+_ACTIVITY_COLUMNS = 16
 
 
 def verify(
-    run_dir: Path, *, checkpoint: str | None, frames: int | None, device: str | None, as_json: bool
+    run_dir: RunPath,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Start from latest, best, step_… or beginning. Default: one that can be compared.",
+        ),
+    ] = None,
+    frames: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FRAMES",
+            help="Emulator frames to train for, within the run. Default: 10,000 with learning.",
+        ),
+    ] = None,
+    device: OwnDeviceOption = None,
+    json: JsonOption = False,
 ) -> None:
-    """Check a run's files and prove that it repeats; exit code 4 where it does not."""
-    run = RunDirectory.open(run_dir)
-    chosen = resolve_device(device or run.recorded("device"))
-    console = Console(stderr=True)
-    with _bar(console) if console.is_terminal else nullcontext(_lines()) as on_progress:
+    """Check every file of a run, and that training from a checkpoint repeats exactly."""
+    num_frames = integer("--frames", frames)
+    check_device_name(device)
+    check_run(run_dir)
+    with interrupts_blocked():
+        from atari_dqn.files.atomic import json_document
+        from atari_dqn.run.directory import RunDirectory
+        from atari_dqn.verify.proof import verify_run
+        from atari_dqn.view.bar import is_shown, progress_bar
+
+    chosen = resolve_device(device or RunDirectory.open(run_dir).recorded("device"))
+    bar = progress_bar(width=_ACTIVITY_COLUMNS, percent=True) if is_shown() else nullcontext(_lines())
+    with bar as on_progress:
         found = verify_run(
-            run_dir, checkpoint=checkpoint, frames=frames, device=chosen, on_progress=on_progress
+            run_dir, checkpoint=checkpoint, frames=num_frames, device=chosen, on_progress=on_progress
         )
-    typer.echo(json_document(document(found)).decode().rstrip() if as_json else text(found))
+    typer.echo(json_document(document(found)).decode().rstrip() if json else text(found))
     if found.verdict == "differs":
         raise typer.Exit(DamagedError.exit_code)
 
 
-@contextmanager
-def _bar(console: Console) -> Iterator[OnProgress]:
-    """Show a bar for what is being done."""
-    columns = (
-        TextColumn("{task.description:<16}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
-
-
 def _lines() -> OnProgress:
-    """Print a line for each quarter of what is being done."""
+    """Print a line for each quarter of an activity."""
     printed: list[tuple[str, int]] = []
 
-    def on_progress(what: str, done: int, total: int) -> None:
-        quarter = what, 4 * done // max(total, 1)
+    def on_progress(activity: str, done: int, total: int) -> None:
+        quarter = activity, 4 * done // max(total, 1)
         if quarter not in printed:
             printed.append(quarter)
-            typer.echo(f"{what}: {25 * quarter[1]} %", err=True)
+            typer.echo(f"{activity}: {25 * quarter[1]} %", err=True)
 
     return on_progress
 
 
 def text(found: Verification) -> str:
-    """Return what was compared and what came of it, in lines of up to 80 columns; the verdict comes last."""
+    """Format a verification in lines of up to 80 columns, the verdict last."""
     lines = [found.run]
-    for label, told in _facts(found):
+    for label, fact in _facts(found):
         lines += textwrap.wrap(
-            told,
+            fact,
             _COLUMNS,
             initial_indent=f"  {label:<{_LABEL_COLUMNS - 2}}",
             subsequent_indent=" " * _LABEL_COLUMNS,
@@ -105,5 +119,5 @@ def _verdict_lines(found: Verification) -> list[str]:
 
 
 def document(found: Verification) -> dict[str, object]:
-    """Return a verification as plain data."""
+    """Convert a verification to plain data."""
     return {"verdict": found.verdict, **asdict(found)}

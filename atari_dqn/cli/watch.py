@@ -3,82 +3,111 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.live import Live
+import typer
 
-from atari_dqn.cli.show import shown
+from atari_dqn.cli.options import PlainOption, number
+from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
-from atari_dqn.run.directory import RunDirectory, is_run
-from atari_dqn.run.folders import expand_run_paths
-from atari_dqn.run.tailing.identity import identity_of
-from atari_dqn.run.tailing.isolation import Unreadable
-from atari_dqn.run.tailing.run_events import RunEvents
-from atari_dqn.run.tailing.status import RunStatus, TailedRun
-from atari_dqn.spec.loader import load_resolved
-from atari_dqn.telemetry.events import Event
-from atari_dqn.telemetry.writers import Sinks
-from atari_dqn.view.standing import standing, standing_text
-from atari_dqn.view.summary import name_of, summary_table
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from atari_dqn.run.directory import RunDirectory
+    from atari_dqn.run.tailing.isolation import Unreadable
+    from atari_dqn.run.tailing.run_events import RunEvents
+    from atari_dqn.run.tailing.status import RunStatus, TailedRun
+    from atari_dqn.telemetry.events import Event
+
+EXAMPLES = """\
+dqn watch outputs/pong_quick_seed1
+dqn watch outputs/* --once"""
+
+_SHORTEST_SECONDS = 0.1
 _ENDED = {"finished", "halted", "interrupted"}
 _SUMMARY_COLUMNS = 100
 """Width of the table where there is no terminal."""
 
 
-def watch(paths: Sequence[Path], *, every_seconds: float, once: bool, plain: bool) -> None:
-    """Show runs from their files until they end or the user has seen enough; several as a table.
+def watch(
+    run_dirs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Runs, or folders of runs.")],
+    every: Annotated[str, typer.Option(metavar="SECONDS", help="Time between updates.")] = "2",
+    once: Annotated[bool, typer.Option("--once", help="Print the present state and exit.")] = False,
+    plain: PlainOption = False,
+) -> None:
+    """Show the progress of a run from its files; several runs as a table."""
+    period_seconds = number("--every", every, low=_SHORTEST_SECONDS)
+    with interrupts_blocked():
+        import rich.live  # noqa: F401 - not to be interrupted while it is imported
 
-    A folder of runs stands for the runs in it.
-    """
-    run_dirs = expand_run_paths(paths)
+        import atari_dqn.view.run_views  # noqa: F401
+        from atari_dqn.run.folders import expand_run_paths
+
+    paths = expand_run_paths(run_dirs)
     try:
-        if len(run_dirs) > 1 or run_dirs != list(paths):
-            _watch_several(run_dirs, every_seconds=every_seconds, once=once)
+        if len(paths) > 1 or paths != run_dirs:
+            _watch_several(paths, period_seconds, once=once)
         elif once:
-            _show_standing(run_dirs[0])
+            _print_status(paths[0])
         else:
-            _watch_one(run_dirs[0], every_seconds=every_seconds, plain=plain)
-    except KeyboardInterrupt:  # the way to stop watching; the run goes on
+            _watch_one(paths[0], period_seconds, plain=plain)
+    except KeyboardInterrupt:  # ends the watching; the run continues
         return
 
 
-def _show_standing(path: Path) -> None:
-    """Print how a run is at present."""
-    run = _opened(path)
+def _print_status(path: Path) -> None:
+    from rich.console import Console
+
+    from atari_dqn.run.tailing.status import RunStatus
+    from atari_dqn.view.run_state import status_text
+    from atari_dqn.view.summary import name_of
+
+    run = _open(path)
     status = RunStatus(run.path)
     status.refresh()
-    Console(soft_wrap=True).print(standing_text(name_of(path), status), highlight=False)
+    console = Console(soft_wrap=True)
+    columns = console.width if console.is_terminal else None
+    console.print(status_text(name_of(path), status, columns), highlight=False)
 
 
-def _opened(path: Path) -> RunDirectory:
-    """Open a run once its files are known to be files, and to hold what a run's do."""
+def _open(path: Path) -> RunDirectory:
+    """Open a run; `DamagedError` if one of its files is not a regular file with the expected contents."""
+    from atari_dqn.run.directory import RunDirectory, is_run
+    from atari_dqn.run.tailing.identity import identity_of
+
     if is_run(path):
         identity_of(path)
     return RunDirectory.open(path)
 
 
-def _watch_one(path: Path, *, every_seconds: float, plain: bool) -> None:
-    run = _opened(path)
-    resolved = load_resolved(run.spec)
+def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
+    """Show a run until it ends; begin anew when its files are cut back, as a resume does."""
+    from atari_dqn.run.tailing.run_events import RunEvents
+    from atari_dqn.run.tailing.status import RunStatus
+    from atari_dqn.spec.loader import load_resolved
+    from atari_dqn.telemetry.writers import Sinks
+    from atari_dqn.view.run_state import state_text
+    from atari_dqn.view.run_views import run_views
+    from atari_dqn.view.summary import name_of
+
+    resolved = load_resolved(_open(path).spec)
     again = True
     while again:
         status = RunStatus(path)
         status.refresh()
-        views = shown(
-            name_of(path), resolved, status.total_frames, plain=plain, standing=partial(standing, status)
-        )
+        show_state = partial(state_text, status)
+        views = run_views(name_of(path), resolved, status.total_frames, plain=plain, state_text=show_state)
         with views as sinks:
-            again = _follow(status, RunEvents(path), Sinks(sinks).handle, every_seconds=every_seconds)
+            again = _pass_events(status, RunEvents(path), Sinks(sinks).handle, period_seconds)
 
 
-def _follow(
-    status: RunStatus, events: RunEvents, handle: Callable[[Event], None], *, every_seconds: float
+def _pass_events(
+    status: RunStatus, events: RunEvents, handle: Callable[[Event], None], period_seconds: float
 ) -> bool:
-    """Pass events on until the run ends; return whether its files were cut back, and all begins anew."""
+    """Pass events on until the run ends (False) or its files are cut back (True)."""
     while True:
         status.refresh()
         found = events.new()
@@ -88,23 +117,23 @@ def _follow(
             handle(event)
         if status.state in _ENDED:
             return False
-        time.sleep(every_seconds)
+        time.sleep(period_seconds)
 
 
-def _watch_several(paths: Sequence[Path], *, every_seconds: float, once: bool) -> None:
+def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) -> None:
+    """Show a table of runs, updated until all have ended; print it once where there is no terminal."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from atari_dqn.run.tailing.status import RunStatus, TailedRun
+    from atari_dqn.view.summary import summary_table
+
     console = Console()
     if not console.is_terminal:
         console = Console(width=_SUMMARY_COLUMNS)
     followed = [TailedRun(path) for path in paths]
     runs = _look(followed)
-    if all(isinstance(found, Unreadable) for found in runs.values()):
-        raise UserError(
-            "; ".join(
-                f"{name_of(path)}: {found.reason}"
-                for path, found in runs.items()
-                if isinstance(found, Unreadable)
-            )
-        )
+    _check_any_readable(runs)
     if once or not console.is_terminal:
         console.print(summary_table(runs, columns=console.width))
         return
@@ -113,10 +142,21 @@ def _watch_several(paths: Sequence[Path], *, every_seconds: float, once: bool) -
     ) as live:
         live.refresh()
         while any(isinstance(found, RunStatus) and found.state not in _ENDED for found in runs.values()):
-            time.sleep(every_seconds)
+            time.sleep(period_seconds)
             runs = _look(followed)
             live.refresh()
 
 
 def _look(followed: Sequence[TailedRun]) -> dict[Path, RunStatus | Unreadable]:
     return {run.path: run.refresh() for run in followed}
+
+
+def _check_any_readable(runs: dict[Path, RunStatus | Unreadable]) -> None:
+    """Raise a `UserError` with the reasons if no run can be read."""
+    from atari_dqn.run.tailing.isolation import Unreadable
+    from atari_dqn.view.summary import name_of
+
+    unreadable = {path: found for path, found in runs.items() if isinstance(found, Unreadable)}
+    reasons = [f"{name_of(path)}: {found.reason}" for path, found in unreadable.items()]
+    if len(reasons) == len(runs):
+        raise UserError("; ".join(reasons))

@@ -1,1 +1,1 @@
-"""`dqn dashboard`: every run below a folder in a browser. It reads files and changes none."""
+"""`dqn dashboard`: the runs below a folder, shown in a browser; files are only read."""

@@ -1,4 +1,4 @@
-"""Plotly figures as plain data. Every text in them is escaped: Plotly reads HTML in names and labels."""
+"""Plotly figures as plain data. All text is escaped, because Plotly reads HTML in names and labels."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from atari_dqn.compare.output.palette import line_style
 from atari_dqn.dashboard.series import Values
 
 Figure = dict[str, Any]
 Trace = dict[str, Any]
 
 _FLAT = 0.001
-"""Values that differ by less than this share of the largest are drawn as a flat line."""
+"""Values whose range is a smaller share of the largest are drawn as a flat line."""
 
 _LEGEND_BELOW = {"orientation": "h", "y": -0.2}
 _LEGEND_ABOVE = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1.0, "xanchor": "right"}
 
 
 def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "", small: bool = False) -> Figure:
-    """Return a figure of these traces with named axes; a small one has its legend beside its title."""
+    """Build a figure of traces with named axes; `small` places the legend next to the title."""
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zerolinecolor": "rgba(128,128,128,.4)"}
     return {
         "data": list(traces),
@@ -41,7 +40,7 @@ def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "", small: b
 
 
 def _widened(traces: Sequence[Trace]) -> dict[str, Any]:
-    """Return a range for values that hardly differ, whose ticks would have too many digits; else nothing."""
+    """Widen the range of values that hardly differ: the labels of their axis would have too many digstyle."""
     values = [value for trace in traces for value in trace["y"] if math.isfinite(value)]
     if not values or any(trace["type"] == "bar" for trace in traces):  # bars begin at 0
         return {}
@@ -52,23 +51,23 @@ def _widened(traces: Sequence[Trace]) -> dict[str, Any]:
     return {"range": [low - magnitude / 10, high + magnitude / 10]}
 
 
-def line(x: Values, y: Values, *, name: str, place: int = 0, dotted: bool = False) -> Trace:
-    """Return a line; `place` chooses its colour, and its dashes if it is not dotted."""
-    its = line_style(place)
-    dashes = ",".join(f"{length}px" for length in its.dashes) or "solid"
+def line(x: Values, y: Values, *, name: str, index: int = 0, dotted: bool = False) -> Trace:
+    """Build a line with the colour of `index`, and with its dashes unless it is dotted."""
+    style = line_style(index)
+    dashes = ",".join(f"{length}px" for length in style.dashes) or "solid"
     return {
         "type": "scatter",
         "mode": "lines" if len(x) > 1 else "markers",
         "x": x.tolist(),
         "y": y.tolist(),
         "name": escape(name),
-        "line": {"color": its.colour, "width": 1.6, "dash": "dot" if dotted else dashes},
+        "line": {"color": style.colour, "width": 1.6, "dash": "dot" if dotted else dashes},
     }
 
 
-def shaded(x: Values, low: Values, high: Values, *, place: int = 0) -> Trace:
-    """Return the area between two lines."""
-    colour = line_style(place).colour
+def shaded(x: Values, low: Values, high: Values, *, index: int = 0) -> Trace:
+    """Build the area between two lines."""
+    colour = line_style(index).colour
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return {
         "type": "scatter",
@@ -86,12 +85,12 @@ def shaded(x: Values, low: Values, high: Values, *, place: int = 0) -> Trace:
 def bars(
     names: Sequence[str], values: Sequence[float], lows: Sequence[float], highs: Sequence[float]
 ) -> Trace:
-    """Return bars with intervals; an interval that is the value itself is not drawn."""
+    """Build bars with intervals; an interval of length zero is not drawn."""
     return {
         "type": "bar",
         "x": [escape(name) for name in names],
         "y": list(values),
-        "marker": {"color": [line_style(place).colour for place in range(len(names))]},
+        "marker": {"color": [line_style(index).colour for index in range(len(names))]},
         "error_y": {
             "type": "data",
             "symmetric": False,

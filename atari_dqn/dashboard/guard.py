@@ -1,4 +1,4 @@
-"""Who may ask the dashboard: those on this machine, or those who know the token."""
+"""Access control of the dashboard: requests from this machine, or requests with the token."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REFUSALS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address can be reached from this machine only."""
+    """Test whether an address can be reached from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -30,21 +30,21 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Lets requests and sockets through to `app` that may ask.
+    """Pass allowed requests and sockets on to `app`; refuse others.
 
-    Without a token these are requests to a local name: a page of elsewhere, whose name was made to lead here,
-    is refused. With one, the token must be in the address (`?token=…`, remembered in a cookie) or the cookie.
-    A socket must come from a page of the same host.
+    Without a token, requests to a local host name are allowed, which excludes DNS rebinding: a foreign name
+    that resolves to this machine. With one, the token must be in the address (`?token=…`, then stored in a
+    cookie) or in the cookie. A socket must come from a page of the same host.
     """
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app, self._token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or pass it on."""
+        """Pass a request on, or refuse it."""
         refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
         if refusal is None:
-            await self._app(scope, receive, self._remembering(scope, send))
+            await self._app(scope, receive, self._storing_token(scope, send))
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
@@ -53,10 +53,10 @@ class Guard:
             await send({"type": "http.response.body", "body": _REFUSALS[refusal]})
 
     def _refusal(self, scope: Scope) -> int | None:
-        """Return the status of a request that is refused; None for one that is allowed."""
+        """Compute the status of a refused request; None for an allowed one."""
         try:
             return None if self._allowed(scope) else 403
-        except ValueError:  # urlsplit's, for an address that is none
+        except ValueError:  # urlsplit's, for a malformed address
             return 400
 
     def _allowed(self, scope: Scope) -> bool:
@@ -69,8 +69,8 @@ class Guard:
         offered = (_query_token(scope), _cookie_token(headers.get("cookie", "")))
         return any(hmac.compare_digest(each.encode(), self._token.encode()) for each in offered if each)
 
-    def _remembering(self, scope: Scope, send: Send) -> Send:
-        """Return a `send` that sets the cookie where the token came in the address."""
+    def _storing_token(self, scope: Scope, send: Send) -> Send:
+        """Wrap `send` so that a token in the address is stored in the cookie."""
         if scope["type"] != "http" or self._token is None or _query_token(scope) != self._token:
             return send
         cookie = f"{COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/".encode()

@@ -1,4 +1,4 @@
-"""The runs below a root: found, described, and named where they cannot be read. Nothing else is touched."""
+"""The runs below a root folder: their description, or the reason why they cannot be read."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ class RunEntry:
     """A run below the root."""
 
     name: str
-    """Its path from the root, safe to show."""
+    """Its path from the root, without control characters."""
     path: Path
     status: RunStatus | None = None
-    """How it stands; None where it cannot be read."""
+    """Its present state; None where it cannot be read."""
     values: Mapping[str, Scalar] = field(default_factory=dict)
     """The complete spec, by dotted key."""
     track_label: str = "?"
     deviations: tuple[str, ...] = ()
     unreadable: str = ""
-    """Why it cannot be read; empty where it can."""
+    """The reason why it cannot be read; empty where it can."""
 
     @property
     def fault(self) -> str:
-        """What of it cannot be read, in words: all of it, or some lines of its files."""
+        """Describe what cannot be read: the run, or some lines of its files."""
         return self.unreadable or (self.status.fault if self.status else "")
 
     @property
     def game(self) -> str:
-        """Which game it plays."""
+        """Get the game from the spec."""
         return str(self.values.get("game", "?"))
 
     @property
     def seed(self) -> int:
-        """Which seed it has."""
+        """Get the seed from the spec; -1 if it has none."""
         seed = self.values.get("seed", -1)
         return seed if isinstance(seed, int) else -1
 
     @property
     def method(self) -> tuple[tuple[str, Scalar], ...]:
-        """Everything of its spec but the seed: runs with the same are seeds of one another."""
+        """Get all keys of the spec but the seed; runs that share them differ in the seed alone."""
         return tuple(sorted((key, value) for key, value in self.values.items() if key != "seed"))
 
     @property
     def written(self) -> float:
-        """When a table was last written, as a time stamp; 0 where there is none."""
+        """Get the time stamp of the last write to `update_log.csv`; 0 without that file."""
         try:
             return (self.path / "update_log.csv").stat().st_mtime
         except OSError:
@@ -65,35 +65,32 @@ class RunEntry:
 
 
 class Library:
-    """The runs below `root`, which may itself be a link."""
+    """Find the runs below `root`, which may itself be a link."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        self._followed: dict[Path, TailedRun] = {}
-        """By path: each run has one status for all who look, which reads only what is new."""
+        self._runs: dict[Path, TailedRun] = {}
+        """By path: all pages share the status of a run, which reads only new lines."""
 
     def runs(self) -> list[RunEntry]:
-        """Return every run, readable or not, those written last first."""
+        """List all runs, readable or not, the last written first."""
         return sorted(self._entries(), key=lambda run: (-run.written, run.name))
 
     def readable(self) -> list[RunEntry]:
-        """Return the runs that can be shown."""
+        """List the readable runs."""
         return [run for run in self.runs() if not run.unreadable]
 
     def inside(self, relative: str) -> Path | None:
-        """Return the file that a path from the root leads to; None where that is no file or lies outside.
-
-        Links are followed before it is decided where something lies.
-        """
+        """Resolve a path from the root, links included; None if it is no file or outside the root."""
         try:
-            relative.encode()  # no address leads to a name that is not UTF-8
+            relative.encode()  # names that are not UTF-8 have no address
             path = (self.root / relative).resolve()
             return path if path.is_relative_to(self.root) and path.is_file() else None
         except (OSError, ValueError, RuntimeError):  # unreadable, a NUL in it, links in a circle
             return None
 
     def relative(self, path: Path) -> str:
-        """Return a path from the root, as `inside` takes it."""
+        """Convert a path to the form relative to the root that `inside` expects."""
         return path.relative_to(self.root).as_posix()
 
     def _entries(self) -> Iterator[RunEntry]:
@@ -104,13 +101,13 @@ class Library:
                 yield self._entry(folder)
 
     def _folders(self) -> Iterator[tuple[Path, int]]:
-        """Yield folders with their depth, each once however many links lead to it."""
-        waiting, seen = [(self.root, 0)], set()
+        """Yield folders with their depth, each once even if several links lead to it."""
+        waiting, visited = [(self.root, 0)], set()
         while waiting:
             folder, depth = waiting.pop()
-            if (place := os.path.realpath(folder)) in seen:
+            if (target := os.path.realpath(folder)) in visited:
                 continue
-            seen.add(place)
+            visited.add(target)
             yield folder, depth
             if depth < _MAX_DEPTH and not (depth and is_run(folder)) and not self._leads_out(folder):
                 waiting += [(child, depth + 1) for child in _children(folder)]
@@ -119,7 +116,7 @@ class Library:
         return folder.is_symlink() and not Path(os.path.realpath(folder)).is_relative_to(self.root)
 
     def _entry(self, folder: Path) -> RunEntry:
-        status = self._followed.setdefault(folder, TailedRun(folder)).refresh()
+        status = self._runs.setdefault(folder, TailedRun(folder)).refresh()
         if isinstance(status, Unreadable):
             return self._unreadable(folder, status.reason)
         identity = status.identity
@@ -137,7 +134,7 @@ class Library:
 
 
 def toggles_on(values: Mapping[str, Scalar]) -> list[str]:
-    """Return the toggles of a spec that are not at their plainest."""
+    """List the toggles of a spec that differ from plain DQN."""
     named = {
         key.removeprefix("toggles."): value for key, value in values.items() if key.startswith("toggles.")
     }
@@ -152,7 +149,7 @@ def _children(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as found:
             inner = [entry for entry in found if is_folder(entry) and _may_hold_runs(entry.name)]
-            # Links are looked at last, so that a run has the name of its own folder.
+            # Links come last, so that a run has the name of its own folder.
             return [Path(entry.path) for entry in sorted(inner, key=os.DirEntry.is_symlink, reverse=True)]
     except OSError:
         return []

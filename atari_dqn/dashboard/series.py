@@ -1,4 +1,4 @@
-"""Columns of a run's tables as arrays, smoothed and thinned for a screen, whatever state the file is in."""
+"""Columns of a run's tables as arrays, smoothed and thinned for a screen, from damaged files too."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from atari_dqn.files.atomic import read_regular
 Values = NDArray[np.float64]
 Axis = Literal["frames", "steps", "hours"]
 MAX_POINTS = 600
-"""Of a line: more than a screen has pixels for it."""
+"""Maximum of a line; a screen has no pixels for more."""
 _SECONDS_PER_HOUR = 3600
 _MOST_BYTES = 2**28
 _EMPTY = np.empty(0)
 
 
 def series(run: RunEntry, table: str, column: str, axis: Axis = "frames") -> tuple[Values, Values]:
-    """Return f64[T], f64[T]: a column over an axis. Cells that are no number are left out."""
-    place = columns(run.path / f"{table}.csv", ("step", "env_frames", column))
+    """Read a column over an axis, without entries that are not numbers. → f64[T], f64[T]."""
+    values = columns(run.path / f"{table}.csv", ("step", "env_frames", column))
     if axis == "hours":
         times = columns(run.path / "throughput_log.csv", ("step", "elapsed_seconds"))
-        x = _interpolated(place["step"], times["step"], times["elapsed_seconds"] / _SECONDS_PER_HOUR)
+        x = _interpolated(values["step"], times["step"], times["elapsed_seconds"] / _SECONDS_PER_HOUR)
     else:
-        x = place["env_frames" if axis == "frames" else "step"]
-    kept = np.isfinite(x) & np.isfinite(place[column])
-    return x[kept], place[column][kept]
+        x = values["env_frames" if axis == "frames" else "step"]
+    kept = np.isfinite(x) & np.isfinite(values[column])
+    return x[kept], values[column][kept]
 
 
 def columns(path: Path, names: tuple[str, ...]) -> dict[str, Values]:
-    """Return columns of a table as numbers, NaN where a cell is none. A column that is absent is all NaN."""
+    """Read columns of a table as numbers: NaN for an entry that is none, and for all of an absent column."""
     table = _table(path, *_stamp(path))
     return {
         name: table.get_column(name).cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
@@ -48,7 +48,7 @@ def columns(path: Path, names: tuple[str, ...]) -> dict[str, Values]:
 
 
 def smoothed(y: Values, window: int) -> Values:
-    """Return the mean over the last `window` values at each; fewer at the beginning. f64[T] → f64[T]."""
+    """Compute the mean over the last `window` values at each, fewer at the start. f64[T] → f64[T]."""
     if window <= 1 or not len(y):
         return y
     sums = np.concatenate([[0.0], np.cumsum(y)])
@@ -58,14 +58,14 @@ def smoothed(y: Values, window: int) -> Values:
 
 
 def thinned(x: Values, y: Values, *, points: int = MAX_POINTS) -> tuple[Values, Values]:
-    """Return at most `points` of a line: of each stretch its lowest and highest, so that no peak is lost."""
+    """Select at most `points` of a line: the minimum and maximum of each section, which keeps all peaks."""
     if len(x) <= points:
         return x, y
     edges = np.linspace(0, len(x), points // 2 + 1).astype(int)
     kept = [
-        place
+        index
         for begin, end in pairwise(edges)
-        for place in sorted({begin + int(np.argmin(y[begin:end])), begin + int(np.argmax(y[begin:end]))})
+        for index in sorted({begin + int(np.argmin(y[begin:end])), begin + int(np.argmax(y[begin:end]))})
     ]
     return x[kept], y[kept]
 
@@ -73,7 +73,7 @@ def thinned(x: Values, y: Values, *, points: int = MAX_POINTS) -> tuple[Values, 
 def band(
     lines: list[tuple[Values, Values]], *, points: int = MAX_POINTS
 ) -> tuple[Values, Values, Values, Values]:
-    """Return x, mean, lowest and highest over seeds, where all of them have values."""
+    """Compute x, mean, minimum and maximum over seeds, where all of them have values."""
     begin, end = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
     if end < begin:
         return _EMPTY, _EMPTY, _EMPTY, _EMPTY
@@ -87,7 +87,7 @@ def _interpolated(at: Values, x: Values, y: Values) -> Values:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Return what changes when a file does."""
+    """Read modification time and size, which change with the contents."""
     try:
         found = path.stat()
     except OSError:
@@ -97,7 +97,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=512)
 def _table(path: Path, _changed: int, _size: int) -> pl.DataFrame:
-    """Return the whole lines of a table as text; nothing where there are none."""
+    """Read the complete lines of a table as text; an empty table if there are none."""
     try:
         data = read_regular(path, most_bytes=_MOST_BYTES)
         whole = data[: data.rindex(b"\n") + 1]

@@ -1,4 +1,4 @@
-"""The server of the dashboard."""
+"""The web server of the dashboard."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fastapi.responses import FileResponse
 from nicegui import ui
 from starlette.middleware.gzip import GZipMiddleware
 
-from atari_dqn.dashboard.frame import PAGES
 from atari_dqn.dashboard.guard import Guard, is_loopback
+from atari_dqn.dashboard.layout import PAGES
 from atari_dqn.dashboard.library import Library
 from atari_dqn.dashboard.pages.ablations import ablations_page
 from atari_dqn.dashboard.pages.curves import curves_page
@@ -40,40 +40,40 @@ _PAGES: dict[str, Callable[[Library], None]] = {
     "/diff": diff_page,
     "/replay": replay_page,
 }
-_PLAYED = ".mp4"
-_PATIENCE_SECONDS = 30.0
-"""For a browser to connect to the page that it was given; on a busy machine seconds are not enough."""
+_VIDEO = ".mp4"
+_CONNECT_SECONDS = 30.0
+"""Time limit for a browser to connect after it has loaded a page; a busy machine needs many seconds."""
 
 
 def application(root: Path, token: str | None) -> ASGIApp:
-    """Return the dashboard of the runs below `root`, guarded."""
+    """Build the dashboard of the runs below `root`, with access control."""
     library = Library(root)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get(MEDIA + "/{relative:path}")
     def media(relative: str) -> FileResponse:
         path = library.inside(relative)
-        if path is None or path.suffix != _PLAYED:
+        if path is None or path.suffix != _VIDEO:
             raise HTTPException(404)
         return FileResponse(path, media_type="video/mp4")
 
     for address, page in _PAGES.items():
         ui.page(address, title=f"{PAGES[address]} · dqn dashboard")(partial(page, library))
-    # Within a machine, packing megabytes of scripts takes longer than handing them over.
-    packing = None if token is None else GZipMiddleware
+    # On one machine, compressing megabytes of scripts takes longer than sending them.
+    compression = None if token is None else GZipMiddleware
     ui.run_with(
         app,
         show_welcome_message=False,
-        gzip_middleware_factory=packing,
-        reconnect_timeout=_PATIENCE_SECONDS,
+        gzip_middleware_factory=compression,
+        reconnect_timeout=_CONNECT_SECONDS,
     )
     return Guard(app, token)
 
 
 def serve(root: Path, *, host: str, port: int, token: str | None, on_listening: Callable[[], None]) -> None:
-    """Serve until interrupted; `on_listening` is called once requests are answered.
+    """Serve until interrupted; call `on_listening` once the server answers requests.
 
-    `UserError` where the address is taken, or open to others without a token.
+    `UserError` if the address is in use, or open to other machines without a token.
     """
     if token is None and not is_loopback(host):
         raise UserError(f"--host {host} is open to other machines; expected a token")
@@ -88,7 +88,7 @@ class _Server(uvicorn.Server):
         self._on_listening = on_listening
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer requests, then call `on_listening`."""
+        """Start the server, then call `on_listening`."""
         await super().startup(sockets)
         if self.started:
             self._on_listening()

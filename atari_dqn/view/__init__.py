@@ -1,1 +1,1 @@
-"""What a person sees while a run goes on: a line a period, or a live view of the terminal."""
+"""What the terminal shows: runs, as a live view or one line a period, comparisons and progress bars."""

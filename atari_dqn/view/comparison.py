@@ -1,6 +1,6 @@
-"""A comparison in a terminal of 80 columns: the groups of each game, what belongs beside them, and warnings.
+"""A comparison in a terminal of 80 columns: the groups of each game, references, aggregates and caveats.
 
-A group has a line of its own for its name, so that the figures below it keep their columns.
+The name of a group has a line of its own, so that the figures below it keep their columns.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from atari_dqn.compare.time_to_score import TimeToScore
 from atari_dqn.formatting import count, score
 
 _VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
-_CELL_WIDTH = 16
-"""Five columns make 80; the widest cell is an interval as `[-12.3k, -10.1k]`."""
+_COLUMN_WIDTH = 16
+"""Five columns make 80; the widest entry is an interval as `[-12.3k, -10.1k]`."""
 _INDENT = 2
 _SHOWN_GAMES = 5
 
 
 def comparison_view(comparison: Comparison) -> RenderableType:
-    """Return everything a comparison says, top down: games, aggregates, warnings, protocols."""
+    """Draw a comparison: games, aggregates over games, caveats, protocols."""
     parts: list[RenderableType] = []
     for game in comparison.games:
         parts += _game(comparison, game)
@@ -44,20 +44,22 @@ def comparison_view(comparison: Comparison) -> RenderableType:
 def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
     results = comparison.of_game(game)
     yield from _title(game, "unclipped returns; [95 % intervals]")
-    yield _cells("mean", "median", "IQM", "quartiles", "best", style="dim")
+    yield _figures("mean", "median", "IQM", "quartiles", "best", style="dim")
     for result in results:
         yield _name(result.group.method, *_circumstances(result))
         yield from _scores(result)
         if result.contrast is not None:
             yield _indented(Text(str(result.contrast)))
         if result.time_to_score is not None:
-            yield _pace(result.time_to_score, result.group.game, asked=comparison.to_score is not None)
-        yield from (_beside(each) for each in result.references)
+            yield _time_to_score(
+                result.time_to_score, result.group.game, is_given=comparison.to_score is not None
+            )
+        yield from (_reference(each) for each in result.references)
         yield from _published(result.atari100k)
 
 
 def _circumstances(result: GroupResult) -> Iterator[str]:
-    """Yield how many seeds were evaluated when and under which protocol."""
+    """Yield the number of seeds, the frames of their evaluation and its protocol."""
     last = result.last
     yield f"n = {last.n}" if not last.absent else f"n = {last.n} of {last.n + len(last.absent)}"
     if last.n:
@@ -76,29 +78,29 @@ def _scores(result: GroupResult) -> Iterator[RenderableType]:
     values = [_value(estimate, mark) for estimate, mark in zip(estimates, marks, strict=True)]
     intervals = [_interval(estimate) for estimate in estimates]
     low, high = map(score, last.quartiles) if last.quartiles else ("-", "")
-    yield _cells(*values[:3], low, values[3])
+    yield _figures(*values[:3], low, values[3])
     if any(intervals) or high:
-        yield _cells(*intervals[:3], high, intervals[3], style="dim")
+        yield _figures(*intervals[:3], high, intervals[3], style="dim")
 
 
-def _pace(pace: TimeToScore, game: str, *, asked: bool) -> RenderableType:
-    whose = "" if asked else f", a person's score on {game},"
-    reached = f"reached by {pace.reached} of {pace.runs} seeds"
-    if not math.isfinite(pace.median_frames):
-        return _indented(Text(f"{score(pace.score)}{whose} not yet: {reached}"))
-    hours = f" and {pace.median_hours:,.1f} hours" if math.isfinite(pace.median_hours) else ""
-    told = "median" if pace.reached == pace.runs else f"median; {reached}"
+def _time_to_score(found: TimeToScore, game: str, *, is_given: bool) -> RenderableType:
+    whose = "" if is_given else f", the human score on {game},"
+    reached = f"reached by {found.reached} of {found.runs} seeds"
+    if not math.isfinite(found.median_frames):
+        return _indented(Text(f"{score(found.score)}{whose} not yet: {reached}"))
+    hours = f" and {found.median_hours:,.1f} hours" if math.isfinite(found.median_hours) else ""
+    statistic = "median" if found.reached == found.runs else f"median; {reached}"
     return _indented(
-        Text(f"{score(pace.score)}{whose} after {count(pace.median_frames)} frames{hours} ({told})")
+        Text(f"{score(found.score)}{whose} after {count(found.median_frames)} frames{hours} ({statistic})")
     )
 
 
-def _beside(each: ComparedReference) -> RenderableType:
+def _reference(each: ComparedReference) -> RenderableType:
     reference = each.reference
     spread = ""
     if reference.lowest is not None and reference.highest is not None:
         spread = f" ({score(reference.lowest)} to {score(reference.highest)})"
-    verdict = each.verdict or "beside"
+    verdict = each.verdict or "reference"
     text = Text(verdict, _VERDICT_STYLES.get(verdict, "yellow"))
     text.append(f" {score(reference.mean)}{spread} of {_by(each)}", "default")
     if each.measure == "training":
@@ -113,15 +115,15 @@ def _published(columns: Sequence[Atari100kScore]) -> Iterator[RenderableType]:
         yield _indented(Text(_published_line("Atari 100k, published", "mean", "human", "", "ours"), "dim"))
     for each in columns:
         normalised = "-" if each.normalised is None else f"{each.normalised:.3f}"
-        judged = "" if each.inside is None else "inside" if each.inside else "outside"
+        verdict = "" if each.inside is None else "inside" if each.inside else "outside"
         line = _published_line(
-            each.column.title, score(each.figure.mean), normalised, each.column.sourced, judged
+            each.column.title, score(each.figure.mean), normalised, each.column.sourced, verdict
         )
         yield _indented(Text(line, "dim" if each.column.sourced == "recalled" else ""))
 
 
-def _published_line(title: str, mean: str, normalised: str, sourced: str, judged: str) -> str:
-    return f"{title:<36}{mean:>10}{normalised:>8}  {sourced:<10}{judged:>9}"
+def _published_line(title: str, mean: str, normalised: str, sourced: str, verdict: str) -> str:
+    return f"{title:<36}{mean:>10}{normalised:>8}  {sourced:<10}{verdict:>9}"
 
 
 def _by(each: ComparedReference) -> str:
@@ -135,9 +137,9 @@ def _by(each: ComparedReference) -> str:
 
 def _over_games(comparison: Comparison) -> Iterator[RenderableType]:
     if comparison.aggregates:
-        about = f"0 is random, 1 a person ({comparison.human_table}); {_games(comparison.normalised_over)}"
+        about = f"0 is random, 1 human ({comparison.human_table}); {_games(comparison.normalised_over)}"
         yield from _title("human-normalised", about)
-        yield _cells("IQM", "mean", "median", "optimality gap", style="dim")
+        yield _figures("IQM", "mean", "median", "optimality gap", style="dim")
         for aggregate in comparison.aggregates:
             yield from _aggregate(aggregate)
     if comparison.improvements:
@@ -148,7 +150,7 @@ def _over_games(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def _games(shared: SharedGames) -> str:
-    """Return the games that all of the methods share, the first of many."""
+    """List the games that all methods share, shortened to the first ones."""
     first = ", ".join(shared.games[:_SHOWN_GAMES])
     return f"{first} and {more} more" if (more := len(shared.games) - _SHOWN_GAMES) > 0 else first
 
@@ -156,10 +158,10 @@ def _games(shared: SharedGames) -> str:
 def _aggregate(aggregate: Aggregate) -> Iterator[RenderableType]:
     estimates = [aggregate.estimates[name] for name in ("iqm", "mean", "median", "optimality_gap")]
     yield _name(aggregate.method, f"n = {aggregate.n}")
-    yield _cells(*(f"{estimate.value:.3f}" for estimate in estimates))
+    yield _figures(*(f"{estimate.value:.3f}" for estimate in estimates))
     intervals = [estimate.interval for estimate in estimates]
     if any(intervals):
-        yield _cells(
+        yield _figures(
             *(f"[{each.low:.3f}, {each.high:.3f}]" if each else "" for each in intervals), style="dim"
         )
 
@@ -167,8 +169,8 @@ def _aggregate(aggregate: Aggregate) -> Iterator[RenderableType]:
 def _improvement(improvement: Improvement) -> RenderableType:
     probability = improvement.probability
     interval = probability.interval
-    told = f"{probability.value:.2f}" + (f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else "")
-    return _name(improvement.method, told)
+    shown_interval = f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else ""
+    return _name(improvement.method, f"{probability.value:.2f}{shown_interval}")
 
 
 def _legend(comparison: Comparison) -> Iterator[RenderableType]:
@@ -203,9 +205,9 @@ def _name(method: Method, *about: str) -> Text:
     )
 
 
-def _cells(*texts: str, style: str = "") -> RenderableType:
-    """Return a line of figures, each in its column."""
-    return Text("".join(f"{text:>{_CELL_WIDTH}}" for text in texts), style=style)
+def _figures(*texts: str, style: str = "") -> RenderableType:
+    """Draw a line of figures, each in its column."""
+    return Text("".join(f"{text:>{_COLUMN_WIDTH}}" for text in texts), style=style)
 
 
 def _indented(text: Text) -> RenderableType:
@@ -222,5 +224,5 @@ def _interval(estimate: Estimate | None) -> str:
 
 
 def _end(value: float) -> str:
-    """Return an interval's end in few characters: from 10,000 in thousands."""
+    """Format an interval's end in few characters: from 10,000 in thousands."""
     return count(value) if abs(value) >= 10_000 else score(value)

@@ -1,4 +1,4 @@
-"""Evaluations in the live view: the latest, each with its protocol, and what was published beside it."""
+"""Evaluations in the live view: the latest, each with its protocol, and a published score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
 
 
 class EvaluationsPanel:
-    """The latest evaluations, newest first, and the published score nearest in protocol to the last."""
+    """Show the latest evaluations, newest first, and the published score nearest in protocol to the last."""
 
     title = "evaluations"
 
@@ -29,12 +29,11 @@ class EvaluationsPanel:
         self._rows: deque[tuple[str, ...]] = deque(maxlen=_ROWS)
         self._mean = 0.0
         self._reference: Reference | None = None
-        nearest(
-            subject, 0
-        )  # reads the game's tables now, not while the run waits for an evaluation to be shown
+        # The first call reads the game's tables; later ones interrupt the training less.
+        nearest(subject, 0)
 
     def handle(self, event: Event) -> None:
-        """Take an evaluation."""
+        """Store an evaluation."""
         if not isinstance(event, Row) or event.table != "eval_log":
             return
         values = event.values
@@ -49,10 +48,10 @@ class EvaluationsPanel:
         self._rows.appendleft((frames, str(values["eval_type"]), *scores, protocol))
 
     def period(self, record: Mapping[str, float]) -> None:
-        """Take nothing."""
+        """Ignore a period: evaluations have rows of their own."""
 
     def draw(self) -> RenderableType:
-        """Return a row for each evaluation, and the published score below."""
+        """Draw a row for each evaluation, and the published score below."""
         if not self._rows:
             return Text("none yet", style="dim")
         table = Table.grid(padding=(0, 1, 0, 0))
@@ -65,7 +64,7 @@ class EvaluationsPanel:
 
 
 def published(reference: Reference | None, mean: float) -> tuple[Text, Text]:
-    """Return two lines: the published score with a verdict on ours, and whose it is or how it differs."""
+    """Format two lines: the published score with its verdict on ours, and its source or its differences."""
     if reference is None:
         return Text("nothing published here", style="dim"), Text("")
     spread = ""

@@ -1,4 +1,4 @@
-"""The failure gates in the live view: each with its state, and what the latest to change had to say."""
+"""The health gates in the live view, each with its state."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MARKS: dict[GateState, tuple[str, str]] = {
     "warned": ("▲", "yellow"),
     "tripped": ("✖", "bold red"),
 }
-"""How a state is shown: apart without colours too."""
+"""Mark and style of each state; the marks differ without colours too."""
 
 _COLUMNS = 2
 
 
 class GatesPanel:
-    """Every gate's state, in two columns."""
+    """Show every gate's state in two columns."""
 
     title = "gates"
 
@@ -30,18 +30,18 @@ class GatesPanel:
         self._states: dict[str, GateState] = dict.fromkeys(GATES, "ok")
 
     def handle(self, event: Event) -> None:
-        """Take a gate's new state."""
+        """Store a gate's new state."""
         if isinstance(event, GateChanged):
             self._states[event.gate] = event.state
 
     def period(self, record: Mapping[str, float]) -> None:
-        """Take nothing."""
+        """Ignore a period: gates report each change."""
 
     def draw(self) -> RenderableType:
-        """Return a mark and a name for each gate."""
-        cells = [Text(f"{MARKS[state][0]} {gate}", MARKS[state][1]) for gate, state in self._states.items()]
-        height = -(-len(cells) // _COLUMNS)
+        """Draw a mark and a name for each gate."""
+        entries = [Text(f"{MARKS[state][0]} {gate}", MARKS[state][1]) for gate, state in self._states.items()]
+        height = -(-len(entries) // _COLUMNS)
         table = Table.grid(padding=(0, 2, 0, 0))
-        for place in range(height):
-            table.add_row(*cells[place::height])
+        for index in range(height):
+            table.add_row(*entries[index::height])
         return table

@@ -17,10 +17,10 @@ from atari_dqn.view.periods import RemainingTime, Speed
 
 
 class Header:
-    """Shows the title of a run, its current activity, its progress, its speed and the remaining time.
+    """Show the title of a run, its current activity, its progress, its speed and the remaining time.
 
-    Frames and speed come from the run's counters, which are read at every drawing. A run that is followed
-    from its files has no counters: `standing` returns the text that replaces the activity, and the latest
+    Frames and speed come from the run's counters, which are read at every drawing. A run that is read from
+    its files has no counters: `state_text` returns the text that replaces the activity, and the latest
     period gives frames and speed.
     """
 
@@ -29,26 +29,29 @@ class Header:
         *,
         title: str,
         total_frames: int,
-        standing: Callable[[], str] | None = None,
+        state_text: Callable[[], str] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._title, self._total_frames, self._standing = printable(title), total_frames, standing
+        self._title, self._total_frames, self._state_text = printable(title), total_frames, state_text
         self._remaining = RemainingTime(total_frames)
-        self._now, self._began = now, now()
+        self._now, self._start_seconds = now, now()
         self._speed = Speed(now)
         self._phase, self._activity = "starting", ""
         self._counters: Counters | None = None
         self._record: Mapping[str, float] = {}
+        self._noticed_frames = 0
 
     def handle(self, event: Event) -> None:
         """Update the current activity from an event; an activity ends when all of its parts are done."""
         if isinstance(event, Progress):
-            over = event.done >= event.total
-            self._activity = "" if over else f"{event.activity} {event.done}/{event.total}"
+            finished = event.done >= event.total
+            self._activity = "" if finished else f"{event.activity} {event.done}/{event.total}"
         elif isinstance(event, TrainingStarted):
             self._counters = event.counters
-        elif isinstance(event, Notice) and event.kind == "compiling":
-            self._phase = "compiling"
+        elif isinstance(event, Notice):
+            self._noticed_frames = max(self._noticed_frames, event.env_frames)
+            if event.kind == "compiling":
+                self._phase = "compiling"
 
     def period(self, record: Mapping[str, float]) -> None:
         """Update progress and speed from the record of a period."""
@@ -56,7 +59,7 @@ class Header:
         self._remaining.add(record)
 
     def draw(self) -> RenderableType:
-        """Return the title with the activity, above a line with the progress."""
+        """Draw the title with the activity, above a line with the progress."""
         frames = self._read_counters()
         head = Table.grid(expand=True)
         head.add_column(no_wrap=True, ratio=1)
@@ -69,9 +72,9 @@ class Header:
         return Group(head, line)
 
     def _read_counters(self) -> float:
-        """Return the current number of frames, and update the measured speed."""
+        """Read the current number of frames and update the measured speed."""
         if self._counters is None:
-            return self._record.get("env_frames", 0.0)
+            return max(self._record.get("env_frames", 0.0), self._noticed_frames)
         phase = "filling the replay" if self._counters.filling else "training"
         if phase != self._phase:
             self._phase = phase
@@ -80,14 +83,14 @@ class Header:
         return self._counters.env_frames
 
     def _state(self) -> str:
-        if self._standing is not None:
-            return self._standing()
+        if self._state_text is not None:
+            return self._state_text()
         if self._counters is None and self._record:
             self._phase = "training" if self._record["updates"] else "filling the replay"
-        return f"{self._activity or self._phase}  {duration(self._now() - self._began)}"
+        return f"{self._activity or self._phase}  {duration(self._now() - self._start_seconds)}"
 
     def _rate(self) -> float:
-        """Return frames per second over the latest seconds; without counters, over the latest period."""
+        """Compute frames per second over the latest seconds; without counters, over the latest period."""
         if self._counters is None:
             return self._record.get("frames_per_second", 0.0)
         rate = self._speed.frames_per_second()

@@ -1,4 +1,4 @@
-"""The live view: a screen of panels that is redrawn a few times a second, whatever the training does."""
+"""The live view: a screen of panels that is redrawn once a second, independently of the training."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from atari_dqn.view.periods import Periods
 
 _HEADER_LINES = 2
 _COLUMNS = {"gates": 32, "throughput": 20, "replay": 20}
-"""Widths of panels, by title; the others of a row share what is left."""
+"""Widths of panels, by title; the others of a row share the remaining width."""
 _SNAPSHOT_LINES = 24
-"""What every panel needs to be whole, the gates' five lines among them."""
+"""Height that shows every panel in full, including the gates' five lines."""
 
 
 def suits_live_view(console: Console) -> bool:
-    """Return whether a console can show the live view: a terminal that knows more than ASCII."""
+    """Test whether a console can show the live view: a terminal with an encoding beyond ASCII."""
     return console.is_terminal and not console.is_dumb_terminal and not console.options.ascii_only
 
 
 class LiveView:
-    """Shows a run on a whole terminal, at least 80×24, from construction until `close`.
+    """Show a run on a whole terminal, at least 80×24, from construction until `close`.
 
-    `subject` is what the run's evaluations are scores of: published ones are shown beside them. `standing`
-    says how a run that is followed from its files is at present; one of this process says it by its counters.
-    Handling an event only keeps its values. Drawing happens on rich's own thread: 8 ms a time, so that once a
+    `subject` describes the run's evaluations and selects the published scores that are shown with them.
+    `state_text` describes the present state of a run of another process; a run of this process has counters.
+    Handling an event only stores its values. rich draws on a thread of its own: 8 ms a time, so that once a
     second costs under 1 % of a core. Events and drawing share one lock.
     """
 
@@ -54,16 +54,16 @@ class LiveView:
         total_frames: int,
         subject: Subject,
         console: Console,
-        standing: Callable[[], str] | None = None,
+        state_text: Callable[[], str] | None = None,
         refreshes_per_second: float = 1.0,
     ) -> None:
-        self._header = Header(title=title, total_frames=total_frames, standing=standing)
+        self._header = Header(title=title, total_frames=total_frames, state_text=state_text)
         self._periods = Periods()
         self._rows = _panel_rows(subject)
         self._parts: list[Part] = [self._header, *(panel for _, row in self._rows for panel in row)]
         self._lock = Lock()
         self._console = console
-        self._told = False
+        self._has_events = False
         self._live = Live(
             console=console,
             screen=console.is_terminal,
@@ -73,9 +73,9 @@ class LiveView:
         self._live.start()
 
     def handle(self, event: Event) -> None:
-        """Give an event to every panel."""
+        """Pass an event to every panel."""
         with self._lock:
-            self._told = True
+            self._has_events = True
             record = self._periods.add(event)
             for part in self._parts:
                 part.handle(event)
@@ -83,7 +83,7 @@ class LiveView:
                     part.period(record)
 
     def draw(self) -> RenderableType:
-        """Return the screen as it is now."""
+        """Draw the whole screen."""
         layout = Layout()
         with self._lock:
             rows = [Layout(self._header.draw(), size=_HEADER_LINES)]
@@ -92,16 +92,16 @@ class LiveView:
         return layout
 
     def close(self) -> None:
-        """Give the terminal back, and leave the last picture, if there was one; safe to call twice."""
+        """Restore the terminal and print the last screen, if any event came; safe to call twice."""
         if not self._live.is_started:
             return
         self._live.stop()
-        if self._told and self._console.is_terminal:  # the view had a screen of its own, which is gone now
+        if self._has_events and self._console.is_terminal:  # rich has closed the alternate screen
             self._console.print(self.draw(), height=_SNAPSHOT_LINES)
 
 
 def _panel_rows(subject: Subject) -> tuple[tuple[int | None, tuple[Panel, ...]], ...]:
-    """Return the panels row by row, each row with its height in lines; None takes what is left."""
+    """Build the panels row by row, each row with its height in lines; None fills the rest of the screen."""
     return (
         (7, (LearningPanel(), ReturnsPanel())),
         (8, (EvaluationsPanel(subject), ReplayPanel(), ThroughputPanel())),

@@ -1,6 +1,6 @@
-"""The parts of the live view. Each keeps what it shows of the events, and draws it when asked.
+"""The panels of the live view. Each stores the values that it shows and draws them on request.
 
-A panel draws into what room it is given; `LiveView` says where each lies.
+A panel draws into any given size; `LiveView` arranges them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 
 
 class Part(Protocol):
-    """A part of the live view."""
+    """A part of the live view that is drawn from events."""
 
     def handle(self, event: Event) -> None:
-        """Take what the part shows of an event; cheap, for it is called on the training's own thread."""
+        """Store the values of an event that the part shows; quick, as it runs on the thread that trains."""
         ...
 
     def period(self, record: Mapping[str, float]) -> None:
-        """Take a period's joined record."""
+        """Store a period's joined record."""
         ...
 
     def draw(self) -> RenderableType:
-        """Return what the part shows now."""
+        """Draw the present values."""
         ...
 
 
@@ -45,7 +45,7 @@ class Panel(Part, Protocol):
 
 
 class LearningPanel:
-    """Loss, values and gradients of the latest period, the predictions' latest report, and their course."""
+    """Show loss, values and gradients of the latest period, their history, and faults of the predictions."""
 
     title = "learning"
     _rows = (
@@ -55,7 +55,7 @@ class LearningPanel:
         ("grad norm", "grad_norm"),
         ("epsilon", "epsilon"),
     )
-    _reported = (
+    _faults = (
         ("low edge", "lowest_atom_mass"),
         ("high edge", "highest_atom_mass"),
         ("crossed", "crossed_share"),
@@ -63,39 +63,41 @@ class LearningPanel:
 
     def __init__(self) -> None:
         self._history = {name: deque[float](maxlen=_HISTORY_PERIODS) for _, name in self._rows}
-        self._report: Mapping[str, float] = {}
+        self._values: Mapping[str, float] = {}
 
     def handle(self, event: Event) -> None:
-        """Take a report of the predictions."""
+        """Store statistics of the predictions."""
         if isinstance(event, Row) and event.table == "prediction_log":
-            self._report = {name: float(value) for name, value in event.values.items()}
+            self._values = {name: float(value) for name, value in event.values.items()}
 
     def period(self, record: Mapping[str, float]) -> None:
-        """Take a period's values."""
+        """Store a period's values."""
         for name, values in self._history.items():
             values.append(record[name])
 
     def draw(self) -> RenderableType:
-        """Return a row for each value; beside the last, ε, what a distribution's report says."""
+        """Draw a row for each value with its history; that of ε gives way to a fault of the predictions."""
         table = _grid("left", "right", "left")
         last = self._rows[-1][1]
         for label, name in self._rows:
             values = self._history[name]
-            course = self._told() if name == last else ""
+            history = self._fault() if name == last else ""
             table.add_row(
-                label, measure(values[-1]) if values else "-", _cropped(course or sparkline(values, width=15))
+                label,
+                measure(values[-1]) if values else "-",
+                _cropped(history or sparkline(values, width=15)),
             )
         return table
 
-    def _told(self) -> str:
-        """Return the mass on the fuller edge of a support, or how many quantiles crossed, if any did."""
-        found = [(self._report.get(name, math.nan), label) for label, name in self._reported]
+    def _fault(self) -> str:
+        """Format the larger mass on an edge atom or the share of crossed quantiles; empty if zero."""
+        found = [(self._values.get(name, math.nan), label) for label, name in self._faults]
         share, label = max(((share, label) for share, label in found if share > 0), default=(0.0, ""))
         return f"{label} {percentage(share)}" if label else ""
 
 
 class ReturnsPanel:
-    """What training episodes scored."""
+    """Show the returns of training episodes."""
 
     title = "training returns"
 
@@ -106,18 +108,18 @@ class ReturnsPanel:
         self._best = -math.inf
 
     def handle(self, event: Event) -> None:
-        """Take an episode that ended."""
+        """Store the return of a finished episode."""
         if isinstance(event, Row) and event.table == "train_log":
             self._returns.append(float(event.values["episode_return"]))
             self._episodes = int(event.values["episode_number"])
             self._best = max(self._best, self._returns[-1])
 
     def period(self, record: Mapping[str, float]) -> None:
-        """Take the rolling mean."""
+        """Store the rolling mean."""
         self._rolling.append(record["rolling_return"])
 
     def draw(self) -> RenderableType:
-        """Return the rolling mean and its course, then the latest episodes."""
+        """Draw the rolling mean and its history, then the latest episodes."""
         table = _grid("left", "left")
         table.add_row("rolling mean", score(self._rolling[-1]) if self._rolling else "-")
         table.add_row("", _cropped(sparkline(self._rolling, width=22)))
@@ -128,7 +130,7 @@ class ReturnsPanel:
 
 
 class ThroughputPanel:
-    """How fast the run is, and where its time goes."""
+    """Show the rate of updates, and the share of each part in the training time."""
 
     title = "throughput"
     _parts = ("learn", "optimize", "sample", "act", "emulate")
@@ -137,14 +139,14 @@ class ThroughputPanel:
         self._record: Mapping[str, float] = {}
 
     def handle(self, event: Event) -> None:
-        """Take nothing."""
+        """Ignore events: throughput comes with the period."""
 
     def period(self, record: Mapping[str, float]) -> None:
-        """Take a period's split."""
+        """Store the latest period."""
         self._record = record
 
     def draw(self) -> RenderableType:
-        """Return the rate of updates, then each part's share of the training time."""
+        """Draw a row for the rate and one for each part."""
         if not self._record:
             return Text("none yet", style="dim")
         table = _grid("left", "right")
@@ -156,37 +158,37 @@ class ThroughputPanel:
 
 
 class ReplayPanel:
-    """How old, how terminal and how evenly weighted the transitions are that are learned from."""
+    """Show age, weights and terminal share of the transitions that are sampled."""
 
     title = "replay"
 
     def __init__(self) -> None:
-        self._report: Mapping[str, float] = {}
+        self._values: Mapping[str, float] = {}
 
     def handle(self, event: Event) -> None:
-        """Take a report."""
+        """Store statistics of the replay."""
         if isinstance(event, Row) and event.table == "replay_log":
-            self._report = {name: float(value) for name, value in event.values.items()}
+            self._values = {name: float(value) for name, value in event.values.items()}
 
     def period(self, record: Mapping[str, float]) -> None:
-        """Take nothing: reports have a period of their own."""
+        """Ignore a period: the replay is measured at its own."""
 
     def draw(self) -> RenderableType:
-        """Return a row for each figure."""
-        if not self._report:
+        """Draw a row for each figure."""
+        if not self._values:
             return Text("none yet", style="dim")
-        report, table = self._report, _grid("left", "right")
-        table.add_row("size", count(report["transitions"]))
-        table.add_row("age", count(report["median_age_steps"]))
-        table.add_row("effective", percentage(report["effective_share"], decimals=0))
-        table.add_row("β", f"{report['beta']:.3f}")
-        table.add_row("weight", f"{report['mean_weight']:.3f}")
-        table.add_row("terminal", percentage(report["terminal_share"]))
+        values, table = self._values, _grid("left", "right")
+        table.add_row("size", count(values["transitions"]))
+        table.add_row("age", count(values["median_age_steps"]))
+        table.add_row("effective", percentage(values["effective_share"], decimals=0))
+        table.add_row("β", f"{values['beta']:.3f}")
+        table.add_row("weight", f"{values['mean_weight']:.3f}")
+        table.add_row("terminal", percentage(values["terminal_share"]))
         return table
 
 
 class NoticesPanel:
-    """What happened once, newest first."""
+    """Show notices and alerts, newest first."""
 
     title = "notices"
 
@@ -195,7 +197,7 @@ class NoticesPanel:
         self._alerts = Alerts()
 
     def handle(self, event: Event) -> None:
-        """Take a notice, or a failure gate's alarm."""
+        """Store a notice, or the alert of a gate."""
         if isinstance(event, Notice):
             self._notices.appendleft(
                 (event.env_frames, printable(event.kind), printable_lines(event.message))
@@ -205,19 +207,19 @@ class NoticesPanel:
             self._notices.appendleft((event.env_frames, "gate", text))
 
     def period(self, record: Mapping[str, float]) -> None:
-        """Take nothing."""
+        """Ignore a period: notices are events."""
 
     def draw(self) -> RenderableType:
-        """Return a paragraph for each notice."""
+        """Draw a paragraph for each notice."""
         table = _grid("right", "left", "left")
         for env_frames, kind, message in self._notices:
-            # Text, not str: a message may hold brackets, which rich would take for its markup.
+            # Text, not str: a message may hold brackets, which rich would read as markup.
             table.add_row(Text(count(env_frames), style="dim"), Text(kind), Text(message))
         return table
 
 
 def sparkline(values: Iterable[float], *, width: int) -> str:
-    """Return the course of the latest `width` values; NaN is a gap, a constant a line at the bottom."""
+    """Draw the latest `width` values as bars of text; NaN is a gap, a constant a line at the bottom."""
     latest = list(values)[-width:]
     finite = [value for value in latest if math.isfinite(value)]
     if not finite:
@@ -229,12 +231,12 @@ def sparkline(values: Iterable[float], *, width: int) -> str:
 def _level(value: float, low: float, high: float) -> str:
     if not math.isfinite(value):
         return " "
-    place = (value - low) / (high - low) if high > low else 0.0
-    return _LEVELS[min(len(_LEVELS) - 1, int(place * len(_LEVELS)))]
+    fraction = (value - low) / (high - low) if high > low else 0.0
+    return _LEVELS[min(len(_LEVELS) - 1, int(fraction * len(_LEVELS)))]
 
 
 def fitting(scores: Iterable[float], *, width: int) -> str:
-    """Return as many whole scores, from the first, as fit into `width`."""
+    """Join as many scores, from the first, as fit into `width`."""
     text = ""
     for value in scores:
         longer = f"{text} {value:,.0f}".lstrip()
@@ -245,13 +247,13 @@ def fitting(scores: Iterable[float], *, width: int) -> str:
 
 
 def _grid(*justify: JustifyMethod) -> Table:
-    """Return a table without lines. Where room is short, the last column gives way."""
+    """Create a table without lines whose last column shrinks first."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    for place, side in enumerate(justify, start=1):
-        table.add_column(justify=side, no_wrap=place < len(justify))
+    for index, side in enumerate(justify, start=1):
+        table.add_column(justify=side, no_wrap=index < len(justify))
     return table
 
 
 def _cropped(text: str) -> Text:
-    """Return a cell that is cut where room is short, not wrapped."""
+    """Create a text that is cut, not wrapped, where it is too long."""
     return Text(text, no_wrap=True, overflow="crop")

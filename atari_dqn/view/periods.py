@@ -1,4 +1,4 @@
-"""What both views make of the tables: one record a period, and the time that is left."""
+"""One record a period from the rows of two tables, and estimates of speed and remaining time."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from atari_dqn.telemetry.events import Event, Row, Value
 
 _TABLES = ("update_log", "throughput_log")
 _WINDOW_PERIODS = 250
-"""At 1,000 steps a period a million frames: long enough to hold a share of the evaluations."""
+"""A million frames at 1,000 steps a period: long enough to include evaluations."""
 _SPEED_SECONDS = 10.0
 
 
 class Periods:
-    """Joins the rows that end a period, one of each table, into one record, whichever comes first."""
+    """Join the rows that end a period, one of each table, into one record, in whichever order they come."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Mapping[str, Value]] = {}
 
     def add(self, event: Event) -> dict[str, float] | None:
-        """Return the joined record once both rows of a step are there, else None."""
+        """Add a row; return the joined record once both rows of a step have come, else None."""
         if not isinstance(event, Row) or event.table not in _TABLES:
             return None
         self._rows[event.table] = event.values
@@ -32,9 +32,9 @@ class Periods:
 
 
 class RemainingTime:
-    """Estimates the time that is left from the latest periods in which the run learned.
+    """Estimate the remaining time from the latest periods in which the run learned.
 
-    The prefill is left out, being many times faster; evaluations and saving count, for they will come again.
+    The prefill, many times faster, is left out; evaluations and saving are included.
     """
 
     def __init__(self, total_frames: int) -> None:
@@ -42,12 +42,12 @@ class RemainingTime:
         self._points: deque[tuple[float, float]] = deque(maxlen=_WINDOW_PERIODS)
 
     def add(self, record: Mapping[str, float]) -> None:
-        """Take a period's record."""
+        """Add a period's record."""
         if record["updates"]:
             self._points.append((record["env_frames"], record["elapsed_seconds"]))
 
     def seconds(self, env_frames: float | None = None) -> float | None:
-        """Return the estimate at a frame, by default the latest period's; None until two were learned in."""
+        """Estimate the time left at a frame, by default the latest period's; None before two such periods."""
         if len(self._points) < 2:
             return None
         (first_frames, first_seconds), (frames, seconds) = self._points[0], self._points[-1]
@@ -56,25 +56,25 @@ class RemainingTime:
 
 
 class Speed:
-    """Emulator frames a second over the latest seconds, from counters that are read now and then."""
+    """Measure emulator frames per second over the latest seconds, from readings of a counter."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._points: deque[tuple[float, int]] = deque()
 
     def add(self, env_frames: int) -> None:
-        """Take how far the run is now."""
+        """Add a reading of the counter."""
         now = self._now()
         while len(self._points) > 1 and self._points[1][0] <= now - _SPEED_SECONDS:
             self._points.popleft()
         self._points.append((now, env_frames))
 
     def restart(self) -> None:
-        """Forget what was: the run does something of another speed now."""
+        """Drop all readings, when another phase begins."""
         self._points.clear()
 
     def frames_per_second(self) -> float:
-        """Return the speed; NaN until the counters have been read twice."""
+        """Compute the speed; NaN before two readings."""
         if len(self._points) < 2:
             return math.nan
         (first_seconds, first_frames), (seconds, frames) = self._points[0], self._points[-1]

@@ -18,47 +18,52 @@ _STEPS_A_LINE = 10
 
 
 class PlainView:
-    """Writes lines of at most 100 columns to a text stream. A stream whose reader has left is let go of."""
+    """Write lines of at most 100 columns to a text stream, until its reader closes it."""
 
     def __init__(
-        self, *, title: str, total_frames: int, stream: TextIO, standing: Callable[[], str] | None = None
+        self, *, title: str, total_frames: int, stream: TextIO, state_text: Callable[[], str] | None = None
     ) -> None:
         self._stream: TextIO | None = stream
         self._total_frames = total_frames
         self._periods = Periods()
         self._remaining = RemainingTime(total_frames)
         self._alerts = Alerts()
-        self._activity, self._told = "", 0
-        self._write(f"{title}: {total_frames:,} frames{f' ({standing()})' if standing else ''}")
+        self._activity, self._written_steps = "", 0
+        self._write(f"{title}: {total_frames:,} frames{f' ({state_text()})' if state_text else ''}")
 
     def handle(self, event: Event) -> None:
-        """Write what an event has to say."""
+        """Write the line of an event, if it has one."""
         if isinstance(event, Notice):
-            if event.kind == "evaluation":  # its row of eval_log says it
+            if event.kind == "evaluation":  # shown by its row of eval_log
                 return
             self._write(f"{count(event.env_frames):>6}  {event.kind}: {event.message}")
         elif isinstance(event, GateChanged):
             if self._alerts.update(event):
                 self._write(f"{count(event.env_frames):>6}  gate {event.gate} {event.state}: {event.message}")
         elif isinstance(event, Progress):
-            self._tell(event)
+            self._handle_progress(event)
         elif isinstance(event, Row):
             self._handle_row(event)
 
     def close(self) -> None:
-        """Leave the stream, which is the caller's, open."""
+        """Stop writing; the stream belongs to the caller and stays open."""
         self._stream = None
 
-    def _tell(self, progress: Progress) -> None:
-        """Write a line when an activity begins and after every ten of its steps, not one for each."""
+    def _handle_progress(self, progress: Progress) -> None:
+        """Write a line when an activity begins and after every ten of its steps."""
         if progress.activity != self._activity:
-            self._activity, self._told = progress.activity, progress.done
+            self._activity, self._written_steps = progress.activity, progress.done
             self._write(f"{'':>6}  {progress.activity}: {progress.total} to do")
-        elif progress.done // _STEPS_A_LINE > self._told // _STEPS_A_LINE and progress.done < progress.total:
-            self._told = progress.done
+        elif self._is_due(progress):
+            self._written_steps = progress.done
             self._write(f"{'':>6}  {progress.activity}: {progress.done} of {progress.total}")
         if progress.done >= progress.total:
             self._activity = ""
+
+    def _is_due(self, progress: Progress) -> bool:
+        """Test whether ten more steps are done, and others remain."""
+        lines, written = progress.done // _STEPS_A_LINE, self._written_steps // _STEPS_A_LINE
+        return lines > written and progress.done < progress.total
 
     def _handle_row(self, row: Row) -> None:
         if row.table == "eval_log":
@@ -83,12 +88,15 @@ class PlainView:
         try:
             self._stream.write("\n".join(lines).encode(encoding, "replace").decode(encoding) + "\n")
             self._stream.flush()
-        except (OSError, ValueError):  # the reader of a pipe has gone, or the stream was closed: train on
+        except (
+            OSError,
+            ValueError,
+        ):  # a pipe or stream that is closed; training continues
             self._stream = None
 
 
 def period_line(record: Mapping[str, float], total_frames: int, seconds_left: float | None) -> str:
-    """Return a period's figures; labels stay with their numbers, so that one line can be read by itself."""
+    """Format a period's figures, each with its label, so that a line can be read by itself."""
     share = 100 * record["env_frames"] / total_frames
     left = "-" if seconds_left is None else duration(seconds_left)
     return "  ".join(
@@ -105,8 +113,8 @@ def period_line(record: Mapping[str, float], total_frames: int, seconds_left: fl
 
 
 def evaluation_line(row: Row) -> str:
-    """Return an evaluation's scores, with the beginning of their protocol's fingerprint."""
-    value = {name: cell for name, cell in row.values.items() if not isinstance(cell, str)}
+    """Format an evaluation's scores, with the beginning of their protocol's fingerprint."""
+    value = {name: number for name, number in row.values.items() if not isinstance(number, str)}
     mean, median = (score(value[f"{name}_return"]) for name in ("mean", "median"))
     several = value["episodes"] > 1
     episodes = f"{value['episodes']:.0f} episode{'s' * several}"
@@ -121,8 +129,8 @@ def evaluation_line(row: Row) -> str:
 
 
 def replay_line(row: Row) -> str:
-    """Return a report of the replay."""
-    value = {name: float(cell) for name, cell in row.values.items()}
+    """Format the statistics of the replay."""
+    value = {name: float(number) for name, number in row.values.items()}
     return (
         f"{count(value['env_frames']):>6}  replay of {count(value['transitions'])}: "
         f"{percentage(value['terminal_share'])} terminal, age {count(value['median_age_steps'])} steps, "
@@ -132,8 +140,8 @@ def replay_line(row: Row) -> str:
 
 
 def prediction_line(row: Row) -> str:
-    """Return a report of what is predicted of returns, without what its kind does not have."""
-    value = {name: float(cell) for name, cell in row.values.items()}
+    """Format the statistics of predicted returns, without those that the value distribution lacks."""
+    value = {name: float(number) for name, number in row.values.items()}
     parts = [f"spread {measure(value['std_return'])}", f"action gap {measure(value['action_gap'])}"]
     if math.isfinite(value["lowest_atom_mass"]):
         low, high = (percentage(value[f"{edge}_atom_mass"]) for edge in ("lowest", "highest"))

@@ -1,4 +1,4 @@
-"""Whatever is printed with rich made safe to show: names and texts of files cannot steer the terminal."""
+"""Escape control characters in output of rich: names and texts of files cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from atari_dqn.formatting import printable_lines
 
 
 class Safe:
-    """Draws a renderable with the characters that steer a terminal escaped; rich's own styles stay."""
+    """Draw a renderable with control characters escaped; rich's own styles stay."""
 
     def __init__(self, renderable: RenderableType) -> None:
         self._renderable = renderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what the renderable does, each text made safe to show."""
+        """Yield the segments of the renderable with their text escaped."""
         for segment in console.render(self._renderable, options):
             text = segment.text if segment.control else printable_lines(segment.text)
             yield Segment(text, segment.style, segment.control)

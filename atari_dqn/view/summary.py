@@ -30,7 +30,7 @@ _STYLES = {
 
 
 def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) -> Group:
-    """Return a line for each run, and below what cannot be read of them, and why."""
+    """Draw a line for each run, and below the table what cannot be read, with the reason."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     widest = max(_NAME_COLUMNS, columns - _OTHER_COLUMNS)
     table.add_column("run", overflow="ellipsis", no_wrap=True, max_width=widest)
@@ -49,12 +49,12 @@ def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) 
 
 
 def _line(path: Path, status: RunStatus) -> list[Text | str]:
-    alarm = " ▲" if status.alerts else ""
+    alert = " ▲" if status.alerts else ""
     left = status.seconds_left if status.state == "running" else math.nan
     rolling = status.latest.get("update_log", {}).get("rolling_return", math.nan)
     return [
         Text(name_of(path)),
-        Text(status.state + alarm, _STYLES.get(status.state, "")),
+        Text(status.state + alert, _STYLES.get(status.state, "")),
         duration(status.silent_seconds).split()[0],
         f"{status.share:.0%}",
         duration(left),
@@ -70,5 +70,5 @@ def _unreadable(path: Path) -> list[Text | str]:
 
 
 def name_of(path: Path) -> str:
-    """Return a run's name, safe to show: its folder's, also for `.`."""
+    """Format a run's name, its folder's, without control characters; works for `.` too."""
     return printable(os.path.basename(os.path.realpath(path)))  # noqa: PTH119 - links in a circle are names too

@@ -1,4 +1,4 @@
-"""Progress in the terminal's title, so that a window among others tells how far its run is."""
+"""Progress in the terminal's title, visible in the list of windows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from atari_dqn.telemetry.events import Event, Notice
 from atari_dqn.view.periods import Periods, RemainingTime
 
 _ENDINGS = {"finished": "done", "halted": "halted", "interrupted": "interrupted", "worker died": "halted"}
-"""What the title says once a notice of one of these kinds has come."""
+"""Title after a notice of each of these kinds."""
 
 
 class TitleView:
-    """Sets the title to `42% 3h 05m pong_quick_seed1`. Where the output is no terminal it does nothing."""
+    """Set the title to `42% 3h 05m pong_quick_seed1`, if the output is a terminal."""
 
     def __init__(self, *, name: str, total_frames: int, console: Console) -> None:
         self._name, self._total_frames = name, total_frames
@@ -26,7 +26,7 @@ class TitleView:
         self._show(self._name)
 
     def handle(self, event: Event) -> None:
-        """Show how far a period has brought the run, or how it ended."""
+        """Update the title at the end of a period and at the end of the run."""
         if isinstance(event, Notice) and event.kind in _ENDINGS:
             self._show(f"{_ENDINGS[event.kind]} {self._name}")
         record = self._periods.add(event)
@@ -37,7 +37,7 @@ class TitleView:
             self._show(f"{record['env_frames'] / self._total_frames:.0%}{left} {self._name}")
 
     def close(self) -> None:
-        """Leave the title, which tells how the run ended."""
+        """Leave the title, which shows how the run ended."""
 
     def _show(self, title: str) -> None:
         if self._console.is_terminal and title != self._shown:

@@ -1,4 +1,4 @@
-"""What a user can get wrong: one message, exit code 2, nothing written, no traceback."""
+"""Wrong input: one message, exit code 2, nothing written, no traceback."""
 
 import os
 import subprocess

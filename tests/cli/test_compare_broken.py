@@ -25,7 +25,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> BrokenRuns:
 
 
 @pytest.fixture(scope="module")
-def told(runs: BrokenRuns) -> tuple[str, dict]:
+def printed(runs: BrokenRuns) -> tuple[str, dict]:
     """What is printed, and the document."""
     document = runs.root.parent / "compared.json"
     done = subprocess.run(
@@ -39,15 +39,15 @@ def told(runs: BrokenRuns) -> tuple[str, dict]:
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - NOT_READ - IN_A_WARNING))
-def test_a_broken_run_is_left_out_and_named(told: tuple[str, dict], kind: str) -> None:
-    faults = [line for line in told[0].splitlines() if "left out: " in line]
+def test_a_broken_run_is_left_out_and_named(printed: tuple[str, dict], kind: str) -> None:
+    faults = [line for line in printed[0].splitlines() if "left out: " in line]
     assert len([line for line in faults if f"/{kind}/" in line or f"/{kind}: " in line]) == 1
 
 
-def test_no_character_that_steers_is_printed(told: tuple[str, dict]) -> None:
-    assert all(line.isprintable() for line in told[0].splitlines())
+def test_no_character_that_steers_is_printed(printed: tuple[str, dict]) -> None:
+    assert all(line.isprintable() for line in printed[0].splitlines())
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_sound_run_is_compared(runs: BrokenRuns, told: tuple[str, dict], name: str) -> None:
-    assert name in json.dumps(told[1])
+def test_a_sound_run_is_compared(runs: BrokenRuns, printed: tuple[str, dict], name: str) -> None:
+    assert name in json.dumps(printed[1])

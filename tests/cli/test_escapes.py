@@ -1,4 +1,4 @@
-"""No command passes on what steers a terminal, wherever it stands in files and names."""
+"""Every command escapes the control characters of files and names."""
 
 import json
 import os
@@ -24,9 +24,9 @@ def output(*arguments: object) -> str:
     return (done.stdout + done.stderr).decode()
 
 
-def check(told: str) -> None:
-    assert [line for line in told.splitlines() if not line.isprintable()] == []
-    assert SHOWN in told.replace("\n", "")
+def check(printed: str) -> None:
+    assert [line for line in printed.splitlines() if not line.isprintable()] == []
+    assert SHOWN in printed.replace("\n", "")
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_spec_diff_escapes_names(tmp_path: Path) -> None:
     specs = [tmp_path / f"{name}.toml" for name in (PLANTED, "b")]
     for seed, spec in enumerate(specs):
         spec.write_text(f'track = "A"\ngame = "pong"\nseed = {seed}\n')
-    told = output("spec", "diff", *(os.path.relpath(spec) for spec in specs))
-    assert all(line.isprintable() for line in told.splitlines())
+    printed = output("spec", "diff", *(os.path.relpath(spec) for spec in specs))
+    assert all(line.isprintable() for line in printed.splitlines())
 
 
 def test_watch_escapes_the_events_of_one_run(planted: Path) -> None:

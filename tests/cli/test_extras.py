@@ -1,4 +1,4 @@
-"""What is installed with an extra is missed only by the command that needs it, and missed in words."""
+"""A missing extra is an error, with a message, of the commands that need it alone."""
 
 import subprocess
 import sys

@@ -76,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def refusals(folder: Path) -> dict[str, dict[str, Any]]:
-    """What came of each wrong input, all given to one fresh process."""
+    """Exit code, message and imports of torch for each wrong input, all run in one fresh process."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=json.dumps(list(WRONG.values())),

@@ -1,4 +1,4 @@
-"""Outputs that nobody reads, and errors of the system: each named by its own file."""
+"""Outputs without a reader, and errors of the system, each named by its own file."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ CATCH = Path(__file__).parents[1] / "tiny_catch.toml"
 
 
 def read_two_lines(*arguments: str) -> tuple[int, str]:
-    """Run a command whose reader leaves after two lines; return the exit code and what is said of it."""
+    """Run a command whose reader leaves after two lines; return the exit code and the error output."""
     with subprocess.Popen(
         [*PROGRAM, *arguments],
         stdout=subprocess.PIPE,
@@ -61,7 +61,7 @@ def test_output_that_is_full_is_named() -> None:
 
 
 def ended(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
-    """Return the exit code of a command that ends with an error, and what is said."""
+    """Return the exit code of a command that ends with an error, and its message."""
 
     def fail(_: list[str]) -> int:
         raise error

@@ -1,4 +1,4 @@
-"""Options, arguments and commands that are wrong: one line of one style, whichever library met it."""
+"""Wrong options, arguments and commands: one line in one style, whichever library detects them."""
 
 import re
 import sys
@@ -65,7 +65,7 @@ WRONG = {
 
 
 def ended(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
-    """Return a command's exit code and what it says."""
+    """Return a command's exit code and its message."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["dqn", *arguments])
         with pytest.raises(SystemExit) as ended:

@@ -32,7 +32,7 @@ def watched(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=60)
 
 
-def test_a_finished_run_in_a_pipe_is_told_to_its_end_and_no_further(finished: Path) -> None:
+def test_a_finished_run_in_a_pipe_is_shown_to_its_end_and_no_further(finished: Path) -> None:
     done = watched(finished)
     assert done.returncode == 0
     assert "finished: finished at 1,200 frames" in done.stdout.splitlines()[-1]
@@ -51,9 +51,9 @@ def test_several_runs_are_a_table_and_an_unreadable_one_is_named(finished: Path,
 
 def test_once_says_how_a_finished_run_stands_and_repeats_no_old_lines(finished: Path) -> None:
     lines = watched(finished, "--once").stdout.splitlines()
-    told = dict(line.split("  ", 1) for line in lines if line and not line.startswith(" "))
-    assert told["state"].strip().startswith("finished, written ")
-    assert told["frames"].strip() == "1,200 of 1,200 (100.0%)"
+    printed = dict(line.split("  ", 1) for line in lines if line and not line.startswith(" "))
+    assert printed["state"].strip().startswith("finished, written ")
+    assert printed["frames"].strip() == "1,200 of 1,200 (100.0%)"
     assert "evaluation at" not in "\n".join(lines)
     assert len(lines) < 15
 

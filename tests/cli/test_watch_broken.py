@@ -38,15 +38,15 @@ def of_paths(runs: BrokenRuns) -> str:
 
 
 def test_sound_runs_are_shown_whatever_the_others_are_like(of_folder: str, of_paths: str) -> None:
-    for told in (of_folder, of_paths):
-        lines = [line for line in told.splitlines() if line.strip().startswith(GOOD)]
+    for printed in (of_folder, of_paths):
+        lines = [line for line in printed.splitlines() if line.strip().startswith(GOOD)]
         assert [line.split()[2] for line in lines] == ["running"] * 3
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - UNHARMED))
 def test_a_broken_run_is_named_with_the_reason(of_folder: str, of_paths: str, kind: str) -> None:
-    for told in (of_folder, of_paths):
-        reasons = [line for line in told.splitlines() if line.startswith(f"{kind}: ")]
+    for printed in (of_folder, of_paths):
+        reasons = [line for line in printed.splitlines() if line.startswith(f"{kind}: ")]
         assert len(reasons) == 1
 
 
@@ -64,4 +64,4 @@ def test_no_character_that_steers_is_printed(of_folder: str) -> None:
 )
 def test_watching_one_broken_run_is_an_error_that_names_the_file(runs: BrokenRuns, kind: str) -> None:
     with pytest.raises(DamagedError, match=r"(toml|json|jsonl): (cannot be read: )?is "):
-        watch([runs.broken[kind]], every_seconds=1.0, once=True, plain=True)
+        watch([runs.broken[kind]], every="1", once=True, plain=True)

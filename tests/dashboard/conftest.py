@@ -1,4 +1,4 @@
-"""A folder of runs with planted numbers, videos, awkward names, and all that can be wrong with a run."""
+"""A folder of runs with planted numbers, videos, awkward names and faults."""
 
 import sys
 from pathlib import Path
@@ -28,7 +28,7 @@ def make_video(path: Path, *, frames: int = 30) -> None:
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """ROOT, a link itself, with four sound runs of a ladder and five things that are none."""
+    """ROOT, a link itself, with four sound runs of a ladder and five other entries."""
     place = tmp_path_factory.mktemp("dashboard")
     outside = make_run(place / "outside", [-20.0, 0.0])
     make_video(outside / "videos" / "step_000125000_run.mp4")

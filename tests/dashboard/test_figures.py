@@ -5,11 +5,11 @@ from atari_dqn.dashboard.figures import bars, figure, line
 
 def test_eighteen_lines_all_look_different() -> None:
     x = np.arange(3.0)
-    looks = [line(x, x, name="", place=place)["line"] for place in range(18)]
+    looks = [line(x, x, name="", index=index)["line"] for index in range(18)]
     assert len({(each["color"], each["dash"]) for each in looks}) == 18
 
 
-def test_values_that_hardly_differ_have_a_range_with_short_ticks() -> None:
+def test_values_that_hardly_differ_have_a_range_with_short_labels() -> None:
     x = np.arange(2.0)
     flat = figure([line(x, np.array([20_000.0, 20_000.5]), name="")], x="", y="")
     assert flat["layout"]["yaxis"]["range"] == [20_000 - 2_000.05, 20_000.5 + 2_000.05]

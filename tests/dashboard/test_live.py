@@ -1,4 +1,4 @@
-"""What the live page and the captions of videos say of scores."""
+"""Scores on the live page and in the captions of videos."""
 
 from pathlib import Path
 

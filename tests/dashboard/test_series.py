@@ -14,26 +14,26 @@ def run_with(folder: Path, text: str, times: str = "") -> RunEntry:
     return RunEntry(name="run", path=folder)
 
 
-def told(values: tuple[np.ndarray, np.ndarray]) -> tuple[list[float], list[float]]:
+def as_lists(values: tuple[np.ndarray, np.ndarray]) -> tuple[list[float], list[float]]:
     return values[0].tolist(), values[1].tolist()
 
 
 def test_a_column_is_over_frames_or_steps(tmp_path: Path) -> None:
     run = run_with(tmp_path, "step,env_frames,loss\n10,40,0.5\n20,80,0.25\n")
-    assert told(series(run, "update_log", "loss")) == ([40.0, 80.0], [0.5, 0.25])
-    assert told(series(run, "update_log", "loss", "steps")) == ([10.0, 20.0], [0.5, 0.25])
+    assert as_lists(series(run, "update_log", "loss")) == ([40.0, 80.0], [0.5, 0.25])
+    assert as_lists(series(run, "update_log", "loss", "steps")) == ([10.0, 20.0], [0.5, 0.25])
 
 
 def test_hours_come_from_the_table_of_times(tmp_path: Path) -> None:
     run = run_with(
         tmp_path, "step,env_frames,loss\n10,40,0.5\n20,80,0.25\n", "step,elapsed_seconds\n0,0\n20,7200\n"
     )
-    assert told(series(run, "update_log", "loss", "hours")) == ([1.0, 2.0], [0.5, 0.25])
+    assert as_lists(series(run, "update_log", "loss", "hours")) == ([1.0, 2.0], [0.5, 0.25])
 
 
-def test_empty_torn_and_spoiled_cells_are_left_out(tmp_path: Path) -> None:
+def test_empty_torn_and_spoiled_entries_are_left_out(tmp_path: Path) -> None:
     run = run_with(tmp_path, "step,env_frames,loss\n10,40,\n20,80,x\n30,120,3\n40,160,4,5,6\n50,200,9")
-    assert told(series(run, "update_log", "loss")) == ([120.0, 160.0], [3.0, 4.0])
+    assert as_lists(series(run, "update_log", "loss")) == ([120.0, 160.0], [3.0, 4.0])
 
 
 def test_a_table_that_polars_panics_at_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,13 +42,13 @@ def test_a_table_that_polars_panics_at_is_empty(tmp_path: Path, monkeypatch: pyt
 
     run = run_with(tmp_path, "step,env_frames,loss\n10,40,0.5\n")
     monkeypatch.setattr("polars.read_csv", panic)
-    assert told(series(run, "update_log", "loss")) == ([], [])
+    assert as_lists(series(run, "update_log", "loss")) == ([], [])
 
 
 def test_a_table_that_is_missing_or_no_table_is_empty(tmp_path: Path) -> None:
     run = run_with(tmp_path, "\x00\x01")
-    assert told(series(run, "update_log", "loss")) == ([], [])
-    assert told(series(run, "train_log", "loss")) == ([], [])
+    assert as_lists(series(run, "update_log", "loss")) == ([], [])
+    assert as_lists(series(run, "train_log", "loss")) == ([], [])
 
 
 def test_a_table_that_grows_is_read_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The dashboard as a program: what it serves, to whom, and every page in a browser where there is one."""
+"""The dashboard as a program: served files, access control, and every page in a browser, if installed."""
 
 import shutil
 import socket
@@ -127,8 +127,8 @@ def test_a_port_that_is_taken_is_the_users_mistake(root: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        told = refused(str(root), "--port", str(taken.getsockname()[1]))
-    assert "address already in use; name another --port" in told.lower()
+        message = refused(str(root), "--port", str(taken.getsockname()[1]))
+    assert "address already in use; name another --port" in message.lower()
 
 
 @pytest.fixture(scope="module")
@@ -152,14 +152,14 @@ def page(browser):
 
 
 PLOTTED = "(document.querySelector('.js-plotly-plot')?.data ?? [])"
-"""Nothing for the moment in which one plot has gone and the next is not there."""
+"""Empty while one plot is replaced by the next."""
 
 
 def test_the_first_page_is_a_table_of_all_runs(address: str, page) -> None:
     page.goto(address)
     row = page.locator(".overview tr", has_text=FILMED)
-    cells = row.locator("td").all_inner_texts()
-    assert cells[:1] + cells[2:7] == [
+    entries = row.locator("td").all_inner_texts()
+    assert entries[:1] + entries[2:7] == [
         FILMED,
         "pong",
         "double",
@@ -167,8 +167,8 @@ def test_the_first_page_is_a_table_of_all_runs(address: str, page) -> None:
         "1,500,000 of 50,000,000",
         "12.0 (final, 30 episodes)",
     ]
-    assert cells[1] in ("running", "silent")
-    assert len(cells[7]) == 8
+    assert entries[1] in ("running", "silent")
+    assert len(entries[7]) == 8
 
 
 def test_curves_show_the_planted_numbers(address: str, page) -> None:

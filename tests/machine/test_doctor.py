@@ -210,6 +210,6 @@ def test_updates_are_timed_when_asked_for_alone(
         asked.append(measured_seconds > 0)
         return Diagnosis(checks=examine(path).checks[:1], settings=())
 
-    monkeypatch.setattr("atari_dqn.cli.doctor.examine", examined)
+    monkeypatch.setattr("atari_dqn.bench.doctor.examine", examined)
     assert CliRunner().invoke(app, ["doctor", *options]).exit_code == 0
     assert asked == [timed]

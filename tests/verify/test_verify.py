@@ -95,7 +95,7 @@ def one_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_finished_run_that_keeps_one_checkpoint_is_exact(
     one_checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verify(one_checkpoint, checkpoint=None, frames=None, device=None, as_json=True)
+    verify(one_checkpoint, json=True)
     output = capsys.readouterr()
     found = json.loads(output.out)
     assert (found["verdict"], found["checkpoint"]) == ("exact", "beginning")

@@ -1,4 +1,4 @@
-"""The heading of the live view between events: read from a run's counters, or from how old its files are."""
+"""The heading of the live view between events, from a run's counters or from the age of its files."""
 
 import io
 from collections.abc import Callable
@@ -105,10 +105,16 @@ def test_time_left_shrinks_between_rows(
 
 def test_a_run_followed_from_its_files_says_how_old_they_are(time: Time) -> None:
     header = Header(
-        title="pong", total_frames=4, now=time, standing=lambda: f"running, written {time():.0f}s ago"
+        title="pong", total_frames=4, now=time, state_text=lambda: f"running, written {time():.0f}s ago"
     )
     time.seconds = 5.0
     assert "running, written 5s ago" in drawn(header)
+
+
+def test_frames_of_a_run_followed_from_its_files_are_those_of_its_last_notice(time: Time) -> None:
+    header = Header(title="pong", total_frames=60_000, now=time, state_text=lambda: "interrupted")
+    header.handle(Notice(kind="interrupted", step=8_266, env_frames=33_064, message="by SIGINT"))
+    assert "33.1k/60k  55.1%" in drawn(header)
 
 
 def test_speed_is_of_the_latest_seconds(time: Time) -> None:

@@ -91,7 +91,7 @@ def test_evaluation_is_shown(screen: Screen, row: MakeRow) -> None:
         assert figure in text
 
 
-def test_published_score_stands_beside_the_last_evaluation(screen: Screen, row: MakeRow) -> None:
+def test_published_score_is_shown_with_the_last_evaluation(screen: Screen, row: MakeRow) -> None:
     text = screen(row("eval_log", env_frames=10_000_000, mean_return=12.0))
     assert "published 5.3 (0.1 to 11.8) above" in text
     assert "nnabla-rl, DQN and Double DQN" in text
@@ -218,7 +218,7 @@ def test_last_picture_stays_when_the_view_closes() -> None:
     assert all(f"· {name}" in left_on_screen for name in GATES)
 
 
-def test_view_that_was_told_nothing_leaves_nothing() -> None:
+def test_view_without_an_event_leaves_nothing() -> None:
     terminal = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
     LiveView(title="pong, seed 1", total_frames=100, subject=SUBJECT, console=terminal).close()
     assert isinstance(terminal.file, io.StringIO)
@@ -276,8 +276,8 @@ def test_fuller_edge_of_a_support_or_crossed_quantiles_are_shown(
     screen: Screen, period: MakePeriod, row: MakeRow, report: tuple[float, float, float], shown: str
 ) -> None:
     names = ("lowest_atom_mass", "highest_atom_mass", "crossed_share")
-    cells = dict(zip(names, report, strict=True))
-    text = screen(*period(1000, elapsed_seconds=4.0), row("prediction_log", **cells))
+    entries = dict(zip(names, report, strict=True))
+    text = screen(*period(1000, elapsed_seconds=4.0), row("prediction_log", **entries))
     assert shown in text
 
 

@@ -141,21 +141,21 @@ def test_D03_change_of_a_gate_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("states", "told"),
+    ("states", "shown"),
     [
         (["watching", "ok", "watching", "ok"], []),
         (["watching", "warned", "ok", "watching", "ok"], ["warned", "ok"]),
         (["tripped"], ["tripped"]),
     ],
 )
-def test_a_gates_alarm_and_its_end_are_told_and_what_it_watches_is_not(
-    states: list[GateState], told: list[GateState]
+def test_an_alert_and_its_end_are_shown_and_the_state_watching_is_not(
+    states: list[GateState], shown: list[GateState]
 ) -> None:
     changes = [
         GateChanged(gate="disk", state=state, step=1, env_frames=0, message="why", value=0.0, threshold=1.0)
         for state in states
     ]
-    assert [line.split()[3] for line in lines_after(*changes)] == [f"{state}:" for state in told]
+    assert [line.split()[3] for line in lines_after(*changes)] == [f"{state}:" for state in shown]
 
 
 def test_D11_report_of_the_replay_is_one_line(row: MakeRow) -> None:

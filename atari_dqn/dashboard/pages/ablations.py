@@ -1,4 +1,4 @@
-"""Ablation comparator: the ladder of toggles, and what each step adds, with its interval."""
+"""Ablations: the ladder of toggles, and the gain of each step with its interval."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from nicegui import ui
 from atari_dqn.compare.comparison import GroupResult
 from atari_dqn.compare.statistics import Scores, difference
 from atari_dqn.dashboard.figures import Figure, bars, figure
-from atari_dqn.dashboard.frame import frame
+from atari_dqn.dashboard.layout import page_layout
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
-from atari_dqn.dashboard.pages.compared import compared, told
+from atari_dqn.dashboard.pages.compared import compared, estimate_text
 from atari_dqn.dashboard.pages.games import table
 
 _TITLES = ("step", "toggles", "n", "score", "increment over the step before")
@@ -21,29 +21,29 @@ _TITLES = ("step", "toggles", "n", "score", "increment over the step before")
 
 def ablations_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/ablations") as runs:
+    with page_layout(library, "/ablations") as runs:
         if not runs:
             return
         ladders = sorted({(run.game, run.track_label) for run in runs})
         titles = {f"{game}, track {label}": (game, label) for game, label in ladders}
         largest = Counter((run.game, run.track_label) for run in runs).most_common(1)[0][0]
         first = next(title for title, ladder in titles.items() if ladder == largest)
-        chosen = ui.select(list(titles), value=first, label="game and track").classes("w-64").props("dense")
+        selected = ui.select(list(titles), value=first, label="game and track").classes("w-64").props("dense")
         ui.label(
             "A rung is all seeds of one spec. A step whose interval spans 0 is not shown to help. "
             "Intervals are 95 % bootstrap percentiles over seeds; one seed has none."
         ).classes("text-sm opacity-80")
-        place = ui.column().classes("w-full")
-        chosen.on_value_change(lambda: _show(place, runs, *titles[chosen.value]))
-        _show(place, runs, *titles[first])
+        content = ui.column().classes("w-full")
+        selected.on_value_change(lambda: _show(content, runs, *titles[selected.value]))
+        _show(content, runs, *titles[first])
 
 
-def _show(place: ui.column, runs: list[RunEntry], game: str, track_label: str) -> None:
-    place.clear()
+def _show(content: ui.column, runs: list[RunEntry], game: str, track_label: str) -> None:
+    content.clear()
     of_track = [run for run in runs if (run.game, run.track_label) == (game, track_label)]
     comparison, faults = compared(of_track)
     ladder = rungs(comparison.results) if comparison else []
-    with place:
+    with content:
         if ladder:
             ui.plotly(_figure(ladder)).classes("w-full h-96")
             table(ladder_rows(ladder), _TITLES).classes("w-full ladder")
@@ -65,23 +65,23 @@ def _figure(ladder: list[GroupResult]) -> Figure:
 
 
 def rungs(results: tuple[GroupResult, ...]) -> list[GroupResult]:
-    """Return the groups that have a score, those with fewer toggles first."""
+    """Sort the groups that have a score by their number of toggles."""
     return sorted(
         (each for each in results if each.last.n), key=lambda each: len(toggles_on(each.group.runs[0].values))
     )
 
 
 def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
-    """Return a row for each rung; the first has nothing to be an increment over."""
+    """Format a row for each rung; the first has no increment."""
     increments = ["–"] + [
-        told(difference(_scores(above), _scores(below))) for below, above in pairwise(ladder)
+        estimate_text(difference(_scores(above), _scores(below))) for below, above in pairwise(ladder)
     ]
     return [
         [
             f"{rung.group.method.label} {rung.group.method.track_label}",
             ", ".join(_toggles(rung)) or "none",
             str(rung.last.n),
-            told(rung.last.estimates["mean"], rung.last.mark),
+            estimate_text(rung.last.estimates["mean"], rung.last.mark),
             increment,
         ]
         for rung, increment in zip(ladder, increments, strict=True)

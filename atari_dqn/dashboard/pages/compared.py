@@ -1,4 +1,4 @@
-"""Comparisons of runs some of which may be unreadable, and how the pages show them."""
+"""Comparisons for the pages, of runs some of which may be unreadable."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from atari_dqn.run.tailing.isolation import Unreadable, attempt
 
 
 def compared(runs: Sequence[RunEntry]) -> tuple[Comparison | None, list[str]]:
-    """Return the comparison of those runs that can be compared, and in words why others cannot."""
+    """Compare those runs that can be compared, and list the reasons why others cannot."""
     return _compared(tuple((run.name, run.path, run.written) for run in runs))
 
 
 @lru_cache(maxsize=16)
 def _compared(runs: tuple[tuple[str, Path, float], ...]) -> tuple[Comparison | None, list[str]]:
-    """Compare runs by name, path and when they were last written, which makes the result hold."""
+    """Compare runs; the times of their last write are part of the cache's key."""
     names = {path: name for name, path, _ in runs}
     found = attempt(partial(compare_readable, list(names), human_table=DEFAULT_HUMAN_TABLE))
     if isinstance(found, Unreadable):
@@ -34,27 +34,27 @@ def _compared(runs: tuple[tuple[str, Path, float], ...]) -> tuple[Comparison | N
 
 
 def _reason(left_out: LeftOut) -> str:
-    """Return why a run cannot be compared, without its path: its name stands before."""
+    """Format the reason why a run cannot be compared, without its path; its name comes first."""
     return printable(str(left_out.error).replace(f"{left_out.path}/", ""))
 
 
 def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:
-    """Return the evaluation curves of groups, published ones dotted beside them."""
+    """Draw the evaluation curves of groups, and published ones dotted."""
     traces = []
-    for place, curve in enumerate(group_curves(results)):
+    for index, curve in enumerate(group_curves(results)):
         frames = curve.frames.astype(np.float64)
         traces += [
-            shaded(frames, curve.low, curve.high, place=place),
-            line(frames, curve.mean, name=curve.label, place=place),
+            shaded(frames, curve.low, curve.high, index=index),
+            line(frames, curve.mean, name=curve.label, index=index),
         ]
-    for place, published in enumerate(published_curves(results)):
+    for index, published in enumerate(published_curves(results)):
         frames = published.frames.astype(np.float64)
-        traces.append(line(frames, published.mean, name=published.label, place=place + 3, dotted=True))
+        traces.append(line(frames, published.mean, name=published.label, index=index + 3, dotted=True))
     return figure(traces, x="emulator frames", y="return of an evaluation", title=title)
 
 
-def told(estimate: Estimate | None, mark: str = "") -> str:
-    """Return an estimate with its mark and its interval in one cell."""
+def estimate_text(estimate: Estimate | None, mark: str = "") -> str:
+    """Format an estimate with its mark and its interval."""
     if estimate is None:
         return "–"
     value, interval = score(estimate.value) + mark, estimate.interval

@@ -7,7 +7,7 @@ from collections import defaultdict
 from nicegui import ui
 
 from atari_dqn.dashboard.figures import Figure, Trace, figure, line, shaded
-from atari_dqn.dashboard.frame import by_name, frame, run_select
+from atari_dqn.dashboard.layout import by_name, page_layout, run_select
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import Axis, Values, band, series, smoothed, thinned
 from atari_dqn.telemetry.columns import TABLES
@@ -26,27 +26,27 @@ _FIRST = "update · rolling_return"
 
 def curves_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/curves") as runs:
+    with page_layout(library, "/curves") as runs:
         if not runs:
             return
         with ui.row().classes("w-full items-center gap-4"):
-            chosen = run_select(runs)
+            selected = run_select(runs)
             metric = ui.select(list(METRICS), value=_FIRST, label="metric").classes("w-64").props("dense")
-            axis = ui.toggle(list(_AXES), value="frames").props("dense")
+            axis = ui.toggle(list(_AXES), value="frames").props("dense no-caps")
             seeds = ui.checkbox("seeds as bands")
         with ui.row().classes("w-full items-center gap-4"):
             ui.label("smoothing").classes("text-sm")
             window = ui.slider(min=1, max=100, value=1).props("label").classes("w-64 smoothing")
-        plot = ui.plotly(_figure(by_name(runs, chosen.value), _FIRST, "frames", 1, in_bands=False))
+        plot = ui.plotly(_figure(by_name(runs, selected.value), _FIRST, "frames", 1, in_bands=False))
         plot.classes("w-full h-[32rem]")
 
         def redraw() -> None:
-            picked = by_name(runs, chosen.value)
+            picked = by_name(runs, selected.value)
             plot.update_figure(
                 _figure(picked, metric.value, axis.value, int(window.value), in_bands=seeds.value)
             )
 
-        for field in (chosen, metric, axis, seeds):
+        for field in (selected, metric, axis, seeds):
             field.on_value_change(redraw)
         window.on("change", redraw)
 
@@ -67,20 +67,20 @@ Lines = dict[str, tuple[RunEntry, tuple[Values, Values]]]
 
 def _lines(lines: Lines) -> list[Trace]:
     return [
-        line(*thinned(*data), name=name, place=place) for place, (name, (_, data)) in enumerate(lines.items())
+        line(*thinned(*data), name=name, index=index) for index, (name, (_, data)) in enumerate(lines.items())
     ]
 
 
 def _bands(lines: Lines) -> list[Trace]:
-    """Return a mean with its range for each group of seeds."""
+    """Draw a mean with its range for each group of seeds."""
     groups: dict[object, list[tuple[RunEntry, tuple[Values, Values]]]] = defaultdict(list)
     for run, data in lines.values():
         groups[run.method].append((run, data))
     traces: list[Trace] = []
-    for place, members in enumerate(groups.values()):
+    for index, members in enumerate(groups.values()):
         x, mean, low, high = band([data for _, data in members])
         name = (
             f"{members[0][0].name} and seeds, n = {len(members)}" if len(members) > 1 else members[0][0].name
         )
-        traces += [shaded(x, low, high, place=place), line(x, mean, name=name, place=place)]
+        traces += [shaded(x, low, high, index=index), line(x, mean, name=name, index=index)]
     return traces

@@ -6,7 +6,7 @@ from collections import Counter
 
 from nicegui import ui
 
-from atari_dqn.dashboard.frame import by_name, frame, run_select
+from atari_dqn.dashboard.layout import by_name, page_layout, run_select
 from atari_dqn.dashboard.library import Library, RunEntry
 
 ABSENT = "—"
@@ -15,34 +15,34 @@ _FIRST_RUNS = 2
 
 def diff_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/diff") as runs:
+    with page_layout(library, "/diff") as runs:
         if not runs:
             return
-        chosen = run_select(runs, chosen=_FIRST_RUNS)
-        chosen.set_value([run.name for run in _unlike(runs)])
-        place = ui.column().classes("w-full")
-        chosen.on_value_change(lambda: _show(place, by_name(runs, chosen.value)))
-        _show(place, by_name(runs, chosen.value))
+        selected = run_select(runs, num_selected=_FIRST_RUNS)
+        selected.set_value([run.name for run in _unlike(runs)])
+        content = ui.column().classes("w-full")
+        selected.on_value_change(lambda: _show(content, by_name(runs, selected.value)))
+        _show(content, by_name(runs, selected.value))
 
 
 def _unlike(runs: list[RunEntry]) -> list[RunEntry]:
-    """Return the latest run and, where there is one, the latest of another method on its game."""
+    """Select the latest run and, where there is one, the latest of another method on its game."""
     first, *others = runs
     unlike = [run for run in others if run.game == first.game and run.method != first.method]
     return [first, *(unlike or others)[: _FIRST_RUNS - 1]]
 
 
 def differing(runs: list[RunEntry]) -> dict[str, list[str]]:
-    """Return each differing key with its value in every run, in the order of the first run's spec."""
+    """Collect each differing key with its value in every run, in the order of the first run's spec."""
     keys = list(dict.fromkeys(key for run in runs for key in run.values))
     values = {key: [_shown(run, key) for run in runs] for key in keys}
     return {key: row for key, row in values.items() if len(set(row)) > 1}
 
 
-def _show(place: ui.column, runs: list[RunEntry]) -> None:
-    place.clear()
+def _show(content: ui.column, runs: list[RunEntry]) -> None:
+    content.clear()
     rows = differing(runs)
-    with place:
+    with content:
         if len(runs) < _FIRST_RUNS:
             ui.label("Choose two runs or more.")
         with ui.grid(columns=f"auto repeat({len(runs)}, 1fr)").classes("w-full gap-x-6 gap-y-1 diff"):
@@ -63,7 +63,7 @@ def _head(runs: list[RunEntry]) -> None:
 
 
 def _line(key: str, values: list[str]) -> None:
-    """Draw a key; values unlike the commonest one are marked, all of them where none is common."""
+    """Draw a key; mark values unlike the most common one, or all values if none is common."""
     value, times = Counter(values).most_common(1)[0]
     common = value if times > 1 else None
     ui.label(key).classes("font-mono")

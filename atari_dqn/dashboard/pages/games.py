@@ -5,9 +5,9 @@ from __future__ import annotations
 from nicegui import ui
 
 from atari_dqn.compare.comparison import GroupResult
-from atari_dqn.dashboard.frame import frame
+from atari_dqn.dashboard.layout import page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
-from atari_dqn.dashboard.pages.compared import compared, curves_figure, told
+from atari_dqn.dashboard.pages.compared import compared, curves_figure, estimate_text
 from atari_dqn.formatting import count, score
 
 _TITLES = ("group", "n", "frames", "mean", "median", "IQM", "best (a maximum)", "published")
@@ -15,20 +15,20 @@ _TITLES = ("group", "n", "frames", "mean", "median", "IQM", "best (a maximum)", 
 
 def games_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/games") as runs:
+    with page_layout(library, "/games") as runs:
         if not runs:
             return
         games = sorted({run.game for run in runs})
-        chosen = ui.select(games, value=runs[0].game, label="game").classes("w-64").props("dense")
-        place = ui.column().classes("w-full")
-        chosen.on_value_change(lambda: _show(place, runs, chosen.value))
-        _show(place, runs, chosen.value)
+        selected = ui.select(games, value=runs[0].game, label="game").classes("w-64").props("dense")
+        content = ui.column().classes("w-full")
+        selected.on_value_change(lambda: _show(content, runs, selected.value))
+        _show(content, runs, selected.value)
 
 
-def _show(place: ui.column, runs: list[RunEntry], game: str) -> None:
-    place.clear()
+def _show(content: ui.column, runs: list[RunEntry], game: str) -> None:
+    content.clear()
     comparison, faults = compared([run for run in runs if run.game == game])
-    with place:
+    with content:
         if comparison is not None:
             ui.plotly(curves_figure(comparison.results, game)).classes("w-full h-[28rem]")
             table([_row(result) for result in comparison.results], _TITLES).classes("w-full scores")
@@ -39,25 +39,22 @@ def _show(place: ui.column, runs: list[RunEntry], game: str) -> None:
 
 
 def table(rows: list[list[str]], titles: tuple[str, ...]) -> ui.table:
-    """Return a table of text."""
+    """Create a table of text."""
     columns = [{"name": title, "label": title, "field": title, "align": "left"} for title in titles]
-    cells = [dict(zip(titles, row, strict=True)) | {"id": place} for place, row in enumerate(rows)]
-    return ui.table(columns=columns, rows=cells, row_key="id").props("dense flat")
+    entries = [dict(zip(titles, row, strict=True)) | {"id": index} for index, row in enumerate(rows)]
+    return ui.table(columns=columns, rows=entries, row_key="id").props("dense flat")
 
 
 def _row(result: GroupResult) -> list[str]:
     last, method = result.last, result.group.method
-    beside = result.references[0] if result.references else None
+    compared_with = result.references[0] if result.references else None
     published = "–"
-    if beside is not None:
-        differs = (
-            f" (other protocol: {', '.join(beside.reference.differences)})"
-            if beside.reference.differences
-            else ""
-        )
-        published = f"{score(beside.reference.mean)} by {beside.reference.study.title}{differs}"
-    estimates = [told(last.estimates.get(name), last.mark) for name in ("mean", "median", "iqm")]
+    if compared_with is not None:
+        reference = compared_with.reference
+        differs = f" (other protocol: {', '.join(reference.differences)})" if reference.differences else ""
+        published = f"{score(reference.mean)} by {reference.study.title}{differs}"
+    estimates = [estimate_text(last.estimates.get(name), last.mark) for name in ("mean", "median", "iqm")]
     frames = count(last.env_frames) if last.n else "–"
     name = f"{method.label} {method.track_label}"
-    best = told(result.best.estimates.get("mean"), result.best.mark)
+    best = estimate_text(result.best.estimates.get("mean"), result.best.mark)
     return [name, str(last.n), frames, *estimates, best, published]

@@ -1,4 +1,4 @@
-"""Live: the runs that are in progress, from their files, every few seconds."""
+"""Live: the runs in progress, read from their files every few seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from nicegui import ui
 
 from atari_dqn.compare.reference.caps import marked_score
-from atari_dqn.dashboard.frame import draw_each, frame
+from atari_dqn.dashboard.layout import draw_each, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.formatting import count, duration, measure, score
 from atari_dqn.run.tailing.status import SILENT_SECONDS, RunStatus
@@ -23,7 +23,7 @@ _COLOURS = {"ok": "green", "watching": "cyan", "warned": "orange", "tripped": "r
 
 def live_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/live") as runs:
+    with page_layout(library, "/live") as runs:
         if not runs:
             return
 
@@ -39,12 +39,12 @@ def live_page(library: Library) -> None:
 
 
 def in_progress(runs: list[RunEntry]) -> list[RunEntry]:
-    """Return the runs that have written something of late."""
+    """Select the runs that wrote something in the last ten minutes."""
     return [run for run in runs if time.time() - run.written < SILENT_SECONDS]
 
 
 def _card(run: RunEntry) -> None:
-    """Draw a run as it is now. `DamagedError` where its files do not allow it."""
+    """Draw the present state of a run; `DamagedError` if its files are damaged."""
     assert run.status is not None, "only readable runs are drawn"
     status = run.status
     status.refresh()
@@ -79,7 +79,7 @@ def _progress(status: RunStatus) -> str:
 
 
 def measured_text(status: RunStatus) -> str:
-    """Return the latest figures of the training, the last evaluation's score and the best one."""
+    """Format the latest figures of the training, the last score and the best one."""
     row = status.latest.get("update_log", {})
 
     def number(name: str) -> float:
@@ -94,7 +94,7 @@ def measured_text(status: RunStatus) -> str:
 
 
 def _throughput(status: RunStatus) -> None:
-    """Draw where the time of the latest period went."""
+    """Draw the share of each part in the time of the latest period."""
     row = status.latest.get("throughput_log", {})
     with ui.row().classes("w-full gap-4 text-sm"):
         for part in _PARTS:

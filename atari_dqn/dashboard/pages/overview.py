@@ -7,7 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from atari_dqn.compare.reference.caps import MARK, marked_score
-from atari_dqn.dashboard.frame import frame
+from atari_dqn.dashboard.layout import page_layout
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.formatting import duration, fingerprint
 from atari_dqn.run.tailing.status import RunStatus
@@ -21,7 +21,7 @@ _NUMBERS = {"frames": "frames_number", "last score": "score_number", "written": 
 
 def overview_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/"):
+    with page_layout(library, "/"):
         runs = library.runs()
         if not runs:
             return
@@ -37,7 +37,7 @@ def overview_page(library: Library) -> None:
 
 
 def row_of(run: RunEntry) -> dict[str, Any]:
-    """Return a run's cells by title, with the numbers that they are sorted by."""
+    """Format a run's entries by title, with the numbers that they are sorted by."""
     row: dict[str, Any] = dict.fromkeys(_TITLES, _NOTHING) | dict.fromkeys(_NUMBERS.values(), -1.0)
     row["run"] = run.name
     if run.status is None:
@@ -47,13 +47,13 @@ def row_of(run: RunEntry) -> dict[str, Any]:
         "method": ", ".join(toggles_on(run.values)) or "plain DQN",
         "track": run.track_label,
     }
-    return row | _standing(run.status) | _scored(run.status)
+    return row | _progress(run.status) | _scored(run.status)
 
 
-def _standing(status: RunStatus) -> dict[str, Any]:
-    alarm = " ▲" if status.alerts else ""
+def _progress(status: RunStatus) -> dict[str, Any]:
+    alert = " ▲" if status.alerts else ""
     return {
-        "state": status.state + alarm,
+        "state": status.state + alert,
         "frames": f"{status.env_frames:,} of {status.total_frames:,}",
         "frames_number": status.env_frames,
         "written": f"{duration(status.silent_seconds)} ago",

@@ -1,4 +1,4 @@
-"""Replay: what is in it and what is drawn from it, over time."""
+"""Replay: its contents and the transitions sampled from it, over time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import partial
 from nicegui import ui
 
 from atari_dqn.dashboard.figures import Figure, figure, line
-from atari_dqn.dashboard.frame import by_name, draw_each, frame, one_run
+from atari_dqn.dashboard.layout import by_name, draw_each, one_run, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import series, thinned
 
 _SUFFIX = re.compile("_(priority|age_steps|weight|share|reward_share)$")
-"""What the title of a panel says already."""
+"""Endings of column names that the title of a panel contains already."""
 PANELS = {
     "priorities": (
         "p^α",
@@ -33,23 +33,23 @@ PANELS = {
 
 def replay_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/replay") as runs:
+    with page_layout(library, "/replay") as runs:
         if not runs:
             return
-        chosen = one_run(runs)
-        place = ui.column().classes("w-full")
-        show = partial(_show, place)
-        chosen.on_value_change(lambda: draw_each(by_name(runs, chosen.value), show))
+        selected = one_run(runs)
+        content = ui.column().classes("w-full")
+        show = partial(_show, content)
+        selected.on_value_change(lambda: draw_each(by_name(runs, selected.value), show))
         draw_each(runs[:1], show)
 
 
-def _show(place: ui.column, run: RunEntry) -> None:
-    place.clear()
+def _show(content: ui.column, run: RunEntry) -> None:
+    content.clear()
     if not len(series(run, "replay_log", "transitions")[0]):
-        with place:
-            ui.label("This run has no report of its replay yet.")
+        with content:
+            ui.label("This run has no statistics of its replay yet.")
         return
-    with place, ui.grid(columns=2).classes("w-full replay"):
+    with content, ui.grid(columns=2).classes("w-full replay"):
         for title in PANELS:
             ui.plotly(_figure(run, title)).classes("w-full h-72")
 
@@ -57,7 +57,7 @@ def _show(place: ui.column, run: RunEntry) -> None:
 def _figure(run: RunEntry, title: str) -> Figure:
     unit, names = PANELS[title]
     lines = [
-        line(*thinned(*series(run, "replay_log", name)), name=_SUFFIX.sub("", name), place=place)
-        for place, name in enumerate(names)
+        line(*thinned(*series(run, "replay_log", name)), name=_SUFFIX.sub("", name), index=index)
+        for index, name in enumerate(names)
     ]
     return figure(lines, x="emulator frames", y=unit, title=title, small=True)

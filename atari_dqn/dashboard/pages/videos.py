@@ -1,4 +1,4 @@
-"""Video player: a run's checkpoints on a slider, each with its video and the evaluation beside it."""
+"""Videos: a run's checkpoints on a slider, each with its video and its evaluation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nicegui import ui
 
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.compare.reference.caps import marked_score
-from atari_dqn.dashboard.frame import by_name, draw_each, frame, one_run
+from atari_dqn.dashboard.layout import by_name, draw_each, one_run, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import columns
 from atari_dqn.formatting import score
@@ -22,21 +22,21 @@ MEDIA = "/media"
 
 def videos_page(library: Library) -> None:
     """Draw the page."""
-    with frame(library, "/videos") as runs:
+    with page_layout(library, "/videos") as runs:
         found = {run.name: attempt(partial(playable, library, run)) for run in runs}
         with_videos = [run for run in runs if isinstance(found[run.name], list) and found[run.name]]
         if not with_videos:
-            ui.label("No run has kept a video. `dqn record RUN_DIR` makes one.").classes("text-lg")
+            ui.label("No run has a video yet. `dqn record RUN_DIR` makes one.").classes("text-lg")
             return
-        chosen = one_run(with_videos)
+        selected = one_run(with_videos)
         player = ui.column().classes("w-full")
         show = partial(_show, library, player)
-        chosen.on_value_change(lambda: draw_each(by_name(with_videos, chosen.value), show))
+        selected.on_value_change(lambda: draw_each(by_name(with_videos, selected.value), show))
         draw_each(with_videos[:1], show)
 
 
 def playable(library: Library, run: RunEntry) -> list[Path]:
-    """Return a run's videos that lie below the root."""
+    """List a run's videos that lie below the root."""
     return [video for video in videos_of(run.path) if library.inside(library.relative(video)) is not None]
 
 
@@ -44,30 +44,30 @@ def _show(library: Library, player: ui.column, run: RunEntry) -> None:
     videos = playable(library, run)
     player.clear()
     with player:
-        place = ui.slider(min=0, max=max(1, len(videos) - 1), value=len(videos) - 1, step=1)
-        place.props("markers snap").classes("w-full checkpoint-slider")
-        told = ui.label().classes("text-lg checkpoint")
+        slider = ui.slider(min=0, max=max(1, len(videos) - 1), value=len(videos) - 1, step=1)
+        slider.props("markers snap").classes("w-full checkpoint-slider")
+        label = ui.label().classes("text-lg checkpoint")
         screen = ui.column().classes("w-full")
 
         def move() -> None:
-            video = videos[min(int(place.value), len(videos) - 1)]
-            told.set_text(caption(run, video))
-            screen.clear()  # a new element each time: one that is there keeps its first source
+            video = videos[min(int(slider.value), len(videos) - 1)]
+            label.set_text(caption(run, video))
+            screen.clear()  # a new element each time, because an existing one keeps its first source
             with screen:
                 picture = ui.video(_address(library, video), autoplay=True, loop=True, muted=True)
                 picture.classes("w-full max-w-3xl")
 
-        place.on_value_change(move)
+        slider.on_value_change(move)
         move()
 
 
 def caption(run: RunEntry, video: Path) -> str:
-    """Return the frames of a video's checkpoint, and the last evaluation up to then."""
+    """Format the frames of a video's checkpoint, and the last evaluation up to then."""
     step, skip = video_step(video), run.values.get("env.frame_skip", 1)
     frames = steps_to_frames(step, frame_skip=int(skip))
     names = ("env_frames", "mean_return", "std_return", "episodes", "frame_caps")
     table = columns(run.path / "eval_log.csv", names)
-    before = [at for at, seen in enumerate(table["env_frames"]) if seen <= frames]
+    before = [at for at, env_frames in enumerate(table["env_frames"]) if env_frames <= frames]
     if not before:
         return f"{frames:,} frames, not evaluated by then"
     evaluation = {name: float(column[before[-1]]) for name, column in table.items()}

@@ -1,4 +1,4 @@
-"""What every page has: the way to the others, and what cannot be read."""
+"""The parts that all pages share: navigation, unreadable runs, fields to select runs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PAGES = {
 }
 _FAULT = "text-red-600 text-sm break-all unreadable"
 DEFAULT_RUNS = 8
-"""Runs that a page shows until others are chosen."""
+"""Number of runs that a page shows at first."""
 
 
 @contextmanager
-def frame(library: Library, address: str) -> Iterator[list[RunEntry]]:
-    """Draw the head of a page and yield the readable runs; unreadable ones are named at its end."""
+def page_layout(library: Library, address: str) -> Iterator[list[RunEntry]]:
+    """Draw the head of a page, yield the readable runs, and list the unreadable ones at its end."""
     ui.dark_mode(value=None)
     runs = library.runs()
     readable = [run for run in runs if not run.unreadable]
@@ -52,29 +52,29 @@ def frame(library: Library, address: str) -> Iterator[list[RunEntry]]:
 
 
 def draw_each(runs: Iterable[RunEntry], draw: Callable[[RunEntry], None]) -> None:
-    """Draw something of each run; where a run's files do not allow it, its name and the reason."""
+    """Call `draw` for each run; show the name and the reason where a run's files are unreadable."""
     for run in runs:
         found = attempt(partial(draw, run))
         if isinstance(found, Unreadable):
             ui.label(f"{run.name}: {found.reason}").classes(_FAULT)
 
 
-def run_select(runs: list[RunEntry], *, chosen: int = DEFAULT_RUNS, label: str = "runs") -> ui.select:
-    """Return a field in which several runs are chosen by name: at first the latest, all of one game."""
+def run_select(runs: list[RunEntry], *, num_selected: int = DEFAULT_RUNS, label: str = "runs") -> ui.select:
+    """Create a field to select several runs by name; at first the latest runs of one game."""
     names = [run.name for run in runs]
-    first = [run.name for run in runs if run.game == runs[0].game][:chosen]
+    first = [run.name for run in runs if run.game == runs[0].game][:num_selected]
     field = ui.select(names, multiple=True, value=first, label=label, with_input=True)
     return field.classes("grow min-w-64").props("use-chips dense")
 
 
 def one_run(runs: list[RunEntry]) -> ui.select:
-    """Return a field in which one run is chosen by name."""
+    """Create a field to select one run by name."""
     names = [run.name for run in runs]
     return ui.select(names, value=names[0] if names else None, label="run").classes("min-w-96").props("dense")
 
 
 def by_name(runs: list[RunEntry], names: list[str] | str | None) -> list[RunEntry]:
-    """Return the runs with these names, in their order."""
+    """Select the runs with these names, in their order."""
     wanted = [names] if isinstance(names, str) else names or []
     found = {run.name: run for run in runs}
     return [found[name] for name in wanted if name in found]

@@ -1,8 +1,9 @@
-"""How a run is at present, from its files: in a few words for a heading, or in a few lines."""
+"""The present state of a run, from its files: in a few words for a heading, or in a few lines."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 
 from rich.text import Text
 
@@ -14,20 +15,20 @@ from atari_dqn.telemetry.events import GateChanged, Notice
 _NOTICES = 3
 
 
-def standing(status: RunStatus) -> str:
-    """Return a run's state and how old the newest of its files is."""
+def state_text(status: RunStatus) -> str:
+    """Format a run's state and the age of its newest file."""
     if not math.isfinite(status.silent_seconds):
         return f"{status.state}, nothing written yet"
     return f"{status.state}, written {duration(status.silent_seconds)} ago"
 
 
-def standing_text(name: str, status: RunStatus) -> Text:
-    """Return a line for each thing worth knowing of a run at present."""
+def status_text(name: str, status: RunStatus, columns: int | None = None) -> Text:
+    """Format a run's progress, scores, gates and latest notices, one a line, wrapped to `columns`."""
     identity = status.identity
     best = f"{marked_score(status.best_evaluation)} (a maximum)" if status.best_evaluation else ""
     lines = [
         (name, f"track {identity.track_label}, {identity.game}, seed {identity.seed}"),
-        ("state", standing(status)),
+        ("state", state_text(status)),
         ("frames", _frames(status)),
         ("rolling return", score(float(status.latest.get("update_log", {}).get("rolling_return", math.nan)))),
         ("last evaluation", _evaluation(status)),
@@ -37,7 +38,14 @@ def standing_text(name: str, status: RunStatus) -> Text:
     ]
     widest = max(len(label) for label, _ in lines)
     shown = [f"{label:{widest}}  {text}" for label, text in lines if text]
-    return Text("\n".join([*shown, *_notices(status)]))
+    shown += _notices(status)
+    if columns is not None:
+        shown = [_wrapped(line, columns, indent=widest + 2) for line in shown]
+    return Text("\n".join(shown))
+
+
+def _wrapped(line: str, columns: int, *, indent: int) -> str:
+    return "\n".join(textwrap.wrap(line, columns, subsequent_indent=" " * indent))
 
 
 def _frames(status: RunStatus) -> str:
@@ -62,9 +70,12 @@ def _evaluation(status: RunStatus) -> str:
 
 
 def _notices(status: RunStatus) -> list[str]:
-    return ["", *(f"{notice.env_frames:>13,}  {_said(notice)}" for notice in status.notices[-_NOTICES:])]
+    return [
+        "",
+        *(f"{notice.env_frames:>13,}  {_notice_text(notice)}" for notice in status.notices[-_NOTICES:]),
+    ]
 
 
-def _said(notice: Notice | GateChanged) -> str:
+def _notice_text(notice: Notice | GateChanged) -> str:
     kind = f"gate {notice.gate} {notice.state}" if isinstance(notice, GateChanged) else notice.kind
     return f"{kind}: {notice.message}"

@@ -1,4 +1,4 @@
-"""How a run is at present, in lines and as a row of a table."""
+"""The present state of a run, in lines and as a row of a table."""
 
 from pathlib import Path
 
@@ -7,7 +7,8 @@ from broken_runs import make_run
 from rich.console import Console
 
 from atari_dqn.run.tailing.status import RunStatus
-from atari_dqn.view.standing import standing_text
+from atari_dqn.telemetry.events import Notice
+from atari_dqn.view.run_state import status_text
 from atari_dqn.view.summary import summary_table
 
 
@@ -20,8 +21,17 @@ def status(tmp_path: Path) -> RunStatus:
 
 
 def test_a_best_score_of_games_that_the_cap_cut_is_marked(status: RunStatus) -> None:
-    lines = standing_text("run", status).plain.splitlines()
+    lines = status_text("run", status).plain.splitlines()
     assert [line for line in lines if line.startswith("best")] == ["best evaluation  12.0† (a maximum)"]
+
+
+def test_lines_are_wrapped_at_words_below_their_text(status: RunStatus) -> None:
+    text = "other programs use 1.7 of 2 cores; end them, or wait for them"
+    status.notices = [Notice(kind="busy machine", step=5_144, env_frames=20_576, message=text)]
+    assert status_text("run", status, columns=60).plain.splitlines()[-2:] == [
+        "       20,576  busy machine: other programs use 1.7 of 2",
+        "                 cores; end them, or wait for them",
+    ]
 
 
 def test_a_best_score_in_the_table_of_runs_is_marked_for_its_own_games(status: RunStatus) -> None:

@@ -1,4 +1,4 @@
-"""The view of one run: on the terminal and in its title, or as lines where there is none."""
+"""The views of one run: the live view and the terminal's title, or lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from atari_dqn.view.title import TitleView
 
 
 @contextmanager
-def shown(
+def run_views(
     name: str,
     resolved: ResolvedSpec,
     total_frames: int,
     *,
     plain: bool,
-    standing: Callable[[], str] | None = None,
+    state_text: Callable[[], str] | None = None,
 ) -> Iterator[Sequence[Sink]]:
-    """Yield the views that show a run until the block ends. `standing` is of a run that is only watched."""
+    """Yield the views that show a run until the block ends.
+
+    `state_text` describes the present state of a run of another process, which is read from its files.
+    """
     console = Console()
     title = f"{name}  track {resolved.track_label}  seed {resolved.spec.seed}"
     view: LiveView | PlainView = (
@@ -34,10 +37,13 @@ def shown(
             total_frames=total_frames,
             subject=subject_of(resolved.spec),
             console=console,
-            standing=standing,
+            state_text=state_text,
         )
         if suits_live_view(console) and not plain
-        else PlainView(title=title, total_frames=total_frames, stream=sys.stdout, standing=standing)
+        else PlainView(title=title, total_frames=total_frames, stream=sys.stdout, state_text=state_text)
     )
-    with closing(TitleView(name=name, total_frames=total_frames, console=console)) as in_title, closing(view):
-        yield [view, in_title]
+    with (
+        closing(TitleView(name=name, total_frames=total_frames, console=console)) as title_view,
+        closing(view),
+    ):
+        yield [view, title_view]

@@ -1,0 +1,188 @@
+"""`dqn eval`."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atari_dqn.cli.options import (
+    MOST_EPISODES,
+    CheckpointPath,
+    DeviceOption,
+    EvaluationProtocol,
+    JsonOption,
+    check_run,
+    choice,
+    integer,
+)
+from atari_dqn.envs.processes import interrupts_blocked
+from atari_dqn.errors import HaltedError, InterruptedRunError
+from atari_dqn.formatting import count, percentage
+from atari_dqn.machine.devices import check_device_name, resolve_device
+
+if TYPE_CHECKING:
+    from atari_dqn.evaluation.checkpoint_score import CheckpointScore
+    from atari_dqn.evaluation.frozen_agent import FrozenAgent
+    from atari_dqn.evaluation.progress import EvaluationProgress
+    from atari_dqn.spec.named_protocols import ProtocolName
+
+EXAMPLES = """\
+dqn eval outputs/pong_quick_seed1
+dqn eval outputs/pong_quick_seed1/checkpoints/best --protocol both"""
+
+_PROTOCOLS: dict[EvaluationProtocol, tuple[ProtocolName, ...]] = {
+    EvaluationProtocol.RUN: ("run",),
+    EvaluationProtocol.CLASSIC: ("classic",),
+    EvaluationProtocol.MODERN: ("modern",),
+    EvaluationProtocol.BOTH: ("classic", "modern"),
+}
+
+
+def _protocol_names() -> list[str]:
+    return list(EvaluationProtocol)
+
+
+ProtocolOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="run: the run's own; classic: Track A's; modern: Track B's; or both of these.",
+        autocompletion=_protocol_names,
+    ),
+]
+
+
+def evaluate(
+    path: CheckpointPath,
+    episodes: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Games to play. Default: as the run's full evaluations."),
+    ] = None,
+    protocol: ProtocolOption = "run",
+    envs: Annotated[
+        str | None, typer.Option(metavar="N", help="Games played in parallel; does not change the result.")
+    ] = None,
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+    save: Annotated[
+        bool, typer.Option("--save/--no-save", help="Store the score in the run directory.")
+    ] = True,
+) -> None:
+    """Evaluate a checkpoint and store its score in the run directory."""
+    num_episodes = integer("--episodes", episodes, high=MOST_EPISODES)
+    num_envs = integer("--envs", envs)
+    names = _PROTOCOLS[choice("--protocol", protocol, EvaluationProtocol)]
+    check_device_name(device)
+    check_run(path)
+    with interrupts_blocked():
+        from atari_dqn.evaluation.checkpoint_score import score_document
+        from atari_dqn.evaluation.frozen_agent import load_frozen
+        from atari_dqn.files.atomic import json_document, prepare_folder
+
+    agent = load_frozen(path, resolve_device(device))
+    if save:
+        prepare_folder(agent.run.evaluations)
+    results = []
+    for name in names:
+        result, saved = _score(agent, name, episodes=num_episodes, envs=num_envs, save=save)
+        results.append(result)
+        if not json:
+            typer.echo(_text(agent, result, saved))
+    if json:
+        document = {"scores": [score_document(agent, result) for result in results]}
+        typer.echo(json_document(document).decode().rstrip())
+
+
+def _score(
+    agent: FrozenAgent, name: ProtocolName, *, episodes: int | None, envs: int | None, save: bool
+) -> tuple[CheckpointScore, Path | None]:
+    """Play an evaluation, or the rest of an interrupted one; return its score and file."""
+    from atari_dqn.envs.pool import WorkerDiedError
+    from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint, open_progress, save_score
+    from atari_dqn.evaluation.evaluate import StoppedError
+    from atari_dqn.train.interrupt import SignalGuard
+    from atari_dqn.view.bar import progress_bar
+
+    activity = f"{name} protocol"
+    with ExitStack() as stack:
+        kept = (
+            stack.enter_context(closing(open_progress(agent, protocol=name, episodes=episodes)))
+            if save
+            else None
+        )
+        if kept and kept.finished:
+            typer.echo(f"{activity}: {_games(kept)} kept from before; the others are played", err=True)
+        guard = stack.enter_context(SignalGuard())
+        try:
+            with progress_bar(width=len(activity)) as on_progress:
+                result = evaluate_checkpoint(
+                    agent,
+                    protocol=name,
+                    episodes=episodes,
+                    envs=envs,
+                    progress=kept,
+                    on_progress=lambda done, total: on_progress(activity, done, total),
+                    stop=lambda: guard.received is not None,
+                )
+        except StoppedError:
+            raise _interrupted(guard.received or signal.SIGINT, kept) from None
+        except WorkerDiedError as error:
+            raise HaltedError(f"{error}; {_remedy(kept)}") from error
+        saved = save_score(agent, result) if save else None
+        if kept:
+            kept.forget()
+        return result, saved
+
+
+def _games(kept: EvaluationProgress) -> str:
+    num_games = len(kept.finished)
+    return f"{num_games} finished game{'s' * (num_games != 1)}"
+
+
+def _interrupted(signal_number: int, kept: EvaluationProgress | None) -> InterruptedRunError:
+    """Build the error of an interrupted evaluation, with a note on the games that are kept."""
+    error = InterruptedRunError(signal_number)
+    error.add_note(_remedy(kept))
+    return error
+
+
+def _remedy(kept: EvaluationProgress | None) -> str:
+    if kept is None:
+        return "nothing is kept (--no-save)"
+    return f"{_games(kept)} kept; the same command goes on from there"
+
+
+def _text(agent: FrozenAgent, result: CheckpointScore, saved: Path | None) -> str:
+    score = result.score
+    values = score.row()
+    lines = [
+        f"{agent.checkpoint} ({agent.spec.game}, {count(agent.env_frames)} frames)",
+        f"  return   {score}; median {values['median_return']:g},"
+        f" from {values['min_return']:g} to {values['max_return']:g}",
+        f"  human    {_human_normalised(result)}",
+        f"  length   {values['mean_length_frames']:,.0f} frames on average,"
+        f" from {values['min_length_frames']:,} to {values['max_length_frames']:,}",
+        f"  endings  {values['game_overs']} by the game, {values['frame_caps']} by the cap",
+        f"  protocol {result.name}: {result.protocol.short()}",
+        f"           fingerprint {result.protocol.digest()}",
+    ]
+    return "\n".join(lines + ([f"  kept in  {saved}"] if saved else []))
+
+
+def _human_normalised(result: CheckpointScore) -> str:
+    from atari_dqn.compare.reference.caps import cut_in_words
+
+    reference = result.reference
+    if reference is None:
+        return "not normalised: no table has the game"
+    if result.human_normalised is None:
+        score, cap = result.score, result.protocol.max_episode_frames
+        return f"not normalised: {cut_in_words(score.frame_caps, score.episodes, cap)}"
+    return (
+        f"{percentage(result.human_normalised)} normalised: random {reference.random:g},"
+        f" human {reference.human:g}, table {reference.table}"
+    )

@@ -1,0 +1,134 @@
+"""`dqn resume`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atari_dqn.cli.options import NotifyOption, OwnDeviceOption, PlainOption, RunPath, SinkOption, integer
+from atari_dqn.envs.processes import interrupts_blocked
+from atari_dqn.machine.devices import check_device_name, resolve_device
+
+if TYPE_CHECKING:
+    import torch
+
+    from atari_dqn.machine.contention import CoreTimes
+    from atari_dqn.run.directory import RunDirectory
+    from atari_dqn.telemetry.events import Sink
+    from atari_dqn.telemetry.sinks.options import SinkOptions
+
+EXAMPLES = """\
+dqn resume outputs/pong_quick_seed1
+dqn resume outputs/pong_quick_seed1 --frames 5M"""
+
+CheckpointOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="latest, best or step_…. Default: the latest.")
+]
+DiscardOption = Annotated[
+    bool, typer.Option("--discard-later", help="Delete the checkpoints after the one named.")
+]
+SetAsideOption = Annotated[
+    bool,
+    typer.Option("--set-aside-damaged-logs", help="Keep damaged logs in set_aside/ and begin new ones."),
+]
+FramesOption = Annotated[
+    str | None, typer.Option(metavar="FRAMES", help="Raise the budget to this many frames.")
+]
+ThreadsOption = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Threads of torch from here on; another number changes the rounding."),
+]
+
+
+def resume(
+    run_dir: RunPath,
+    checkpoint: CheckpointOption = None,
+    discard_later: DiscardOption = False,
+    set_aside_damaged_logs: SetAsideOption = False,
+    frames: FramesOption = None,
+    threads: ThreadsOption = None,
+    device: OwnDeviceOption = None,
+    plain: PlainOption = False,
+    sink: SinkOption = None,
+    notify: NotifyOption = None,
+) -> None:
+    """Continue a run from a checkpoint; log rows after it are cut off, and written again."""
+    total_frames, num_threads = integer("--frames", frames), integer("--threads", threads)
+    core_times, run, sink_options = _open(run_dir, num_threads, device, sink, notify)
+    with interrupts_blocked():
+        from atari_dqn.train import launch
+        from atari_dqn.train.preflight import result_text
+        from atari_dqn.train.resumption import resume_point
+
+    with run.locked():
+        point = resume_point(run, checkpoint, set_aside_logs=set_aside_damaged_logs)
+        budget = point.budget(total_frames)
+    chosen = resolve_device(device or run.recorded("device"))
+    with _announced(run, chosen, point.step, budget, num_threads, core_times, plain=plain) as views:
+        summary = launch.resume(
+            run,
+            device=chosen,
+            views=views,
+            total_frames=total_frames,
+            checkpoint=checkpoint,
+            discard_later=discard_later,
+            threads=num_threads,
+            set_aside_logs=set_aside_damaged_logs,
+            sink_options=sink_options,
+        )
+    typer.echo(result_text(run_dir, summary))
+
+
+def _open(
+    run_dir: Path, threads: int | None, device: str | None, sinks: list[str] | None, notify: str | None
+) -> tuple[CoreTimes, RunDirectory, SinkOptions]:
+    """Check the options and open the run and its sinks, by default those that it had before."""
+    with interrupts_blocked():
+        from atari_dqn.machine.cgroup import ControlGroups
+        from atari_dqn.machine.contention import read_core_times
+        from atari_dqn.machine.hardware import usable_cores
+        from atari_dqn.run.directory import RunDirectory
+        from atari_dqn.run.threads import check_threads
+        from atari_dqn.telemetry.sinks.options import SinkOptions, checked_sinks, recorded_sinks
+
+    core_times = read_core_times()
+    if threads is not None:
+        check_threads(threads, usable_cores(ControlGroups()))
+    check_device_name(device)
+    run = RunDirectory.open(run_dir)
+    names = recorded_sinks(run_dir) if sinks is None else sinks
+    return core_times, run, SinkOptions(sinks=checked_sinks(names), notify=notify)
+
+
+@contextmanager
+def _announced(
+    run: RunDirectory,
+    device: torch.device,
+    step: int,
+    budget: int,
+    threads: int | None,
+    core_times: CoreTimes,
+    *,
+    plain: bool,
+) -> Iterator[Sequence[Sink]]:
+    """Check that the rest of a run fits into the machine, and yield its views with notices on the start."""
+    with interrupts_blocked():
+        from atari_dqn.machine.hardware import find_hardware
+        from atari_dqn.run.threads import threads_at
+        from atari_dqn.train import preflight
+        from atari_dqn.train.resumption import recorded_spec
+        from atari_dqn.view.run_views import run_views
+
+    resolved = recorded_spec(run)
+    spec = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
+    preflight.check_run_fits(spec, device, find_hardware(run.path), run)
+    remedy = "resume it with --threads {threads}"
+    busy = preflight.busy_machine(core_times, device, threads or threads_at(run, step), remedy)
+    with run_views(run.path.resolve().name, resolved, budget, plain=plain) as views:
+        preflight.announce(spec, views, step=step, busy=busy)
+        yield views
