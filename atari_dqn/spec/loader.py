@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from atari_dqn.spec.check import Checked, check_entries, show
@@ -15,6 +15,7 @@ from atari_dqn.spec.history import brought_up_to_date
 from atari_dqn.spec.keys import KEYS, Values, build
 from atari_dqn.spec.parse import Entry, override_entry, read_toml, table_entries
 from atari_dqn.spec.schema import Spec
+from atari_dqn.spec.shipped import find_spec
 from atari_dqn.spec.tracks import layered, load_parts, load_track
 
 _KEYS_OF_EVERY_RUN = frozenset({"track", "game", "seed"})
@@ -31,7 +32,7 @@ class ResolvedSpec:
 
     spec: Spec
     name: str
-    """The file's name without its ending."""
+    """The file's name without its ending, with the game where `--set` changes it; a run's directory has it."""
     deviations: tuple[str, ...]
     """Dotted keys with another value than the track gives for the parts chosen, and such choices themselves.
 
@@ -47,14 +48,15 @@ class ResolvedSpec:
 def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
     """Load a spec over its track, with `section.key=value` overrides; where one repeats, the last counts.
 
-    `SpecError` holds every fault in it.
+    `path` may be the name of a shipped spec. `SpecError` holds every fault in it.
     """
-    path = Path(path)
+    path = find_spec(Path(path))
     file_entries = list(table_entries(read_toml(path), where=str(path)))
     override_entries, faults = _read_overrides(overrides)
     checked = check_entries([*file_entries, *override_entries])
     checked.faults.extend(faults)
-    return _resolve(path, checked, _over_track(checked), is_begun=False)
+    resolved = _resolve(path, checked, _over_track(checked), is_begun=False)
+    return replace(resolved, name=_name_of(path, file_entries, resolved.spec.game))
 
 
 def load_resolved(path: str | Path) -> ResolvedSpec:
@@ -65,6 +67,12 @@ def load_resolved(path: str | Path) -> ResolvedSpec:
     values = brought_up_to_date(checked.values)
     usable = {key: values[key] for key in values if key not in checked.spoiled}
     return _resolve(path, checked, usable, is_begun=True)
+
+
+def _name_of(path: Path, file_entries: Sequence[Entry], game: str) -> str:
+    """Return a run's name: its file's, with the game where that is not the file's own."""
+    written = next((entry.value for entry in file_entries if entry.key == "game"), game)
+    return path.stem if written == game else f"{path.stem}_{game}"
 
 
 def _left_open(path: Path, values: Values) -> Iterator[Fault]:

@@ -29,7 +29,7 @@ def test_run_of_c51_made_before_there_was_a_choice_goes_on_with_the_divergence_a
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "spec.toml"
-    complete = resolved_toml(load_spec(RUNS / "atari100k/der/pong.toml"))
+    complete = resolved_toml(load_spec(RUNS / "atari100k_der.toml"))
     path.write_text("".join(line for line in complete.splitlines(True) if not line.startswith("priority =")))
     assert load_resolved(path).spec.replay.priority == "kl"
 
