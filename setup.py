@@ -55,7 +55,7 @@ class Build(build_ext):
 
 
 class BuildPython(build_py):
-    """Copies runs/ into a wheel, where `atari_dqn.spec.shipped` finds it; an editable installation needs none."""
+    """Copies runs/ into a wheel, for `atari_dqn.spec.shipped`; an editable installation needs no copy."""
 
     def run(self) -> None:
         """Copy the package, then runs/."""

@@ -6,7 +6,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "benchmarks" / "README.md"]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "runs" / "README.md",
+]
 START = "pip install -c constraints.txt -e . && dqn train runs/pong_quick.toml"
 TEST = "pip install -c constraints.txt -e '.[dev]' && pytest -n auto"
 

@@ -32,7 +32,7 @@ class ResolvedSpec:
 
     spec: Spec
     name: str
-    """The file's name without its ending, with the game where `--set` changes it; a run's directory has it."""
+    """The file's name without its ending, and the game where `--set` changes it; run directories have it."""
     deviations: tuple[str, ...]
     """Dotted keys with another value than the track gives for the parts chosen, and such choices themselves.
 

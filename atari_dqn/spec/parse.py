@@ -14,8 +14,7 @@ from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.history import current_name
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.numbers import whole_number
-from atari_dqn.spec.shipped import is_name, known_names
-from atari_dqn.spec.suggest import did_you_mean
+from atari_dqn.spec.shipped import is_name, nearest
 
 SET_OPTION = "--set"
 """Where an override stands, in error messages."""
@@ -82,8 +81,7 @@ def _reason(error: Exception) -> str:
 def _read(path: Path) -> bytes:
     if not path.exists():
         or_name = " or the name of a shipped one" if is_name(path) else ""
-        hint = did_you_mean(path.name, known_names(path))
-        raise ValueError(f"no such file; expected a TOML spec{or_name}{hint}")
+        raise ValueError(f"no such file; expected a TOML spec{or_name}{nearest(path)}")
     if path.is_dir():
         raise ValueError("is a directory; expected a TOML spec")
     if not path.is_file():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+
+from atari_dqn.spec.suggest import did_you_mean
 
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (_PACKAGE / "shipped_runs", _PACKAGE.parent / "runs")
@@ -30,8 +32,7 @@ def is_name(path: Path) -> bool:
     return path.parts == (path.name,)
 
 
-def known_names(path: Path) -> Iterator[str]:
-    """Yield what the user may have meant by a path to no file: its neighbours, and shipped names."""
-    yield from (neighbour.name for neighbour in path.parent.glob("*.toml"))
-    if is_name(path):
-        yield from shipped_specs()
+def nearest(path: Path) -> str:
+    """Return a hint with the neighbour, or the shipped spec, whose name is most like that of a missing file."""
+    hint = did_you_mean(path.name, (neighbour.name for neighbour in path.parent.glob("*.toml")))
+    return hint or (did_you_mean(path.stem, shipped_specs()) if is_name(path) else "")
