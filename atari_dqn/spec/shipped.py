@@ -33,6 +33,6 @@ def is_name(path: Path) -> bool:
 
 
 def nearest(path: Path) -> str:
-    """Return a hint with the neighbour, or the shipped spec, whose name is most like that of a missing file."""
+    """Return a hint with the neighbour or the shipped spec whose name is nearest to a missing file's."""
     hint = did_you_mean(path.name, (neighbour.name for neighbour in path.parent.glob("*.toml")))
     return hint or (did_you_mean(path.stem, shipped_specs()) if is_name(path) else "")
