@@ -3,7 +3,7 @@
 Every command, worker process and library user imports this before torch. So it is here that the threads of
 OpenMP, with which torch computes on a CPU, are set to wait passively. By default a waiting thread keeps its
 core busy for milliseconds. Where other programs run too, that can be the core that the thread it waits for
-needs, and training slows down many times. Measured: docs/results/README.md, "Passive waiting".
+needs, and training slows down many times. Measured: docs/results/speed.md.
 """
 
 from __future__ import annotations
