@@ -37,6 +37,6 @@ bench FOLDER:
     python benchmarks/versus.py --out {{FOLDER}}/versus.json
     python benchmarks/num_envs.py --out {{FOLDER}}/lanes.json
 
-# train a spec: just train runs/pong_quick.toml
+# train a spec: just train pong_quick
 train SPEC *OPTIONS:
     dqn train {{SPEC}} {{OPTIONS}}
