@@ -35,6 +35,13 @@ def test_relative_links_lead_somewhere(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+def test_every_benchmark_that_the_page_lists_is_there():
+    folder = ROOT / "benchmarks"
+    listed = re.findall(r"^\| `([\w.]+)", (folder / "README.md").read_text(), flags=re.MULTILINE)
+    assert "versus.py" in listed
+    assert [name for name in listed if not (folder / name).is_file()] == []
+
+
 @pytest.mark.parametrize("table", ["D", "B"])
 def test_rows_of_deviations_are_numbered_in_order(table):
     page = (ROOT / "docs" / "deviations.md").read_text()
