@@ -41,7 +41,7 @@ def draw_curve(run: Path, folder: Path) -> None:
         read(run, table) for table in ("train_log", "eval_log", "throughput_log")
     )
     draw(axes[0], episodes, evaluations, frames_in_millions, "emulator frames (millions)")
-    draw(axes[1], episodes, evaluations, lambda table: minutes_of(table, minutes), "minutes, all told")
+    draw(axes[1], episodes, evaluations, lambda table: minutes_of(table, minutes), "minutes since the start")
     axes[0].set_ylabel("return of a game")
     axes[0].legend(loc="lower right")
     figure.suptitle(folder.name)

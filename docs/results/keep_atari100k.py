@@ -98,8 +98,8 @@ def agent_and_game(names: pl.Series) -> pl.DataFrame:
 
 def row_of(agent: str, game: str, seeds: pl.DataFrame) -> dict[str, object]:
     scores, human = seeds["mean_return"].to_list(), human_random(game)
-    told = estimates(np.array(scores)[:, None], {"mean": mean, "median": median_run})
-    interval = told["mean"].interval
+    statistics = estimates(np.array(scores)[:, None], {"mean": mean, "median": median_run})
+    interval = statistics["mean"].interval
     low, high = (interval.low, interval.high) if interval else (math.nan, math.nan)
     t_low, t_high = student(scores)
     published = {column.agent: figure.mean for column, figure in columns_of(game)}
@@ -112,9 +112,9 @@ def row_of(agent: str, game: str, seeds: pl.DataFrame) -> dict[str, object]:
         "n": len(scores),
         "scores": " ".join(f"{seed}:{score:g}" for seed, score in zip(seeds["seed"], scores, strict=True)),
         "episodes": seeds["episodes"].min(),
-        "mean": told["mean"].value,
-        "median": told["median"].value,
-        "human_normalised": human.normalised(told["mean"].value) if human else math.nan,
+        "mean": statistics["mean"].value,
+        "median": statistics["median"].value,
+        "human_normalised": human.normalised(statistics["mean"].value) if human else math.nan,
         "bootstrap_low": low,
         "bootstrap_high": high,
         "student_low": t_low,
@@ -174,7 +174,7 @@ def markdown(rows: list[dict[str, object]]) -> Iterator[str]:
     yield f"| {' | '.join(titles)} |"
     yield f"|{'---|' * len(titles)}"
     for row in rows:
-        judged = " / ".join(filter(None, (str(row["in_bootstrap"]), str(row["in_student"])))) or "–"
+        verdict = " / ".join(filter(None, (str(row["in_bootstrap"]), str(row["in_student"])))) or "–"
         cells = [
             str(row["game"]),
             AGENTS[str(row["agent"])],
@@ -184,7 +184,7 @@ def markdown(rows: list[dict[str, object]]) -> Iterator[str]:
             interval(row, "bootstrap"),
             interval(row, "student"),
             *(bold(number(row[column.agent]), of=column.agent == row["target"]) for column in COLUMNS),
-            judged + (MARKS["recalled"] if row["sourced"] == "recalled" and judged != "–" else ""),
+            verdict + (MARKS["recalled"] if row["sourced"] == "recalled" and verdict != "–" else ""),
         ]
         yield f"| {' | '.join(cells)} |"
     yield ""
