@@ -25,6 +25,18 @@ def test_the_readme_is_for_the_first_ten_minutes():
     assert len(README.splitlines()) <= 150
 
 
+def test_every_figure_of_the_readme_s_tables_is_on_a_page_of_the_docs():
+    sections = re.findall(
+        r"^## (?:Beside others|Results)\n(.*?)(?=^## )", README, flags=re.DOTALL | re.MULTILINE
+    )
+    rows = "\n".join(line for section in sections for line in section.splitlines() if line.startswith("|"))
+    figures = set(re.findall(r"\d[\d.,]*\d", re.sub(r"\]\([^)]*\)", "]", rows)))
+    pages = [*(ROOT / "docs" / "results").glob("*.md"), ROOT / "docs" / "comparing.md"]
+    known = set(re.findall(r"\d[\d.,]*\d", "\n".join(page.read_text() for page in pages)))
+    assert "1,535" in figures
+    assert sorted(figures - known) == []
+
+
 def test_ci_runs_the_test_command_as_the_readme_gives_it():
     assert TEST in (ROOT / ".ci" / "run").read_text().splitlines()
 
