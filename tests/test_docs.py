@@ -27,7 +27,7 @@ def test_the_readme_is_for_the_first_ten_minutes():
 
 def test_every_figure_of_the_readme_s_tables_is_on_a_page_of_the_docs():
     sections = re.findall(
-        r"^## (?:Beside others|Results)\n(.*?)(?=^## )", README, flags=re.DOTALL | re.MULTILINE
+        r"^## (?:Compared with others|Results)\n(.*?)(?=^## )", README, flags=re.DOTALL | re.MULTILINE
     )
     rows = "\n".join(line for section in sections for line in section.splitlines() if line.startswith("|"))
     figures = set(re.findall(r"\d[\d.,]*\d", re.sub(r"\]\([^)]*\)", "]", rows)))
