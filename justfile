@@ -35,8 +35,8 @@ bench FOLDER:
     python benchmarks/replay_memory.py --out {{FOLDER}}/replay_memory.json
     python benchmarks/checkpoint.py --out {{FOLDER}}/checkpoint.json
     python benchmarks/versus.py --out {{FOLDER}}/versus.json
-    python benchmarks/num_envs.py --out {{FOLDER}}/lanes.json
+    python benchmarks/num_envs.py --out {{FOLDER}}/num_envs.json
 
-# train a spec: just train runs/pong_quick.toml
+# train a spec: just train pong_quick
 train SPEC *OPTIONS:
     dqn train {{SPEC}} {{OPTIONS}}

@@ -1,15 +1,18 @@
-"""The kernels in C++, which pip compiles where there is a compiler; all else is in pyproject.toml.
+"""The kernels in C++ and the copy of runs/ in a wheel; all else is in pyproject.toml.
 
-They bind no Python: ctypes loads them. OpenMP's functions are left open, for the library that torch loads.
+pip compiles the kernels where there is a compiler. They bind no Python: ctypes loads them. OpenMP's functions
+are left open, for the library that torch loads.
 """
 
 import platform
+import shutil
 import sys
 import zlib
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 FLAGS = [
     "-std=c++17", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
@@ -51,9 +54,21 @@ class Build(build_ext):
         super().build_extension(ext)
 
 
+class BuildPython(build_py):
+    """Copies runs/ into a wheel, for `atari_dqn.spec.shipped`; an editable installation needs no copy."""
+
+    def run(self) -> None:
+        """Copy the package, then runs/."""
+        super().run()
+        if not self.editable_mode:
+            folder = Path(self.build_lib, "atari_dqn", "shipped_runs")
+            shutil.rmtree(folder, ignore_errors=True)  # an earlier build's
+            shutil.copytree("runs", folder, ignore=shutil.ignore_patterns("*.md"))
+
+
 on_linux = sys.platform == "linux"
 setup(
-    cmdclass={"build_ext": Build},
+    cmdclass={"build_ext": Build, "build_py": BuildPython},
     ext_modules=[
         *([kernels("portable", ["frames", "optimizer", "priorities"], FLAGS)] if on_linux else []),
         *(

@@ -180,13 +180,13 @@ def table(results: Sequence[Result], where: dict[str, Any]) -> str:
 Made by `python benchmarks/exactness.py`, {where["date"][:10]}, ale-py {where["versions"]["ale-py"]}; the
 steps that differ are in [results/exactness.json](results/exactness.json).
 
-An environment's state is kept at {POINTS} points of a random game under Track B's rules with no-op starts,
-restored in a fresh process, and played on: {MODES["steps"].steps_on} steps with the tracks' frame skip of 4,
-where a step shows its last two frames, and {MODES["frames"].steps_on} with a frame skip of 1, where every
-frame is seen. Exact: from every point every frame, reward and flag, and the state at the end, are those of
-the process that was never interrupted. Episodes end after {EPISODE_FRAMES:,} frames, so that resets are among
-the steps. In the JSON a step that is the last one means that all that was shown was the same and the state at
-the end was not.
+An environment's state is saved at {POINTS} points of a random game under Track B's rules with no-op starts,
+and restored in a fresh process, which plays on: {MODES["steps"].steps_on} steps with the tracks' frame skip
+of 4, where a step shows its last two frames, and {MODES["frames"].steps_on} with a frame skip of 1, where
+every frame is compared. A game is exact if from every point every frame, reward and flag, and the final
+state, equal those of the process that was never interrupted. Episodes end after {EPISODE_FRAMES:,} frames, so
+that resets are among the steps. In the JSON the last step is listed where every frame was the same and only
+the final state differed.
 
 **{len(results) - len(inexact)} of {len(results)} games are exact.** Of the others
 ({", ".join(inexact) or "none"}) `dqn resume`, `dqn verify` and `dqn doctor` say that a resumed run may differ

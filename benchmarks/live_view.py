@@ -1,6 +1,6 @@
 """What the live view costs: processor time to take in the rows of a real run, and to draw the screen.
 
-The rows are those of `docs/results/pong_quick_small_weights`; the terminal has 80×24 characters, then 200×60.
+The rows are those of `docs/results/pong_quick`; the terminal has 80×24 characters, then 200×60.
 The view draws once a second, so that milliseconds a drawing, over 10, are the percentage of a core that
 drawing takes.
 """
@@ -25,7 +25,7 @@ from atari_dqn.telemetry.events import Row
 from atari_dqn.view.live import LiveView
 
 ROOT = Path(__file__).parents[1]
-SPEC, RUN = ROOT / "runs" / "pong_quick.toml", ROOT / "docs" / "results" / "pong_quick_small_weights"
+SPEC, RUN = ROOT / "runs" / "pong_quick.toml", ROOT / "docs" / "results" / "pong_quick"
 TABLES = ("train_log", "update_log", "throughput_log", "eval_log")
 DRAWINGS = 50
 SIZES = ((80, 24), (200, 60))

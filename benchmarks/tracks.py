@@ -30,9 +30,9 @@ OURS = {
     TRACK_A: ours("pong_trackA.toml"),
     TRACK_A_BF16: ours("pong_trackA.toml", "learner.precision=bf16", envs=8),
     TRACK_B: ours("pong_trackB.toml"),
-    C51: ours("pong_c51.toml"),
-    RAINBOW: ours("pong_rainbow.toml"),
-    RAINBOW_BF16: ours("pong_rainbow.toml", "learner.precision=bf16"),
+    C51: ours("c51.toml"),
+    RAINBOW: ours("rainbow.toml"),
+    RAINBOW_BF16: ours("rainbow.toml", "learner.precision=bf16"),
 }
 
 

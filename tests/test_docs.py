@@ -6,14 +6,35 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "benchmarks" / "README.md"]
-START = "pip install -c constraints.txt -e . && dqn train runs/pong_quick.toml"
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "runs" / "README.md",
+]
+START = "pip install -c constraints.txt -e . && dqn train pong_quick"
 TEST = "pip install -c constraints.txt -e '.[dev]' && pytest -n auto"
 
 
 @pytest.mark.parametrize("command", [START, TEST])
 def test_readme_gives_the_command_on_a_line_of_its_own(command):
     assert command in README.splitlines()
+
+
+def test_the_readme_is_for_the_first_ten_minutes():
+    assert len(README.splitlines()) <= 150
+
+
+def test_every_figure_of_the_readme_s_tables_is_on_a_page_of_the_docs():
+    sections = re.findall(
+        r"^## (?:Compared with others|Results)\n(.*?)(?=^## )", README, flags=re.DOTALL | re.MULTILINE
+    )
+    rows = "\n".join(line for section in sections for line in section.splitlines() if line.startswith("|"))
+    figures = set(re.findall(r"\d[\d.,]*\d", re.sub(r"\]\([^)]*\)", "]", rows)))
+    pages = [*(ROOT / "docs" / "results").glob("*.md"), ROOT / "docs" / "comparing.md"]
+    known = set(re.findall(r"\d[\d.,]*\d", "\n".join(page.read_text() for page in pages)))
+    assert "1,535" in figures
+    assert sorted(figures - known) == []
 
 
 def test_ci_runs_the_test_command_as_the_readme_gives_it():
@@ -24,6 +45,13 @@ def test_ci_runs_the_test_command_as_the_readme_gives_it():
 def test_relative_links_lead_somewhere(page):
     targets = [target for target in re.findall(r"\]\(([^)#]+)", page.read_text()) if "://" not in target]
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_benchmark_that_the_page_lists_is_there():
+    folder = ROOT / "benchmarks"
+    listed = re.findall(r"^\| `([\w.]+)", (folder / "README.md").read_text(), flags=re.MULTILINE)
+    assert "versus.py" in listed
+    assert [name for name in listed if not (folder / name).is_file()] == []
 
 
 @pytest.mark.parametrize("table", ["D", "B"])

@@ -145,3 +145,18 @@ def test_functions_are_short():
 def test_a_function_is_measured_from_its_def_to_its_last_line():
     source = "@a\ndef f(\n    x,\n):\n    '''d'''\n    return x\n"
     assert list(functions_of(source)) == [("f", 5)]
+
+
+def layers_as_text() -> str:
+    """Draw the layers, a line each: a unit imports units of the lines below it only."""
+    lines = ["   ".join(sorted(layer)) for layer in LAYERS]
+    return "\n   ↓\n".join(lines)
+
+
+def test_the_page_on_architecture_has_the_layers_of_today():
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    assert f"```\n{layers_as_text()}\n```" in page, "put in what `python tests/test_layers.py` prints"
+
+
+if __name__ == "__main__":
+    print(layers_as_text())  # noqa: T201

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from atari_dqn.compare.output.palette import line_style
 from atari_dqn.dashboard.series import Values
 
 Figure = dict[str, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from atari_dqn.spec.check import Checked, check_entries, show
@@ -15,6 +15,7 @@ from atari_dqn.spec.history import with_added_keys
 from atari_dqn.spec.keys import KEYS, Values, build
 from atari_dqn.spec.parse import Entry, override_entry, read_toml, table_entries
 from atari_dqn.spec.schema import Spec
+from atari_dqn.spec.shipped import find_spec
 from atari_dqn.spec.tracks import load_parts, load_track, override_track
 
 _KEYS_OF_EVERY_RUN = frozenset({"track", "game", "seed"})
@@ -31,7 +32,7 @@ class ResolvedSpec:
 
     spec: Spec
     name: str
-    """The file's name without its suffix."""
+    """The file's name without its suffix, followed by the game if an override changes it."""
     deviations: tuple[str, ...]
     """Dotted keys whose value differs from the one that the track, as of this version, gives for the chosen
     parts, and choices of parts other than the track's. Toggles, game, seed and keys that cannot change
@@ -46,14 +47,16 @@ class ResolvedSpec:
 def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
     """Load a spec, apply `section.key=value` overrides, and complete it from its track.
 
-    If an override is repeated, the last one counts. `SpecError` lists every fault.
+    `path` may be the name of a shipped spec. If an override is repeated, the last one counts. `SpecError` has
+    every fault.
     """
-    path = Path(path)
+    path = find_spec(Path(path))
     file_entries = list(table_entries(read_toml(path), where=str(path)))
     override_entries, faults = _read_overrides(overrides)
     checked = check_entries([*file_entries, *override_entries])
     checked.faults.extend(faults)
-    return _resolve(path, checked, _completed_from_track(checked), is_existing_run=False)
+    resolved = _resolve(path, checked, _completed_from_track(checked), is_existing_run=False)
+    return replace(resolved, name=_name_of(path, file_entries, resolved.spec.game))
 
 
 def load_resolved(path: str | Path) -> ResolvedSpec:
@@ -67,6 +70,12 @@ def load_resolved(path: str | Path) -> ResolvedSpec:
     values = with_added_keys(checked.values)
     valid = {key: values[key] for key in values if key not in checked.invalid}
     return _resolve(path, checked, valid, is_existing_run=True)
+
+
+def _name_of(path: Path, file_entries: Sequence[Entry], game: str) -> str:
+    """Return the name of a run: the file's, followed by the game if the file names another one."""
+    written = next((entry.value for entry in file_entries if entry.key == "game"), game)
+    return path.stem if written == game else f"{path.stem}_{game}"
 
 
 def _unresolved_auto(path: Path, values: Values) -> Iterator[Fault]:

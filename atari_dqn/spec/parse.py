@@ -14,7 +14,7 @@ from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.history import current_name
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.numbers import whole_number
-from atari_dqn.spec.suggest import did_you_mean
+from atari_dqn.spec.shipped import is_name, nearest
 
 SET_OPTION = "--set"
 """The place of an override in error messages."""
@@ -80,7 +80,8 @@ def _read_problem(error: Exception) -> str:
 
 def _read(path: Path) -> bytes:
     if not path.exists():
-        raise ValueError(f"no such file; expected a TOML spec{_nearest_file(path)}")
+        or_name = " or the name of a shipped one" if is_name(path) else ""
+        raise ValueError(f"no such file; expected a TOML spec{or_name}{nearest(path)}")
     if path.is_dir():
         raise ValueError("is a directory; expected a TOML spec")
     if not path.is_file():
@@ -88,11 +89,6 @@ def _read(path: Path) -> bytes:
     if path.stat().st_size > _MAX_BYTES:
         raise ValueError(f"is larger than {_MAX_BYTES:,} bytes; expected a TOML spec")
     return path.read_bytes()
-
-
-def _nearest_file(path: Path) -> str:
-    neighbours = {neighbour.name: neighbour for neighbour in path.parent.glob("*.toml")}
-    return did_you_mean(path.name, neighbours)
 
 
 def _decode(raw: bytes) -> str:

@@ -1,7 +1,7 @@
 """Keep a run's evidence: its spec, provenance, tables, summary and a plot, none of its weights or replay.
 
-Of paths in its command line the last part is kept: where a machine holds its files is no evidence. With
-`--brief` only the spec, the provenance and the training games, for runs that were broken off.
+Of paths in its command line only the last part is kept: where a machine holds its files is no evidence.
+`gather.py` keeps several runs in a few tables.
 
 python docs/results/keep.py outputs/pong_quick_seed1 docs/results/pong_quick
 """
@@ -22,14 +22,13 @@ KEPT = (
     "train_log.csv", "update_log.csv", "replay_log.csv", "prediction_log.csv", "eval_log.csv",
     "throughput_log.csv",
 )  # fmt: skip
-BRIEF = ("spec.toml", "provenance.json", "train_log.csv")
 WINDOW_EPISODES = 20
 
 
-def keep(run: Path, folder: Path, names: tuple[str, ...] = KEPT) -> None:
+def keep(run: Path, folder: Path) -> None:
     """Copy what is small."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
+    for name in KEPT:
         if (run / name).exists():  # a run that was interrupted has no summary
             shutil.copy(run / name, folder / name)
     shorten_paths(folder / "provenance.json")
@@ -42,7 +41,7 @@ def draw_curve(run: Path, folder: Path) -> None:
         read(run, table) for table in ("train_log", "eval_log", "throughput_log")
     )
     draw(axes[0], episodes, evaluations, frames_in_millions, "emulator frames (millions)")
-    draw(axes[1], episodes, evaluations, lambda table: minutes_of(table, minutes), "minutes, all told")
+    draw(axes[1], episodes, evaluations, lambda table: minutes_of(table, minutes), "minutes since the start")
     axes[0].set_ylabel("return of a game")
     axes[0].legend(loc="lower right")
     figure.suptitle(folder.name)
@@ -52,9 +51,12 @@ def draw_curve(run: Path, folder: Path) -> None:
 def shorten_paths(provenance: Path) -> None:
     """Cut absolute paths in the recorded command line down to their names."""
     record = json.loads(provenance.read_text())
-    words = record["command_line"]
-    record["command_line"] = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    record["command_line"] = shortened(record["command_line"])
     provenance.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def shortened(words: list[str]) -> list[str]:
+    return [Path(word).name if Path(word).is_absolute() else word for word in words]
 
 
 def read(run: Path, table: str) -> pl.DataFrame:
@@ -88,11 +90,9 @@ def minutes_of(table: pl.DataFrame, clock: pl.DataFrame) -> pl.Series:
 
 
 def main() -> None:
-    brief = "--brief" in sys.argv
-    run, folder = (Path(word) for word in sys.argv[1:] if word != "--brief")
-    keep(run, folder, BRIEF if brief else KEPT)
-    if not brief:
-        draw_curve(run, folder)
+    run, folder = map(Path, sys.argv[1:])
+    keep(run, folder)
+    draw_curve(run, folder)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Keep the evidence of Track C: small logs of each finished run, a table by game and agent, and a plot.
+"""Keep the evidence of Track C: the tables of `gather.py`, a table by game and agent, and a plot.
 
-Runs that are not finished are named and left out; the table and the plot are made anew from all that were
-kept, so the script is called again as further runs finish. An agent is a folder of runs/atari100k/.
+Runs that are not finished, or whose budget and protocol are not those of the published columns, are named
+and left out. The table and the plot are made anew from everything that was kept, so the script can be called
+again as further runs finish. An agent is a spec `atari100k_AGENT`.
 
-python docs/results/keep_atari100k.py --agent der outputs/der_pong_seed1 outputs/der_pong_seed2
+python docs/results/keep_atari100k.py --agent der outputs/atari100k_der_seed1 outputs/atari100k_der_seed2
 python docs/results/keep_atari100k.py                                         the table and the plot alone
 """
 
@@ -11,20 +12,22 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import math
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from keep import KEPT, shorten_paths
+import numpy as np
+import polars as pl
+from atari_dqn.compare.reference.tables import DEFAULT_HUMAN_TABLE, human_random
+from gather import gather
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from atari_dqn.compare.comparison import GroupResult, compare
-from atari_dqn.compare.reference.atari100k import COLUMNS, Sourced
-from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE, human_random
+from atari_dqn.compare.comparison import compare
+from atari_dqn.compare.reference.atari100k import COLUMNS, Sourced, columns_of
+from atari_dqn.compare.statistics import estimates, mean, median_run
 
 FOLDER = Path(__file__).with_name("atari100k")
 AGENTS = {"der": "DER", "der_dopamine": "DER, Dopamine's form", "drq_eps": "DrQ(ε)"}
@@ -49,11 +52,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.runs and options.agent is None:
         parser.error("--agent says whose runs these are")
-    for run in options.runs:
-        keep(run, options.out / options.agent)
-    rows = [row for agent in AGENTS for row in rows_of(agent, options.out / agent)]
-    if not rows:
+    if options.runs:
+        keep(options.runs, options.agent, options.out)
+    if not (options.out / "evaluations.csv").exists():
         parser.error(f"{options.out} has no finished run yet")
+    rows = list(rows_of(options.out / "evaluations.csv"))
     rows.sort(key=lambda row: (str(row["game"]), list(AGENTS).index(str(row["agent"]))))
     write_csv(rows, options.out / "table.csv")
     (options.out / "table.md").write_text("\n".join(markdown(rows)) + "\n", encoding="utf-8")
@@ -61,52 +64,57 @@ def main() -> None:
     print((options.out / "table.md").read_text(encoding="utf-8"))
 
 
-def keep(run: Path, agent: Path) -> None:
-    """Copy a finished run's small files to AGENT/GAME_seedN."""
-    summary = run / "summary.json"
-    if not summary.exists():
-        print(f"{run}: not finished, left out")
-        return
-    told = json.loads(summary.read_text())
-    folder = agent / f"{told['game']}_seed{told['seed']}"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in KEPT:
-        if (run / name).exists():
-            shutil.copy(run / name, folder / name)
-    shorten_paths(folder / "provenance.json")
-
-
-def rows_of(agent: str, folder: Path) -> Iterator[dict[str, object]]:
-    """Yield a row for each game of an agent: our seeds, their statistics, and the published columns."""
-    runs = sorted(path.parent for path in folder.glob("*/spec.toml"))
-    if not runs:
-        return
+def keep(runs: list[Path], agent: str, out: Path) -> None:
+    """Gather the finished runs, each by the name AGENT_GAME_seedN, and one complete spec of the agent."""
+    found: dict[str, Path] = {}
     comparison = compare(runs, human_table=DEFAULT_HUMAN_TABLE)
     for warning in comparison.warnings:
         print(f"beware: {warning}")
     for result in comparison.results:
-        if result.last.n:
-            yield row_of(agent, result)
+        for run in result.group.runs:
+            if run.seed in result.last.evaluations and result.published:
+                found[f"{agent}_{run.game}_seed{run.seed}"] = run.path
+            else:
+                print(f"{run.path}: not finished, or of another budget or protocol; left out")
+    if found:
+        gather(out, found)
+        shutil.copy(next(iter(found.values())) / "spec.toml", out / f"{agent}.toml")
 
 
-def row_of(agent: str, result: GroupResult) -> dict[str, object]:
-    last, game = result.last, result.group.game
-    mean, human = last.estimates["mean"], human_random(game)
-    low, high = (mean.interval.low, mean.interval.high) if mean.interval else (math.nan, math.nan)
-    t_low, t_high = student(last.values)
-    published = {each.column.agent: each.figure.mean for each in result.atari100k}
+def rows_of(evaluations: Path) -> Iterator[dict[str, object]]:
+    """Yield a row for each game of an agent: our seeds, their statistics, and the published columns."""
+    final = pl.read_csv(evaluations).filter(pl.col("eval_type") == "final")
+    named = pl.concat([final, agent_and_game(final["run"])], how="horizontal")
+    for (agent, game), seeds in named.group_by("agent", "game", maintain_order=True):
+        yield row_of(str(agent), str(game), seeds.sort("seed"))
+
+
+def agent_and_game(names: pl.Series) -> pl.DataFrame:
+    """Return agent, game and seed of names AGENT_GAME_seedN; an agent's name may begin with another's."""
+    agents = "|".join(sorted(AGENTS, key=len, reverse=True))
+    pattern = rf"^(?<agent>{agents})_(?<game>\w+)_seed(?<seed>\d+)$"
+    return names.str.extract_groups(pattern).struct.unnest().with_columns(pl.col("seed").cast(pl.Int64))
+
+
+def row_of(agent: str, game: str, seeds: pl.DataFrame) -> dict[str, object]:
+    scores, human = seeds["mean_return"].to_list(), human_random(game)
+    statistics = estimates(np.array(scores)[:, None], {"mean": mean, "median": median_run})
+    interval = statistics["mean"].interval
+    low, high = (interval.low, interval.high) if interval else (math.nan, math.nan)
+    t_low, t_high = student(scores)
+    published = {column.agent: figure.mean for column, figure in columns_of(game)}
     target = published.get(SAME_AGENT[agent], math.nan)
     sourced = next(column.sourced for column in COLUMNS if column.agent == SAME_AGENT[agent])
     return {
         "game": game,
         "agent": agent,
-        "env_frames": last.env_frames,
-        "n": last.n,
-        "scores": " ".join(f"{seed}:{each.mean_return:g}" for seed, each in sorted(last.evaluations.items())),
-        "episodes": min(each.episodes for each in last.evaluations.values()),
-        "mean": mean.value,
-        "median": last.estimates["median"].value,
-        "human_normalised": human.normalised(mean.value) if human else math.nan,
+        "env_frames": seeds["env_frames"].min(),
+        "n": len(scores),
+        "scores": " ".join(f"{seed}:{score:g}" for seed, score in zip(seeds["seed"], scores, strict=True)),
+        "episodes": seeds["episodes"].min(),
+        "mean": statistics["mean"].value,
+        "median": statistics["median"].value,
+        "human_normalised": human.normalised(statistics["mean"].value) if human else math.nan,
         "bootstrap_low": low,
         "bootstrap_high": high,
         "student_low": t_low,
@@ -166,7 +174,7 @@ def markdown(rows: list[dict[str, object]]) -> Iterator[str]:
     yield f"| {' | '.join(titles)} |"
     yield f"|{'---|' * len(titles)}"
     for row in rows:
-        judged = " / ".join(filter(None, (str(row["in_bootstrap"]), str(row["in_student"])))) or "–"
+        verdict = " / ".join(filter(None, (str(row["in_bootstrap"]), str(row["in_student"])))) or "–"
         cells = [
             str(row["game"]),
             AGENTS[str(row["agent"])],
@@ -176,7 +184,7 @@ def markdown(rows: list[dict[str, object]]) -> Iterator[str]:
             interval(row, "bootstrap"),
             interval(row, "student"),
             *(bold(number(row[column.agent]), of=column.agent == row["target"]) for column in COLUMNS),
-            judged + (MARKS["recalled"] if row["sourced"] == "recalled" and judged != "–" else ""),
+            verdict + (MARKS["recalled"] if row["sourced"] == "recalled" and verdict != "–" else ""),
         ]
         yield f"| {' | '.join(cells)} |"
     yield ""

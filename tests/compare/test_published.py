@@ -21,7 +21,7 @@ AGENTS = [
     "der_vanhasselt2019", "der_agarwal2021", "drq_eps_agarwal2021", "otrainbow_kielak2020",
     "curl_agarwal2021", "spr_agarwal2021",
 ]  # fmt: skip
-DER = "atari100k/der/pong.toml"
+DER = "atari100k_der.toml"
 
 
 def compared(root: Path, finals: Sequence[float], **options: Any) -> Comparison:
@@ -80,7 +80,7 @@ def test_one_seed_has_no_interval_to_be_inside_of(tmp_path: Path):
     [
         {"period_frames": 500_000},
         {"overrides": ["env.sticky_probability=0.25"]},
-        {"spec": "atari100k/der/alien.toml", "overrides": ["game=adventure"]},
+        {"spec": DER, "overrides": ["game=adventure"]},
     ],
     ids=["another budget", "another protocol", "a game outside of the 26"],
 )

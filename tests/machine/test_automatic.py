@@ -90,7 +90,7 @@ def test_spec_without_auto_is_not_changed(laptop: Hardware) -> None:
 
 
 def test_specs_for_laptops_leave_precision_to_the_machine() -> None:
-    names = ["pong_quick.toml", "pong_1m/dqn.toml", "pong_1m/iqn.toml", "pong_1m/rainbow.toml"]
+    names = ["pong_quick.toml", "pong_1m_dqn.toml", "pong_1m_iqn.toml", "pong_1m_rainbow.toml"]
     assert {load_spec(RUNS / name).spec.learner.precision for name in names} == {"auto"}
 
 

@@ -29,7 +29,7 @@ def test_c51_run_from_before_the_priority_key_uses_the_kl_divergence(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "spec.toml"
-    complete = resolved_toml(load_spec(RUNS / "atari100k/der/pong.toml"))
+    complete = resolved_toml(load_spec(RUNS / "atari100k_der.toml"))
     path.write_text("".join(line for line in complete.splitlines(True) if not line.startswith("priority =")))
     assert load_resolved(path).spec.replay.priority == "kl"
 

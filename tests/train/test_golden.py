@@ -63,8 +63,8 @@ def test_toggle_alone_leaves_the_course_that_was_recorded(override: str) -> None
 
 
 SHIPPED = {
-    "DQN": "pong_trackA", "Track B": "pong_trackB", "C51": "pong_c51", "QR-DQN": "pong_qr_dqn",
-    "IQN": "pong_iqn", "M-IQN": "pong_m_iqn", "Rainbow": "pong_rainbow", "DER": "atari100k/der/pong",
+    "DQN": "pong_trackA", "Track B": "pong_trackB", "C51": "c51", "QR-DQN": "qr_dqn",
+    "IQN": "iqn", "M-IQN": "m_iqn", "Rainbow": "rainbow", "DER": "atari100k_der",
 }  # fmt: skip
 """The spec in `runs/` of each family of agents."""
 

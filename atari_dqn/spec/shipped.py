@@ -1,0 +1,38 @@
+"""The specs that come with the program, found by name: `dqn train pong_quick`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from atari_dqn.spec.suggest import did_you_mean
+
+_PACKAGE = Path(__file__).parents[1]
+_FOLDERS = (_PACKAGE / "shipped_runs", _PACKAGE.parent / "runs")
+"""The copy that setup.py puts into a wheel; the folder of a checkout, which an editable installation uses."""
+
+
+@cache
+def shipped_specs() -> Mapping[str, Path]:
+    """Map each shipped spec's name, its file name without the ending, to its file."""
+    folder = next((folder for folder in _FOLDERS if folder.is_dir()), _FOLDERS[0])
+    return {path.stem: path for path in sorted(folder.rglob("*.toml"))}
+
+
+def find_spec(path: Path) -> Path:
+    """Return the file that a user names: a path that exists, else the shipped spec of that name."""
+    if not is_name(path) or path.exists():
+        return path
+    return shipped_specs().get(path.name, path)
+
+
+def is_name(path: Path) -> bool:
+    """Return whether a path has no folder, so that it may be the name of a shipped spec."""
+    return path.parts == (path.name,)
+
+
+def nearest(path: Path) -> str:
+    """Return a hint with the neighbour or the shipped spec whose name is nearest to a missing file's."""
+    hint = did_you_mean(path.name, (neighbour.name for neighbour in path.parent.glob("*.toml")))
+    return hint or (did_you_mean(path.stem, shipped_specs()) if is_name(path) else "")
