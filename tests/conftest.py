@@ -5,9 +5,13 @@ import signal
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from collections.abc import Iterator
+
 import jaxtyping
 import pytest
 import shapes
+import torch
+from forked import CommandServer
 
 from atari_dqn.machine.cgroup import ControlGroups
 from atari_dqn.machine.denormals import flush_denormals
@@ -32,6 +36,29 @@ def pytest_xdist_auto_num_workers() -> int:
     """As many as the cores granted to this process, and one: tests wait for files and processes."""
     wanted = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
     return int(wanted) if wanted else usable_cores(ControlGroups()) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Give each worker neighbouring tests: what the tests of a module share is made once for most modules."""
+    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
+        config.option.dist = "worksteal"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_torch_thread() -> Iterator[None]:
+    """Nothing here is large enough for two, which on busy cores wait for each other most of the time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandServer]:
+    """Runs commands with `run`: each in a process forked from one that has imported everything."""
+    with CommandServer(tmp_path_factory.mktemp("commands")) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from atari_dqn.machine.hardware import find_hardware
@@ -22,15 +21,6 @@ from atari_dqn.train.training import Training
 
 CPU = torch.device("cpu")
 TINY_CATCH = Path(__file__).with_name("tiny_catch.toml")
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_torch_thread() -> Iterator[None]:
-    """Nothing here is large enough for two, which on busy cores wait for each other most of the time."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def tiny(*overrides: str) -> ResolvedSpec:

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from forked import CommandServer
 
 COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "dashboard"]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -113,17 +114,23 @@ def test_other_machines_need_the_token_that_is_printed(root: Path) -> None:
         assert status(f"{bare}media/{quote(FILMED)}/videos/step_000125000_run.mp4") == 403
 
 
-def refused(*arguments: str) -> str:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    return done.stderr
+@pytest.fixture
+def refused(command_server: CommandServer) -> Callable[..., str]:
+    """Runs the command with wrong input and returns what it says."""
+
+    def run(*words: str) -> str:
+        done = command_server.run("dashboard", *words)
+        assert done.code == 2
+        return done.err
+
+    return run
 
 
-def test_a_root_that_is_not_there_is_the_users_mistake(tmp_path: Path) -> None:
+def test_a_root_that_is_not_there_is_the_users_mistake(refused: Callable[..., str], tmp_path: Path) -> None:
     assert "no such folder" in refused(str(tmp_path / "nothing"))
 
 
-def test_a_port_that_is_taken_is_the_users_mistake(root: Path) -> None:
+def test_a_port_that_is_taken_is_the_users_mistake(refused: Callable[..., str], root: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

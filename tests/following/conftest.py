@@ -1,9 +1,7 @@
 from pathlib import Path
 
 import pytest
-from tiny import one_torch_thread, run
-
-__all__ = ["one_torch_thread"]
+from tiny import run
 
 
 @pytest.fixture(scope="session")
