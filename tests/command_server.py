@@ -26,7 +26,8 @@ from atari_dqn.replay import rows
 
 
 def import_commands() -> None:
-    """Import what commands import when they run."""
+    """Import what commands import when they run, and PyTorch's optimizers when they are made."""
+    importlib.import_module("torch._dynamo")
     for module in pkgutil.iter_modules(atari_dqn.cli.__path__, "atari_dqn.cli."):
         importlib.import_module(module.name)
 

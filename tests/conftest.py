@@ -1,5 +1,8 @@
 import os
+import shutil
 import signal
+import tempfile
+from pathlib import Path
 
 # Workers of pytest-xdist share the cores; whatever of ours they start does as well.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -8,6 +11,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 from collections.abc import Iterator
 
 import jaxtyping
+import psutil
 import pytest
 import shapes
 import torch
@@ -16,6 +20,14 @@ from forked import CommandServer
 from atari_dqn.machine.cgroup import ControlGroups
 from atari_dqn.machine.denormals import flush_denormals
 from atari_dqn.machine.hardware import usable_cores
+
+MEMORY_DISK, NEEDED_BYTES = Path("/dev/shm"), 8 * 10**9
+
+# Most tests write runs, and a run waits for the disk at each of its many flushes. Together they are about 1 GB.
+if MEMORY_DISK.is_dir() and "TMPDIR" not in os.environ:
+    free = min(shutil.disk_usage(MEMORY_DISK).free, psutil.virtual_memory().available)
+    if free > NEEDED_BYTES:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY_DISK)
 
 CHECKED = ("agent", "minibatch", "replay")
 """Modules whose shape annotations every test checks. Nothing of them is imported before this line has run."""

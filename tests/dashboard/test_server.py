@@ -56,6 +56,7 @@ PAGES = ("", "curves", "live", "videos", "games", "ablations", "diff", "replay")
 
 
 @pytest.mark.parametrize("page", PAGES)
+@pytest.mark.slow
 def test_a_page_answers_whatever_the_runs_are_like(address: str, page: str) -> None:
     assert status(address + page) == 200
 
@@ -98,6 +99,7 @@ def test_a_malformed_origin_is_a_bad_request(address: str) -> None:
 
 
 @pytest.mark.parametrize(("page", "title"), [("", "Runs"), ("games", "Games"), ("diff", "Config diff")])
+@pytest.mark.slow
 def test_a_page_has_its_own_title(address: str, page: str, title: str) -> None:
     with urllib.request.urlopen(address + page, timeout=30) as answer:
         assert f"<title>{title} · dqn dashboard</title>" in answer.read().decode()
@@ -162,6 +164,7 @@ PLOTTED = "(document.querySelector('.js-plotly-plot')?.data ?? [])"
 """Nothing for the moment in which one plot has gone and the next is not there."""
 
 
+@pytest.mark.slow
 def test_the_first_page_is_a_table_of_all_runs(address: str, page) -> None:
     page.goto(address)
     row = page.locator(".overview tr", has_text=FILMED)
@@ -178,6 +181,7 @@ def test_the_first_page_is_a_table_of_all_runs(address: str, page) -> None:
     assert len(cells[7]) == 8
 
 
+@pytest.mark.slow
 def test_curves_show_the_planted_numbers(address: str, page) -> None:
     page.goto(f"{address}curves")
     page.wait_for_selector(".main-svg")
@@ -187,6 +191,7 @@ def test_curves_show_the_planted_numbers(address: str, page) -> None:
     page.wait_for_function(f"{PLOTTED}.some(t => (t.name || '').includes('n = 2'))")
 
 
+@pytest.mark.slow
 def test_markup_in_a_name_is_text(address: str, page) -> None:
     dialogs = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
@@ -196,6 +201,7 @@ def test_markup_in_a_name_is_text(address: str, page) -> None:
     assert dialogs == []
 
 
+@pytest.mark.slow
 def test_the_slider_moves_through_checkpoints_and_the_video_plays(address: str, page) -> None:
     page.goto(f"{address}videos")
     page.wait_for_selector("video")
@@ -206,6 +212,7 @@ def test_the_slider_moves_through_checkpoints_and_the_video_plays(address: str, 
     page.wait_for_function("document.querySelector('video')?.currentSrc.includes('step_000125000')")
 
 
+@pytest.mark.slow
 def test_games_show_scores_and_name_the_run_that_is_left_out(address: str, page) -> None:
     page.goto(f"{address}games")
     page.wait_for_selector(".scores")
@@ -213,12 +220,14 @@ def test_games_show_scores_and_name_the_run_that_is_left_out(address: str, page)
     assert page.get_by_text("left out: no table").count() == 1
 
 
+@pytest.mark.slow
 def test_ablations_show_the_increment_with_its_interval(address: str, page) -> None:
     page.goto(f"{address}ablations")
     page.wait_for_selector(".ladder")
     assert "15.0 [13.0, 17.0]" in page.locator(".ladder").inner_text()
 
 
+@pytest.mark.slow
 def test_diff_shows_differing_keys_only_and_marks_them(address: str, page) -> None:
     page.goto(f"{address}diff")
     page.wait_for_selector(".diff")
@@ -227,6 +236,7 @@ def test_diff_shows_differing_keys_only_and_marks_them(address: str, page) -> No
     assert page.locator(".diff .differs").count() >= 2
 
 
+@pytest.mark.slow
 def test_live_shows_the_frames_of_the_tables(address: str, page) -> None:
     page.goto(f"{address}live")
     page.wait_for_selector(".live-run")
