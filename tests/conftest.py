@@ -8,7 +8,7 @@ from pathlib import Path
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import jaxtyping
 import psutil
@@ -23,7 +23,7 @@ from atari_dqn.machine.hardware import usable_cores
 
 MEMORY_DISK, NEEDED_BYTES = Path("/dev/shm"), 8 * 10**9
 
-# Most tests write runs, and a run waits for the disk at each of its many flushes. Together they are about 1 GB.
+# Most tests write runs, and a run waits for the disk at each of its flushes. Together they are about 1 GB.
 if MEMORY_DISK.is_dir() and "TMPDIR" not in os.environ:
     free = min(shutil.disk_usage(MEMORY_DISK).free, psutil.virtual_memory().available)
     if free > NEEDED_BYTES:
@@ -71,6 +71,21 @@ def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command
     """Runs commands with `run`: each in a process forked from one that has imported everything."""
     with CommandServer(tmp_path_factory.mktemp("commands")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Returns the finished tiny run with some overrides: made once for all workers, and for reading only."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "tiny runs"
+    folder.mkdir(exist_ok=True)
+
+    def once(*overrides: str) -> Path:
+        from tiny import run_once  # here, because most of the package is imported with it
+
+        return run_once(folder, *overrides)
+
+    return once
 
 
 @pytest.fixture(autouse=True)

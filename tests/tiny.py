@@ -1,5 +1,7 @@
 """A whole run of the toy game, small enough for a test, and ways to make it."""
 
+import fcntl
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -61,3 +63,19 @@ def run(
     """Train the tiny run, as `dqn train` does, and return its summary."""
     origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(path))
     return launch.start(tiny(*overrides), path, device=CPU, views=views, origin=origin, outlets=outlets)
+
+
+def run_once(folder: Path, *overrides: str) -> Path:
+    """Train the tiny run unless `folder` has it already, and return it, which is for reading only.
+
+    Processes that share the folder wait for the one that trains. The run's name needs care.
+    """
+    place = folder / hashlib.sha256("\n".join(overrides).encode()).hexdigest()[:8]
+    place.mkdir(exist_ok=True)
+    path, done = place / "my run [é]", place / "done"
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            run(path, *overrides)
+            done.touch()
+    return path

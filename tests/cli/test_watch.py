@@ -16,17 +16,14 @@ from pathlib import Path
 import pyte
 import pytest
 from forked import CommandServer, Finished
-from tiny import run
 
 COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "watch"]
 Watched = Callable[..., Finished]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("watched") / "my run [é]"
-    run(path)
-    return path
+def finished(tiny_run: Callable[..., Path]) -> Path:
+    return tiny_run()
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny import run
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tiny_run: Callable[..., Path]) -> Path:
     """The tiny run, trained to its end, under a name that needs care."""
-    path = tmp_path_factory.mktemp("followed") / "my run [é]"
-    run(path)
-    return path
+    return tiny_run()
