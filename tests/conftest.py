@@ -74,10 +74,10 @@ def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command
 
 
 @pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def tiny_run(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Callable[..., Path]:
     """Returns the finished tiny run with some overrides: made once for all workers, and for reading only."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "tiny runs"
+    folder = (base.parent if hasattr(pytestconfig, "workerinput") else base) / "tiny runs"
     folder.mkdir(exist_ok=True)
 
     def once(*overrides: str) -> Path:
