@@ -55,22 +55,8 @@ ALONE = (
 )  # fmt: skip
 
 
-IN_FAMILIES = {
-    "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "toggles.n_step=3",
-    "optimizer.kind=adam", "env.sticky_probability=0.25", "toggles.noisy=true",
-    "toggles.distribution=c51", "toggles.distribution=qr_dqn", "toggles.distribution=iqn",
-    "toggles.munchausen=true", "network.kind=data_efficient",
-}  # fmt: skip
-"""Those that the families of agents have as well: alone they are among the slow tests."""
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        pytest.param(override, marks=pytest.mark.slow) if override in IN_FAMILIES else override
-        for override in ALONE
-    ],
-)
+@pytest.mark.slow  # that no key is dead is among the default tests
+@pytest.mark.parametrize("override", ALONE)
 def test_toggle_alone_leaves_the_course_that_was_recorded(override: str) -> None:
     taken, recorded = course(override, "training.total_frames=1_100"), json.loads(GOLDEN.read_text())
     assert len(taken) == 4
