@@ -16,7 +16,7 @@ lint:
 types:
     .ci/step types
 
-# the default tests, a process more than there are cores: six minutes on two
+# the default tests, a process more than there are cores: three minutes on two
 test:
     .ci/step test
 

@@ -1,26 +1,35 @@
 """A server that imports the package once and forks a process for each `dqn` command that it is sent.
 
-An order is a line of JSON on the standard input: `words` of the command and a file for its `output`. The
-answer is the exit code. With `disk_faults.c` preloaded, an order may also name a folder to `watch`, a `fault`
-in it, a file to `record` its changes, and a file for the `counts` of calls of some `kinds`. Imports would
-take most of the time of a short command.
+An order is a line of JSON on the standard input: the `words` of the command, its folder (`cwd`), its
+environment (`env`), and the files for its `output` and its `errors`. The answer is the exit code. With
+`small_pieces`, a small replay fills whole pieces, which checkpoints share. With `disk_faults.c` preloaded, an
+order may also name a folder to `watch`, a `fault` in it, a file to `record` its changes, and a file for the
+`counts` of calls of some `kinds`. Imports would take most of the time of a short command. forked.py is its
+client.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
+import pkgutil
 import sys
 import traceback
 from typing import Any
 
 import torch
 
-import atari_dqn.train.launch
-import atari_dqn.view.run_views
-from atari_dqn.cli import main as dqn
+import atari_dqn.cli
 from atari_dqn.replay import rows
+
+
+def import_commands() -> None:
+    """Import what commands import when they run, and PyTorch's optimizers when they are made."""
+    importlib.import_module("torch._dynamo")
+    for module in pkgutil.iter_modules(atari_dqn.cli.__path__, "atari_dqn.cli."):
+        importlib.import_module(module.name)
 
 
 def make_pieces_small() -> None:
@@ -49,18 +58,27 @@ def write_counts(path: str, kinds: list[str]) -> None:
         json.dump(counts, file)
 
 
+def direct_streams(order: dict[str, Any]) -> None:
+    """Connect the standard streams to the files of an order; the standard input has ended."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for stream, name in ((1, "output"), (2, "errors")):
+        os.dup2(os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
+
+
 def run_command(order: dict[str, Any]) -> int:
-    """Run the command of an order with its output in a file, and return its exit code."""
+    """Run the command of an order with its output in files, and return its exit code."""
     os.setsid()
-    output = os.open(order["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    direct_streams(order)
+    os.chdir(order["cwd"])
+    os.environ.clear()
+    os.environ.update(order["env"])
     torch.set_num_threads(1)
-    make_pieces_small()
+    if order.get("small_pieces"):
+        make_pieces_small()
     sys.argv = ["dqn", *order["words"]]
     arrange_faults(order)
     try:
-        dqn()
+        atari_dqn.cli.main()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except BaseException:
@@ -83,6 +101,7 @@ def answer(value: object) -> None:
 
 
 def main() -> None:
+    import_commands()
     answer("ready")
     for line in sys.stdin:
         process = os.fork()
@@ -92,6 +111,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert atari_dqn.train.launch, "imported once for all commands"
-    assert atari_dqn.view.run_views
     main()

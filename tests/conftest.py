@@ -1,17 +1,33 @@
 import os
+import shutil
 import signal
+import tempfile
+from pathlib import Path
 
 # Workers of pytest-xdist share the cores; whatever of ours they start does as well.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from collections.abc import Callable, Iterator
+
 import jaxtyping
+import psutil
 import pytest
 import shapes
+import torch
+from forked import CommandServer
 
 from atari_dqn.machine.cgroup import ControlGroups
 from atari_dqn.machine.denormals import flush_denormals
 from atari_dqn.machine.hardware import usable_cores
+
+MEMORY_DISK, NEEDED_BYTES = Path("/dev/shm"), 8 * 10**9
+
+# Most tests write runs, and a run waits for the disk at each of its flushes. Together they are about 1 GB.
+if MEMORY_DISK.is_dir() and "TMPDIR" not in os.environ:
+    free = min(shutil.disk_usage(MEMORY_DISK).free, psutil.virtual_memory().available)
+    if free > NEEDED_BYTES:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY_DISK)
 
 CHECKED = ("agent", "minibatch", "replay")
 """Modules whose shape annotations every test checks. Nothing of them is imported before this line has run."""
@@ -32,6 +48,44 @@ def pytest_xdist_auto_num_workers() -> int:
     """As many as the cores granted to this process, and one: tests wait for files and processes."""
     wanted = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
     return int(wanted) if wanted else usable_cores(ControlGroups()) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Give each worker neighbouring tests: what the tests of a module share is made once for most modules."""
+    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
+        config.option.dist = "worksteal"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_torch_thread() -> Iterator[None]:
+    """Nothing here is large enough for two, which on busy cores wait for each other most of the time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandServer]:
+    """Runs commands with `run`: each in a process forked from one that has imported everything."""
+    with CommandServer(tmp_path_factory.mktemp("commands")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Callable[..., Path]:
+    """Returns the finished tiny run with some overrides: made once for all workers, and for reading only."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if hasattr(pytestconfig, "workerinput") else base) / "tiny runs"
+    folder.mkdir(exist_ok=True)
+
+    def once(*overrides: str) -> Path:
+        from tiny import run_once  # here, because most of the package is imported with it
+
+        return run_once(folder, *overrides)
+
+    return once
 
 
 @pytest.fixture(autouse=True)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import random
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from killing import ONE_THREAD, differences, outcome
+from forked import CommandServer, Finished
+from killing import differences, outcome
 
 HERE = Path(__file__).parent
 SPEC = HERE / "tiny_catch.toml"
@@ -63,49 +62,16 @@ class Fault:
         return f"{self.phase}: {self.kind} {self.nth} {name}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finished:
-    """Exit code and output of a command."""
-
-    code: int
-    output: str
-
-
-class Commands:
+class Commands(CommandServer):
     """Runs `dqn` commands in forked processes whose system calls can be made to fail. Use with `with`."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        library = build_library(folder)
+        super().__init__(folder, {"LD_PRELOAD": str(library), "DISK_FAULTS": "1"})
 
-    def __enter__(self) -> Commands:
-        library = build_library(self.folder)
-        self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "command_server.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **ONE_THREAD, "LD_PRELOAD": str(library), "DISK_FAULTS": "1"},
-        )
-        assert self._answer() == "ready"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._process:
-            pass
-
-    def run(self, *words: str, **order: Any) -> Finished:
-        """Run a command. `order`: further entries of the order, see command_server.py."""
-        output = self.folder / "output.txt"
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"words": words, "output": str(output), **order}) + "\n")
-        self._process.stdin.flush()
-        return Finished(code=int(self._answer()), output=output.read_text(errors="replace"))
-
-    def _answer(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, "the command server is dead"
-        return line.strip()
+    def run(self, *words: object, **order: Any) -> Finished:
+        """Run a command with a replay of small pieces. `order`: see command_server.py."""
+        return super().run(*words, small_pieces=True, **order)
 
 
 class FaultTrials:

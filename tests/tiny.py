@@ -1,12 +1,13 @@
 """A whole run of the toy game, small enough for a test, and ways to make it."""
 
+import fcntl
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from atari_dqn.machine.hardware import find_hardware
@@ -22,15 +23,6 @@ from atari_dqn.train.training import Training
 
 CPU = torch.device("cpu")
 TINY_CATCH = Path(__file__).with_name("tiny_catch.toml")
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_torch_thread() -> Iterator[None]:
-    """Nothing here is large enough for two, which on busy cores wait for each other most of the time."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def tiny(*overrides: str) -> ResolvedSpec:
@@ -73,3 +65,19 @@ def run(
     return launch.start(
         tiny(*overrides), path, device=CPU, views=views, origin=origin, sink_options=sink_options
     )
+
+
+def run_once(folder: Path, *overrides: str) -> Path:
+    """Train the tiny run unless `folder` has it already, and return it, which is for reading only.
+
+    Processes that share the folder wait for the one that trains. The run's name needs care.
+    """
+    place = folder / hashlib.sha256("\n".join(overrides).encode()).hexdigest()[:8]
+    place.mkdir(exist_ok=True)
+    path, done = place / "my run [é]", place / "done"
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            run(path, *overrides)
+            done.touch()
+    return path

@@ -97,6 +97,7 @@ def tell(answer: object) -> None:
 
 
 def main() -> None:
+    importlib.import_module("torch._dynamo")  # which PyTorch's optimizers import when they are made
     tell("ready")
     for line in sys.stdin:
         process = os.fork()

@@ -20,7 +20,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from atari_dqn.compare.reference.tables import DEFAULT_HUMAN_TABLE, human_random
+from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE, human_random
 from gather import gather
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes

@@ -1,9 +1,6 @@
 import pytest
-from tiny import one_torch_thread
 
 from atari_dqn.agent import linear
-
-__all__ = ["one_torch_thread"]
 
 
 @pytest.fixture(params=[False, True], ids=["oneDNN", "MKL"])

@@ -65,6 +65,7 @@ def test_share_of_pytorchs_libraries_is_their_time_over_the_updates(result: Benc
     assert "PyTorch's libraries take" in bench_text(result)
 
 
+@pytest.mark.slow
 def test_there_is_no_share_of_pytorchs_libraries_where_they_compute() -> None:
     with left_to_torch():
         found = bench(tiny_spec(), name="tiny.toml", device=CPU, seconds=0.1)

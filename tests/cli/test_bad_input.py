@@ -53,7 +53,11 @@ FAULTS = {
         ["--run-dir", "my.toml/run", "--set", "replay.capacity_steps=60_000"],
         "my.toml/run",
     ),
-    "name too long": (GOOD, ["--run-dir", "n" * 300], "n" * 300),
+    "name too long": (
+        GOOD,
+        ["--run-dir", "n" * 300, "--set", "replay.capacity_steps=60_000"],
+        "n" * 300,
+    ),
     "contradiction": (GOOD, ["--set", "replay.prefill_steps=2_000_000"], "replay.capacity_steps"),
 }
 

@@ -1,14 +1,11 @@
 """`dqn compare` of a folder in which most runs are broken."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from broken_runs import GOOD, KINDS, BrokenRuns, make_broken_runs
+from forked import CommandServer
 
-COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "compare"]
 NOT_READ = {kind for kind in KINDS if kind.startswith("event")} | {
     "budget raised to a word",
     "gate of no state",
@@ -25,17 +22,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> BrokenRuns:
 
 
 @pytest.fixture(scope="module")
-def printed(runs: BrokenRuns) -> tuple[str, dict]:
+def printed(command_server: CommandServer, runs: BrokenRuns) -> tuple[str, dict]:
     """What is printed, and the document."""
     document = runs.root.parent / "compared.json"
-    done = subprocess.run(
-        [*COMMAND, runs.root, "--json", document],
-        capture_output=True,
-        timeout=120,
-        env=os.environ | {"COLUMNS": "2000"},
-    )
-    assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
-    return done.stdout.decode(), json.loads(document.read_text())
+    done = command_server.run("compare", runs.root, "--json", document, env={"COLUMNS": "2000"})
+    assert done.code == 0, done.err[-2000:]
+    return done.out, json.loads(document.read_text())
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - NOT_READ - IN_A_WARNING))

@@ -3,25 +3,26 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from broken_runs import make_run
+from forked import CommandServer
 
 from atari_dqn.view.plain import PlainView
 
-COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()"]
 PLANTED = "p\x1b[31m\x9b7m\u202e"
 SHOWN = r"p\x1b[31m\x9b7m\u202e"
 QUOTED = "p\\u001b[31m\\u009b7m\\u202e"
 """As TOML and JSON hold it."""
 
 
-def output(*arguments: object) -> str:
-    done = subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, timeout=120)
-    return (done.stdout + done.stderr).decode()
+@pytest.fixture
+def output(command_server: CommandServer) -> Callable[..., str]:
+    """Runs a command and returns all that it writes."""
+    return lambda *words: command_server.run(*words).output
 
 
 def check(printed: str) -> None:
@@ -41,19 +42,19 @@ def planted(tmp_path: Path) -> Path:
     return run
 
 
-def test_spec_check_escapes_values_and_keys(tmp_path: Path) -> None:
+def test_spec_check_escapes_values_and_keys(output: Callable[..., str], tmp_path: Path) -> None:
     spec = tmp_path / "a.toml"
     spec.write_text(f'track = "A"\ngame = "{QUOTED}"\nseed = 1\n"{QUOTED}" = 1\n')
     check(output("spec", "check", spec))
 
 
-def test_spec_check_escapes_the_name_of_a_sound_spec(tmp_path: Path) -> None:
+def test_spec_check_escapes_the_name_of_a_sound_spec(output: Callable[..., str], tmp_path: Path) -> None:
     spec = tmp_path / f"{PLANTED}.toml"
     spec.write_text('track = "A"\ngame = "pong"\nseed = 1\n')
     check(output("spec", "check", spec))
 
 
-def test_spec_diff_escapes_names(tmp_path: Path) -> None:
+def test_spec_diff_escapes_names(output: Callable[..., str], tmp_path: Path) -> None:
     specs = [tmp_path / f"{name}.toml" for name in (PLANTED, "b")]
     for seed, spec in enumerate(specs):
         spec.write_text(f'track = "A"\ngame = "pong"\nseed = {seed}\n')
@@ -61,20 +62,20 @@ def test_spec_diff_escapes_names(tmp_path: Path) -> None:
     assert all(line.isprintable() for line in printed.splitlines())
 
 
-def test_watch_escapes_the_events_of_one_run(planted: Path) -> None:
+def test_watch_escapes_the_events_of_one_run(output: Callable[..., str], planted: Path) -> None:
     check(output("watch", planted, "--once"))
 
 
-def test_watch_escapes_names_in_a_table(planted: Path) -> None:
+def test_watch_escapes_names_in_a_table(output: Callable[..., str], planted: Path) -> None:
     check(output("watch", planted, shutil.copytree(planted, planted.with_name("b")), "--once"))
 
 
-def test_compare_escapes_names(planted: Path) -> None:
+def test_compare_escapes_names(output: Callable[..., str], planted: Path) -> None:
     other = make_run(planted.with_name("other"), [1.0], spec="pong_trackB.toml")
     check(output("compare", planted, other))
 
 
-def test_an_error_that_quotes_a_file_is_escaped(tmp_path: Path) -> None:
+def test_an_error_that_quotes_a_file_is_escaped(output: Callable[..., str], tmp_path: Path) -> None:
     run = make_run(tmp_path / PLANTED, [1.0])
     (run / "provenance.json").write_text("{")
     check(output("eval", run))

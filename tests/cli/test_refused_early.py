@@ -13,6 +13,23 @@ from atari_dqn.run.directory import RunDirectory
 SPEC = 'track = "A"\ngame = "pong"\nseed = 1\n'
 
 WRONG = {
+    "train, no spec": ["train", "absent.toml"],
+    "train, key": ["train", "my.toml", "--set", "learner.batch_sise=32"],
+    "train, value": ["train", "my.toml", "--set", "learner.batch_size=0"],
+    "train, values that do not fit": [
+        "train",
+        "my.toml",
+        "--set",
+        "replay.prefill_steps=2_000_000",
+    ],
+    "train, device": ["train", "my.toml", "--device", "abacus"],
+    "train, sink": ["train", "my.toml", "--sink", "smoke"],
+    "train, folder that is there": ["train", "my.toml", "--run-dir", "run"],
+    "train, device of a plan": ["train", "my.toml", "--plan", "--device", "abacus"],
+    "resume, no run": ["resume", "absent"],
+    "resume, folder that is no run": ["resume", "run/checkpoints"],
+    "resume, device": ["resume", "run", "--device", "abacus"],
+    "resume, threads": ["resume", "run", "--threads", "1000000"],
     "eval, no run": ["eval", "absent"],
     "eval, no checkpoint": ["eval", "run/checkpoints/step_000000001"],
     "eval, games": ["eval", "run", "--episodes", "0"],
@@ -47,6 +64,21 @@ WRONG = {
     "spec check, value": ["spec", "check", "my.toml", "--set", "toggles.double=1"],
     "spec diff, no spec": ["spec", "diff", "my.toml", "absent.toml"],
     "doctor, argument": ["doctor", "me"],
+}
+
+SAID = {
+    "train, no spec": "absent.toml: no such file",
+    "train, key": 'did you mean "learner.batch_size"',
+    "train, value": "learner.batch_size",
+    "train, values that do not fit": "replay.capacity_steps",
+    "train, device": "--device: found 'abacus'",
+    "train, sink": "smoke",
+    "train, folder that is there": "exists and is never overwritten",
+    "train, device of a plan": "--device: found 'abacus'",
+    "resume, no run": "'absent': not found",
+    "resume, folder that is no run": "is no run directory",
+    "resume, device": "--device: found 'abacus'",
+    "resume, threads": "--threads: found 1000000, expected at most",
 }
 
 PROGRAM = """
@@ -95,6 +127,11 @@ def test_wrong_input_is_refused_before_torch_is_imported(
     refusal = refusals[name]
     assert (refusal["code"], refusal["torch"]) == (2, False)
     assert refusal["said"].startswith("error: ")
+
+
+@pytest.mark.parametrize(("name", "says"), SAID.items(), ids=SAID)
+def test_refusal_says_what_is_wrong(name: str, says: str, refusals: dict[str, dict[str, Any]]) -> None:
+    assert says in refusals[name]["said"]
 
 
 def test_refusals_leave_nothing_behind(folder: Path, refusals: dict[str, dict[str, Any]]) -> None:

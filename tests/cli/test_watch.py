@@ -10,47 +10,52 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyte
 import pytest
-from tiny import one_torch_thread, run
-
-__all__ = ["one_torch_thread"]
+from forked import CommandServer, Finished
 
 COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "watch"]
+Watched = Callable[..., Finished]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("watched") / "my run [é]"
-    run(path)
-    return path
+def finished(tiny_run: Callable[..., Path]) -> Path:
+    return tiny_run()
 
 
-def watched(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+@pytest.fixture
+def watched(command_server: CommandServer) -> Watched:
+    return lambda *words: command_server.run("watch", *words)
 
 
-def test_a_finished_run_in_a_pipe_is_shown_to_its_end_and_no_further(finished: Path) -> None:
+def test_a_finished_run_in_a_pipe_is_shown_to_its_end_and_no_further(
+    watched: Watched, finished: Path
+) -> None:
     done = watched(finished)
-    assert done.returncode == 0
-    assert "finished: finished at 1,200 frames" in done.stdout.splitlines()[-1]
+    assert done.code == 0
+    assert "finished: finished at 1,200 frames" in done.out.splitlines()[-1]
 
 
-def test_several_runs_are_a_table_and_an_unreadable_one_is_named(finished: Path, tmp_path: Path) -> None:
+def test_several_runs_are_a_table_and_an_unreadable_one_is_named(
+    watched: Watched, finished: Path, tmp_path: Path
+) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "spec.toml").write_text("no")
     done = watched(finished, tmp_path / "broken")
-    assert done.returncode == 0
-    line = next(line for line in done.stdout.splitlines() if "my run [é]" in line)
+    assert done.code == 0
+    line = next(line for line in done.out.splitlines() if "my run [é]" in line)
     assert line.split()[3:6:2] == ["finished", "100%"]
-    assert "broken" in done.stdout
-    assert "unreadable" in done.stdout
+    assert "broken" in done.out
+    assert "unreadable" in done.out
 
 
-def test_once_says_how_a_finished_run_stands_and_repeats_no_old_lines(finished: Path) -> None:
-    lines = watched(finished, "--once").stdout.splitlines()
+def test_once_says_how_a_finished_run_stands_and_repeats_no_old_lines(
+    watched: Watched, finished: Path
+) -> None:
+    lines = watched(finished, "--once").out.splitlines()
     printed = dict(line.split("  ", 1) for line in lines if line and not line.startswith(" "))
     assert printed["state"].strip().startswith("finished, written ")
     assert printed["frames"].strip() == "1,200 of 1,200 (100.0%)"
@@ -58,29 +63,29 @@ def test_once_says_how_a_finished_run_stands_and_repeats_no_old_lines(finished: 
     assert len(lines) < 15
 
 
-def test_once_says_that_a_killed_run_is_stopped(finished: Path, tmp_path: Path) -> None:
+def test_once_says_that_a_killed_run_is_stopped(watched: Watched, finished: Path, tmp_path: Path) -> None:
     path = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
     without_end = [
         line for line in (path / "events.jsonl").read_text().splitlines() if "finished" not in line
     ]
     (path / "events.jsonl").write_text("\n".join(without_end) + "\n")
-    assert "stopped, written " in watched(path, "--once").stdout
+    assert "stopped, written " in watched(path, "--once").out
 
 
-def test_a_folder_is_the_runs_in_it(finished: Path) -> None:
+def test_a_folder_is_the_runs_in_it(watched: Watched, finished: Path) -> None:
     done = watched(finished.parent, "--once")
-    assert any(line.split()[:4] == ["my", "run", "[é]", "finished"] for line in done.stdout.splitlines())
+    assert any(line.split()[:4] == ["my", "run", "[é]", "finished"] for line in done.out.splitlines())
 
 
-def test_a_run_in_a_pipe_is_shown_with_the_age_of_its_files(finished: Path) -> None:
-    assert "1,200 frames (finished, written " in watched(finished).stdout.splitlines()[0]
+def test_a_run_in_a_pipe_is_shown_with_the_age_of_its_files(watched: Watched, finished: Path) -> None:
+    assert "1,200 frames (finished, written " in watched(finished).out.splitlines()[0]
 
 
-def test_no_run_at_all_is_the_users_mistake(tmp_path: Path) -> None:
+def test_no_run_at_all_is_the_users_mistake(watched: Watched, tmp_path: Path) -> None:
     done = watched(tmp_path)
-    assert done.returncode == 2
-    assert "is not a run directory" in done.stderr
-    assert watched(tmp_path, tmp_path / "b").returncode == 2
+    assert done.code == 2
+    assert "is not a run directory" in done.err
+    assert watched(tmp_path, tmp_path / "b").code == 2
 
 
 class Terminal:

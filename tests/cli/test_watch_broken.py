@@ -1,17 +1,15 @@
 """`dqn watch` of a folder in which most runs are broken."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from broken_runs import GOOD, KINDS, NAMES, BrokenRuns, make_broken_runs
+from forked import CommandServer
 
 from atari_dqn.cli.watch import watch
 from atari_dqn.errors import DamagedError
 from atari_dqn.formatting import printable
 
-COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "watch", "--once"]
 UNHARMED = {"budget raised to a word"}
 """Not shown as broken, because what is damaged is not needed."""
 
@@ -21,20 +19,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> BrokenRuns:
     return make_broken_runs(tmp_path_factory.mktemp("broken"))
 
 
-def watched(*paths: Path) -> str:
-    done = subprocess.run([*COMMAND, *paths], capture_output=True, timeout=120)
-    assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
-    return done.stdout.decode()
+def watched(server: CommandServer, *paths: Path) -> str:
+    done = server.run("watch", "--once", *paths)
+    assert done.code == 0, done.err[-2000:]
+    return done.out
 
 
 @pytest.fixture(scope="module")
-def of_folder(runs: BrokenRuns) -> str:
-    return watched(runs.root)
+def of_folder(command_server: CommandServer, runs: BrokenRuns) -> str:
+    return watched(command_server, runs.root)
 
 
 @pytest.fixture(scope="module")
-def of_paths(runs: BrokenRuns) -> str:
-    return watched(*runs.all)
+def of_paths(command_server: CommandServer, runs: BrokenRuns) -> str:
+    return watched(command_server, *runs.all)
 
 
 def test_sound_runs_are_shown_whatever_the_others_are_like(of_folder: str, of_paths: str) -> None:

@@ -4,11 +4,8 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from tiny import one_torch_thread
 
 from atari_dqn.cli import main
-
-__all__ = ["one_torch_thread"]
 
 
 @pytest.fixture

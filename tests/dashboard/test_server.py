@@ -6,12 +6,13 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from forked import CommandServer
 
 COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "dashboard"]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -55,6 +56,7 @@ PAGES = ("", "curves", "live", "videos", "games", "ablations", "diff", "replay")
 
 
 @pytest.mark.parametrize("page", PAGES)
+@pytest.mark.slow
 def test_a_page_answers_whatever_the_runs_are_like(address: str, page: str) -> None:
     assert status(address + page) == 200
 
@@ -97,6 +99,7 @@ def test_a_malformed_origin_is_a_bad_request(address: str) -> None:
 
 
 @pytest.mark.parametrize(("page", "title"), [("", "Runs"), ("games", "Games"), ("diff", "Config diff")])
+@pytest.mark.slow
 def test_a_page_has_its_own_title(address: str, page: str, title: str) -> None:
     with urllib.request.urlopen(address + page, timeout=30) as answer:
         assert f"<title>{title} · dqn dashboard</title>" in answer.read().decode()
@@ -113,17 +116,23 @@ def test_other_machines_need_the_token_that_is_printed(root: Path) -> None:
         assert status(f"{bare}media/{quote(FILMED)}/videos/step_000125000_run.mp4") == 403
 
 
-def refused(*arguments: str) -> str:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    return done.stderr
+@pytest.fixture
+def refused(command_server: CommandServer) -> Callable[..., str]:
+    """Runs the command with wrong input and returns what it says."""
+
+    def run(*words: str) -> str:
+        done = command_server.run("dashboard", *words)
+        assert done.code == 2
+        return done.err
+
+    return run
 
 
-def test_a_root_that_is_not_there_is_the_users_mistake(tmp_path: Path) -> None:
+def test_a_root_that_is_not_there_is_the_users_mistake(refused: Callable[..., str], tmp_path: Path) -> None:
     assert "no such folder" in refused(str(tmp_path / "nothing"))
 
 
-def test_a_port_that_is_taken_is_the_users_mistake(root: Path) -> None:
+def test_a_port_that_is_taken_is_the_users_mistake(refused: Callable[..., str], root: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -155,6 +164,7 @@ PLOTTED = "(document.querySelector('.js-plotly-plot')?.data ?? [])"
 """Empty while one plot is replaced by the next."""
 
 
+@pytest.mark.slow
 def test_the_first_page_is_a_table_of_all_runs(address: str, page) -> None:
     page.goto(address)
     row = page.locator(".overview tr", has_text=FILMED)
@@ -171,6 +181,7 @@ def test_the_first_page_is_a_table_of_all_runs(address: str, page) -> None:
     assert len(entries[7]) == 8
 
 
+@pytest.mark.slow
 def test_curves_show_the_planted_numbers(address: str, page) -> None:
     page.goto(f"{address}curves")
     page.wait_for_selector(".main-svg")
@@ -180,6 +191,7 @@ def test_curves_show_the_planted_numbers(address: str, page) -> None:
     page.wait_for_function(f"{PLOTTED}.some(t => (t.name || '').includes('n = 2'))")
 
 
+@pytest.mark.slow
 def test_markup_in_a_name_is_text(address: str, page) -> None:
     dialogs = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
@@ -189,6 +201,7 @@ def test_markup_in_a_name_is_text(address: str, page) -> None:
     assert dialogs == []
 
 
+@pytest.mark.slow
 def test_the_slider_moves_through_checkpoints_and_the_video_plays(address: str, page) -> None:
     page.goto(f"{address}videos")
     page.wait_for_selector("video")
@@ -199,6 +212,7 @@ def test_the_slider_moves_through_checkpoints_and_the_video_plays(address: str, 
     page.wait_for_function("document.querySelector('video')?.currentSrc.includes('step_000125000')")
 
 
+@pytest.mark.slow
 def test_games_show_scores_and_name_the_run_that_is_left_out(address: str, page) -> None:
     page.goto(f"{address}games")
     page.wait_for_selector(".scores")
@@ -206,12 +220,14 @@ def test_games_show_scores_and_name_the_run_that_is_left_out(address: str, page)
     assert page.get_by_text("left out: no table").count() == 1
 
 
+@pytest.mark.slow
 def test_ablations_show_the_increment_with_its_interval(address: str, page) -> None:
     page.goto(f"{address}ablations")
     page.wait_for_selector(".ladder")
     assert "15.0 [13.0, 17.0]" in page.locator(".ladder").inner_text()
 
 
+@pytest.mark.slow
 def test_diff_shows_differing_keys_only_and_marks_them(address: str, page) -> None:
     page.goto(f"{address}diff")
     page.wait_for_selector(".diff")
@@ -220,6 +236,7 @@ def test_diff_shows_differing_keys_only_and_marks_them(address: str, page) -> No
     assert page.locator(".diff .differs").count() >= 2
 
 
+@pytest.mark.slow
 def test_live_shows_the_frames_of_the_tables(address: str, page) -> None:
     page.goto(f"{address}live")
     page.wait_for_selector(".live-run")

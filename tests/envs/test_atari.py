@@ -50,9 +50,9 @@ def our_rows(envs: Environments, actions: np.ndarray) -> Iterator[StepBatch]:
     [
         ("pong", "ALE/Pong-v5"),
         ("breakout", "ALE/Breakout-v5"),
-        ("space_invaders", "ALE/SpaceInvaders-v5"),
-        ("seaquest", "ALE/Seaquest-v5"),
-        ("qbert", "ALE/Qbert-v5"),
+        pytest.param("space_invaders", "ALE/SpaceInvaders-v5", marks=pytest.mark.slow),
+        pytest.param("seaquest", "ALE/Seaquest-v5", marks=pytest.mark.slow),
+        pytest.param("qbert", "ALE/Qbert-v5", marks=pytest.mark.slow),
     ],
 )
 def test_steps_equal_those_of_gymnasiums_preprocessing(envs_of, game, game_id):

@@ -1,11 +1,8 @@
 import pytest
 import torch
-from tiny import one_torch_thread
 
 from atari_dqn.fast.cpu import library
 from atari_dqn.fast.cpu.library import UNITS, units
-
-__all__ = ["one_torch_thread"]
 
 
 @pytest.fixture(params=UNITS)

@@ -21,7 +21,7 @@ import polars
 import pytest
 import rich.live
 import scipy.stats
-import torch
+import torch._dynamo
 import typeguard
 import typer
 

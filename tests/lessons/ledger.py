@@ -1,9 +1,11 @@
 """The ledger of lessons as values, and its page in docs/: `python tests/lessons/ledger.py` writes it."""
 
+import ast
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -15,7 +17,8 @@ _HEAD = """\
 
 Faults that reviewers found in four earlier systems: a DQN for Atari (D; D-ok is what they found right), a
 multi-process actor–learner (M), a world-model fine-tuning pipeline (W) and a recurrent PPO (P); and those
-that hostile use found in this project (H). Each is a requirement here, held by the tests of its row.
+that hostile use found in this project (H). Each is a requirement here, held by the tests of its row: those
+that carry its id, as `@pytest.mark.fault("D03")`.
 
 That they can fail is itself tested: `pytest -m slow tests/lessons` puts each fault of the last column back
 into a copy of the package, one at a time, and the row's test must then fail. Faults and rows are kept in
@@ -52,7 +55,7 @@ class Row:
     id: str
     requirement: str
     tests: tuple[str, ...]
-    """Node ids, from tests/ on."""
+    """Node ids, from tests/ on, of the tests that carry an id of the row."""
     waits: str
     """What cannot be tested yet, and why; empty where nothing waits."""
     faults: tuple[Fault, ...]
@@ -65,11 +68,43 @@ def load_ledger() -> list[Row]:
 
 
 def _row(table: dict) -> Row:
-    tests = tuple(table.pop("tests", ()))
-    faults = tuple(
-        Fault(becomes=fault.pop("is"), **{"caught_by": tests[0], **fault}) for fault in table.pop("fault", ())
-    )
+    row_id = table["id"]
+    listed = tuple(table.pop("tests", ()))  # the former form: names in place of markers
+    tests = (*listed, *(node for node in marked_tests(row_id) if node not in listed))
+    faults = tuple(_fault(fault, tests) for fault in table.pop("fault", ()))
     return Row(tests=tests, faults=faults, **{"waits": "", **table})
+
+
+def _fault(table: dict, tests: tuple[str, ...]) -> Fault:
+    """Return a fault. The test that catches it is the first of its row, or is named there."""
+    name, bracket, values = table.pop("caught_by", tests[0] if tests else "").partition("[")
+    found = [node for node in tests if node == name or node.endswith((f"::{name}", f"/{name}"))]
+    assert len(found) == 1, f"{name}: names {len(found)} tests of its row"
+    return Fault(becomes=table.pop("is"), caught_by=found[0] + bracket + values, **table)
+
+
+def marked_tests(row_id: str) -> tuple[str, ...]:
+    """Return the node ids of all tests that carry an id of a row."""
+    ids = row_id.split(", ")
+    return tuple(node for node, marks in marks_of_tests().items() if any(mark in ids for mark in marks))
+
+
+@cache
+def marks_of_tests() -> dict[str, tuple[str, ...]]:
+    """Return the fault ids of each test that has any, by its node id."""
+    return {
+        f"{path.relative_to(TESTS).as_posix()}::{function.name}": marks
+        for path in sorted(TESTS.rglob("test_*.py"))
+        if "mark.fault(" in path.read_text()
+        for function in ast.parse(path.read_text()).body
+        if isinstance(function, ast.FunctionDef) and (marks := tuple(_marks(function)))
+    }
+
+
+def _marks(function: ast.FunctionDef) -> Iterator[str]:
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.fault":
+            yield from (ast.literal_eval(argument) for argument in decorator.args)
 
 
 def page(rows: Iterable[Row]) -> str:

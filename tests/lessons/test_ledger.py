@@ -1,10 +1,8 @@
-"""The ledger itself: no row is missing, and each names tests that exist."""
+"""The ledger itself: no row is missing, every row has tests, and every fault one that catches it."""
 
 import ast
-from functools import cache
 
-import pytest
-from ledger import PACKAGE, PAGE, TESTS, Row, load_ledger, page
+from ledger import PACKAGE, PAGE, TESTS, load_ledger, marks_of_tests, page
 
 ROWS = load_ledger()
 LESSONS = {
@@ -17,41 +15,48 @@ LESSONS = {
 """Every lesson, but for those under D-ok, each of which has a row named D-ok.WORD."""
 
 
-@cache
-def names_of(file: str) -> set[str]:
-    """Return the names of a file's tests, which lie at its top level."""
-    found = [
-        node.name for node in ast.parse((TESTS / file).read_text()).body if isinstance(node, ast.FunctionDef)
-    ]
-    assert len(found) == len(set(found)), f"{file}: of two functions of one name the first is never run"
-    return set(found)
+def lessons() -> list[str]:
+    return [lesson for row in ROWS for lesson in row.id.split(", ")]
 
 
 def test_every_lesson_has_exactly_one_row() -> None:
-    lessons = [lesson for row in ROWS for lesson in row.id.split(", ")]
-    assert len(lessons) == len(set(lessons))
-    assert {lesson for lesson in lessons if not lesson.startswith("D-ok.")} == LESSONS
-    assert len([lesson for lesson in lessons if lesson.startswith("D-ok.")]) == 10
+    assert len(lessons()) == len(set(lessons()))
+    assert {lesson for lesson in lessons() if not lesson.startswith("D-ok.")} == LESSONS
+    assert len([lesson for lesson in lessons() if lesson.startswith("D-ok.")]) == 10
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
-def test_row_names_tests_that_exist_or_says_what_it_waits_for(row: Row) -> None:
-    assert row.tests or row.waits
-    for node in [*row.tests, *(fault.caught_by for fault in row.faults)]:
-        file, _, name = node.partition("::")
-        assert name.partition("[")[0] in names_of(file), f"{node} is no test"
+def test_every_row_has_tests_or_says_what_it_waits_for() -> None:
+    assert [row.id for row in ROWS if not (row.tests or row.waits)] == []
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
-def test_row_that_has_tests_has_a_fault_that_they_catch(row: Row) -> None:
-    assert bool(row.tests) == bool(row.faults)
-    assert {fault.caught_by.partition("[")[0] for fault in row.faults} <= set(row.tests)
+def test_every_marker_names_a_row() -> None:
+    known = set(lessons())
+    assert {node: marks for node, marks in marks_of_tests().items() if not known.issuperset(marks)} == {}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
-def test_text_that_a_fault_replaces_occurs_once(row: Row) -> None:
-    for fault in row.faults:
-        assert (PACKAGE / fault.file).read_text().count(fault.was) == 1, f"write {fault.what!r} anew"
+def test_tests_of_the_ledger_exist_and_are_run() -> None:
+    files = {node.partition("::")[0] for row in ROWS for node in row.tests}
+    names = {
+        file: [node.name for node in ast.parse((TESTS / file).read_text()).body if hasattr(node, "name")]
+        for file in files
+    }
+    twice = {file: name for file in files for name in names[file] if names[file].count(name) > 1}
+    assert twice == {}, "of two functions of one name the first is never run"
+    nodes = {node for row in ROWS for node in row.tests}
+    assert nodes - {f"{file}::{name}" for file in files for name in names[file]} == set()
+
+
+def test_every_row_with_tests_has_a_fault_that_they_catch() -> None:
+    assert [row.id for row in ROWS if bool(row.tests) != bool(row.faults)] == []
+
+
+def test_text_that_a_fault_replaces_occurs_once() -> None:
+    counts = {
+        (row.id, fault.what): (PACKAGE / fault.file).read_text().count(fault.was)
+        for row in ROWS
+        for fault in row.faults
+    }
+    assert {fault: count for fault, count in counts.items() if count != 1} == {}, "write these faults anew"
 
 
 def test_page_is_made_of_the_ledger() -> None:

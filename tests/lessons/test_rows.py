@@ -13,7 +13,8 @@ from atari_dqn.cli.app import app
 from atari_dqn.replay import transfer
 
 
-def test_D22_diff_shows_the_differing_keys_alone_with_both_values(tmp_path: Path, capsys) -> None:
+@pytest.mark.fault("D22")
+def test_diff_shows_the_differing_keys_alone_with_both_values(tmp_path: Path, capsys) -> None:
     for name, discount in (("a", 0.9), ("b", 0.8)):
         text = f'track = "A"\ngame = "pong"\nseed = 1\n[learner]\ndiscount = {discount}\n'
         (tmp_path / f"{name}.toml").write_text(text)
@@ -24,7 +25,8 @@ def test_D22_diff_shows_the_differing_keys_alone_with_both_values(tmp_path: Path
     assert not any(word in told for word in ("seed", "batch_size", "game"))
 
 
-def test_D22_diff_colours_the_values_on_a_terminal(tmp_path: Path, capsys, monkeypatch) -> None:
+@pytest.mark.fault("D22")
+def test_diff_colours_the_values_on_a_terminal(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     for seed in (1, 2):
@@ -36,7 +38,8 @@ def test_D22_diff_colours_the_values_on_a_terminal(tmp_path: Path, capsys, monke
     assert "\x1b[32m2" in told
 
 
-def test_M09_two_networks_exist_one_acts_and_learns_and_the_other_is_the_target(monkeypatch) -> None:
+@pytest.mark.fault("M09")
+def test_two_networks_exist_one_acts_and_learns_and_the_other_is_the_target(monkeypatch) -> None:
     made: list[QNetwork] = []
     make = QNetwork.__init__
 
@@ -52,7 +55,8 @@ def test_M09_two_networks_exist_one_acts_and_learns_and_the_other_is_the_target(
         assert training.policy.network is learner.online
 
 
-def test_W03_state_of_a_training_is_that_of_every_part_that_has_one() -> None:
+@pytest.mark.fault("W03")
+def test_state_of_a_training_is_that_of_every_part_that_has_one() -> None:
     with begun(tiny_spec()) as training:
         parts = {field.name: getattr(training, field.name) for field in fields(training)}
         parts["lanes"] = parts.pop("envs")  # the state's name for them since its first version
@@ -61,8 +65,9 @@ def test_W03_state_of_a_training_is_that_of_every_part_that_has_one() -> None:
         }
 
 
+@pytest.mark.fault("P01")
 @pytest.mark.parametrize("envs", [1, 3])
-def test_P01_each_frame_is_copied_to_the_replay_once(envs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_frame_is_copied_to_the_replay_once(envs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[np.ndarray] = []
     write = transfer._ToRam.write
 

@@ -73,7 +73,12 @@ CASES = [
     ((256, 320), ("learner.accumulate=4",)),
     ((256, 320), ("learner.accumulate=4", "toggles.random_shifts=true")),
 ]
-EACH_CASE = pytest.mark.parametrize(("sizes", "overrides"), CASES)
+QUICK_CASES = (CASES[0], CASES[1], CASES[4])
+"""The default tests have these; the slow tests have the others, which take up to 5 seconds each."""
+EACH_CASE = pytest.mark.parametrize(
+    ("sizes", "overrides"),
+    [pytest.param(*case, marks=() if case in QUICK_CASES else pytest.mark.slow) for case in CASES],
+)
 
 
 def planned_and_found(

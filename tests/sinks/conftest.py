@@ -2,12 +2,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny import one_torch_thread, tiny_spec
+from tiny import tiny_spec
 
 from atari_dqn.spec.keys import flatten
 from atari_dqn.telemetry.sinks.target import Target
-
-__all__ = ["one_torch_thread"]
 
 
 @pytest.fixture

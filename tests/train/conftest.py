@@ -2,9 +2,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny import one_torch_thread
-
-__all__ = ["one_torch_thread"]
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ Overrides = tuple[str, ...]
 PONG = ("game=pong", "env.kind=atari")
 QUICK = ("exploration.epsilon_decay_frames=40",)
 SHORT = ("training.total_frames=640",)
+FEW_STEPS = ("training.total_frames=80", "replay.prefill_steps=10")
 
 
 @cache
@@ -263,7 +264,7 @@ CHANGES = {
     "evaluation.full_period_frames": to("evaluation.full_period_frames=400", *SHORT, shows_in=files),
     "evaluation.full_episodes": to("evaluation.full_episodes=2", *SHORT, shows_in=files),
     "checkpoint.period_frames": to("checkpoint.period_frames=200", *SHORT, shows_in=times_saved),
-    "checkpoint.period_seconds": to("checkpoint.period_seconds=1e-9", *SHORT, shows_in=times_saved),
+    "checkpoint.period_seconds": to("checkpoint.period_seconds=1e-9", *FEW_STEPS, shows_in=times_saved),
     "checkpoint.keep_last": to("checkpoint.keep_last=3", *SHORT, shows_in=files),
     "checkpoint.keep_best": to("checkpoint.keep_best=2", *THREE_SCORES, shows_in=files),
     "checkpoint.replay": to("checkpoint.replay=false", *SHORT, shows_in=files),

@@ -55,6 +55,7 @@ ALONE = (
 )  # fmt: skip
 
 
+@pytest.mark.slow  # that no key is dead is among the default tests
 @pytest.mark.parametrize("override", ALONE)
 def test_toggle_alone_leaves_the_course_that_was_recorded(override: str) -> None:
     taken, recorded = course(override, "training.total_frames=1_100"), json.loads(GOLDEN.read_text())

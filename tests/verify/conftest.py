@@ -1,3 +1,0 @@
-from tiny import one_torch_thread
-
-__all__ = ["one_torch_thread"]
