@@ -90,7 +90,14 @@ def _start(
     origin = launch.Origin(command_line=sys.argv, hardware=hardware, choices=choices)
     with run_views(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as views:
         preflight.announce(resolved.spec, views, step=0, busy=busy)
-        summary = launch.start(resolved, path, device=device, views=views, origin=origin, outlets=outlets)
+        summary = launch.start(
+            resolved,
+            path,
+            device=device,
+            views=views,
+            origin=origin,
+            outlets=outlets,
+        )
     typer.echo(preflight.result_text(path, summary))
 
 

@@ -51,7 +51,8 @@ def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
         if result.contrast is not None:
             yield _indented(Text(str(result.contrast)))
         if result.pace is not None:
-            yield _time_to_score(result.pace, result.group.game, is_given=comparison.to_score is not None)
+            is_given = comparison.to_score is not None
+            yield _time_to_score(result.pace, result.group.game, is_given=is_given)
         yield from (_reference(each) for each in result.beside)
         yield from _published(result.published)
 
