@@ -20,13 +20,13 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE, human_random
 from gather import gather
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from atari_dqn.compare.comparison import compare
 from atari_dqn.compare.reference.atari100k import COLUMNS, Sourced, columns_of
+from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE, human_random
 from atari_dqn.compare.statistics import estimates, mean, median_run
 
 FOLDER = Path(__file__).with_name("atari100k")
