@@ -75,7 +75,7 @@ def test_run_is_finished_without_a_video_that_takes_too_long(
     assert kinds(path)[-4:] == ["finished", "video", "video", "video"]
     assert notices(path, "video")[-1] == (
         f"not rendered in time: videos/step_000000160.mp4; "
-        f"`dqn record --replay {path}/videos/step_000000160.json` makes it"
+        f"`dqn record --replay {path}/videos/step_000000160.json` renders it"
     )
 
 
