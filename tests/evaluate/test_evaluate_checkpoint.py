@@ -172,7 +172,7 @@ def test_checkpoint_of_another_game_is_refused(mine: Path, tmp_path: Path) -> No
         "evaluation.full_episodes=2")  # fmt: skip
     latest = (tmp_path / "pong" / "checkpoints" / "latest").resolve()
     shutil.copytree(latest, mine / "checkpoints" / "step_000000001")
-    with pytest.raises(DamagedError, match=r"is a checkpoint of pong, its run's spec says catch"):
+    with pytest.raises(DamagedError, match=r"is a checkpoint of pong, but the spec of its run has catch"):
         load_frozen(mine / "checkpoints" / "step_000000001", CPU)
 
 

@@ -34,8 +34,8 @@ def test_each_full_evaluation_leaves_a_video_of_its_median_game(tmp_path: Path) 
         assert recording.choice == "the median of 3 games"
         with av.open(str(tmp_path / f"run/videos/step_{step:09d}.mp4")) as container:
             assert container.streams.video[0].frames > recording.games[0].result.length_frames
-    made = [message for message in notices(tmp_path / "run", "video") if message.startswith("made")]
-    assert len(made) == 2
+    rendered = [message for message in notices(tmp_path / "run", "video") if message.startswith("rendered")]
+    assert len(rendered) == 2
 
 
 def test_videos_change_nothing_that_is_learned_or_logged(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_run_is_finished_without_a_video_that_takes_too_long(
     assert kinds(path)[-4:] == ["finished", "video", "video", "video"]
     assert notices(path, "video")[-1] == (
         f"not rendered in time: videos/step_000000160.mp4; "
-        f"`dqn record --replay {path}/videos/step_000000160.json` makes it"
+        f"`dqn record --replay {path}/videos/step_000000160.json` renders it"
     )
 
 
