@@ -58,7 +58,7 @@ class Sampler(ABC):
         """Learn how wrong the values of drawn cells were."""
 
     @abstractmethod
-    def written(self) -> list[Tensor]:
+    def mutated_tensors(self) -> list[Tensor]:
         """Return the tensors that `draw` and `update` change."""
 
     @abstractmethod

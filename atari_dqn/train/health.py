@@ -48,7 +48,7 @@ class Watch:
         self._training, self._gates, self._sinks, self._run = training, gates, sinks, run
         self._check_period_updates = check_period_updates
         self._wait_for_checkpoint, self._cores = wait_for_checkpoint, cores
-        self._updates = training.journal.reader()
+        self._updates = training.metrics.reader()
         self._pending: list[list[float]] = []
         """What updates measured that were not looked at yet; oldest first."""
         self._history: deque[UpdateRecord] = deque(maxlen=HISTORY_UPDATES)
@@ -58,7 +58,7 @@ class Watch:
         self._cores.poll()
         self._pending += self._updates.arrived().tolist()
         if len(self._pending) >= self._check_period_updates:
-            self._look(behind=self._training.journal.count - self._training.journal.arrived)
+            self._look(behind=self._training.metrics.count - self._training.metrics.arrived)
 
     def check(self) -> None:
         """Look at every update since the last look; wait for those that a device still works on."""
@@ -68,7 +68,7 @@ class Watch:
     def period(self, throughput: Row) -> None:
         """Look at what is measured once a period, which this row of throughput_log ends."""
         record = PeriodRecord(
-            greedy_counts=tuple(self._training.policy.greedy_counts.tolist()),
+            greedy_counts=tuple(self._training.actor.greedy_counts.tolist()),
             dead_unit_share=self._training.dead_unit_share(),
             updates_per_second=float(throughput.values["updates_per_second"]),
             free_disk_bytes=shutil.disk_usage(self._run.path).free,
