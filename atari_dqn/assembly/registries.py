@@ -21,10 +21,13 @@ NETWORKS: Registry[Callable[..., Torso]] = Registry(
         ("impala", "atari_dqn.agent.torsos:ImpalaTorso"),
         ("nature", "atari_dqn.agent.torsos:NatureTorso"),
     ],
+    group="atari_dqn.networks",
 )
 
 LOSSES: Registry[Callable[..., LossFn]] = Registry(
-    "loss", [("huber", "atari_dqn.agent.value_kinds:huber"), ("mse", "atari_dqn.agent.value_kinds:mse")]
+    "loss",
+    [("huber", "atari_dqn.agent.value_kinds:huber"), ("mse", "atari_dqn.agent.value_kinds:mse")],
+    group="atari_dqn.losses",
 )
 
 OPTIMIZERS: Registry[Callable[..., Optimizer]] = Registry(

@@ -59,7 +59,7 @@ class NetworkShape:
     """What decides how many weights a network has."""
 
     kind: str
-    """`nature`, `dopamine`, `data_efficient` or `impala`."""
+    """`nature`, `dopamine`, `data_efficient` or `impala`; another package's torso counts as `nature`."""
     screen_size_pixels: int
     stack_frames: int
     num_actions: int
@@ -74,6 +74,11 @@ class NetworkShape:
     """Inputs of an embedding of fractions; 0 for none."""
 
 
+def _counts(shape: NetworkShape) -> Counts:
+    """Count the convolutions; those of another package's torso as if they were `nature`'s."""
+    return _CONVOLUTIONS.get(shape.kind, _CONVOLUTIONS["nature"])(shape)
+
+
 def network_parameters(shape: NetworkShape) -> int:
     """Return a network's weights and biases.
 
@@ -81,7 +86,7 @@ def network_parameters(shape: NetworkShape) -> int:
     for the state (Wang et al. 2016). A noisy layer has a σ for each weight and bias. An embedding has the
     convolutions' outputs.
     """
-    convolutions, seen, _ = _CONVOLUTIONS[shape.kind](shape)
+    convolutions, seen, _ = _counts(shape)
     streams, rated = (2, shape.num_actions + 1) if shape.dueling else (1, shape.num_actions)
     layers = 1 if shape.kind == "dopamine" else streams
     hidden = layers * shape.hidden_units * (seen + 1)
@@ -153,7 +158,7 @@ def minibatch_bytes(
     """
     pixels = shape.stack_frames * shape.screen_size_pixels**2
     stack = _F32 * pixels if are_shifted else pixels
-    _, seen, held = _CONVOLUTIONS[shape.kind](shape)
+    _, seen, held = _counts(shape)
     making_ready = 5 * stack  # both as they are and as the network wants them, and a copy between
     seen_as_f32 = 0 if are_shifted else _F32 * pixels
     learning = 2 * stack + seen_as_f32 + _F32 * (held + 4 * fractions * seen + 5 * pairs)

@@ -73,7 +73,7 @@ def value_problem(key: Key, value: Any) -> str | None:
     """Return what was found and what was expected if `value` is none the key may have, else None."""
     if not _has_kind(key, value) or not _in_range(key, value):
         return f"found {show(value)}, expected {expectation(key)}{_meant(key, value)}"
-    if key.choices and value not in key.choices:
+    if key.choices and not key.allows(value):
         return f"found {show(value)}, expected {expectation(key)}" + did_you_mean(value, key.choices)
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from atari_dqn.spec.constraints import AtLeast, AtMost, Below, MoreThan, When, Within
+from atari_dqn.spec.constraints import AtLeast, AtMost, Below, Extensible, MoreThan, When, Within
 
 FLOAT32_MAX = 3.4028234663852886e38
 """Weights are float32: what multiplies or divides them must be one."""
@@ -17,7 +17,9 @@ _RETURN = Within(-1e9, 1e9)
 class Network:
     """The function from stacked frames to action values."""
 
-    kind: Literal["nature", "dopamine", "data_efficient", "impala"]
+    kind: Annotated[
+        Literal["nature", "dopamine", "data_efficient", "impala"], Extensible("atari_dqn.networks")
+    ]
     """`nature`: three convolutions, Mnih et al. (2015); `dopamine`: the same, padded, and one hidden layer
     for both dueling streams; `data_efficient`: two of 5×5, van Hasselt et al. (2019); `impala`: residual
     blocks, Espeholt et al. (2018)."""
@@ -69,7 +71,9 @@ class Learner:
     """Updates between copies of the online network to the target network; with 1 they are one network."""
     max_abs_reward: Annotated[float, MoreThan(0.0)]
     """Rewards are clipped to ± this before they are stored; `inf` leaves them alone."""
-    loss: Annotated[Literal["huber", "mse"] | None, When("toggles.distribution", "none")]
+    loss: Annotated[
+        Literal["huber", "mse"] | None, When("toggles.distribution", "none"), Extensible("atari_dqn.losses")
+    ]
     """Huber with δ = 1 is the paper's TD error clipped to ±1. A distribution has the loss of its paper."""
     reduction: Literal["sum", "mean"]
     """Over a minibatch. The Lua code sums; see docs/deviations.md."""

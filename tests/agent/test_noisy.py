@@ -58,7 +58,7 @@ def test_output_and_gradients_are_those_of_the_noisy_weights_written_out(
 
 def test_drawn_numbers_are_signed_roots_of_normal_ones() -> None:
     layer = noisy(50_000, 3)
-    draw_noise(layer, stream(), 1)
+    draw_noise([layer], stream(), 1)
     assert layer.noise is not None
     back = layer.noise[0].abs().square() * layer.noise[0].sign()
     assert back.mean().item() == pytest.approx(0.0, abs=0.02)
