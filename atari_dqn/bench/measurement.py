@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -41,6 +42,8 @@ class Bench:
     """Whether `rate` is of acting and updates from CUDA graphs."""
     compiled: bool
     """Whether acting and updates are compiled; `kernels` are those of the update as it is written."""
+    acceleration: list[str]
+    """What computes which part, and why."""
     date: str
     hardware: Hardware
     versions: dict[str, str | None]
@@ -94,7 +97,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         layers = make_backend(device, fuse=False)
         kernels = _kernels(spec, training, layers)
         library_kernels = _kernels(spec, training, Plain()) if kernels.are_ours else None
-        processes = training.envs.num_processes
+        processes, acceleration = training.envs.num_processes, training.backend.choices()
     return Bench(
         spec=name,
         device=str(device),
@@ -102,6 +105,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         emulating_processes=processes,
         captured=captured,
         compiled=spec.learner.compile,
+        acceleration=acceleration,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         hardware=find_hardware(Path.cwd()),
         versions=versions(),
@@ -134,7 +138,11 @@ def bench_data(result: Bench) -> dict[str, Any]:
 
 def bench_text(result: Bench) -> str:
     """Return it as lines of at most 80 columns."""
-    return "\n".join([*_speed(result), "", *_split(result), "", *_hardware_lines(result)])
+    by = [
+        "what computes it",
+        *(shorten(f"  {choice}", 78, initial_indent="  ") for choice in result.acceleration),
+    ]
+    return "\n".join([*_speed(result), "", *_split(result), "", *by, "", *_hardware_lines(result)])
 
 
 def _speed(result: Bench) -> list[str]:

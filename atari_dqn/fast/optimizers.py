@@ -143,6 +143,7 @@ def accelerate_optimizer(optimizer: Optimizer) -> bool:
     if fast is None:
         return False
     optimizer.__class__ = fast
+    optimizer._patch_step_function()  # or PyTorch's hooks would not be called
     optimizer.unwritten = []  # type: ignore[attr-defined]
     return True
 

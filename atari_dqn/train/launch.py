@@ -253,7 +253,8 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
     place = training.replay.ring.device.type
     compiler = {"compiler": compiler_version()} if spec.learner.compile else {}
     auto = {choice.key: choice.value for choice in origin.choices}
-    return {"name": resolved.name, "replay_device": place, "auto": auto, **record, **compiler}
+    here = {"replay_device": place, "acceleration": training.backend.choices()}
+    return {"name": resolved.name, **here, "auto": auto, **record, **compiler}
 
 
 def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
