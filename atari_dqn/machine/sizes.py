@@ -103,7 +103,7 @@ def _chain(*layers: tuple[int, int, int], padded: bool = False) -> Callable[[Net
     """Return what counts a chain of (channels, kernel, stride).
 
     Zeros around what a padded one sees let it put out ⌈size / stride⌉ pixels a side. A layer's numbers are
-    held, and beside them those of its gradient and of the target's network.
+    held behind its ReLU, and beside them those of its gradient.
     """
 
     def count(shape: NetworkShape) -> Counts:
@@ -112,7 +112,7 @@ def _chain(*layers: tuple[int, int, int], padded: bool = False) -> Callable[[Net
             weights += filters * (channels * kernel**2 + 1)
             size = -(-size // stride) if padded else (size - kernel) // stride + 1
             channels = filters
-            held += 3 * channels * size**2
+            held += 2 * channels * size**2
         return weights, channels * size**2, held
 
     return count
@@ -122,14 +122,14 @@ def _impala(shape: NetworkShape) -> Counts:
     """Return the counts of three sections of five 3×3 convolutions.
 
     A section holds its first layer's numbers; then, a quarter as many each, what it pools, their places in
-    i64, and four for either of its residual blocks.
+    i64, and seven for its two residual blocks.
     """
     size, channels, weights, held = shape.screen_size_pixels, shape.stack_frames, 0, 0
     for filters in (16 * shape.width, 32 * shape.width, 32 * shape.width):
         weights += filters * (channels * 9 + 1) + 4 * filters * (filters * 9 + 1)
         held += filters * size**2
         size, channels = -(-size // 2), filters
-        held += 11 * filters * size**2
+        held += 10 * filters * size**2
     return weights, channels * size**2, held
 
 
