@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from atari_dqn.agent.compiled import compiling
 from killing import DQN
 from tiny import TINY_CATCH
 
-from atari_dqn.agent.random_draws import DrawnAhead, normal, uniform
+from atari_dqn.agent.random_draws import Rng, normal, uniform
 from atari_dqn.errors import UserError
+from atari_dqn.fast.compile import DrawnAhead, DrawRecorder, RecordedDraw, compiling
 from atari_dqn.machine.hardware import has_compiler
 
 RAINBOW = (
