@@ -1,6 +1,6 @@
 """The minibatch: what a replay hands to a learner.
 
-B minibatch, S stacked frames, H×W one frame, P patches of a stack, K values of a patch.
+B minibatch, S stacked frames, H×W one frame.
 """
 
 from __future__ import annotations
@@ -13,25 +13,21 @@ from torch import Tensor
 
 Frames = UInt8[Tensor, "B S H W"] | Float[Tensor, "B S H W"]
 """Pixels from 0 to 255: bytes as a replay has them, or floats once they were changed."""
-Patches = UInt8[Tensor, "B P K"] | Float[Tensor, "B P K"]
-"""A stack in patches, the K = side² · S values of each row by row, pixel by pixel."""
-Pixels = Frames | Patches
-"""As a replay has them, or in the order that a network sees fastest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minibatch:
     """Transitions over n steps, or fewer where an episode ended inside the window."""
 
-    s_tm1: Pixels
-    """Stacked frames the action was chosen on; a learner arranges them."""
+    s_tm1: Frames
+    """Stacked frames the action was chosen on."""
     a_tm1: Int64[Tensor, "B"]
     """The action."""
     r_t: Float[Tensor, "B"]
     """Σ γⁱ r over the window, of clipped rewards."""
     discount_t: Float[Tensor, "B"]
     """γᵐ times the window's step discounts: 0 where there is nothing to bootstrap from."""
-    s_t: Pixels
+    s_t: Frames
     """Stacked frames m steps later; meaningless where `discount_t` is 0."""
     weight: Float[Tensor, "B"]
     """Importance weight of each transition's loss; 1 under uniform sampling."""

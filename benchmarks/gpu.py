@@ -134,9 +134,9 @@ def losses(device: torch.device, workers: int, seconds: float, share: Share) -> 
             with learning(path, device, workers, *overrides, updates=0) as training:
                 for _ in range(count // 10):
                     training.update(10)
-                training.journal.wait()
-                total = training.journal.count
-                series.append(training.journal.rows(total - count, total)[:, 0].astype(np.float64))
+                training.metrics.wait()
+                total = training.metrics.count
+                series.append(training.metrics.rows(total - count, total)[:, 0].astype(np.float64))
         difference = np.abs(series[0] - series[1]) / np.maximum(np.abs(series[1]), 1e-7)
         found[name] = {
             "updates": count,

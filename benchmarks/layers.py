@@ -1,7 +1,7 @@
-"""Layers forward and backward: as the program computes them, through oneDNN, and by PyTorch alone.
+"""Layers forward and backward: accelerated, and by PyTorch alone.
 
-The minibatch is 32. A pass rounds the weight once and has no gradients before it, as one in an update; rounds
-take turns. "ours" is our own kernels where they fit, and else the quicker library; "onednn" is neither.
+The minibatch is 32. A pass converts the weight once and has no gradients before it, as one in an update;
+rounds take turns. "ours" is our own kernels where they fit.
 """
 
 from __future__ import annotations
@@ -11,105 +11,100 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from hardware import circumstances
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from atari_dqn.agent.linear import QuickLinear
-from atari_dqn.agent.pixel_layout import channels_last
+from atari_dqn.agent.heads import LinearHead
+from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.torsos import ConvolutionalTorso, DataEfficientTorso, NatureTorso
-from atari_dqn.fast.cpu.library import left_to_torch
+from atari_dqn.assembly.acceleration import make_backend
 
 CALLS = 100
-WAYS = ("ours", "onednn", "pytorch")
+WAYS = ("ours", "pytorch")
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer or several, the same by PyTorch's own functions, and what they are shown."""
+    """A layer or several by each way, their input and their weights."""
 
-    ours: Callable[[Tensor], Tensor]
-    pytorch: Callable[[Tensor], Tensor]
+    ways: dict[str, Callable[[Tensor], Tensor]]
     x: Tensor
     weights: list[nn.Parameter]
 
 
+def networks(torso: type[ConvolutionalTorso], dtype: torch.dtype) -> dict[str, QNetwork]:
+    """Make a network by each way."""
+    made = {}
+    for way in WAYS:
+        of = torso(stack=4, frame_shape=(84, 84))
+        precision = "bf16" if dtype is torch.bfloat16 else "fp32"
+        made[way] = QNetwork(of, LinearHead(of.num_features, 6), precision=precision)
+    make_backend(CPU, fuse=False).network(made["ours"])
+    return made
+
+
 def hidden(dtype: torch.dtype) -> Layer:
-    """Return the Nature network's largest layer."""
-    layer = QuickLinear(3_136, 512)
-
-    def pytorch(x: Tensor) -> Tensor:
-        return F.linear(x, layer.weight.to(dtype), layer.bias.to(dtype))
-
+    """Make the Nature network's largest layer."""
+    made = networks(NatureTorso, dtype)
     x = torch.randn(32, 3_136, dtype=dtype).requires_grad_()
-    return Layer(layer, pytorch, x, list(layer.parameters()))
+    return layer_of({way: (network, network.torso.hidden) for way, network in made.items()}, x)
 
 
 def nature(dtype: torch.dtype) -> Layer:
-    """Return the Nature network's convolutions."""
-    return seen_by(NatureTorso(stack=4, frame_shape=(84, 84)), dtype)
+    """Make the Nature network's convolutions."""
+    return encoder(NatureTorso, dtype)
 
 
 def data_efficient(dtype: torch.dtype) -> Layer:
-    """Return the data-efficient network's convolutions."""
-    return seen_by(DataEfficientTorso(stack=4, frame_shape=(84, 84)), dtype)
+    """Make the data-efficient network's convolutions."""
+    return encoder(DataEfficientTorso, dtype)
 
 
-def seen_by(torso: ConvolutionalTorso, dtype: torch.dtype) -> Layer:
-    """Return a network's convolutions of bytes; PyTorch's own see them interleaved."""
-    torso.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-    def ours(frames: Tensor) -> Tensor:
-        taken = frames if torso.takes_bytes(frames, dtype) else torso.arrange(frames)
-        return torso.see(taken, dtype)
-
-    def pytorch(frames: Tensor) -> Tensor:
-        x = channels_last(frames).to(dtype)
-        for layer in torso.convolutions:
-            weight, bias = layer.weight * layer.scale, layer.bias
-            x = F.relu(F.conv2d(x, weight.to(dtype), bias.to(dtype), layer.stride))
-        return x.flatten(1)
-
+def encoder(torso: type[ConvolutionalTorso], dtype: torch.dtype) -> Layer:
+    """Make a network's convolutions of bytes."""
     x = torch.randint(0, 256, (32, 4, 84, 84), dtype=torch.uint8)
-    return Layer(ours, pytorch, x, list(torso.convolutions.parameters()))
+    made = networks(torso, dtype)
+    return layer_of({way: (network, network.torso.encode) for way, network in made.items()}, x)
+
+
+def layer_of(parts: dict[str, tuple[QNetwork, Callable[[Tensor], Tensor]]], x: Tensor) -> Layer:
+    """Have each part compute in its network's precision."""
+
+    def computed(network: QNetwork, part: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        def compute(x: Tensor) -> Tensor:
+            with network.torso_precision(x):
+                return part(x)
+
+        return compute
+
+    weights = [weight for network, _ in parts.values() for weight in network.parameters()]
+    return Layer({way: computed(*each) for way, each in parts.items()}, x, weights)
 
 
 LAYERS = {"nature": nature, "hidden": hidden, "data_efficient": data_efficient}
 FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-def way_of(name: str) -> ExitStack:
-    """Have all go through oneDNN meanwhile, if `name` says so."""
-    way = ExitStack()
-    if name == "onednn":
-        way.enter_context(patch("atari_dqn.agent.linear.has_quick_fp32_products", lambda: False))
-        way.enter_context(left_to_torch())
-    return way
-
-
 def milliseconds(layer: Layer, way: str, upstream: Tensor) -> float:
     """Return the time of one forward and backward pass."""
-    call = layer.pytorch if way == "pytorch" else layer.ours
-    with way_of(way):
-        began = time.perf_counter()
-        for _ in range(CALLS):
-            for weight in layer.weights:
-                weight.grad = None
-                torch.autograd.graph.increment_version(weight)  # as an optimizer's step does
-            call(layer.x).backward(upstream)
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        for weight in layer.weights:
+            weight.grad = None
+            torch.autograd.graph.increment_version(weight)  # as an optimizer's step does
+        layer.ways[way](layer.x).backward(upstream)
     return (time.perf_counter() - began) / CALLS * 1e3
 
 
 def measured(layer: Layer, rounds: int) -> dict[str, Any]:
     """Return what each way takes."""
-    upstream = torch.ones_like(layer.pytorch(layer.x))
+    upstream = torch.ones_like(layer.ways["pytorch"](layer.x))
     times = [{way: milliseconds(layer, way, upstream) for way in WAYS} for _ in range(1 + rounds)][1:]
     return {
         "rounds_milliseconds": times,

@@ -126,7 +126,7 @@ def gradient(training: Training, spec: Spec, batch: Minibatch, precision: str) -
         q_t_selector = q_values(online, batch.s_t) if spec.toggles.double else q_t
         v_t = rules.selected(q_t, q_t_selector)
         goal = batch.r_t.to(v_t) + batch.discount_t.to(v_t) * v_t
-    loss = rules.huber(goal - rules.taken(q_values(online, batch.s_tm1), batch.a_tm1))
+    loss = rules.huber(goal - rules.gather_q(q_values(online, batch.s_tm1), batch.a_tm1))
     gradients = torch.autograd.grad((loss * batch.weight.to(loss)).mean(), list(online.parameters()))
     return torch.cat([each.double().flatten() for each in gradients])
 

@@ -14,8 +14,10 @@ from pathlib import Path
 import torch
 from hardware import circumstances
 
-from atari_dqn.replay.kernel_tree import make_priority_tree
+from atari_dqn.assembly.acceleration import make_backend
+from atari_dqn.replay.priority_tree import PriorityTree
 
+CPU = torch.device("cpu")
 LEAVES = 1_000_000
 BATCH = 32
 FAN_OUTS = (2, 8, 16, 32, 64, 128, 1024)
@@ -32,7 +34,8 @@ def median_microseconds(function: Callable[[], object]) -> float:
 
 
 def measure(fan_out: int, generator: torch.Generator) -> dict[str, float]:
-    tree = make_priority_tree(LEAVES, device=torch.device("cpu"), fan_out=fan_out)
+    kind = type(make_backend(CPU).priority_tree(1, device=CPU))
+    tree: PriorityTree = kind(LEAVES, device=CPU, fan_out=fan_out)
     priorities = torch.rand(LEAVES, generator=generator, dtype=torch.float64)
     for cells in torch.arange(LEAVES).split(10_000):
         tree.set(cells, priorities[cells])

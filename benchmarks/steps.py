@@ -21,9 +21,9 @@ from hardware import circumstances
 from torch import nn
 
 import atari_dqn.fast.cpu.products  # noqa: F401  torch's operators of ours
-from atari_dqn.agent.fused_step import gradient_norm
-from atari_dqn.agent.optimizers import adam, deepmind_rmsprop, factored_of
+from atari_dqn.agent.optimizers import adam, deepmind_rmsprop
 from atari_dqn.fast.cpu.factored import FactoredGradient
+from atari_dqn.fast.optimizers import accelerate_optimizer, gradient_norm
 from atari_dqn.machine.allocator import keep_freed_memory
 
 BATCH, INPUTS = 32, 3_136
@@ -45,7 +45,7 @@ class Step:
         other = nn.Parameter(torch.ones(outputs))
         other.grad = torch.ones(outputs)
         self.optimizer = OPTIMIZERS[optimizer]([*weights, other])
-        assert factored_of(self.optimizer, weights) is self.optimizer.factored
+        assert accelerate_optimizer(self.optimizer)
         noise = (torch.randn(INPUTS), torch.randn(outputs)) if noisy else None
         x, upstream = torch.randn(BATCH, INPUTS).relu(), torch.randn(BATCH, outputs)
         self.gradient, self.other = FactoredGradient(tuple(weights), x, upstream, noise), other
@@ -70,10 +70,10 @@ class Step:
 
     def factored(self) -> None:
         """Do the same without writing it."""
-        self.optimizer.factored[:] = [self.gradient]
-        gradient_norm([self.other.detach()], self.optimizer.factored)
+        self.optimizer.unwritten[:] = [self.gradient]
+        gradient_norm([self.other.detach()], self.optimizer.unwritten)
         self.optimizer.step()
-        self.optimizer.factored.clear()
+        self.optimizer.unwritten.clear()
 
 
 def milliseconds(work: Callable[[], None], elsewhere: torch.Tensor) -> float:

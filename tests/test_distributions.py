@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atari_dqn.agent.rules import (
-    backed_up,
+    bellman_target,
+    categorical_projection,
+    gather_q,
     kl_divergence,
     munchausen_bonus,
-    projected,
     quantile_huber,
     scaled_log_policy,
-    selected,
     soft_value,
-    taken,
 )
 
 ATOMS = torch.linspace(-10.0, 10.0, 51)
@@ -38,8 +37,12 @@ def test_projection_equals_rlaxs_l2_projection() -> None:
     mass[0, ::2] = 0.0
     mass[1, 1::2] = 0.0
     new = torch.arange(-1, 1, 0.5)
-    assert projected(points[:1], mass[:1], new)[0].tolist() == pytest.approx([-0.375, -0.5, 0.0, 0.875])
-    assert projected(points[1:], mass[1:], new + 1)[0].tolist() == pytest.approx([0.0, 0.5, 1.0, 1.5])
+    assert categorical_projection(points[:1], mass[:1], new)[0].tolist() == pytest.approx(
+        [-0.375, -0.5, 0.0, 0.875]
+    )
+    assert categorical_projection(points[1:], mass[1:], new + 1)[0].tolist() == pytest.approx(
+        [0.0, 0.5, 1.0, 1.5]
+    )
 
 
 def projected_in_a_loop(points: torch.Tensor, mass: torch.Tensor, atoms: torch.Tensor) -> np.ndarray:
@@ -61,15 +64,21 @@ def projected_in_a_loop(points: torch.Tensor, mass: torch.Tensor, atoms: torch.T
 
 @pytest.mark.parametrize("seed", range(5))
 def test_projection_equals_the_papers_loop_in_double_precision(seed: int) -> None:
-    points = backed_up(numbers(16, seed=seed), numbers(16, seed=seed + 9).abs().clamp(max=1), ATOMS[None])
+    points = bellman_target(
+        numbers(16, seed=seed), numbers(16, seed=seed + 9).abs().clamp(max=1), ATOMS[None]
+    )
     mass = numbers(16, 51, seed=seed + 20).softmax(dim=1)
     expected = projected_in_a_loop(points, mass, ATOMS)
-    np.testing.assert_allclose(projected(points, mass, ATOMS).numpy(), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(
+        categorical_projection(points, mass, ATOMS).numpy(), expected, rtol=0, atol=1e-5
+    )
 
 
 def test_projection_on_the_same_atoms_changes_nothing() -> None:
     mass = numbers(4, 51).softmax(dim=1)
-    torch.testing.assert_close(projected(ATOMS.expand(4, -1), mass, ATOMS), mass, rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        categorical_projection(ATOMS.expand(4, -1), mass, ATOMS), mass, rtol=0, atol=1e-6
+    )
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
@@ -81,8 +90,10 @@ def test_projection_on_the_same_atoms_changes_nothing() -> None:
 )
 def test_projection_keeps_mass_and_inside_the_support_the_mean(r, discount, seed, sharpness) -> None:
     mass = numbers(1, 51, seed=seed, scale=sharpness).softmax(dim=1)
-    points = backed_up(torch.tensor([r / 11]), torch.tensor([discount]), ATOMS[None])  # |r| + γ · 10 ≤ 10
-    found = projected(points.float(), mass, ATOMS)
+    points = bellman_target(
+        torch.tensor([r / 11]), torch.tensor([discount]), ATOMS[None]
+    )  # |r| + γ · 10 ≤ 10
+    found = categorical_projection(points.float(), mass, ATOMS)
     assert found.min() >= 0
     assert found.sum().item() == pytest.approx(1.0, abs=1e-5)
     if points.abs().max() <= 10:
@@ -90,13 +101,13 @@ def test_projection_keeps_mass_and_inside_the_support_the_mean(r, discount, seed
 
 
 def test_mass_outside_of_the_support_goes_to_its_edges() -> None:
-    found = projected(torch.tensor([[-99.0, 0.0, 99.0]]), torch.tensor([[0.2, 0.5, 0.3]]), ATOMS)
+    found = categorical_projection(torch.tensor([[-99.0, 0.0, 99.0]]), torch.tensor([[0.2, 0.5, 0.3]]), ATOMS)
     assert [found[0, place].item() for place in (0, 25, 50)] == pytest.approx([0.2, 0.5, 0.3], abs=1e-6)
 
 
 def test_last_transitions_target_is_all_on_its_reward() -> None:
-    points = backed_up(torch.tensor([0.4]), torch.tensor([0.0]), ATOMS[None])
-    found = projected(points, torch.full((1, 51), 1 / 51), ATOMS)
+    points = bellman_target(torch.tensor([0.4]), torch.tensor([0.0]), ATOMS[None])
+    found = categorical_projection(points, torch.full((1, 51), 1 / 51), ATOMS)
     assert found[0, 26].item() == pytest.approx(1.0, abs=1e-5)  # the atom at 0.4
 
 
@@ -120,9 +131,9 @@ DISCOUNT_T, THREE = torch.tensor([0.8, 1.0, 0.8, 0.0, 1.0]), torch.tensor([0.5, 
 
 
 def cross_entropy(selector: torch.Tensor) -> torch.Tensor:
-    next_t = selected(LOGITS_T, selector).softmax(dim=1)
-    target = projected(backed_up(R_T, DISCOUNT_T, THREE[None]), next_t, THREE)
-    return kl_divergence(target, taken(LOGITS_TM1, A_TM1)) - torch.xlogy(target, target).sum(dim=1)
+    next_t = gather_q(LOGITS_T, selector.argmax(dim=1)).softmax(dim=1)
+    target = categorical_projection(bellman_target(R_T, DISCOUNT_T, THREE[None]), next_t, THREE)
+    return kl_divergence(target, gather_q(LOGITS_TM1, A_TM1)) - torch.xlogy(target, target).sum(dim=1)
 
 
 def test_categorical_q_learning_equals_rlaxs() -> None:
@@ -164,8 +175,8 @@ def test_gradient_of_kl_divergence_is_the_difference_of_masses() -> None:
 def test_W14_categorical_loss_and_gradient_are_finite_at_logits_of_ten_thousand(size, place) -> None:
     logits = torch.zeros(1, 51)
     logits[0, place] = size
-    target = projected(
-        backed_up(torch.tensor([1.0]), torch.tensor([0.99]), ATOMS[None]), logits.softmax(1), ATOMS
+    target = categorical_projection(
+        bellman_target(torch.tensor([1.0]), torch.tensor([0.99]), ATOMS[None]), logits.softmax(1), ATOMS
     )
     wrong = logits.flip(1).requires_grad_()
     loss = kl_divergence(target, wrong)
@@ -240,7 +251,7 @@ def test_munchausen_target_by_hand() -> None:
     bonus = munchausen_bonus(log_policy_tm1, torch.tensor([0]), scale=0.9, lowest=-1.0)
     q_t = torch.tensor([[1.0, 1.0 + gap]])
     z_t = soft_value(q_t[:, :, None], scaled_log_policy(q_t, temperature), temperature)
-    target = backed_up(torch.tensor([0.3]) + bonus, torch.tensor([0.99]), z_t)
+    target = bellman_target(torch.tensor([0.3]) + bonus, torch.tensor([0.99]), z_t)
     assert target.item() == pytest.approx(0.3 - 0.6238325 + 0.99 * 1.6931472, abs=1e-5)
 
 

@@ -1,6 +1,7 @@
 """The architecture, held by the source itself: who may import whom, and how large a piece may grow."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,8 +22,8 @@ LAYERS = (
     {"compare", "assembly"},
     {"run"},
     {"telemetry"},
-    {"agent", "envs", "replay"},
     {"fast"},
+    {"agent", "envs", "replay"},
     {"machine"},
     {"spec"},
     {"files"},
@@ -93,10 +94,11 @@ def test_imports_point_down():
     ("unit", "source", "found"),
     [
         ("agent", "from atari_dqn.replay.ring import FrameRing", ["replay"]),
+        ("agent", "from atari_dqn.fast.layers import FastLinear", ["fast"]),
         ("envs", "def f():\n    import atari_dqn.train.loop", ["train"]),
         ("rng", "from atari_dqn import clock", ["clock"]),
         ("spec", "from atari_dqn import __version__\nfrom atari_dqn.types import Environments", []),
-        ("train", "from atari_dqn.train.loop import Tick", []),
+        ("train", "from atari_dqn.train.loop import Iteration", []),
         ("agent", "from atari_dqn.agent.rules import huber", []),
     ],
 )
@@ -155,6 +157,60 @@ def test_functions_are_short():
 def test_a_function_is_measured_from_its_def_to_its_last_line():
     source = "@a\ndef f(\n    x,\n):\n    '''d'''\n    return x\n"
     assert list(functions_of(source)) == [("f", 5)]
+
+
+FAST_USERS = {"assembly/acceleration.py", "bench/doctor.py"}
+"""By name, as text: what imports `fast`, at its top level, within, or by `import_module`."""
+
+
+def test_fast_is_imported_by_assembly_and_doctor_alone():
+    users = {
+        name
+        for name, path in zip(names_of(SOURCES), SOURCES, strict=True)
+        if "atari_dqn.fast" in path.read_text() and unit_of(path) != "fast"
+    }
+    assert users == FAST_USERS
+
+
+def closure(module: str) -> set[Path]:
+    """Return the files of the package that a module reaches by imports, itself included."""
+    found: set[Path] = set()
+    waiting = [PACKAGE / module]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for name in imported_modules(path.read_text()):
+            parts = name.split(".")
+            if parts[0] == "atari_dqn":
+                below = [PACKAGE.joinpath(*parts[1:count]).with_suffix(".py") for count in (len(parts), -1)]
+                waiting += [each for each in below if each.exists()]
+    return found
+
+
+def lines_of(paths) -> int:
+    return sum(len(path.read_text().splitlines()) for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("module", "files", "lines"), [("agent/learner.py", 14, 1_500), ("agent/network.py", 9, 900)]
+)
+def test_what_an_agent_imports_is_little(module: str, files: int, lines: int):
+    reached = closure(module)
+    assert len(reached) <= files
+    assert lines_of(reached) <= lines
+
+
+def test_agent_is_small():
+    assert lines_of(path for path in SOURCES if unit_of(path) == "agent") <= 1_700
+
+
+@pytest.mark.parametrize("word", ["fast", "kernels", "ctypes", "compile", "capture", "data_ptr", "_version"])
+def test_agent_is_plain_pytorch(word: str):
+    pattern = re.compile(rf"\b{word}", re.IGNORECASE)
+    users = [str(path) for path in SOURCES if unit_of(path) == "agent" and pattern.search(path.read_text())]
+    assert users == []
 
 
 def layers_as_text() -> str:

@@ -4,13 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from atari_dqn.agent.rules import backed_up, huber, mse, selected, taken
+from atari_dqn.agent.rules import bellman_target, gather_q, huber, mse
 
 
 def q_target(r_t: Tensor, discount_t: Tensor, q_t: Tensor, selector: Tensor | None = None) -> Tensor:
     """The target of values, as the rules put it together."""
-    z_t = selected(q_t[:, :, None], q_t if selector is None else selector)
-    return backed_up(r_t, discount_t, z_t).squeeze(1)
+    z_t = gather_q(q_t[:, :, None], (q_t if selector is None else selector).argmax(dim=1))
+    return bellman_target(r_t, discount_t, z_t).squeeze(1)
 
 
 def test_q_target_is_reward_and_discounted_largest_value() -> None:
@@ -33,7 +33,7 @@ def test_q_learning_equals_rlaxs() -> None:
     # rlax, value_learning_test.py, QLearningTest: TD errors
     q_tm1, q_t = torch.tensor([[1.0, 1, 0], [1, 2, 0]]), torch.tensor([[0.0, 1, 0], [1, 2, 0]])
     target = q_target(torch.tensor([1.0, 1.0]), torch.tensor([0.0, 1.0]), q_t)
-    assert (target - taken(q_tm1, torch.tensor([0, 1]))).tolist() == [0.0, 1.0]
+    assert (target - gather_q(q_tm1, torch.tensor([0, 1]))).tolist() == [0.0, 1.0]
 
 
 def test_double_q_learning_equals_rlaxs() -> None:
@@ -41,7 +41,7 @@ def test_double_q_learning_equals_rlaxs() -> None:
     rates, selects = torch.tensor([[99.0, 1, 98], [91, 2, 66]]), torch.tensor([[2.0, 10, 1], [11, 20, 1]])
     target = q_target(torch.tensor([1.0, 1.0]), torch.tensor([0.0, 1.0]), rates, selects)
     q_tm1 = torch.tensor([[1.0, 1, 0], [1, 2, 0]])
-    assert (target - taken(q_tm1, torch.tensor([0, 1]))).tolist() == [0.0, 1.0]
+    assert (target - gather_q(q_tm1, torch.tensor([0, 1]))).tolist() == [0.0, 1.0]
 
 
 def test_double_equals_plain_where_both_networks_are_one() -> None:
@@ -50,9 +50,9 @@ def test_double_equals_plain_where_both_networks_are_one() -> None:
     assert torch.equal(q_target(r_t, discount_t, q_t, q_t), q_target(r_t, discount_t, q_t))
 
 
-def test_dok_taken_gathers_each_rows_own_action() -> None:
+def test_dok_gather_q_selects_each_rows_own_action() -> None:
     q = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    assert taken(q, torch.tensor([2, 0])).tolist() == [3.0, 4.0]
+    assert gather_q(q, torch.tensor([2, 0])).tolist() == [3.0, 4.0]
 
 
 def test_huber_is_quadratic_up_to_one_and_linear_beyond() -> None:

@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 
 
 def test_right_shapes_pass():
-    target = rules.backed_up(torch.ones(3), torch.zeros(3), torch.zeros(3, 1))
+    target = rules.bellman_target(torch.ones(3), torch.zeros(3), torch.zeros(3, 1))
     assert target.tolist() == [[1.0], [1.0], [1.0]]
 
 
@@ -30,21 +30,21 @@ def test_right_shapes_pass():
 )
 def test_wrong_shape_or_dtype_in_a_learning_rule_is_caught(r_t, discount_t, z_t):
     with pytest.raises(TypeCheckError):
-        rules.backed_up(r_t, discount_t, z_t)
+        rules.bellman_target(r_t, discount_t, z_t)
 
 
 @pytest.mark.parametrize("calls_before", [0, shapes.FIRST_CALLS - 1, 15])
 def test_wrong_shape_is_caught_among_the_first_calls_and_now_and_then(calls_before):
     for _ in range(calls_before):
-        rules.backed_up(torch.ones(3), torch.zeros(3), torch.zeros(3, 1))
+        rules.bellman_target(torch.ones(3), torch.zeros(3), torch.zeros(3, 1))
     with pytest.raises(TypeCheckError):
-        rules.backed_up(torch.ones(3), torch.zeros(1), torch.zeros(3, 1))
+        rules.bellman_target(torch.ones(3), torch.zeros(1), torch.zeros(3, 1))
 
 
 def test_most_of_many_calls_are_not_looked_at():
     for _ in range(shapes.FIRST_CALLS):
-        rules.backed_up(torch.ones(3), torch.zeros(3), torch.zeros(3, 1))
-    assert rules.backed_up(torch.ones(3), torch.zeros(1), torch.zeros(3, 1)).shape == (3, 1)
+        rules.bellman_target(torch.ones(3), torch.zeros(3), torch.zeros(3, 1))
+    assert rules.bellman_target(torch.ones(3), torch.zeros(1), torch.zeros(3, 1)).shape == (3, 1)
 
 
 def test_wrong_cells_in_the_replay_are_caught():

@@ -18,7 +18,7 @@ from atari_dqn.telemetry.events import Sink
 from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train import launch
 from atari_dqn.train.build import assemble
-from atari_dqn.train.loop import Tick, q_learning
+from atari_dqn.train.loop import Iteration, q_learning
 from atari_dqn.train.training import Training
 
 CPU = torch.device("cpu")
@@ -41,7 +41,7 @@ def begun(spec: Spec) -> Iterator[Training]:
         yield training
 
 
-def ticks_of(training: Training, count: int | None = None) -> list[Tick]:
+def ticks_of(training: Training, count: int | None = None) -> list[Iteration]:
     """Play `count` ticks, or all that the budget leaves, and report each, as a session does."""
     ticks = []
     for tick in islice(q_learning(training), count):

@@ -2,9 +2,7 @@
 
 import pytest
 
-from atari_dqn.agent import fused_step as one_pass
-from atari_dqn.fast.cpu import products
-from atari_dqn.replay import kernel_tree, ring
+from atari_dqn.fast import acceleration, optimizers, structure
 
 
 @pytest.fixture(params=["kernels", "torch"])
@@ -15,7 +13,7 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 def leave_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have PyTorch compute what kernels of our own would here."""
-    monkeypatch.setattr(products, "unit_for", lambda dtype: None)
-    for module in (one_pass, kernel_tree, ring):
+    """Have what is assembled from now on be computed by PyTorch."""
+    monkeypatch.setattr(structure, "unit_for", lambda dtype: None)
+    for module in (acceleration, optimizers, structure):
         monkeypatch.setattr(module, "library", lambda name: None)

@@ -1,1 +1,1 @@
-"""What learns: networks, optimizers, losses put together, and the ε-greedy policy."""
+"""What learns, in plain PyTorch: networks, losses, optimizers, the learner and the actor."""

@@ -1,4 +1,4 @@
-"""The ε-greedy policy."""
+"""The actor: ε-greedy actions, on the stacks of frames that it keeps."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from jaxtyping import Int64, UInt8
+from jaxtyping import Int64
 from torch import Tensor
 
-from atari_dqn.agent.compiled import Compiled
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.random_draws import Rng
-from atari_dqn.minibatch import Pixels
+from atari_dqn.minibatch import Frames
 from atari_dqn.rng import generator_state, restore_generator, set_generator_state
-from atari_dqn.types import StateDict
-
-Greedy = Callable[[], Int64[np.ndarray, "E"]]
-"""Returns the action that each environment's network values most."""
+from atari_dqn.types import StateDict, StepBatch
 
 
-def greedy_actions(network: QNetwork, stacks: Pixels, rng: Rng | None = None) -> Int64[Tensor, "E"]:
-    """Return the action each of E environments' network values most; the first of several that are equal.
+def greedy_actions(network: QNetwork, stacks: Frames, rng: Rng | None = None) -> Int64[Tensor, "E"]:
+    """Select each environment's action of the highest q-value, the first of several that are equal.
 
-    With random numbers under noise, where the network has any.
+    Each environment has its own noise, where the network is noisy and there is an rng.
     """
-    # in inference mode PyTorch compiles no view of a weight
-    with torch.no_grad() if torch.compiler.is_compiling() else torch.inference_mode():
-        actions: Tensor = network.preferences(stacks, rng, noise_rows=len(stacks)).argmax(dim=1)
+    with torch.inference_mode():
+        actions: Tensor = network.q_values(stacks, rng, noise_rows=len(stacks)).argmax(dim=1)
         return actions
 
 
-class EpsilonGreedy:
-    """Explores each environment with probability ε, else takes the action of the highest value.
+class Actor:
+    """Explores each environment with probability ε, else takes the action of the highest q-value.
 
     Both draws of an environment are made whatever ε is, so that the stream's place depends on the number of
-    choices alone. Where every environment explores, the network is not asked.
+    decisions alone. Where every environment explores, no q-value is computed.
+
+    Its frame stacks, greedy actions and noise are on the network's device:
+
+        frames   A   B   C   D | E   F   G          | = an episode's start
+        stack of G (S = 4):      0   E   F   G      0 = the zero frame
     """
 
     def __init__(
@@ -44,40 +44,56 @@ class EpsilonGreedy:
         *,
         envs: int,
         num_actions: int,
+        stack: int,
+        frame_shape: tuple[int, int],
         stream: np.random.Generator,
         generator: torch.Generator,
-        compiled: bool = False,
     ) -> None:
         self.network, self.envs, self.num_actions, self.stream = network, envs, num_actions, stream
         self.generator = generator
-        """The stream of the network's own noise, on its device."""
-        self._compiled = compiled
-        self._ask = Compiled(self._ask_network) if compiled else self._ask_network
+        device = generator.device
+        self.stacks = torch.zeros((envs, stack, *frame_shape), dtype=torch.uint8, device=device)
+        self.actions = torch.zeros(envs, dtype=torch.int64, device=device)
+        """The greedy actions, which `select` has `compute_greedy` write on the device."""
+        self.compute_greedy: Callable[[], None] = self._compute_greedy
+        self.select: Callable[[], None] = self.compute_greedy
         self.greedy_counts = np.zeros(num_actions, dtype=np.int64)
-        """How often each action was the greedy one so far, where the network was asked."""
+        """How often each action was the greedy one so far, where q-values were computed."""
+        self._explores = np.zeros(envs, dtype=np.bool_)
+        self._random = np.zeros(envs, dtype=np.int64)
 
-    def choose(self, ask: Greedy, epsilon: float) -> Int64[np.ndarray, "E"]:
-        """Return one action per environment; `ask` is called only if some environment needs it."""
-        explores = self.stream.random(self.envs) < epsilon
-        random_actions = self.stream.integers(self.num_actions, size=self.envs)
-        if explores.all():
-            return random_actions
-        greedy = ask()
+    def observe(self, step: StepBatch) -> None:
+        """Add the newest frames to the stacks; before an episode's first frame is none."""
+        first = torch.from_numpy(step.first).to(self.stacks.device)
+        self.stacks[:, :-1] = self.stacks[:, 1:].clone()
+        self.stacks.masked_fill_(first[:, None, None, None], 0)
+        self.stacks[:, -1] = torch.from_numpy(step.frame).to(self.stacks.device)
+
+    def begin(self, epsilon: float) -> bool:
+        """Draw which environments explore; have the greedy actions selected if one does not, and tell so."""
+        self._explores = self.stream.random(self.envs) < epsilon
+        self._random = self.stream.integers(self.num_actions, size=self.envs)
+        if self._explores.all():
+            return False
+        self.select()
+        return True
+
+    def finish(self, greedy: Int64[np.ndarray, "E"] | None) -> Int64[np.ndarray, "E"]:
+        """Give one action per environment, given the greedy ones where `begin` told of any."""
+        if greedy is None:
+            return self._random
         self.greedy_counts += np.bincount(greedy, minlength=self.num_actions)
-        return np.where(explores, random_actions, greedy)
+        return np.where(self._explores, self._random, greedy)
 
-    def greedy(self, stacks: UInt8[Tensor, "E S H W"]) -> Int64[Tensor, "E"]:
-        """Return the action each environment's network values most, under fresh noise where it has any."""
-        if self._compiled:
-            stacks = self.network.arrange(stacks, compiled=True)
-        actions: Tensor = self._ask(self.generator, stacks)
-        return actions
+    def act(self, epsilon: float) -> Int64[np.ndarray, "E"]:
+        """Give one ε-greedy action per environment."""
+        return self.finish(self.actions.cpu().numpy() if self.begin(epsilon) else None)
 
-    def _ask_network(self, rng: Rng, stacks: Pixels) -> Int64[Tensor, "E"]:
-        return greedy_actions(self.network, stacks, rng)
+    def _compute_greedy(self) -> None:
+        self.actions.copy_(greedy_actions(self.network, self.stacks, self.generator))
 
     def state_dict(self) -> StateDict:
-        """Return both streams' states and the counts of greedy actions."""
+        """Give both streams' states and the counts of greedy actions; stacks are made from the replay."""
         return {
             "stream": generator_state(self.stream),
             "generator": self.generator.get_state(),

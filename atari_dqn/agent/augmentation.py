@@ -15,11 +15,11 @@ from torch import Tensor
 from atari_dqn.minibatch import Minibatch
 
 Augment = Callable[[Minibatch, torch.Generator], Minibatch]
-"""Returns the minibatch that is learned from in place of the one that was sampled."""
+"""Makes the minibatch that is learned from of the one that was sampled."""
 
 
 def unchanged(batch: Minibatch, generator: torch.Generator) -> Minibatch:
-    """Return the minibatch itself."""
+    """Give the minibatch itself."""
     del generator
     return batch
 
@@ -35,7 +35,7 @@ class RandomShifts:
     intensity_scale: float
 
     def __call__(self, batch: Minibatch, generator: torch.Generator) -> Minibatch:
-        """Return the minibatch with both states changed."""
+        """Shift and brighten both states."""
         return replace(
             batch, s_tm1=self._changed(batch.s_tm1, generator), s_t=self._changed(batch.s_t, generator)
         )
@@ -53,7 +53,7 @@ class RandomShifts:
 def shifted(
     frames: UInt8[Tensor, "B S H W"], down: Int64[Tensor, "B"], right: Int64[Tensor, "B"], *, reach: int
 ) -> UInt8[Tensor, "B S H W"]:
-    """Return each stack moved by its own numbers of pixels; what comes in repeats the edge.
+    """Shift each stack by its own numbers of pixels; what comes in repeats the edge.
 
     No number may be beyond ± `reach`: what lies there is another row. A row is copied in one piece:
 

@@ -1,4 +1,4 @@
-"""What a network predicts, as numbers for people. Looking changes nothing, and draws no noise. B states."""
+"""Statistics of a network's predictions and units, for logs. They draw no noise. B states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.rules import taken
+from atari_dqn.agent.rules import gather_q
 from atari_dqn.minibatch import Frames
 
 NAMES = ("action_gap", "std_return", "lowest_atom_mass", "highest_atom_mass", "crossed_share")
@@ -17,14 +17,20 @@ NAMES = ("action_gap", "std_return", "lowest_atom_mass", "highest_atom_mass", "c
 
 @torch.inference_mode()
 def prediction_report(network: QNetwork, frames: Frames, actions: Int64[Tensor, "B"]) -> dict[str, float]:
-    """Return means over states: by how much the best action leads, and the shape of the taken ones' returns.
+    """Compute means over states: the gap of the best action, and the shape of the taken ones' distributions.
 
-    NaN where a prediction has no such thing: a value has no spread, quantiles no atoms, masses no order.
+    NaN where a distribution has no such thing: a scalar has no spread, quantiles no atoms, masses no order.
     """
-    predicted = network.predict(frames)
+    predicted = network.distribution(frames)
     best = predicted.q_values().topk(2, dim=1).values
     means = {
         "action_gap": (best[:, 0] - best[:, 1]).mean(),
-        **{name: taken(values, actions).mean() for name, values in predicted.shape().items()},
+        **{name: gather_q(values, actions).mean() for name, values in predicted.shape().items()},
     }
     return dict.fromkeys(NAMES, math.nan) | {name: float(mean) for name, mean in means.items()}
+
+
+@torch.inference_mode()
+def dead_unit_share(network: QNetwork, frames: Frames) -> float:
+    """Compute the share of hidden units that are 0 for every one of these stacked frames."""
+    return float((network.features(frames) == 0).all(dim=0).float().mean())

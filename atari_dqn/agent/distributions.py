@@ -1,4 +1,4 @@
-"""What a network predicts of every action's return: one value, masses on atoms, or quantiles.
+"""Value distributions: every action's return as one value, masses on atoms, or quantiles.
 
 B batch, A actions, Z numbers per action.
 """
@@ -14,54 +14,54 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prediction(ABC):
-    """A network's outputs, and what they mean."""
+class ValueDistribution(ABC):
+    """The outputs of a head, and what they mean."""
 
     outputs: Float[Tensor, "B A Z"]
     """Z numbers for each action."""
 
     @abstractmethod
     def q_values(self) -> Float[Tensor, "B A"]:
-        """Return the expected return of every action."""
+        """Compute the expected return of every action."""
 
     @abstractmethod
     def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
-        """Return every action's return as points and their masses, which add up to 1; for people to see."""
+        """Compute every action's return as points and their masses, which add up to 1."""
 
     def shape(self) -> dict[str, Float[Tensor, "B A"]]:
-        """Return what tells of every action whether the kind suits its return, by name; for people."""
+        """Compute statistics of every action's distribution that show whether its kind fits, by name."""
         return {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value(Prediction):
+class Scalar(ValueDistribution):
     """The expected return itself, Z = 1."""
 
     def q_values(self) -> Float[Tensor, "B A"]:
-        """Return the outputs."""
+        """Give the outputs."""
         return self.outputs.squeeze(2)
 
     def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
-        """Return the one point that is known, with all the mass."""
+        """Put all the mass on the one known point."""
         return self.outputs, torch.ones_like(self.outputs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Categorical(Prediction):
+class Categorical(ValueDistribution):
     """A logit for each of Z evenly spaced atoms. Bellemare et al. (2017)."""
 
     atoms: Float[Tensor, "Z"]
 
     def q_values(self) -> Float[Tensor, "B A"]:
-        """Return the mean over atoms."""
+        """Compute the mean over atoms."""
         return self.outputs.softmax(dim=2) @ self.atoms
 
     def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
-        """Return atoms and the masses on them."""
+        """Compute the masses on the atoms."""
         return self.atoms.expand_as(self.outputs), self.outputs.softmax(dim=2)
 
     def shape(self) -> dict[str, Float[Tensor, "B A"]]:
-        """Return the spread, and the mass on the edges, where a support too narrow puts it."""
+        """Compute the spread, and the mass on the edges, where a support too narrow puts it."""
         points, mass = self.distribution()
         return {
             "std_return": _standard_deviation(points, mass),
@@ -71,23 +71,21 @@ class Categorical(Prediction):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Quantiles(Prediction):
+class Quantiles(ValueDistribution):
     """The return's quantile at each of Z fractions. Dabney et al. (2018)."""
 
     fractions: Float[Tensor, "#B Z"]
-    rating: Float[Tensor, "B A K"]
-    """Quantiles whose mean is the action's value: the same, or at K fractions drawn for choosing actions."""
 
     def q_values(self) -> Float[Tensor, "B A"]:
-        """Return the mean over quantiles."""
-        return self.rating.mean(dim=2)
+        """Compute the mean over quantiles."""
+        return self.outputs.mean(dim=2)
 
     def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
-        """Return the quantiles in order, each with as much mass."""
+        """Sort the quantiles, each with as much mass."""
         return self.outputs.sort(dim=2).values, torch.full_like(self.outputs, 1 / self.outputs.shape[2])
 
     def shape(self) -> dict[str, Float[Tensor, "B A"]]:
-        """Return the spread, and which share of neighbours is in the wrong order; fractions must ascend."""
+        """Compute the spread, and which share of neighbours is in the wrong order; fractions must ascend."""
         crossed = self.outputs.diff(dim=2) < 0
         return {
             "std_return": _standard_deviation(*self.distribution()),
@@ -100,28 +98,28 @@ def _standard_deviation(points: Float[Tensor, "B A Z"], mass: Float[Tensor, "B A
     return ((points - mean).square() * mass).sum(dim=2).sqrt()
 
 
-class Output(nn.Module, ABC):
-    """Says what the numbers that a head puts out for each action mean."""
+class ValueLayer(nn.Module, ABC):
+    """A network's last part: gives a head's outputs their meaning."""
 
     size: int
     """Z."""
 
     @abstractmethod
-    def forward(self, outputs: Float[Tensor, "B A Z"]) -> Prediction:
-        """Return the outputs as a prediction."""
+    def forward(self, outputs: Float[Tensor, "B A Z"]) -> ValueDistribution:
+        """Make a value distribution of outputs."""
 
 
-class ValueOutput(Output):
-    """One value."""
+class ScalarValue(ValueLayer):
+    """One value per action."""
 
     size = 1
 
-    def forward(self, outputs: Float[Tensor, "B A Z"]) -> Value:
-        """Return the outputs as values."""
-        return Value(outputs)
+    def forward(self, outputs: Float[Tensor, "B A Z"]) -> Scalar:
+        """Take the outputs as values."""
+        return Scalar(outputs)
 
 
-class CategoricalOutput(Output):
+class CategoricalValue(ValueLayer):
     """A logit for each of `num_atoms` atoms from `v_min` to `v_max`."""
 
     atoms: Tensor
@@ -132,11 +130,11 @@ class CategoricalOutput(Output):
         self.register_buffer("atoms", torch.linspace(v_min, v_max, num_atoms), persistent=False)
 
     def forward(self, outputs: Float[Tensor, "B A Z"]) -> Categorical:
-        """Return the outputs as logits."""
+        """Take the outputs as logits."""
         return Categorical(outputs, self.atoms)
 
 
-class QuantileOutput(Output):
+class QuantileValue(ValueLayer):
     """A quantile at the middle of each of `num_quantiles` equal parts of (0, 1)."""
 
     fractions: Tensor
@@ -147,10 +145,10 @@ class QuantileOutput(Output):
         self.register_buffer("fractions", midpoints(num_quantiles)[None], persistent=False)
 
     def forward(self, outputs: Float[Tensor, "B A Z"]) -> Quantiles:
-        """Return the outputs as quantiles."""
-        return Quantiles(outputs, self.fractions, outputs)
+        """Take the outputs as quantiles."""
+        return Quantiles(outputs, self.fractions)
 
 
 def midpoints(count: int) -> Float[Tensor, "Z"]:
-    """Return the middles of `count` equal parts of (0, 1)."""
+    """Compute the middles of `count` equal parts of (0, 1)."""
     return (torch.arange(count) + 0.5) / count

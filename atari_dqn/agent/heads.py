@@ -1,4 +1,4 @@
-"""Heads: what rates. Features in, Z numbers per action out. B batch, D features, A actions."""
+"""Heads: features in, Z numbers per action out. B batch, D features, A actions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from atari_dqn.agent.torsos import MakeLinear
 
 
 class Head(nn.Module, ABC):
-    """What rates: the features of `streams` fully connected layers in, `size` numbers per action out."""
+    """Turns the features of `streams` hidden layers into `size` numbers per action."""
 
     streams: int
 
     @abstractmethod
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A Z"]:
-        """Return the numbers of every action."""
+        """Compute the numbers of every action."""
 
 
 class LinearHead(Head):
@@ -33,7 +33,7 @@ class LinearHead(Head):
         self.output = layer(num_features, num_actions * size)
 
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A Z"]:
-        """Return the numbers of every action."""
+        """Compute the numbers of every action."""
         outputs: Tensor = self.output(features)
         return outputs.view(features.shape[0], -1, self.size)
 
@@ -51,31 +51,26 @@ class DuelingHead(Head):
     ) -> None:
         super().__init__()
         self.size = size
-        self._units = num_features // self.streams
-        self.value = layer(self._units, size)
-        self.advantage = layer(self._units, num_actions * size)
+        units = num_features // self.streams
+        self.value = layer(units, size)
+        self.advantage = layer(units, num_actions * size)
 
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A Z"]:
-        """Return the numbers of every action; half of the features rates the state, half the actions."""
-        state, actions = self._parts(features)
+        """Compute V + A − mean A for every action."""
+        state, actions = self._split(features)
         advantage = self.advantage(actions).view(features.shape[0], -1, self.size)
         outputs: Tensor = advantage + (self.value(state)[:, None] - advantage.mean(dim=1, keepdim=True))
         return outputs
 
-    @property
-    def action_units(self) -> slice:
-        """Which of the features rate the actions alone."""
-        return slice(self._units, None)
-
-    def _parts(self, features: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
-        """Return what rates the state and what rates the actions."""
+    def _split(self, features: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
+        """Split the features into those of the state's value and those of the advantages."""
         return features.chunk(self.streams, dim=1)
 
 
 class SharedDuelingHead(DuelingHead):
-    """A dueling head whose two parts see the same hidden units, as in Dopamine's FullRainbowNetwork."""
+    """A dueling head whose two parts share the hidden units, as in Dopamine's FullRainbowNetwork."""
 
     streams = 1
 
-    def _parts(self, features: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
+    def _split(self, features: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
         return features, features

@@ -8,6 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.noisy import NoisyLinear
+
 RELU_GAIN = math.sqrt(2.0)
 
 
@@ -22,19 +25,15 @@ def _fill(parameter: Tensor, values: Tensor) -> None:
     parameter.copy_(values)
 
 
-def _fan_in(weight: Tensor) -> int:
-    return weight[0].numel()
-
-
 def fan_in_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
     """Draw weights and biases from U(±1/√fan_in), whatever the gain, as DeepMind's Lua code does."""
     del gain
-    _uniform(layer, 1 / math.sqrt(_fan_in(layer.weight)), generator)
+    _uniform(layer, 1 / math.sqrt(layer.weight[0].numel()), generator)
 
 
 def he_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
     """Draw weights from U(±gain·√(3/fan_in)), which keeps the variance; biases are 0. He et al. (2015)."""
-    _uniform(layer, gain * math.sqrt(3 / _fan_in(layer.weight)), generator)
+    _uniform(layer, gain * math.sqrt(3 / layer.weight[0].numel()), generator)
     _zero_bias(layer)
 
 
@@ -45,7 +44,7 @@ def xavier_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.G
     """
     del gain
     fan_out = layer.weight.numel() // layer.weight.shape[1]
-    _uniform(layer, math.sqrt(6 / (_fan_in(layer.weight) + fan_out)), generator)
+    _uniform(layer, math.sqrt(6 / (layer.weight[0].numel() + fan_out)), generator)
     _zero_bias(layer)
 
 
@@ -62,10 +61,17 @@ def _zero_bias(layer: nn.Conv2d | nn.Linear) -> None:
 
 
 Initializer = Callable[[nn.Conv2d | nn.Linear, float, torch.Generator], None]
-
 INITIALIZERS: dict[str, Initializer] = {
-    "fan_in_uniform": fan_in_uniform,
-    "he_uniform": he_uniform,
-    "xavier_uniform": xavier_uniform,
-    "orthogonal": orthogonal,
+    make.__name__: make for make in (fan_in_uniform, he_uniform, xavier_uniform, orthogonal)
 }
+
+
+def initialize(network: QNetwork, *, init: str, generator: torch.Generator) -> None:
+    """Draw every weight of a network from `generator`, in the order its layers are listed."""
+    fill = INITIALIZERS[init]
+    for part, gain in (*((part, RELU_GAIN) for part in network.encoder_parts), (network.head, 1.0)):
+        for layer in part.modules():
+            if isinstance(layer, NoisyLinear):
+                layer.initialize(generator)
+            elif isinstance(layer, nn.Conv2d | nn.Linear):
+                fill(layer, gain, generator)

@@ -13,42 +13,33 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
-def taken(z: Float[Tensor, "B A *Z"], a: Int64[Tensor, "B"]) -> Float[Tensor, "B *Z"]:
-    """Return what is predicted of each row's action."""
+def gather_q(z: Float[Tensor, "B A *Z"], a: Int64[Tensor, "B"]) -> Float[Tensor, "B *Z"]:
+    """Select the numbers of each row's action."""
     place = a.view(-1, *[1] * (z.dim() - 1)).expand(-1, 1, *z.shape[2:])
     return z.gather(1, place).squeeze(1)
 
 
-def selected(z_t: Float[Tensor, "B A *Z"], q_t_selector: Float[Tensor, "B A"]) -> Float[Tensor, "B *Z"]:
-    """Return what is predicted of the action that a selector values most.
-
-    The target network selects for itself in Mnih et al. (2015), Algorithm 1; the online network does in van
-    Hasselt et al. (2016), eq. 4.
-    """
-    return taken(z_t, q_t_selector.argmax(dim=1))
-
-
-def backed_up(
+def bellman_target(
     r_t: Float[Tensor, "B"], discount_t: Float[Tensor, "B"], z_t: Float[Tensor, "#B Z"]
 ) -> Float[Tensor, "B Z"]:
-    """Return r + γ z, of values, of quantiles, or of atoms."""
+    """Compute r + γ z, of values, of quantiles, or of atoms."""
     return r_t[:, None] + discount_t[:, None] * z_t
 
 
 def huber(td_error: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """Return ½δ² where |δ| ≤ 1, else |δ| − ½; its gradient is δ clipped to ±1. Mnih et al. (2015)."""
+    """Compute ½δ² where |δ| ≤ 1, else |δ| − ½; its gradient is δ clipped to ±1. Mnih et al. (2015)."""
     return F.huber_loss(td_error, torch.zeros_like(td_error), reduction="none")
 
 
 def mse(td_error: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """Return ½δ², whose gradient is the TD error itself."""
+    """Compute ½δ², whose gradient is the TD error itself."""
     return 0.5 * td_error.square()
 
 
-def projected(
+def categorical_projection(
     points: Float[Tensor, "B P"], mass: Float[Tensor, "B P"], atoms: Float[Tensor, "Z"]
 ) -> Float[Tensor, "B Z"]:
-    """Return masses at any points as masses on evenly spaced atoms. Bellemare et al. (2017), Algorithm 1.
+    """Compute masses at any points as masses on evenly spaced atoms. Bellemare et al. (2017), Algorithm 1.
 
     A point gives its mass to its two neighbours by nearness, which keeps mass and mean; one outside of the
     support gives it to the edge.
@@ -60,7 +51,7 @@ def projected(
 
 
 def kl_divergence(target: Float[Tensor, "B Z"], logits: Float[Tensor, "B Z"]) -> Float[Tensor, "B"]:
-    """Return Σ m (ln m − ln p), p the softmax of the logits; finite where they are, and where m is 0.
+    """Compute Σ m (ln m − ln p), p the softmax of the logits; finite where they are, and where m is 0.
 
     Its gradient is that of `cross_entropy`; it is Hessel et al. (2018)'s priority.
     """
@@ -68,7 +59,7 @@ def kl_divergence(target: Float[Tensor, "B Z"], logits: Float[Tensor, "B Z"]) ->
 
 
 def cross_entropy(target: Float[Tensor, "B Z"], logits: Float[Tensor, "B Z"]) -> Float[Tensor, "B"]:
-    """Return −Σ m ln p, p the softmax of the logits. Bellemare et al. (2017), Algorithm 1.
+    """Compute −Σ m ln p, p the softmax of the logits. Bellemare et al. (2017), Algorithm 1.
 
     It is larger than the KL divergence by the target's entropy, which no weight changes.
     """
@@ -78,7 +69,7 @@ def cross_entropy(target: Float[Tensor, "B Z"], logits: Float[Tensor, "B Z"]) ->
 def quantile_huber(
     quantiles: Float[Tensor, "B N"], fractions: Float[Tensor, "#B N"], targets: Float[Tensor, "B M"]
 ) -> Float[Tensor, "B"]:
-    """Return Σᵢ meanⱼ |τᵢ − 1{δᵢⱼ < 0}| huber(δᵢⱼ), δᵢⱼ = targetⱼ − quantileᵢ.
+    """Compute Σᵢ meanⱼ |τᵢ − 1{δᵢⱼ < 0}| huber(δᵢⱼ), δᵢⱼ = targetⱼ − quantileᵢ.
 
     Dabney et al. (2018), "Distributional reinforcement learning with quantile regression", eq. 10, κ = 1.
     """
@@ -88,14 +79,14 @@ def quantile_huber(
 
 
 def scaled_log_policy(q: Float[Tensor, "B A"], temperature: float) -> Float[Tensor, "B A"]:
-    """Return τ ln π, π the softmax of q / τ. Vieillard et al. (2020), eq. 2; finite wherever q is."""
+    """Compute τ ln π, π the softmax of q / τ. Vieillard et al. (2020), eq. 2; finite wherever q is."""
     return temperature * (q / temperature).log_softmax(dim=1)
 
 
 def soft_value(
     z_t: Float[Tensor, "B A Z"], log_policy_t: Float[Tensor, "B A"], temperature: float
 ) -> Float[Tensor, "B Z"]:
-    """Return Σₐ π (z − τ ln π): the policy's expectation and its entropy. Vieillard et al. (2020), eq. 2."""
+    """Compute Σₐ π (z − τ ln π): the policy's expectation and its entropy. Vieillard et al. (2020), eq. 2."""
     policy = (log_policy_t / temperature).exp()
     return (policy[:, :, None] * (z_t - log_policy_t[:, :, None])).sum(dim=1)
 
@@ -103,5 +94,5 @@ def soft_value(
 def munchausen_bonus(
     log_policy_tm1: Float[Tensor, "B A"], a_tm1: Int64[Tensor, "B"], *, scale: float, lowest: float
 ) -> Float[Tensor, "B"]:
-    """Return α τ ln π(a|s), τ ln π clipped to `lowest`, for the reward. Vieillard et al. (2020), eq. 2."""
-    return scale * taken(log_policy_tm1, a_tm1).clamp(min=lowest, max=0.0)
+    """Compute α τ ln π(a|s), τ ln π clipped to `lowest`, for the reward. Vieillard et al. (2020), eq. 2."""
+    return scale * gather_q(log_policy_tm1, a_tm1).clamp(min=lowest, max=0.0)

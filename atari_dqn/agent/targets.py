@@ -1,4 +1,4 @@
-"""What is expected after a transition: which network chooses, which rates, and how. B minibatch."""
+"""Bootstrap targets: which network selects the next action, which one evaluates it, and how. B minibatch."""
 
 from __future__ import annotations
 
@@ -15,41 +15,46 @@ from atari_dqn.minibatch import Minibatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backup:
-    """What a transition's prediction is moved toward: r + γ z."""
+class Bootstrap:
+    """The parts of a transition's target r + γ z."""
 
     r_t: Float[Tensor, "B"]
     discount_t: Float[Tensor, "B"]
     z_t: Float[Tensor, "B Z"]
-    """What is predicted from the next state on."""
+    """The value distribution of the selected next action."""
 
 
 class TargetRule(Protocol):
-    """How what comes next is rated by the networks."""
+    """Evaluates what follows a transition. `num_quantiles`: N′ of Dabney et al. (2018b)."""
 
-    def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Backup:
-        """Return what each transition's prediction is moved toward."""
-        ...
+    def __call__(
+        self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None, /
+    ) -> Bootstrap:
+        """Compute the parts of each transition's target."""
 
 
-def dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Backup:
-    """Let the target network choose and rate. Mnih et al. (2015)."""
+def dqn_target(
+    batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
+) -> Bootstrap:
+    """Select and evaluate by the target network. Mnih et al. (2015), Algorithm 1."""
     del online
-    next_t = target.predict(batch.s_t, rng, use="target")
-    z_t = rules.selected(next_t.outputs, next_t.q_values())
-    return Backup(r_t=batch.r_t, discount_t=batch.discount_t, z_t=z_t)
+    next_t, q_t = target.distribution_and_q_values(batch.s_t, rng, num_quantiles=num_quantiles)
+    z_t = rules.gather_q(next_t.outputs, q_t.argmax(dim=1))
+    return Bootstrap(r_t=batch.r_t, discount_t=batch.discount_t, z_t=z_t)
 
 
-def double_dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Backup:
-    """Let the online network choose, the target network rate. van Hasselt et al. (2016)."""
-    next_t = target.predict(batch.s_t, rng, use="rating")
-    z_t = rules.selected(next_t.outputs, online.preferences(batch.s_t, rng))
-    return Backup(r_t=batch.r_t, discount_t=batch.discount_t, z_t=z_t)
+def double_dqn_target(
+    batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
+) -> Bootstrap:
+    """Select by the online network, evaluate by the target network. van Hasselt et al. (2016), eq. 4."""
+    next_t = target.distribution(batch.s_t, rng, num_quantiles=num_quantiles)
+    z_t = rules.gather_q(next_t.outputs, online.q_values(batch.s_t, rng).argmax(dim=1))
+    return Bootstrap(r_t=batch.r_t, discount_t=batch.discount_t, z_t=z_t)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MunchausenTarget:
-    """Let the target network's soft policy choose, and add its clipped log-probability to the reward.
+    """Evaluate by the target network's soft policy; add its clipped log-probability to the reward.
 
     Over n steps the bonus is that of the first. Vieillard et al. (2020), eq. 2; α is `scale`, τ is
     `temperature`, l₀ is `lowest`.
@@ -59,17 +64,19 @@ class MunchausenTarget:
     temperature: float
     lowest: float
 
-    def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Backup:
-        """Return the soft backup."""
+    def __call__(
+        self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
+    ) -> Bootstrap:
+        """Compute the parts of each transition's soft target."""
         del online
-        q_tm1 = target.predict(batch.s_tm1, rng).q_values()
-        next_t = target.predict(batch.s_t, rng, use="target")
+        q_tm1 = target.q_values(batch.s_tm1, rng)
+        next_t, q_t = target.distribution_and_q_values(batch.s_t, rng, num_quantiles=num_quantiles)
         bonus = rules.munchausen_bonus(
             rules.scaled_log_policy(q_tm1, self.temperature),
             batch.a_tm1,
             scale=self.scale,
             lowest=self.lowest,
         )
-        log_policy_t = rules.scaled_log_policy(next_t.q_values(), self.temperature)
+        log_policy_t = rules.scaled_log_policy(q_t, self.temperature)
         z_t = rules.soft_value(next_t.outputs, log_policy_t, self.temperature)
-        return Backup(r_t=batch.r_t + bonus, discount_t=batch.discount_t, z_t=z_t)
+        return Bootstrap(r_t=batch.r_t + bonus, discount_t=batch.discount_t, z_t=z_t)

@@ -1,209 +1,146 @@
-"""Torsos: what sees. Convolutions, then a fully connected layer, each behind a ReLU.
+"""Torsos: stacked frames in, features out. Convolutions, then a fully connected layer, each behind a ReLU.
 
-B batch, S stacked frames, H×W one frame, C channels, F numbers seen, D features.
+B batch, S stacked frames, H×W one frame, C channels, F encoded numbers, D features.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from atari_dqn.agent.convolution import Convolution, Pair
-from atari_dqn.agent.convolution_stack import Chain
-from atari_dqn.agent.linear import QuickLinear
-from atari_dqn.agent.low_precision import rectified
-from atari_dqn.agent.pixel_layout import channels_last, patches
-from atari_dqn.minibatch import Frames, Pixels
+from atari_dqn.minibatch import Frames
 
 MakeLinear = Callable[[int, int], nn.Linear]
-"""Makes a fully connected layer of so many inputs and outputs."""
+Pair = tuple[int, int]
 
 
 class Torso(nn.Module, ABC):
-    """What sees: stacked frames in, of bytes or of floats from 0 to 255, `num_features` features out.
+    """An encoder and a fully connected layer: `num_features` features of stacked frames.
 
-    A head of several streams gets a fully connected layer for each, computed as one: they see the same input.
+    A head of several streams gets as many hidden layers, computed as one: they have the same input.
     """
 
-    num_seen: int
+    num_encoded: int
     """F."""
     num_features: int
     """D."""
     hidden: nn.Module
 
-    def _finish(self, *, num_seen: int, num_features: int, layer: MakeLinear) -> None:
-        """Add the fully connected layer behind what sees; last, so that weights are drawn in that order."""
-        self.num_seen, self.num_features = num_seen, num_features
-        self.hidden = layer(num_seen, num_features)
-
-    def arrange(self, frames: Frames) -> Pixels:
-        """Return pixels in the order in memory that `see` takes fastest."""
-        return channels_last(frames)
-
-    def takes_bytes(self, frames: Frames, dtype: torch.dtype) -> bool:
-        """Return whether `see` takes frames as they are, not compiled: nothing need be arranged then."""
-        del frames, dtype
-        return False
+    def _add_hidden(self, *, num_encoded: int, num_features: int, layer: MakeLinear) -> None:
+        """Add the fully connected layer; last, so that weights are drawn in that order."""
+        self.num_encoded, self.num_features = num_encoded, num_features
+        self.hidden = layer(num_encoded, num_features)
 
     @abstractmethod
-    def see(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels, arranged or as they are, in the format `dtype`."""
+    def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
+        """Compute the output of the convolutions for frames of numbers from 0 to 255."""
 
-    def think(self, seen: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
-        """Return the hidden layer's units."""
-        units: Tensor = self.hidden(seen, relu=True)
-        return units
+    def hidden_units(self, encoded: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
+        """Compute the hidden layer's units."""
+        return F.relu(self.hidden(encoded))
 
-    def think_partly(self, seen: Float[Tensor, "B F"], units: slice) -> Float[Tensor, "B D2"]:
-        """Return some of the hidden layer's units alone, which is not noisy; they have no gradient here."""
-        assert type(self.hidden) is QuickLinear
-        return self.hidden.some(seen, units, relu=True)
-
-    def forward(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B D"]:
-        """Return the features of pixels, arranged or as they are, in the format `dtype`."""
-        return self.think(self.see(pixels, dtype))
-
-    def _values(self, pixels: Pixels, dtype: torch.dtype) -> Float[Tensor, "B *pixels"]:
-        arranged = self.arrange(pixels) if pixels.ndim == 4 else pixels
-        return arranged.to(dtype)  # in this order a pass moves bytes, not floats
+    def forward(self, frames: Frames) -> Float[Tensor, "B D"]:
+        """Compute the features of frames."""
+        return self.hidden_units(self.encode(frames))
 
 
-Convolutions = tuple[tuple[int, int, int], ...]
-"""Channels, kernel and stride of each layer."""
+def scaled(frames: Frames) -> Float[Tensor, "B S H W"]:
+    """Scale pixels to [0, 1], channels-last in memory, as convolutions are quickest."""
+    return frames.contiguous(memory_format=torch.channels_last) / 255.0
 
 
 class ConvolutionalTorso(Torso):
-    """A chain of convolutions; no zeros around their inputs unless `_zeros` says so."""
+    """A chain of convolutions without padding."""
 
-    CONVOLUTIONS: Convolutions
+    CONVOLUTIONS: tuple[tuple[int, int, int], ...]
+    """Channels, kernel and stride of each layer."""
     HIDDEN_UNITS: int
 
     def __init__(
         self,
         *,
         stack: int,
-        frame_shape: tuple[int, int],
+        frame_shape: Pair,
         streams: int = 1,
         hidden_units: int | None = None,
-        layer: MakeLinear = QuickLinear,
+        layer: MakeLinear = nn.Linear,
     ) -> None:
         super().__init__()
         channels = (stack, *(out for out, _, _ in self.CONVOLUTIONS))
-        zeros = self._zeros(frame_shape)
-        layers = [
-            Convolution(before, out, kernel, stride, padding=padding, more=more, pixels=place == 0, relu=True)
-            for place, (before, (out, kernel, stride), (padding, more)) in enumerate(
-                zip(channels[:-1], self.CONVOLUTIONS, zeros, strict=True)
-            )
-        ]
-        self.convolutions = nn.ModuleList(layers)
-        self.chain = Chain(self.convolutions)
-        self._finish(
-            num_seen=self._num_seen(frame_shape),
+        self.convolutions = nn.ModuleList()
+        for before, (out, kernel, stride) in zip(channels, self.CONVOLUTIONS, strict=False):
+            self.convolutions.append(self._convolution(before, out, kernel, stride, frame_shape))
+            frame_shape = self._output_shape(frame_shape, kernel, stride)
+        height, width = frame_shape
+        self._add_hidden(
+            num_encoded=channels[-1] * height * width,
             num_features=(hidden_units or self.HIDDEN_UNITS) * streams,
             layer=layer,
         )
 
-    def takes_bytes(self, frames: Frames, dtype: torch.dtype) -> bool:
-        """Return whether `see` takes frames as they are, not compiled: nothing need be arranged then."""
-        return self.chain.takes(frames, dtype)
-
-    def see(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels, arranged or as they are, in the format `dtype`."""
-        if self.takes_bytes(pixels, dtype):
-            return self.chain.see(pixels, dtype)
-        x = self._values(pixels, dtype)
+    def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
+        """Compute the output of the convolutions, channel by channel."""
+        x = scaled(frames)
         for convolution in self.convolutions:
-            x = convolution(x)
+            x = F.relu(convolution(x))
         return x.flatten(1)
 
-    def _zeros(self, frame_shape: tuple[int, int]) -> Sequence[tuple[Pair, Pair]]:
-        """Return of each convolution the zeros above and left, as below and right, and how many more here."""
-        del frame_shape
-        return [((0, 0), (0, 0))] * len(self.CONVOLUTIONS)
+    def _convolution(self, before: int, out: int, kernel: int, stride: int, shape: Pair) -> nn.Conv2d:
+        del shape
+        return nn.Conv2d(before, out, kernel, stride)
 
-    def _num_seen(self, frame_shape: tuple[int, int]) -> int:
-        return _flat_features(self.CONVOLUTIONS, frame_shape)
+    def _output_shape(self, shape: Pair, kernel: int, stride: int) -> Pair:
+        height, width = shape
+        return (height - kernel) // stride + 1, (width - kernel) // stride + 1
 
 
 class NatureTorso(ConvolutionalTorso):
-    """Mnih et al. (2015), Methods: 64 × 7 × 7 = 3,136 numbers seen of 84 × 84 pixels."""
+    """Mnih et al. (2015), Methods: 64 × 7 × 7 = 3,136 encoded numbers of 84 × 84 pixels."""
 
     CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
     HIDDEN_UNITS = 512
 
 
 class DataEfficientTorso(ConvolutionalTorso):
-    """van Hasselt et al. (2019): 64 × 3 × 3 = 576 numbers seen of 84 × 84 pixels.
-
-    Its kernels do not overlap. On a CPU pixels are arranged in patches, and its convolutions are products.
-    """
+    """van Hasselt et al. (2019): 64 × 3 × 3 = 576 encoded numbers of 84 × 84 pixels."""
 
     CONVOLUTIONS = ((32, 5, 5), (64, 5, 5))
     HIDDEN_UNITS = 256
 
-    def arrange(self, frames: Frames) -> Pixels:
-        """Return pixels in the order in memory that `see` takes fastest."""
-        if frames.device.type != "cpu":
-            return super().arrange(frames)
-        return patches(frames, tuple(kernel for _, kernel, _ in self.CONVOLUTIONS))
 
-    def takes_bytes(self, frames: Frames, dtype: torch.dtype) -> bool:
-        """Return False: products with patches are quicker."""
-        del frames, dtype
-        return False
+class SamePadConv2d(nn.Conv2d):
+    """A convolution whose output has ⌈size / stride⌉ pixels a side, as TensorFlow's "SAME".
 
-    def see(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B F"]:
-        """Return what the convolutions make of pixels, arranged or as they are, in the format `dtype`."""
-        x = self._values(pixels, dtype)
-        for convolution in self.convolutions:
-            x = convolution(x)
-        return (x.transpose(1, 2) if x.ndim == 3 else x).flatten(1)  # channel by channel, either way
+    An odd number of zeros has one more at the right and below.
+    """
+
+    def __init__(self, before: int, out: int, kernel: int, stride: int, shape: Pair) -> None:
+        super().__init__(before, out, kernel, stride)
+        height, width = (max(0, (-(-size // stride) - 1) * stride + kernel - size) for size in shape)
+        self.zeros = (height // 2, height - height // 2, width // 2, width - width // 2)
+        """How many zeros are above, below, left and right of an image."""
+
+    def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C2 H2 W2"]:
+        """Compute the convolution of the padded images."""
+        above, below, left, right = self.zeros
+        return super().forward(F.pad(x, (left, right, above, below)))
 
 
 class DopamineTorso(NatureTorso):
-    """Dopamine's: the Nature convolutions, each padded so that it puts out ⌈size / stride⌉ pixels a side.
+    """Dopamine's Nature convolutions with "SAME" padding: 64 × 11 × 11 = 7,744 encoded numbers."""
 
-    The zeros that make up an odd number have one more at the right and below. 64 × 11 × 11 = 7,744 numbers
-    seen of 84 × 84 pixels.
-    """
+    def _convolution(self, before: int, out: int, kernel: int, stride: int, shape: Pair) -> nn.Conv2d:
+        return SamePadConv2d(before, out, kernel, stride, shape)
 
-    def _zeros(self, frame_shape: tuple[int, int]) -> Sequence[tuple[Pair, Pair]]:
-        zeros = []
-        for _, kernel, stride in self.CONVOLUTIONS:
-            height, width = (_zeros_around(size, kernel, stride) for size in frame_shape)
-            zeros.append(((height // 2, width // 2), (height % 2, width % 2)))
-            frame_shape = _scaled_down(frame_shape, stride)
-        return zeros
-
-    def _num_seen(self, frame_shape: tuple[int, int]) -> int:
-        for _, _, stride in self.CONVOLUTIONS:
-            frame_shape = _scaled_down(frame_shape, stride)
-        height, width = frame_shape
-        return self.CONVOLUTIONS[-1][0] * height * width
-
-
-def _scaled_down(shape: Pair, stride: int) -> Pair:
-    """Return ⌈size / stride⌉ of each size."""
-    height, width = shape
-    return -(-height // stride), -(-width // stride)
-
-
-def _zeros_around(size: int, kernel: int, stride: int) -> int:
-    """Return how many zeros go around `size` pixels, on both sides together, for ⌈size / stride⌉ outputs."""
-    return max(0, (-(-size // stride) - 1) * stride + kernel - size)
-
-
-def _flat_features(convolutions: Convolutions, frame_shape: tuple[int, int]) -> int:
-    """Return what the last convolution puts out."""
-    height, width = frame_shape
-    for _, kernel, stride in convolutions:
-        height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
-    return convolutions[-1][0] * height * width
+    def _output_shape(self, shape: Pair, kernel: int, stride: int) -> Pair:
+        del kernel
+        height, width = shape
+        return -(-height // stride), -(-width // stride)
 
 
 class ResidualBlock(nn.Module):
@@ -211,12 +148,12 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.first = Convolution(channels, channels, 3, padding=1, relu=True)
-        self.second = Convolution(channels, channels, 3, padding=1)
+        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
 
     def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
-        """Return x and what is added to it."""
-        added: Tensor = self.second(self.first(rectified(x)))
+        """Compute x + second(relu(first(relu(x))))."""
+        added: Tensor = self.second(F.relu(self.first(F.relu(x))))
         return x + added
 
 
@@ -233,33 +170,33 @@ class ImpalaTorso(Torso):
         self,
         *,
         stack: int,
-        frame_shape: tuple[int, int],
+        frame_shape: Pair,
         streams: int = 1,
         hidden_units: int | None = None,
         width: int = 1,
-        layer: MakeLinear = QuickLinear,
+        layer: MakeLinear = nn.Linear,
     ) -> None:
         super().__init__()
         channels = tuple(width * out for out in self.CHANNELS)
         self.sections = nn.ModuleList(
             nn.Sequential(
-                Convolution(before, out, 3, padding=1, pixels=place == 0),
+                nn.Conv2d(before, out, 3, padding=1),
                 nn.MaxPool2d(3, stride=2, padding=1),
                 ResidualBlock(out),
                 ResidualBlock(out),
             )
-            for place, (before, out) in enumerate(zip((stack, *channels[:-1]), channels, strict=True))
+            for before, out in zip((stack, *channels[:-1]), channels, strict=True)
         )
         height, wide = (-(-size // 2 ** len(channels)) for size in frame_shape)  # each pooling rounds up
-        self._finish(
-            num_seen=channels[-1] * height * wide,
+        self._add_hidden(
+            num_encoded=channels[-1] * height * wide,
             num_features=(hidden_units or self.HIDDEN_UNITS) * streams,
             layer=layer,
         )
 
-    def see(self, pixels: Pixels, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B F"]:
-        """Return what the sections make of pixels, arranged or as they are, in the format `dtype`."""
-        x = self._values(pixels, dtype)
+    def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
+        """Compute the output of the sections, behind a ReLU."""
+        x = scaled(frames)
         for section in self.sections:
             x = section(x)
-        return rectified(x).flatten(1)
+        return F.relu(x).flatten(1)

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 
 from atari_dqn.agent.augmentation import Augment, RandomShifts, unchanged
-from atari_dqn.agent.distributions import CategoricalOutput, Output, QuantileOutput, ValueOutput
 from atari_dqn.agent.heads import DuelingHead, Head, LinearHead, SharedDuelingHead
+from atari_dqn.agent.init import initialize
 from atari_dqn.agent.learner import Learner
-from atari_dqn.agent.losses import (
-    CATEGORICAL_PRIORITIES,
-    VALUE_RULES,
-    CategoricalLoss,
-    Loss,
-    ValueLoss,
-    quantile_loss,
-)
-from atari_dqn.agent.network import FractionCounts, ImplicitQuantileNetwork, QNetwork, initialize
+from atari_dqn.agent.losses import LossFn
+from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.noisy import NoisyLinear
-from atari_dqn.agent.parts import NETWORKS, OPTIMIZERS
 from atari_dqn.agent.targets import MunchausenTarget, TargetRule, double_dqn_target, dqn_target
 from atari_dqn.agent.torsos import Torso
+from atari_dqn.agent.value_kinds import VALUE_KINDS, Settings, ValueKind
+from atari_dqn.assembly.acceleration import Backend, make_backend
+from atari_dqn.assembly.registries import LOSSES, NETWORKS, OPTIMIZERS
 from atari_dqn.machine.denormals import flush_denormals
 from atari_dqn.machine.devices import replay_device
 from atari_dqn.machine.sizes import replay_bytes
 from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
 from atari_dqn.replay.prioritized import PrioritizedSampler
-from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.sampler import Sampler
 from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.rng import torch_seed
@@ -49,46 +43,35 @@ def given(value: T | None) -> T:
     return value
 
 
-def build_network(spec: Spec, info: GameInfo, device: torch.device) -> QNetwork:
+def build_network(
+    spec: Spec, info: GameInfo, device: torch.device, backend: Backend | None = None
+) -> QNetwork:
     """Make a network of the spec's kind, its weights drawn from the run's own stream."""
     flush_denormals()
-    network = _network(spec, info)
+    assert spec.learner.precision != AUTO, "atari_dqn.machine.automatic.resolve_auto comes first"
+    network = _value_kind(spec).network(partial(_torso_and_head, spec, info), _settings(spec))
     # Drawn on the CPU, so that a run begins with the same weights on every device.
     generator = torch.Generator().manual_seed(torch_seed(spec.seed, "network"))
     initialize(network, init=spec.network.init, generator=generator)
-    return network.to(device)
+    backend = backend or make_backend(device, compiled=spec.learner.compile)
+    return backend.network(network.to(device))
 
 
-def _network(spec: Spec, info: GameInfo) -> QNetwork:
-    values, precision = spec.distribution, spec.learner.precision
-    assert precision != AUTO, "atari_dqn.machine.automatic.resolve_auto comes first"
-    if spec.toggles.distribution == "iqn":
-        counts = FractionCounts(
-            loss=given(values.num_fractions),
-            target=given(values.num_target_fractions),
-            policy=given(values.num_policy_fractions),
-        )
-        return ImplicitQuantileNetwork(
-            *_torso_and_head(spec, info, size=1), precision=precision, counts=counts
-        )
-    output = _output(spec)
-    return QNetwork(*_torso_and_head(spec, info, size=output.size), precision=precision, output=output)
+def _value_kind(spec: Spec) -> ValueKind:
+    kind = spec.toggles.distribution
+    return VALUE_KINDS["scalar" if kind == "none" else kind]
 
 
-def _output(spec: Spec) -> Output:
-    """Say what the numbers that a head puts out mean."""
-    values = spec.distribution
-    if spec.toggles.distribution == "c51":
-        return CategoricalOutput(
-            v_min=given(values.v_min), v_max=given(values.v_max), num_atoms=given(values.num_atoms)
-        )
-    if spec.toggles.distribution == "qr_dqn":
-        return QuantileOutput(num_quantiles=given(values.num_quantiles))
-    return ValueOutput()
+def _settings(spec: Spec) -> Settings:
+    """Give the keys of value distributions that the spec has."""
+    values = {key: value for key, value in asdict(spec.distribution).items() if value is not None}
+    if spec.replay.priority is not None:  # a uniform replay has no such key
+        values["priority"] = spec.replay.priority
+    return Settings(precision=spec.learner.precision, **values)
 
 
-def _torso_and_head(spec: Spec, info: GameInfo, *, size: int) -> tuple[Torso, Head]:
-    """Make what sees, and what puts out `size` numbers for each action."""
+def _torso_and_head(spec: Spec, info: GameInfo, size: int) -> tuple[Torso, Head]:
+    """Make a torso, and a head that puts out `size` numbers for each action."""
     layers = {}
     if spec.toggles.noisy:
         layers["layer"] = partial(NoisyLinear, sigma=given(spec.network.noisy_sigma))
@@ -117,17 +100,19 @@ def build_optimizer(network: QNetwork, optimizer: Optimizer) -> torch.optim.Opti
     return OPTIMIZERS.load(optimizer.kind)(network.parameters(), **values)
 
 
-def build_learner(spec: Spec, info: GameInfo, device: torch.device) -> Learner:
-    """Make online and target network, optimizer and rules.
+def build_learner(
+    spec: Spec, info: GameInfo, device: torch.device, backend: Backend | None = None
+) -> Learner:
+    """Make online and target network, optimizer and loss.
 
     A target network that is copied after every update is the online network: it is made once.
     """
-    online = build_network(spec, info, device)
-    return Learner(
+    backend = backend or make_backend(device, compiled=spec.learner.compile)
+    online = build_network(spec, info, device, backend)
+    return backend.learner(
         online=online,
-        target=online if _is_one_network(spec) else build_network(spec, info, device),
-        optimizer=build_optimizer(online, spec.optimizer),
-        target_rule=_target_rule(spec),
+        target=online if _is_one_network(spec) else build_network(spec, info, device, backend),
+        optimizer=backend.optimizer(build_optimizer(online, spec.optimizer)),
         loss=_loss(spec),
         reduction=spec.learner.reduction,
         accumulate=spec.learner.accumulate,
@@ -135,7 +120,6 @@ def build_learner(spec: Spec, info: GameInfo, device: torch.device) -> Learner:
         target_period_updates=spec.learner.target_period_updates,
         generator=device_stream(spec, "learner", device),
         augment=_augment(spec),
-        compiled=spec.learner.compile,
     )
 
 
@@ -169,16 +153,13 @@ def _augment(spec: Spec) -> Augment:
     )
 
 
-def _loss(spec: Spec) -> Loss[Any]:
-    if spec.learner.loss is not None:
-        return ValueLoss(VALUE_RULES[spec.learner.loss])
-    if spec.toggles.distribution == "c51":
-        priority = spec.replay.priority or "kl"  # a uniform replay has no priorities, and no such key
-        return CategoricalLoss(CATEGORICAL_PRIORITIES[priority])
-    return quantile_loss
+def _loss(spec: Spec) -> LossFn:
+    """Make the loss: the chosen one, where values are scalars, or that of the kind's paper."""
+    make = _value_kind(spec).loss if spec.learner.loss is None else LOSSES.load(spec.learner.loss)
+    return make(_target_rule(spec), _settings(spec))
 
 
-def _build_sampler(spec: Spec, *, capacity: int, device: torch.device) -> Sampler:
+def _build_sampler(spec: Spec, backend: Backend, *, capacity: int, device: torch.device) -> Sampler:
     """Make the sampler that `toggles.prioritized` chooses."""
     seed, batch_size = torch_seed(spec.seed, "replay"), spec.learner.batch_size
     if not spec.toggles.prioritized:
@@ -195,18 +176,22 @@ def _build_sampler(spec: Spec, *, capacity: int, device: torch.device) -> Sample
         priority_offset=given(spec.replay.priority_offset),
         seed=seed,
         device=device,
+        make_tree=backend.priority_tree,
     )
 
 
-def build_replay(spec: Spec, info: GameInfo, device: torch.device) -> ReplayBuffer:
+def build_replay(
+    spec: Spec, info: GameInfo, device: torch.device, backend: Backend | None = None
+) -> ReplayBuffer:
     """Make the replay where the spec wants it."""
+    backend = backend or make_backend(device)
     envs, stack, capacity = spec.env.num_envs, spec.env.stack_frames, spec.replay.capacity_steps
     needed = replay_bytes(capacity_steps=capacity, screen_size_pixels=spec.env.screen_size_pixels)
     place = replay_device(spec.replay.device, learner=device, needed_bytes=needed)
     rows = ring_rows(capacity_steps=capacity, envs=envs, stack=stack, n_step=spec.toggles.n_step)
-    sampler = _build_sampler(spec, capacity=rows * envs, device=place)
+    sampler = _build_sampler(spec, backend, capacity=rows * envs, device=place)
     return ReplayBuffer(
-        FrameRing(rows=rows, num_envs=envs, frame_shape=info.frame_shape, stack=stack, device=place),
+        backend.ring(rows=rows, num_envs=envs, frame_shape=info.frame_shape, stack=stack, device=place),
         sampler,
         n_step=spec.toggles.n_step,
         gamma=spec.learner.discount,

@@ -15,13 +15,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from atari_dqn.fast.cpu.library import layer_by_layer
-
-_ONEDNN_LINEAR = "mkldnn::_linear_pointwise"
-_ONEDNN_CONVOLUTION = "mkldnn::_convolution_pointwise"
 _ARITHMETIC = {
-    "aten::convolution", "aten::convolution_backward", _ONEDNN_CONVOLUTION,
-    "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", _ONEDNN_LINEAR,
+    "aten::convolution", "aten::convolution_backward",
+    "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm",
     "atari_dqn::convolve", "atari_dqn::convolve_backward", "atari_dqn::see", "atari_dqn::see_backward",
     "atari_dqn::multiply", "atari_dqn::multiply_backward",
     "atari_dqn::multiply_noisy", "atari_dqn::multiply_noisy_backward",
@@ -64,11 +60,7 @@ class _Recorder(TorchDispatchMode):
 
 def kernels_of(update: Callable[[], object], device: torch.device) -> Kernels:
     """Run an update without compilation, then time its convolutions and products one by one."""
-    with (
-        torch.compiler.set_stance("force_eager"),
-        layer_by_layer(),
-        _Recorder() as recorder,
-    ):
+    with torch.compiler.set_stance("force_eager"), _Recorder() as recorder:
         update()
     with torch.no_grad():
         seconds = sum(_median_seconds(call, device) for call in recorder.calls)
@@ -89,14 +81,10 @@ def _median_seconds(call: tuple[Any, tuple[Any, ...], dict[str, Any]], device: t
 
 
 def _flop(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-    name, (a, b) = operator.name().partition(".")[0], args[:2]
+    name = operator.name().partition(".")[0]
     if name.startswith("atari_dqn::"):
         return _flop_of_ours(name.removeprefix("atari_dqn::"), args)
-    if name == _ONEDNN_LINEAR:
-        return float(2 * a.shape[0] * a.shape[1] * b.shape[0])
     result: Tensor = operator(*args, **kwargs)
-    if name == _ONEDNN_CONVOLUTION:
-        return float(2 * result.numel() * b[0].numel())
     return float(flop_registry[operator.overloadpacket](*args, **kwargs, out_val=result))
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
 
+from atari_dqn.assembly.acceleration import Backend, Plain, make_backend
+from atari_dqn.assembly.parts import build_learner
 from atari_dqn.bench.ceilings import Ceilings, measure_ceilings
 from atari_dqn.bench.kernels import Kernels, kernels_of, synchronize
-from atari_dqn.fast.cpu.library import left_to_torch
 from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.run.provenance import versions
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.rate import Rate, small, timed, warm_up
+from atari_dqn.train.training import Training
 
 _CEILING_SECONDS = 0.5
 PARTS = {
@@ -39,6 +42,8 @@ class Bench:
     """Whether `rate` was measured with acting and updates in CUDA graphs."""
     compiled: bool
     """Whether acting and updates are compiled; `kernels` are those of the uncompiled update."""
+    acceleration: list[str]
+    """What computes which part, and why."""
     date: str
     hardware: Hardware
     versions: dict[str, str | None]
@@ -90,10 +95,10 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
             training.use_graphs(False)
             training.stopwatch.synchronize = lambda: synchronize(device)
             split = timed(training, seconds)
-        kernels = kernels_of(training.update_once, device)
-        with left_to_torch():
-            library_kernels = kernels_of(training.update_once, device) if kernels.are_ours else None
-        processes = training.envs.num_processes
+        layers = make_backend(device, fuse=False)
+        kernels = _kernels(spec, training, layers)
+        library_kernels = _kernels(spec, training, Plain()) if kernels.are_ours else None
+        processes, acceleration = training.envs.num_processes, training.backend.choices()
     return Bench(
         spec=name,
         device=str(device),
@@ -101,6 +106,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         emulating_processes=processes,
         captured=captured,
         compiled=spec.learner.compile,
+        acceleration=acceleration,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         hardware=find_hardware(Path.cwd()),
         versions=versions(),
@@ -110,6 +116,15 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         library_kernels=library_kernels,
         ceilings=measure_ceilings(spec, device, seconds=_CEILING_SECONDS),
     )
+
+
+def _kernels(spec: Spec, training: Training, backend: Backend) -> Kernels:
+    """Time the convolutions and products of an update of the spec's learner by a back end, layer by layer."""
+    as_written = replace(spec, learner=replace(spec.learner, compile=False))
+    learner = build_learner(as_written, training.envs.info, training.device, backend)
+    batch = training.recent_batch()
+    assert batch is not None, "updates were timed before"
+    return kernels_of(lambda: learner.update(batch), training.device)
 
 
 def bench_data(result: Bench) -> dict[str, Any]:
@@ -124,7 +139,11 @@ def bench_data(result: Bench) -> dict[str, Any]:
 
 def bench_text(result: Bench) -> str:
     """Format a result as text with lines of at most 80 columns."""
-    return "\n".join([*_speed(result), "", *_split(result), "", *_hardware_lines(result)])
+    by = [
+        "what computes it",
+        *(shorten(f"  {choice}", 78, initial_indent="  ") for choice in result.acceleration),
+    ]
+    return "\n".join([*_speed(result), "", *_split(result), "", *by, "", *_hardware_lines(result)])
 
 
 def _speed(result: Bench) -> list[str]:

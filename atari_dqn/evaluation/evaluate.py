@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int64, UInt8
 from torch import Tensor
 
-from atari_dqn.agent.distributions import Categorical, Prediction, Value
+from atari_dqn.agent.distributions import Categorical, Scalar, ValueDistribution
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.games import make_envs
@@ -190,7 +190,7 @@ class _Evaluation:
             rows, slots = list(batch), list(batch.values())
             frames = np.zeros((FORWARD_BATCH, *stacks.shape[1:]), dtype=np.uint8)
             frames[rows] = stacks[slots]
-            prediction = self.network.predict(torch.from_numpy(frames).to(self.device))
+            prediction = self.network.distribution(torch.from_numpy(frames).to(self.device))
             q_values = prediction.q_values()
             values = q_values.cpu().numpy()
             best_returns = (
@@ -248,9 +248,9 @@ class _Evaluation:
         return numpy_stream(self.spec.seed, STREAM, "episode", int(episode), "actions")
 
 
-def _best_returns(prediction: Prediction, q_values: Float[Tensor, "E A"]) -> list[BestReturn | None]:
+def _best_returns(prediction: ValueDistribution, q_values: Float[Tensor, "E A"]) -> list[BestReturn | None]:
     """Return the value distribution of the greedy action of each row; None for scalar values."""
-    if isinstance(prediction, Value):
+    if isinstance(prediction, Scalar):
         return [None] * len(q_values)
     best = q_values.argmax(dim=1)
     rows = torch.arange(len(best), device=best.device)

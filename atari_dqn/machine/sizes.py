@@ -60,7 +60,7 @@ class NetworkShape:
     """The properties of a network that determine its number of weights."""
 
     kind: str
-    """`nature`, `dopamine`, `data_efficient` or `impala`."""
+    """`nature`, `dopamine`, `data_efficient` or `impala`; another package's torso counts as `nature`."""
     screen_size_pixels: int
     stack_frames: int
     num_actions: int
@@ -75,6 +75,11 @@ class NetworkShape:
     """Inputs of the embedding of fractions in an implicit quantile network; 0 for other networks."""
 
 
+def _counts(shape: NetworkShape) -> Counts:
+    """Count the convolutions; those of another package's torso as if they were `nature`'s."""
+    return _CONVOLUTIONS.get(shape.kind, _CONVOLUTIONS["nature"])(shape)
+
+
 def network_parameters(shape: NetworkShape) -> int:
     """Compute the number of a network's weights and biases.
 
@@ -82,7 +87,7 @@ def network_parameters(shape: NetworkShape) -> int:
     one for both in `dopamine` (Wang et al. 2016). A noisy layer has a σ for each weight and bias. The output
     of an embedding of fractions has the size of the convolutions' output.
     """
-    convolutions, features, _ = _CONVOLUTIONS[shape.kind](shape)
+    convolutions, features, _ = _counts(shape)
     streams, heads = (2, shape.num_actions + 1) if shape.dueling else (1, shape.num_actions)
     layers = 1 if shape.kind == "dopamine" else streams
     hidden = layers * shape.hidden_units * (features + 1)
@@ -110,7 +115,7 @@ def _convolution_stack(
             weights += filters * (channels * kernel**2 + 1)
             size = -(-size // stride) if padded else (size - kernel) // stride + 1
             channels = filters
-            stored += 3 * channels * size**2
+            stored += 2 * channels * size**2
         return weights, channels * size**2, stored
 
     return count
@@ -120,14 +125,14 @@ def _impala(shape: NetworkShape) -> Counts:
     """Compute the counts of three sections of five 3×3 convolutions.
 
     A section stores the activations of its first layer and then, a quarter as many each: the pooled ones,
-    their indices in i64, and four for each of its two residual blocks.
+    their indices in i64, and seven for its two residual blocks.
     """
     size, channels, weights, stored = shape.screen_size_pixels, shape.stack_frames, 0, 0
     for filters in (16 * shape.width, 32 * shape.width, 32 * shape.width):
         weights += filters * (channels * 9 + 1) + 4 * filters * (filters * 9 + 1)
         stored += filters * size**2
         size, channels = -(-size // 2), filters
-        stored += 11 * filters * size**2
+        stored += 10 * filters * size**2
     return weights, channels * size**2, stored
 
 
@@ -156,7 +161,7 @@ def minibatch_bytes(
     """
     pixels = shape.stack_frames * shape.screen_size_pixels**2
     stack = _F32 * pixels if are_shifted else pixels
-    _, features, stored = _CONVOLUTIONS[shape.kind](shape)
+    _, features, stored = _counts(shape)
     preparing = 5 * stack  # both stacks before and after it, and a copy in between
     converted = 0 if are_shifted else _F32 * pixels
     learning = 2 * stack + converted + _F32 * (stored + 4 * fractions * features + 5 * pairs)

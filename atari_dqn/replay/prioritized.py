@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from atari_dqn.replay.kernel_tree import make_priority_tree
+from atari_dqn.replay.priority_tree import PriorityTree
 from atari_dqn.replay.sampler import Sampler
 from atari_dqn.replay.transfer import sent
 from atari_dqn.rng import restore_generator
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.types import StateDict
+
+
+class MakeTree(Protocol):
+    """Makes a tree of priorities."""
+
+    def __call__(self, capacity: int, *, device: torch.device) -> PriorityTree:
+        """Make a tree of `capacity` priorities of 0."""
+        ...
 
 
 class PrioritizedSampler(Sampler):
@@ -38,10 +47,11 @@ class PrioritizedSampler(Sampler):
         priority_offset: float,
         seed: int,
         device: torch.device,
+        make_tree: MakeTree = PriorityTree,
     ) -> None:
         super().__init__(batch_size=batch_size, seed=seed, device=device)
         self.alpha, self.beta, self.priority_offset = alpha, beta, priority_offset
-        self.tree = make_priority_tree(capacity, device=device)
+        self.tree = make_tree(capacity, device=device)
         self.highest = torch.ones((), dtype=torch.float64, device=device)
         self._exponent = torch.zeros((), dtype=torch.float64, device=device)
         """−β of this point of the run, as draws read it, on the device."""
@@ -73,7 +83,7 @@ class PrioritizedSampler(Sampler):
             cells, error, offset=self.priority_offset, alpha=self.alpha, highest=self.highest
         )
 
-    def written(self) -> list[Tensor]:
+    def mutated_tensors(self) -> list[Tensor]:
         """Return the tree's tables and the highest priority."""
         return [*self.tree.sums, *self.tree.minima, self.highest]
 

@@ -8,7 +8,6 @@ Level 0 has a leaf for each index; each node above has the sum and the minimum o
 
 A parent is always recomputed from its children, never corrected by a difference, so it cannot drift. F is
 large because a level costs a few vector operations whatever F is (docs/decisions/0009-priority-tree.md).
-On a CPU the project's own kernels do the same node by node, where they were compiled (`kernel_tree`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ row, called a cell: `(t % rows) * environments + environment`.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ import torch
 from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
-from atari_dqn.fast.cpu.library import library
 from atari_dqn.replay.rows import Loan, RingRows, Rows, Tables, pieces_of
 from atari_dqn.replay.transfer import row_writer, upload
 from atari_dqn.types import StateDict, StepBatch
@@ -67,10 +65,6 @@ class FrameRing:
         self._newest_cells = self._slot_numbers.clone()
         """The newest row's cells, on the device: acting reads them there."""
         self._writers = {name: row_writer(column) for name, column in self._columns().items()}
-        self._kernels = library("portable") if device.type == "cpu" else None
-        in_ram = device.type == "cpu"
-        self._seen_now = torch.zeros((num_envs, stack, *frame_shape), dtype=torch.uint8) if in_ram else None
-        """The newest stacks, kept as rows come in: a shift in place of the look-up that a GPU does."""
         self._loan = Loan(0)
         self._loan.end()
 
@@ -101,15 +95,13 @@ class FrameRing:
 
     def stacks(self, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
         """Return each cell's frame behind the S − 1 before it, zero before its episode's first frame."""
-        if self._kernels is not None:
-            return self._gathered_by(self._kernels, cell.contiguous())
         cells = self._stack_cells(cell)
         # whole frames are copied: indexing with a matrix of cells would fetch them pixel by pixel
         return self.frame.index_select(0, cells.flatten()).view(*cells.shape, *self.frame.shape[1:])
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
-        """Return what the agent sees now on each environment, to be read before the next row is stored."""
-        return self.stacks(self._newest_cells) if self._seen_now is None else self._seen_now
+        """Gather the newest stack of each environment, for an actor that goes on from stored rows."""
+        return self.stacks(self._newest_cells)
 
     def window(self, cell: Int64[Tensor, "B"], *, n_step: int, gamma: float) -> Window:
         """Compute the window of up to `n_step` steps from each cell, which ends early if the episode does.
@@ -171,8 +163,6 @@ class FrameRing:
         cells = self._cells_of(self.newest)
         self.frame[cells] = torch.as_tensor(state["newest_frame"], device=self.device)
         self.start[cells] = torch.as_tensor(state["newest_start"], device=self.device)
-        if self._seen_now is not None:
-            self._seen_now.copy_(self.stacks(self._newest_cells))
 
     def steps_of_rows(self) -> Bool[Tensor, "T E"]:
         """Return `is_step` on the host, by position in the ring; False in rows that are not complete."""
@@ -226,8 +216,6 @@ class FrameRing:
         cell = self._first_cell(self.newest)
         self._writers["frame"].write(step.frame, cell)
         self._writers["start"].write(step.first, cell)
-        if self._seen_now is not None:
-            _push(step, self._seen_now.numpy())
 
     def _go_to(self, row: int) -> None:
         self.newest = row
@@ -246,16 +234,6 @@ class FrameRing:
         cells[:, :-1].masked_fill_(starts_after > 0, self.zero_cell)
         return cells
 
-    def _gathered_by(self, kernels: ctypes.CDLL, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
-        assert cell.dtype == torch.int64
-        shape = (len(cell), self.stack, *self.frame.shape[1:])
-        stacks = torch.empty(shape, dtype=torch.uint8)
-        sizes = (self.zero_cell, self.num_envs, self.stack, self.frame[0].numel())
-        tables = self.frame.data_ptr(), self.start.data_ptr()
-        if not kernels.gather_stacks(*tables, *sizes, cell.data_ptr(), len(cell), stacks.data_ptr()):
-            raise IndexError(f"expected cells from 0 to {self.zero_cell - 1}, found {cell.tolist()}")
-        return stacks
-
     def _ahead(self, cell: Int64[Tensor, "B"], count: int) -> Int64[Tensor, "B n"]:
         steps = torch.arange(count, device=self.device)
         return (cell[:, None] + steps * self.num_envs) % self.zero_cell
@@ -265,10 +243,3 @@ class FrameRing:
         goes_on = self.discount[steps] != 0
         nothing_ended = torch.cat([torch.ones_like(goes_on[:, :1]), goes_on[:, :-1]], dim=1)
         return (self.is_step[steps] & nothing_ended).cumprod(dim=1).bool()
-
-
-def _push(step: StepBatch, stacks: UInt8[np.ndarray, "E S H W"]) -> None:
-    """Put the frames that followed behind the others of their stacks; before an episode's first is none."""
-    stacks[:, :-1] = stacks[:, 1:]
-    stacks[step.first] = 0
-    stacks[:, -1] = step.frame

@@ -58,7 +58,7 @@ class Sampler(ABC):
         """Update the priorities of sampled indices by their errors."""
 
     @abstractmethod
-    def written(self) -> list[Tensor]:
+    def mutated_tensors(self) -> list[Tensor]:
         """Return the tensors that `draw` and `update` change."""
 
     @abstractmethod

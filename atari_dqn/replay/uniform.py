@@ -54,7 +54,7 @@ class UniformSampler(Sampler):
     def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Do nothing: uniform sampling has no priorities."""
 
-    def written(self) -> list[Tensor]:
+    def mutated_tensors(self) -> list[Tensor]:
         """Return none: draws and updates change no tensor."""
         return []
 

@@ -75,7 +75,7 @@ def value_problem(key: Key, value: Any) -> str | None:
     """Describe what was found and what was expected if the key does not allow `value`; None if it does."""
     if not _has_kind(key, value) or not _in_range(key, value):
         return f"found {show(value)}, expected {expectation(key)}{_conversion_hint(key, value)}"
-    if key.choices and value not in key.choices:
+    if key.choices and not key.allows(value):
         return f"found {show(value)}, expected {expectation(key)}" + did_you_mean(value, key.choices)
     return None
 

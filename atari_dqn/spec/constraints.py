@@ -15,6 +15,13 @@ class Bound(Protocol):
 
 
 @dataclass(frozen=True)
+class Extensible:
+    """Besides its literals a key may name an entry point of this group, which another package installs."""
+
+    group: str
+
+
+@dataclass(frozen=True)
 class AtLeast:
     """The range value ≥ low."""
 

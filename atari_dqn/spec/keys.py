@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from types import MappingProxyType, NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from atari_dqn.spec.constraints import Bound, When
+from atari_dqn.registry import entry_point_names
+from atari_dqn.spec.constraints import Bound, Extensible, When
 from atari_dqn.spec.schema import Spec
 
 Scalar = bool | int | float | str
@@ -31,6 +32,13 @@ class Key:
     """Ranges that must all contain the value."""
     when: tuple[When, ...]
     """Conditions under which the key applies; empty if it always does."""
+    group: str | None = None
+    """The group of entry points with which other packages extend `choices`."""
+
+    def allows(self, choice: str) -> bool:
+        """Return whether a string is one of the choices, or the name of another package's part."""
+        others = () if self.group is None else entry_point_names(self.group)
+        return choice in self.choices or choice in others
 
     @property
     def section(self) -> str:
@@ -62,7 +70,7 @@ def _key(name: str, hint: Any) -> Key:
     choices = get_args(literal)
     kinds = [type(choices[0])] if choices else [k for k in get_args(inner) or (inner,) if k is not NoneType]
     assert len(kinds) == 1, f"{name}: one type, or one type and None, got {kinds}"
-    bounds = tuple(constraint for constraint in constraints if not isinstance(constraint, When))
+    bounds = tuple(each for each in constraints if not isinstance(each, When | Extensible))
     assert kinds != [float] or bounds, f"{name}: a number needs a range, because a range excludes NaN"
     return Key(
         name=name,
@@ -70,6 +78,7 @@ def _key(name: str, hint: Any) -> Key:
         choices=choices,
         bounds=bounds,
         when=tuple(constraint for constraint in constraints if isinstance(constraint, When)),
+        group=next((one.group for one in constraints if isinstance(one, Extensible)), None),
     )
 
 

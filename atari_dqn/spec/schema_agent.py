@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from atari_dqn.spec.constraints import AtLeast, AtMost, Below, MoreThan, When, Within
+from atari_dqn.spec.constraints import AtLeast, AtMost, Below, Extensible, MoreThan, When, Within
 
 FLOAT32_MAX = 3.4028234663852886e38
 """Bound of the numbers that scale weights, which are float32."""
@@ -17,7 +17,9 @@ _RETURN = Within(-1e9, 1e9)
 class Network:
     """The network that maps stacked frames to q-values."""
 
-    kind: Literal["nature", "dopamine", "data_efficient", "impala"]
+    kind: Annotated[
+        Literal["nature", "dopamine", "data_efficient", "impala"], Extensible("atari_dqn.networks")
+    ]
     """`nature`: three convolutions, Mnih et al. (2015). `dopamine`: the same with padding, and one hidden
     layer shared by both dueling streams. `data_efficient`: two 5×5 convolutions, van Hasselt et al.
     (2019). `impala`: residual blocks, Espeholt et al. (2018)."""
@@ -73,7 +75,9 @@ class Learner:
     target."""
     max_abs_reward: Annotated[float, MoreThan(0.0)]
     """Rewards are clipped to ± this before they are stored; `inf` disables clipping."""
-    loss: Annotated[Literal["huber", "mse"] | None, When("toggles.distribution", "none")]
+    loss: Annotated[
+        Literal["huber", "mse"] | None, When("toggles.distribution", "none"), Extensible("atari_dqn.losses")
+    ]
     """Loss of the TD error. Huber with δ = 1 is the error clipping of Mnih et al. (2015). Distributional
     agents have the loss of their paper."""
     reduction: Literal["sum", "mean"]

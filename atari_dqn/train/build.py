@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from atari_dqn.agent.actor import EpsilonGreedy
-from atari_dqn.agent.compiled import compiling
+from atari_dqn.agent.actor import Actor
+from atari_dqn.agent.network import QNetwork
+from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
 from atari_dqn.assembly.parts import build_learner, build_replay, device_stream
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import make_envs
@@ -19,7 +20,7 @@ from atari_dqn.telemetry.gates.gate_set import Gates
 from atari_dqn.telemetry.gates.period_gates import ActionsGate, DeadUnitsGate, DiskGate, ThroughputGate
 from atari_dqn.telemetry.gates.replay_gate import PrioritiesGate
 from atari_dqn.telemetry.gates.update_gates import GradientsGate, GradNormGate, LossGate, QBoundGate
-from atari_dqn.train.metrics_ring import Journal
+from atari_dqn.train.metrics_ring import MetricsRing
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.train.training import Training
@@ -41,10 +42,9 @@ def assemble(spec: Spec, device: torch.device) -> Training:
         workers=spec.system.workers,
     )
     try:
-        if not spec.learner.compile:
-            return _training(spec, device, envs)
-        with compiling():
-            training = _training(spec, device, envs)
+        backend = make_backend(device, compiled=spec.learner.compile)
+        with backend.compiling():
+            training = _training(spec, device, envs, backend)
             training.compile()
             return training
     except BaseException:
@@ -52,15 +52,15 @@ def assemble(spec: Spec, device: torch.device) -> Training:
         raise
 
 
-def _training(spec: Spec, device: torch.device, envs: Environments) -> Training:
+def _training(spec: Spec, device: torch.device, envs: Environments, backend: Backend) -> Training:
     env, skip = spec.env, spec.env.frame_skip
     clock = Clock(frame_skip=skip, prefill_steps=spec.replay.prefill_steps)
-    learner = build_learner(spec, envs.info, device)
-    replay = build_replay(spec, envs.info, device)
-    journal = Journal(
+    learner = build_learner(spec, envs.info, device, backend)
+    replay = build_replay(spec, envs.info, device, backend)
+    metrics = MetricsRing(
         batch_size=spec.learner.batch_size,
         device=device,
-        updates_per_tick=-(-env.num_envs // spec.learner.update_period_steps),
+        updates_per_iteration=-(-env.num_envs // spec.learner.update_period_steps),
     )
     return Training(
         clock=clock,
@@ -74,33 +74,39 @@ def _training(spec: Spec, device: torch.device, envs: Environments) -> Training:
         update_frames=steps_to_frames(spec.learner.update_period_steps + env.num_envs - 1, frame_skip=skip),
         terminal_on_life_loss=env.terminal_on_life_loss,
         device=device,
+        backend=backend,
         envs=envs,
         replay=replay,
-        policy=EpsilonGreedy(
-            learner.online,
-            envs=env.num_envs,
-            num_actions=envs.info.num_actions,
-            stream=numpy_stream(spec.seed, "policy"),
-            generator=device_stream(spec, "noise", device),
-            compiled=spec.learner.compile,
-        ),
+        actor=_actor(spec, device, learner.online, envs),
         learner=learner,
-        journal=journal,
+        metrics=metrics,
         reporter=Reporter(
             clock,
             envs=env.num_envs,
             update_period_steps=spec.logging.update_period_steps,
             rolling_episodes=spec.logging.rolling_episodes,
-            updates=journal.reader(),
+            updates=metrics.reader(),
         ),
         stopwatch=Stopwatch(),
         captured=uses_graphs(spec, device, replay_on=replay.ring.device),
     )
 
 
+def _actor(spec: Spec, device: torch.device, network: QNetwork, envs: Environments) -> Actor:
+    return Actor(
+        network,
+        envs=envs.num_envs,
+        num_actions=envs.info.num_actions,
+        stack=spec.env.stack_frames,
+        frame_shape=envs.info.frame_shape,
+        stream=numpy_stream(spec.seed, "policy"),
+        generator=device_stream(spec, "noise", device),
+    )
+
+
 def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:
-    """Return whether acting and updates are captured: on a GPU that holds the replay too, and if wanted."""
-    return spec.system.cuda_graphs and device.type == "cuda" and replay_on == device
+    """Tell whether acting and updates are captured: on a GPU that holds the replay too, and if wanted."""
+    return spec.system.cuda_graphs and device.type == "cuda" and replay_on == device and can_capture()
 
 
 def build_gates(spec: Spec, clock: Clock) -> Gates:

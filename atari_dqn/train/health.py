@@ -48,7 +48,7 @@ class HealthMonitor:
         self._training, self._gates, self._sinks, self._run = training, gates, sinks, run
         self._check_period_updates = check_period_updates
         self._wait_for_checkpoint, self._contention = wait_for_checkpoint, contention
-        self._updates = training.journal.reader()
+        self._updates = training.metrics.reader()
         self._pending: list[list[float]] = []
         """Metrics of updates that were not checked yet, oldest first."""
         self._history: deque[UpdateRecord] = deque(maxlen=HISTORY_UPDATES)
@@ -58,7 +58,7 @@ class HealthMonitor:
         self._contention.poll()
         self._pending += self._updates.arrived().tolist()
         if len(self._pending) >= self._check_period_updates:
-            self._check_pending(behind=self._training.journal.count - self._training.journal.arrived)
+            self._check_pending(behind=self._training.metrics.count - self._training.metrics.arrived)
 
     def check_updates(self) -> None:
         """Check every pending update, waiting for metrics that are still on the device."""
@@ -68,7 +68,7 @@ class HealthMonitor:
     def check_period(self, throughput: Row) -> None:
         """Check the measurements of a period, which ends with this row of throughput_log."""
         record = PeriodRecord(
-            greedy_counts=tuple(self._training.policy.greedy_counts.tolist()),
+            greedy_counts=tuple(self._training.actor.greedy_counts.tolist()),
             dead_unit_share=self._training.dead_unit_share(),
             updates_per_second=float(throughput.values["updates_per_second"]),
             free_disk_bytes=shutil.disk_usage(self._run.path).free,

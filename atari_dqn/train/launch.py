@@ -13,7 +13,6 @@ import torch
 
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.errors import HaltedError, InterruptedRunError
-from atari_dqn.fast.cpu.library import kernels_here
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.machine.automatic import Choice, why_slow
 from atari_dqn.machine.hardware import Hardware, compiler_version, find_hardware
@@ -250,13 +249,14 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
         protocols={protocol.digest(): asdict(protocol) for protocol in protocols},
         device=str(training.device),
         torch_threads=torch.get_num_threads(),
-        kernels=kernels_here() if training.device.type == "cpu" else (),
+        kernels=training.backend.kernels(),
         hardware=origin.hardware,
     )
     place = training.replay.ring.device.type
     compiler = {"compiler": compiler_version()} if spec.learner.compile else {}
     auto = {choice.key: choice.value for choice in origin.choices}
-    return {"name": resolved.name, "replay_device": place, "auto": auto, **record, **compiler}
+    here = {"replay_device": place, "acceleration": training.backend.choices()}
+    return {"name": resolved.name, **here, "auto": auto, **record, **compiler}
 
 
 def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:

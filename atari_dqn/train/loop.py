@@ -1,7 +1,7 @@
 """Deep Q-learning with experience replay: Algorithm 1 of Mnih et al. (2015), for E environments at once.
 
-The updates of a tick run while the emulators do, on what is stored already; with one environment that is the
-paper's loop with its newest transition one step later in the pool (docs/deviations.md, D12).
+The updates of an iteration run while the emulators do, on what is stored already; with one environment that
+is the paper's loop with its newest transition one step later in the pool (docs/deviations.md, D12).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from atari_dqn.types import StepBatch
 
 
 class Parts(Protocol):
-    """What Algorithm 1 is made of. Each is one verb; `assembly` puts them together."""
+    """What Algorithm 1 is made of. Each is one verb of `train.training.Training`."""
 
     clock: Clock
     exploration: LinearSchedule
     total_steps: int
     update_period_steps: int
 
-    def choose(self, epsilon: float, /) -> Int64[np.ndarray, "E"]:
-        """Return one ε-greedy action per environment."""
+    def act(self, epsilon: float, /) -> Int64[np.ndarray, "E"]:
+        """Give one ε-greedy action per environment."""
         ...
 
     def send(self, actions: Int64[np.ndarray, "E"], /) -> None:
@@ -48,7 +48,7 @@ class Parts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class Iteration:
     """One pass of the loop: what every environment showed, and how many updates were made."""
 
     epsilon: float
@@ -56,16 +56,20 @@ class Tick:
     updates: int
 
 
-def q_learning(parts: Parts) -> Iterator[Tick]:
-    """Play, store and learn until the budget of agent steps is spent, one tick at a time."""
+def q_learning(parts: Parts) -> Iterator[Iteration]:
+    """Play, store and learn until the budget of agent steps is spent, one iteration at a time."""
     clock = parts.clock
     while clock.steps < parts.total_steps:
+        # "With probability ε select a random action a_t, otherwise select a_t = argmax_a Q(φ(s_t), a; θ)"
         epsilon = parts.exploration.at(clock.learning_frames) if clock.learning else 1.0
-        actions = parts.choose(epsilon)
+        actions = parts.act(epsilon)
+        # "Execute action a_t in emulator and observe reward r_t and image x_{t+1}"
         parts.send(actions)
+        # "Sample random minibatch of transitions … from D", learn from it, "Every C steps reset Q̂ = Q"
         updates = clock.updates_due(period_steps=parts.update_period_steps)
         parts.update(updates)
         step = parts.recv()
+        # "Store transition (φ_t, a_t, r_t, φ_{t+1}) in D"
         parts.store(actions, step)
         clock.advance(steps=int(np.count_nonzero(~step.first)), updates=updates)
-        yield Tick(epsilon, step, updates)
+        yield Iteration(epsilon, step, updates)

@@ -13,25 +13,23 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from atari_dqn.agent.losses import UPDATE_METRICS as METRICS
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.transfer import host_copy
-from atari_dqn.telemetry.gates.update_gates import UpdateRecord
 
 RECENT_UPDATES = 1_000
 """Updates that are remembered at least: their numbers, and their minibatches by cells."""
-METRICS = UpdateRecord._fields[1:]
-"""Columns of what an update measures."""
 
 
-class Journal:
+class MetricsRing:
     """A ring of rows, one for each update. B minibatch, M metrics."""
 
-    def __init__(self, *, batch_size: int, device: torch.device, updates_per_tick: int = 1) -> None:
+    def __init__(self, *, batch_size: int, device: torch.device, updates_per_iteration: int = 1) -> None:
         self.count = 0
         """Updates of this process so far, those included that a device still works on."""
         self.arrived = 0
         """How many of them the host can read."""
-        self._length = rows = max(RECENT_UPDATES, 2 * updates_per_tick)
+        self._length = rows = max(RECENT_UPDATES, 2 * updates_per_iteration)
         self._place = torch.zeros(1, dtype=torch.int64, device=device)
         self._cell = torch.zeros((rows, batch_size), dtype=torch.int64, device=device)
         self._weight = torch.zeros((rows, batch_size), device=device)
@@ -47,11 +45,11 @@ class Journal:
         self._weight.index_copy_(0, self._place, batch.weight[None])
         self._place.add_(1).remainder_(self._length)
 
-    def written(self) -> list[Tensor]:
+    def mutated_tensors(self) -> list[Tensor]:
         """Return the tensors that `write` changes."""
         return [self._place, self._measured, self._cell, self._weight]
 
-    def wrote(self, updates: int) -> None:
+    def count_updates(self, updates: int) -> None:
         """Take note that the device was asked for so many updates; have their numbers sent."""
         self.count += updates
         self._on_host.fetch()
@@ -84,16 +82,16 @@ class Journal:
 class Reader:
     """Reads every update's numbers once, in order."""
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._next = journal.count
+    def __init__(self, ring: MetricsRing) -> None:
+        self._ring = ring
+        self._next = ring.count
 
     def arrived(self) -> Float[np.ndarray, "n M"]:
         """Return the rows that have arrived and were not read yet."""
-        first, self._next = self._next, self._journal.arrived
-        return self._journal.rows(first, self._next)
+        first, self._next = self._next, self._ring.arrived
+        return self._ring.rows(first, self._next)
 
     def all(self) -> Float[np.ndarray, "n M"]:
         """Wait for the updates so far, and return the rows that were not read yet."""
-        self._journal.wait()
+        self._ring.wait()
         return self.arrived()

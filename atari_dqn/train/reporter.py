@@ -1,4 +1,4 @@
-"""Turns ticks into rows: episodes as they end, updates once a period. Nothing here reaches the loop."""
+"""Turns iterations into rows: episodes as they end, updates once a period. Nothing here reaches the loop."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from atari_dqn.agent.losses import UPDATE_METRICS as METRICS
 from atari_dqn.clock import Clock, Every, steps_to_frames
 from atari_dqn.telemetry.events import Row, Value
 from atari_dqn.train.episodes import Episode, EpisodeTracker
-from atari_dqn.train.loop import Tick
-from atari_dqn.train.metrics_ring import METRICS
+from atari_dqn.train.loop import Iteration
 from atari_dqn.types import StateDict
 
 MEANS = ("loss", "mean_q", "mean_abs_td_error", "grad_norm")
@@ -25,7 +25,7 @@ _LARGEST_AT = [METRICS.index(name) for name in LARGEST.values()]
 
 
 class Updates(Protocol):
-    """What updates measured, each row read once, in order (`train.journal.Reader`)."""
+    """What updates measured, each row read once, in order (`train.metrics_ring.Reader`)."""
 
     def arrived(self) -> Float[np.ndarray, "n M"]:
         """Return the rows that the host can read by now."""
@@ -74,7 +74,7 @@ class UpdateMeter:
 
 
 class Reporter:
-    """Consumes ticks, yields rows of train_log and update_log."""
+    """Consumes iterations, yields rows of train_log and update_log."""
 
     def __init__(
         self,
@@ -92,13 +92,13 @@ class Reporter:
         self._episodes = 0
         self._recent: deque[tuple[float, int]] = deque(maxlen=rolling_episodes)
 
-    def rows(self, tick: Tick, *, replay_transitions: int) -> Iterator[Row]:
+    def rows(self, iteration: Iteration, *, replay_transitions: int) -> Iterator[Row]:
         """Yield a row for each episode that ended, and one for a period that did."""
         self._meter.add(self._updates.arrived())
-        for episode in self._tracker.finished(tick.step):
-            yield self._episode_row(episode, tick.epsilon)
+        for episode in self._tracker.finished(iteration.step):
+            yield self._episode_row(episode, iteration.epsilon)
         if self._period.due(self._clock.steps):
-            yield self._update_row(tick.epsilon, replay_transitions)
+            yield self._update_row(iteration.epsilon, replay_transitions)
 
     def _episode_row(self, episode: Episode, epsilon: float) -> Row:
         self._episodes += 1

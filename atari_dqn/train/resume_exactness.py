@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
+from atari_dqn.assembly.acceleration import kernels_for, kernels_here
 from atari_dqn.envs.exactness import why_inexact_game
-from atari_dqn.fast.cpu.library import kernels_for, kernels_here
 from atari_dqn.machine.hardware import compiler_version, find_hardware
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import versions

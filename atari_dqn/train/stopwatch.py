@@ -1,46 +1,43 @@
-"""Where training's time goes, measured around the loop's parts so that the loop itself holds no clock."""
+"""Where training's time goes, measured around its parts."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from types import TracebackType
 
-P = ParamSpec("P")
-R = TypeVar("R")
+PARTS = ("act", "emulate", "store", "sample", "transfer", "learn", "optimize")
+"""The parts that are measured; columns of throughput_log."""
 
 
 class Stopwatch:
-    """Adds up the seconds spent inside wrapped functions, by part, and all seconds since the last `lap`.
+    """Adds up the seconds spent inside parts, and all seconds since the last `lap`.
 
-    A part called from within another counts for itself alone, so that the parts never add up to too much.
+    A part within another counts for itself alone, so that the parts never add up to too much.
     """
 
     def __init__(self) -> None:
-        self._seconds: dict[str, float] = {}
+        self._seconds = dict.fromkeys(PARTS, 0.0)
         self._within = 0.0
-        """Seconds of parts called from within the one that runs now."""
+        """Seconds of parts within the one that runs now."""
         self._lap_began = time.perf_counter()
         self.synchronize: Callable[[], None] = lambda: None
         """Called before a part ends. A device that works on its own is waited for here, if at all."""
 
-    def timed(self, part: str, function: Callable[P, R]) -> Callable[P, R]:
-        """Return `function`, its time counted under `part`."""
-        self._seconds[part] = self._seconds.get(part, 0.0)
+    def part(self, name: str) -> Part:
+        """Count the block's time under a part."""
+        return Part(self, name)
 
-        def measured(*args: P.args, **kwargs: P.kwargs) -> R:
-            within_outer, self._within = self._within, 0.0
-            began = time.perf_counter()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self.synchronize()
-                spent = time.perf_counter() - began
-                self._seconds[part] += spent - self._within
-                self._within = within_outer + spent
+    def add(self, name: str, seconds: float, within_outer: float) -> None:
+        """Add the time of a part that ended, less that of the parts within it."""
+        self._seconds[name] += seconds - self._within
+        self._within = within_outer + seconds
 
-        return measured
+    def enter(self) -> float:
+        """Begin a part; give the time of the parts within the outer one so far."""
+        within_outer, self._within = self._within, 0.0
+        return within_outer
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -52,9 +49,28 @@ class Stopwatch:
             self._lap_began += time.perf_counter() - began
 
     def lap(self) -> tuple[float, dict[str, float]]:
-        """Return the seconds since the last lap, in all and by part, and begin the next."""
+        """Give the seconds since the last lap, in all and by part, and begin the next."""
         now = time.perf_counter()
         total, self._lap_began = now - self._lap_began, now
         parts = dict(self._seconds)
         self._seconds = dict.fromkeys(parts, 0.0)
         return total, parts
+
+
+class Part:
+    """One measured block."""
+
+    __slots__ = ("_began", "_name", "_stopwatch", "_within_outer")
+
+    def __init__(self, stopwatch: Stopwatch, name: str) -> None:
+        self._stopwatch, self._name = stopwatch, name
+
+    def __enter__(self) -> None:
+        self._within_outer = self._stopwatch.enter()
+        self._began = time.perf_counter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopwatch.synchronize()
+        self._stopwatch.add(self._name, time.perf_counter() - self._began, self._within_outer)

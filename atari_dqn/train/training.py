@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Int64
 from torch import Tensor
 
-from atari_dqn.agent.actor import EpsilonGreedy
-from atari_dqn.agent.learner import Learner, Update
-from atari_dqn.agent.network import dead_unit_share
+from atari_dqn.agent.actor import Actor
+from atari_dqn.agent.diagnostics import dead_unit_share
+from atari_dqn.agent.learner import Learner
+from atari_dqn.assembly.acceleration import Backend
 from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.buffer import ReplayBuffer
 from atari_dqn.replay.transfer import host_copy
 from atari_dqn.schedule import LinearSchedule
-from atari_dqn.train.graphs import CudaGraphs, Eager, Work, unchanged
-from atari_dqn.train.metrics_ring import Journal
+from atari_dqn.train.metrics_ring import MetricsRing
 from atari_dqn.train.reporter import Reporter
-from atari_dqn.train.stopwatch import Stopwatch
+from atari_dqn.train.stopwatch import Part, Stopwatch
+from atari_dqn.train.work import Eager, Work
 from atari_dqn.types import Environments, StateDict, Stateful, StepBatch
 
 
@@ -37,11 +39,12 @@ class Training:
     are read that far ahead, so that they have ended by then."""
     terminal_on_life_loss: bool
     device: torch.device
+    backend: Backend
     envs: Environments
     replay: ReplayBuffer
-    policy: EpsilonGreedy
+    actor: Actor
     learner: Learner
-    journal: Journal
+    metrics: MetricsRing
     reporter: Reporter
     stopwatch: Stopwatch
     captured: bool
@@ -50,22 +53,15 @@ class Training:
     def __post_init__(self) -> None:
         self._before_start: tuple[Tensor, Tensor] | None = None
         """Cells and weights of the update before a resume."""
-        self._actions = torch.zeros(self.envs.num_envs, dtype=torch.int64, device=self.device)
-        self._actions_on_host = host_copy(self._actions)
-        timed = self.stopwatch.timed
-        self.choose = timed("act", self._choose)
-        self.send = timed("emulate", self.envs.send)
-        self.recv = timed("emulate", self.envs.recv)
-        self.store = timed("store", self._store)
-        self._sample = timed("sample", self._draw)
-        self._transfer = timed("transfer", self._to_device)
-        self._learn = timed("learn", self._take_step)
-        self._feed_back = timed("sample", self._tell)
-        self._prepare = timed("sample", self._get_ready)
-        self._wait_for_updates = timed("learn", self.journal.wait)
-        optimizer = self.learner.optimizer
-        optimizer.step = timed("optimize", optimizer.step)  # type: ignore[assignment, method-assign]
-        self._learn_together = timed("learn", self._run_updates)
+        self._greedy = host_copy(self.actor.actions)
+        optimizing: list[Part] = []
+
+        def begin(*_: Any) -> None:
+            optimizing.append(self.stopwatch.part("optimize"))
+            optimizing[-1].__enter__()
+
+        self.learner.optimizer.register_step_pre_hook(begin)
+        self.learner.optimizer.register_step_post_hook(lambda *_: optimizing.pop().__exit__(None, None, None))
         self.use_graphs(self.captured)
 
     @property
@@ -75,7 +71,41 @@ class Training:
 
     def begin(self) -> None:
         """Start the games of a new run; a resumed one is under way."""
-        self.replay.begin(self.envs.reset())
+        step = self.envs.reset()
+        self.replay.begin(step)
+        self.actor.observe(step)
+
+    def act(self, epsilon: float) -> Int64[np.ndarray, "E"]:
+        """Give one ε-greedy action per environment: the one place of an iteration that waits for a GPU.
+
+        It waits first for the updates before, then for the actions, so that each has its time in the log.
+        """
+        with self.stopwatch.part("act"):
+            has_greedy = self.actor.begin(epsilon)
+            if has_greedy:
+                self._greedy.fetch()
+        with self.stopwatch.part("learn"):
+            if has_greedy:
+                self.metrics.wait()
+        with self.stopwatch.part("act"):
+            return self.actor.finish(self._greedy.wait() if has_greedy else None)
+
+    def send(self, actions: Int64[np.ndarray, "E"]) -> None:
+        """Begin one step on every environment."""
+        with self.stopwatch.part("emulate"):
+            self.envs.send(actions)
+
+    def recv(self) -> StepBatch:
+        """Wait for that step."""
+        with self.stopwatch.part("emulate"):
+            return self.envs.recv()
+
+    def store(self, actions: Int64[np.ndarray, "E"], step: StepBatch) -> None:
+        """Put what was done, and what it led to, into the replay; show the actor the new frames."""
+        with self.stopwatch.part("store"):
+            discount = step.discount(terminal_on_life_loss=self.terminal_on_life_loss)
+            self.replay.append(actions, discount, step)
+            self.actor.observe(step)
 
     def state_dict(self) -> StateDict:
         """Return all that decides how the run goes on; its digest is the checkpoint's `state_digest`."""
@@ -88,8 +118,9 @@ class Training:
         """
         for name, part in self._stateful().items():
             part.load_state_dict(state[name])
-        self._acting.forget()
+        self.actor.stacks.copy_(self.replay.newest_stacks())
         self._updating.forget()
+        self._acting.forget()
         if not has_replay(state):
             self.clock.refill()
         self._refuse_other_counts(state)
@@ -98,22 +129,27 @@ class Training:
         """Take so many gradient steps, each on a minibatch of the replay."""
         if not count:
             return
-        self._prepare()
-        to_do = count
-        while to_do:
-            together = min(to_do, self.learner.updates_to_copy)
-            self._learn_together(together)
-            self.learner.made(together)
-            to_do -= together
-        self.journal.wrote(count)
+        with self.stopwatch.part("sample"):
+            self.replay.prepare(self.schedule_frames)
+        with self.stopwatch.part("learn"):
+            to_do = count
+            while to_do:
+                together = min(to_do, self.learner.updates_to_copy)
+                self._updating.run(together)
+                self.learner.count_updates(together)
+                to_do -= together
+            self.metrics.count_updates(count)
 
     def update_once(self) -> None:
-        """Draw, learn, tell the replay, write it down: one update, as a graph of it does it too."""
-        batch = self._sample()
-        there = self._transfer(batch)
-        update = self._learn(there)
-        self._feed_back(batch, update.error)
-        self.journal.write(there, update.metrics)
+        """Sample a minibatch, learn from it, give the replay its priorities: one update, as in a graph."""
+        with self.stopwatch.part("sample"):
+            batch = self.replay.sample()
+        with self.stopwatch.part("transfer"):
+            there = batch.to(self.device)
+        update = self.learner.gradient_step(there)
+        with self.stopwatch.part("sample"):
+            self.replay.feed_back(batch, update.priorities)
+        self.metrics.write(there, update.metrics)
 
     def recent_batch(self, updates_ago: int = 0) -> Minibatch | None:
         """Return a recent update's minibatch, put together anew; None if it was before the start or resume.
@@ -156,6 +192,7 @@ class Training:
         """Play acting and updates from CUDA graphs, or do them as they are written: the same functions."""
         self.captured = captured
         self._acting, self._updating = self._graphs() if captured else self._eager()
+        self.actor.select = self._acting.run if captured else self.actor.compute_greedy
 
     def compile(self) -> None:
         """Have acting and learning compiled before anything waits for it; no weight and no stream moves."""
@@ -163,9 +200,8 @@ class Training:
         nothing = self.replay.minibatch(
             torch.zeros(size, dtype=torch.int64, device=place), torch.ones(size, device=place)
         )
-        with unchanged(self.learner.written, [self.policy.generator, self.learner.generator]):
-            self.policy.greedy(self.replay.newest_stacks().to(self.device))
-            self.learner.try_out(nothing.to(self.device))
+        self.backend.compile(self.actor, self.learner, nothing.to(self.device))
+        self.use_graphs(self.captured)
 
     def close(self) -> None:
         """End worker processes."""
@@ -178,77 +214,42 @@ class Training:
             raise ValueError(f"clock.steps: found {clock.steps}, more than the replay has had")
         owed = clock.updates_due(period_steps=self.update_period_steps)
         if owed > 1 + self.envs.num_envs // self.update_period_steps:
-            raise ValueError(f"clock.updates: {owed} updates would be owed, more than a tick's")
+            raise ValueError(f"clock.updates: {owed} updates would be owed, more than an iteration's")
 
     def _stateful(self) -> dict[str, Stateful]:
         return {
             "clock": self.clock,
             "lanes": self.envs,
             "replay": self.replay,
-            "policy": self.policy,
+            "policy": self.actor,
             "learner": self.learner,
             "reporter": self.reporter,
         }
 
-    def _choose(self, epsilon: float) -> Int64[np.ndarray, "E"]:
-        return self.policy.choose(self._greedy, epsilon)
-
-    def _greedy(self) -> Int64[np.ndarray, "E"]:
-        """Ask the network for every action: the one place of a tick where the host waits for a GPU.
-
-        It waits first for the updates before, then for the actions, so that each has its time in the log.
-        """
-        self._acting.run()
-        self._actions_on_host.fetch()
-        self._wait_for_updates()
-        return self._actions_on_host.wait()
-
-    def _act(self) -> None:
-        stacks = self.replay.newest_stacks().to(self.device)
-        self._actions.copy_(self.policy.greedy(stacks))
-
-    def _run_updates(self, count: int) -> None:
-        self._updating.run(count)
-
     def _eager(self) -> tuple[Work, Work]:
-        return Eager(self._act), Eager(self.update_once)
+        return Eager(self.actor.compute_greedy), Eager(self.update_once)
 
     def _graphs(self) -> tuple[Work, Work]:
-        """Return acting and updating as graphs; a tick's usual number of updates is one."""
-        sampler, learner = self.replay.sampler, self.learner
-        acting = CudaGraphs(self._act, generators=[self.policy.generator], written=lambda: [self._actions])
-        updating = CudaGraphs(
+        """Have acting and updating be played from graphs; an iteration's usual number of updates is one."""
+        actor, sampler, learner = self.actor, self.replay.sampler, self.learner
+        acting = self.backend.captured(
+            actor.compute_greedy, generators=[actor.generator], mutated=lambda: [actor.actions]
+        )
+        updating = self.backend.captured(
             self.update_once,
             generators=[sampler.generator, learner.generator],
-            written=lambda: [*sampler.written(), *learner.written(), *self.journal.written()],
+            mutated=lambda: [
+                *sampler.mutated_tensors(), *learner.mutated_tensors(), *self.metrics.mutated_tensors()
+            ],
             most_at_once=max(1, self.envs.num_envs // self.update_period_steps),
-        )
+        )  # fmt: skip
         return acting, updating
 
     def _drawn(self, updates_ago: int) -> tuple[Tensor, Tensor] | None:
         """Return a recent minibatch's cells and weights."""
-        if not self.journal.count and not updates_ago:
+        if not self.metrics.count and not updates_ago:
             return self._before_start
-        return self.journal.minibatch(updates_ago)
-
-    def _store(self, actions: Int64[np.ndarray, "E"], step: StepBatch) -> None:
-        discount = step.discount(terminal_on_life_loss=self.terminal_on_life_loss)
-        self.replay.append(actions, discount, step)
-
-    def _draw(self) -> Minibatch:
-        return self.replay.sample()
-
-    def _get_ready(self) -> None:
-        self.replay.prepare(self.schedule_frames)
-
-    def _to_device(self, batch: Minibatch) -> Minibatch:
-        return batch.to(self.device)
-
-    def _take_step(self, batch: Minibatch) -> Update:
-        return self.learner.learn(batch)
-
-    def _tell(self, batch: Minibatch, error: Float[Tensor, "B"]) -> None:
-        self.replay.feed_back(batch, error)
+        return self.metrics.minibatch(updates_ago)
 
 
 def has_replay(state: StateDict) -> bool:

@@ -3,10 +3,12 @@
 import torch
 from torch import Tensor
 
+from atari_dqn.agent import rules
 from atari_dqn.agent.heads import DuelingHead, LinearHead
+from atari_dqn.agent.init import initialize
 from atari_dqn.agent.learner import Learner
-from atari_dqn.agent.losses import VALUE_RULES, ValueLoss
-from atari_dqn.agent.network import QNetwork, initialize
+from atari_dqn.agent.losses import ScalarLoss, TDLoss
+from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.targets import TargetRule, dqn_target
 from atari_dqn.agent.torsos import NatureTorso
 from atari_dqn.minibatch import Minibatch
@@ -35,8 +37,7 @@ def make_learner(
         online=online,
         target=make_network(seed=2).to(device),
         optimizer=optimizer(online.parameters()) if optimizer else torch.optim.SGD(online.parameters(), lr),
-        target_rule=target_rule,
-        loss=ValueLoss(VALUE_RULES[loss]),
+        loss=TDLoss(target_rule=target_rule, compare=ScalarLoss(getattr(rules, loss))),
         reduction=reduction,
         accumulate=accumulate,
         max_grad_norm=max_grad_norm,

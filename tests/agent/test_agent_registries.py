@@ -6,9 +6,9 @@ from parts import make_network
 from tiny import TINY_CATCH
 from torch import nn
 
-from atari_dqn.agent.parts import NETWORKS, OPTIMIZERS
 from atari_dqn.agent.torsos import Torso
 from atari_dqn.assembly.parts import build_optimizer
+from atari_dqn.assembly.registries import NETWORKS, OPTIMIZERS
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.loader import load_spec
 

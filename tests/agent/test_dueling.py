@@ -1,21 +1,12 @@
-from functools import partial
-
 import pytest
 import torch
-from parts import SIDE, frames, make_network, stream
+from parts import frames, make_network
 from torch import nn
-from without_kernels import either_way
 
-from atari_dqn.agent.distributions import CategoricalOutput, ValueOutput
-from atari_dqn.agent.heads import DuelingHead, SharedDuelingHead
+from atari_dqn.agent.heads import DuelingHead
 from atari_dqn.agent.init import INITIALIZERS
-from atari_dqn.agent.linear import QuickLinear
-from atari_dqn.agent.network import FractionCounts, ImplicitQuantileNetwork, QNetwork, initialize
-from atari_dqn.agent.noisy import NoisyLinear
 from atari_dqn.agent.torsos import NatureTorso
 from atari_dqn.machine.sizes import NetworkShape, network_parameters
-
-__all__ = ["either_way"]
 
 
 def count(module: nn.Module) -> int:
@@ -110,50 +101,3 @@ def test_D13_both_output_layers_have_a_linear_gain(name: str) -> None:
     assert isinstance(found, nn.Linear)
     bound = (3 / 512) ** 0.5
     assert 0.95 * bound < found.weight.abs().max() <= bound
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.usefixtures("either_way")
-def test_preferences_differ_between_actions_as_values_do(precision: str) -> None:
-    network, stacks = make_network(head=DuelingHead, actions=4, precision=precision), frames(5)
-    with torch.no_grad():
-        preferences, values = network.preferences(stacks), network.predict(stacks).q_values()
-    centred, expected = (of - of.mean(dim=1, keepdim=True) for of in (preferences, values))
-    torch.testing.assert_close(centred, expected, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.usefixtures("either_way")
-def test_preferences_do_not_ask_what_a_state_is_worth() -> None:
-    network = make_network(head=DuelingHead, actions=4)
-    of_state = head_of(network).value
-    with torch.no_grad():
-        of_state.weight.fill_(torch.nan)
-        network.torso.hidden.get_parameter("weight")[: of_state.in_features].fill_(torch.nan)
-        assert network.preferences(frames(5)).isfinite().all()
-
-
-def some_other_dueling_network(kind: str) -> QNetwork:
-    """A dueling network of which no one number an action can leave the state out."""
-    shared, quantiles = kind == "shared hidden layer", kind == "implicit quantiles"
-    make_head, layer = SharedDuelingHead if shared else DuelingHead, QuickLinear
-    output = CategoricalOutput(v_min=-1.0, v_max=1.0, num_atoms=7) if kind == "atoms" else ValueOutput()
-    if kind == "noisy layers":
-        layer = partial(NoisyLinear, sigma=0.5)
-    torso = NatureTorso(stack=4, frame_shape=(SIDE, SIDE), streams=make_head.streams, layer=layer)
-    head = make_head(torso.num_features, 4, output.size, layer=layer)
-    if quantiles:
-        counts = FractionCounts(loss=2, target=3, policy=5)
-        network: QNetwork = ImplicitQuantileNetwork(torso, head, precision="fp32", counts=counts)
-    else:
-        network = QNetwork(torso, head, precision="fp32", output=output)
-    initialize(network, init="he_uniform", generator=stream())
-    return network
-
-
-@pytest.mark.parametrize("kind", ["atoms", "noisy layers", "shared hidden layer", "implicit quantiles"])
-def test_preferences_of_other_dueling_networks_are_their_values(kind: str) -> None:
-    network, stacks = some_other_dueling_network(kind), frames(5)
-    with torch.no_grad():
-        preferences = network.preferences(stacks, stream(), noise_rows=5)
-        values = network.predict(stacks, stream(), noise_rows=5).q_values()
-    assert torch.equal(preferences, values)

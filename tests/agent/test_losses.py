@@ -10,11 +10,11 @@ from test_predictions import make
 from atari_dqn.agent import rules
 from atari_dqn.agent.distributions import Categorical
 from atari_dqn.agent.learner import Learner
-from atari_dqn.agent.losses import CATEGORICAL_PRIORITIES, CategoricalLoss, ValueLoss, quantile_loss
-from atari_dqn.agent.targets import Backup, MunchausenTarget, double_dqn_target, dqn_target
+from atari_dqn.agent.losses import CATEGORICAL_PRIORITIES, CategoricalLoss, ScalarLoss, TDLoss, quantile_loss
+from atari_dqn.agent.targets import Bootstrap, MunchausenTarget, double_dqn_target, dqn_target
 
-LOSSES = {
-    "value": ValueLoss(rules.huber),
+COMPARE = {
+    "value": ScalarLoss(rules.huber),
     "c51": CategoricalLoss(rules.kl_divergence),
     "qr_dqn": quantile_loss,
     "iqn": quantile_loss,
@@ -26,31 +26,32 @@ def learner_of(kind: str, *, rule=dqn_target, accumulate: int = 1) -> Learner:
     online = make(kind)
     return Learner(
         online=online, target=make(kind), optimizer=torch.optim.Adam(online.parameters(), 0.001),
-        target_rule=rule, loss=LOSSES[kind], reduction="mean", accumulate=accumulate,
+        loss=TDLoss(target_rule=rule, compare=COMPARE[kind], num_quantiles=6, num_target_quantiles=5),
+        reduction="mean", accumulate=accumulate,
         max_grad_norm=float("inf"), target_period_updates=10_000, generator=stream(seed=3),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("kind", COMPARE)
 def test_learning_fits_a_minibatch_shown_again_and_again(kind: str) -> None:
     learner, batch = learner_of(kind), make_batch(discount_t=torch.zeros(4))
     for _ in range(150):
         learner.update(batch)
     with torch.no_grad():
-        values = rules.taken(learner.online(batch.s_tm1), batch.a_tm1)
+        values = rules.gather_q(learner.online(batch.s_tm1), batch.a_tm1)
     torch.testing.assert_close(values, batch.r_t, rtol=0, atol=0.15)
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("kind", COMPARE)
 def test_errors_for_the_replay_are_finite_and_not_below_zero(kind: str) -> None:
     update = learner_of(kind).update(make_batch())
-    assert (update.error >= 0).all()
-    assert torch.isfinite(update.error).all()
+    assert (update.priorities >= 0).all()
+    assert torch.isfinite(update.priorities).all()
     if kind != "value":
-        torch.testing.assert_close(update.error.mean(), update.metrics["loss"], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(update.priorities.mean(), update.metrics["loss"], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("kind", COMPARE)
 def test_D03_update_of_a_nan_reward_moves_nothing(kind: str) -> None:
     learner = learner_of(kind)
     before = flat(learner)
@@ -58,7 +59,7 @@ def test_D03_update_of_a_nan_reward_moves_nothing(kind: str) -> None:
     assert torch.equal(flat(learner), before)
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("kind", COMPARE)
 @pytest.mark.parametrize("rule", [dqn_target, double_dqn_target, MUNCHAUSEN])
 def test_loaded_learner_draws_on_as_the_saved_one_would(kind: str, rule) -> None:
     if kind in ("c51", "qr_dqn") and rule is MUNCHAUSEN:
@@ -74,13 +75,13 @@ def test_loaded_learner_draws_on_as_the_saved_one_would(kind: str, rule) -> None
 def test_td_error_of_atoms_is_the_difference_of_means() -> None:
     learner, batch = learner_of("c51"), make_batch(r_t=torch.zeros(4))  # nothing falls off the support
     with torch.no_grad():
-        predicted = learner.online.predict(batch.s_tm1)
-        judged = LOSSES["c51"](
+        predicted = learner.online.distribution(batch.s_tm1)
+        compared = COMPARE["c51"](
             predicted, batch.a_tm1, dqn_target(batch, learner.online, learner.target, stream())
         )
         q_t = learner.target(batch.s_t).amax(dim=1)
-        expected = batch.r_t + batch.discount_t * q_t - rules.taken(predicted.q_values(), batch.a_tm1)
-    torch.testing.assert_close(judged.td_error, expected, rtol=1e-4, atol=1e-4)
+        expected = batch.r_t + batch.discount_t * q_t - rules.gather_q(predicted.q_values(), batch.a_tm1)
+    torch.testing.assert_close(compared.td_error, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -96,27 +97,27 @@ def test_priority_of_atoms_is_the_divergence_or_the_cross_entropy(priority: str,
     predicted = Categorical(torch.tensor([[[1.0, 3.0]], [[1.0, 3.0]]]).log(), torch.tensor([0.0, 1.0]))
     predicted.outputs[0] = 0.0
     goal = torch.tensor([[1.0, 3.0], [1.0, 3.0]]).log()
-    backup = Backup(r_t=torch.zeros(2), discount_t=torch.ones(2), z_t=goal)
-    judged = CategoricalLoss(CATEGORICAL_PRIORITIES[priority])(predicted, torch.tensor([0, 0]), backup)
-    assert judged.error.tolist() == pytest.approx(error, abs=1e-6)
+    bootstrap = Bootstrap(r_t=torch.zeros(2), discount_t=torch.ones(2), z_t=goal)
+    compared = CategoricalLoss(CATEGORICAL_PRIORITIES[priority])(predicted, torch.tensor([0, 0]), bootstrap)
+    assert compared.priority.tolist() == pytest.approx(error, abs=1e-6)
 
 
 @pytest.mark.parametrize("priority", CATEGORICAL_PRIORITIES)
 def test_loss_of_atoms_is_the_divergence_whatever_the_priority(priority: str) -> None:
     predicted = Categorical(torch.zeros(1, 1, 2), torch.tensor([0.0, 1.0]))
     goal = torch.tensor([[1.0, 3.0]]).log()
-    backup = Backup(r_t=torch.zeros(1), discount_t=torch.ones(1), z_t=goal)
-    judged = CategoricalLoss(CATEGORICAL_PRIORITIES[priority])(predicted, torch.tensor([0]), backup)
-    assert judged.loss.tolist() == pytest.approx([0.130812], abs=1e-6)
+    bootstrap = Bootstrap(r_t=torch.zeros(1), discount_t=torch.ones(1), z_t=goal)
+    compared = CategoricalLoss(CATEGORICAL_PRIORITIES[priority])(predicted, torch.tensor([0]), bootstrap)
+    assert compared.loss.tolist() == pytest.approx([0.130812], abs=1e-6)
 
 
-def test_double_of_atoms_takes_the_masses_of_the_action_the_online_network_prefers() -> None:
+def test_double_of_atoms_takes_the_masses_of_the_action_the_online_network_selects() -> None:
     learner, batch = learner_of("c51"), make_batch()
     with torch.no_grad():
         learner.online.head.output.bias.view(3, 51)[1] = torch.linspace(-99.0, 99.0, 51)
-        backup = double_dqn_target(batch, learner.online, learner.target, stream())
-        expected = learner.target.predict(batch.s_t).outputs[:, 1]
-    assert torch.equal(backup.z_t, expected)
+        bootstrap = double_dqn_target(batch, learner.online, learner.target, stream())
+        expected = learner.target.distribution(batch.s_t).outputs[:, 1]
+    assert torch.equal(bootstrap.z_t, expected)
 
 
 def test_munchausen_target_equals_the_papers_formula() -> None:
@@ -126,12 +127,12 @@ def test_munchausen_target_equals_the_papers_formula() -> None:
         policy, log_tm1 = (q_t / 0.03).softmax(1), 0.03 * (q_tm1 / 0.03).log_softmax(1)
         bonus = 0.9 * log_tm1[torch.arange(4), batch.a_tm1].clamp(-1, 0)
         soft = (policy * (q_t - 0.03 * policy.log())).sum(1)
-        backup = MUNCHAUSEN(batch, learner.online, learner.target, stream())
-        found = rules.backed_up(backup.r_t, backup.discount_t, backup.z_t).squeeze(1)
+        bootstrap = MUNCHAUSEN(batch, learner.online, learner.target, stream())
+        found = rules.bellman_target(bootstrap.r_t, bootstrap.discount_t, bootstrap.z_t).squeeze(1)
     torch.testing.assert_close(found.double(), batch.r_t + bonus + 0.99 * soft, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("kind", COMPARE)
 def test_minibatch_in_parts_is_learned_from_as_a_whole(kind: str) -> None:
     # iqn draws other fractions for each part; the others are equal to rounding
     whole, parts = (learner_of(kind, accumulate=n).update(make_batch(8)) for n in (1, 4))
@@ -141,7 +142,7 @@ def test_minibatch_in_parts_is_learned_from_as_a_whole(kind: str) -> None:
 
 
 def test_W09_no_gradient_reaches_the_target_network_of_any_kind() -> None:
-    for kind in LOSSES:
+    for kind in COMPARE:
         learner = learner_of(kind)
         learner.update(make_batch())
         assert {parameter.grad for parameter in learner.target.parameters()} == {None}

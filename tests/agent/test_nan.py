@@ -3,14 +3,10 @@
 import pytest
 import torch
 from parts import frames
-from without_kernels import either_way
 
-from atari_dqn.agent.convolution import Convolution
 from atari_dqn.agent.heads import LinearHead
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, ImpalaTorso, NatureTorso
-
-__all__ = ["either_way"]
 
 TORSOS = (NatureTorso, DataEfficientTorso, DopamineTorso, ImpalaTorso)
 
@@ -26,7 +22,6 @@ def set_first_to_nan(parameter: torch.Tensor) -> None:
         parameter[(0,) * parameter.ndim] = torch.nan
 
 
-@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("has_gradients", [True, False])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("torso_type", TORSOS)
@@ -42,20 +37,3 @@ def test_H08_nan_in_any_weight_or_bias_makes_action_values_nan(
         if not q.isnan().any():
             finite_at_nan.append(name)
     assert finite_at_nan == []
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_convolution_with_its_relu_keeps_a_nan_of_its_input(dtype: torch.dtype) -> None:
-    layer = Convolution(4, 8, 3, relu=True).to(memory_format=torch.channels_last)
-    x = torch.zeros(1, 4, 5, 5, dtype=dtype)
-    x[0, 0, 2, 2] = torch.nan
-    assert layer(x).isnan().all()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_gradient_of_a_convolution_with_its_relu_keeps_a_nan(dtype: torch.dtype) -> None:
-    layer = Convolution(4, 8, 3, relu=True).to(memory_format=torch.channels_last)
-    x = torch.zeros(1, 4, 5, 5, dtype=dtype)
-    x[0, 0, 2, 2] = torch.nan
-    layer(x).sum().backward()
-    assert layer.weight.grad.isnan().any()

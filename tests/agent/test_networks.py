@@ -2,13 +2,11 @@ import math
 
 import pytest
 import torch
-from parts import SIDE, frames, make_network
+from parts import frames, make_network
 from torch import nn
 
-from atari_dqn.agent.heads import LinearHead
 from atari_dqn.agent.init import INITIALIZERS
-from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.torsos import DataEfficientTorso, NatureTorso
+from atari_dqn.agent.torsos import NatureTorso
 from atari_dqn.machine.sizes import NetworkShape, network_parameters
 
 
@@ -85,14 +83,6 @@ def test_dok_bytes_become_floats_in_the_network() -> None:
     layer("torso.hidden", network).register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
     network(frames(1))
     assert seen == [torch.float32]
-
-
-def test_pixels_are_arranged_once() -> None:
-    torso = DataEfficientTorso(stack=4, frame_shape=(SIDE, SIDE))
-    network = QNetwork(torso, LinearHead(torso.num_features, 3), precision="fp32")
-    arranged = network.arrange(frames(2))
-    assert network.arrange(arranged) is arranged
-    assert torch.equal(network(arranged), network(frames(2)))
 
 
 def test_bf16_torso_keeps_the_head_in_fp32() -> None:

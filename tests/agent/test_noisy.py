@@ -6,14 +6,12 @@ import pytest
 import torch
 from parts import frames, stream
 from torch.nn import functional as F
-from without_kernels import either_way
 
 from atari_dqn.agent.heads import DuelingHead, LinearHead
-from atari_dqn.agent.network import QNetwork, initialize
-from atari_dqn.agent.noisy import NoisyLinear, draw_noise, noise
+from atari_dqn.agent.init import initialize
+from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.noisy import NoisyLinear, draw_noise, noise_in
 from atari_dqn.agent.torsos import NatureTorso
-
-__all__ = ["either_way"]
 
 
 def noisy(*shape: int, sigma: float = 0.5) -> NoisyLinear:
@@ -33,7 +31,6 @@ def network(*, dueling: bool = False) -> QNetwork:
     return made
 
 
-@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("rows", [1, 2, 6])
 @pytest.mark.parametrize("shape", [(7, 5), (64, 33)])
 def test_output_and_gradients_are_those_of_the_noisy_weights_written_out(
@@ -47,11 +44,11 @@ def test_output_and_gradients_are_those_of_the_noisy_weights_written_out(
     weights = list(layer.parameters())
     draw_noise([layer], stream(), rows)
     assert layer.noise is not None
-    noise_in, noise_out = layer.noise
+    of_inputs, of_outputs = layer.noise
     parts = []
     for place, part in enumerate(x.chunk(rows)):
-        weight = layer.weight + layer.weight_sigma * torch.outer(noise_out[place], noise_in[place])
-        parts.append(F.linear(part, weight, layer.bias + layer.bias_sigma * noise_out[place]))
+        weight = layer.weight + layer.weight_sigma * torch.outer(of_outputs[place], of_inputs[place])
+        parts.append(F.linear(part, weight, layer.bias + layer.bias_sigma * of_outputs[place]))
     expected = torch.cat(parts)
     torch.testing.assert_close(layer(x), expected)
     ours, theirs = (torch.autograd.grad(y, weights, upstream) for y in (layer(x), expected))
@@ -105,32 +102,20 @@ def test_envs_act_under_noise_of_their_own() -> None:
 
 def test_minibatch_is_predicted_under_one_noise() -> None:
     same = frames(1).expand(3, -1, -1, -1)
-    values = network().predict(same, stream(), use="loss").q_values()
+    values = network().distribution(same, stream()).q_values()
     torch.testing.assert_close(values[1:], values[:1].expand(2, -1), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dueling", [False, True])
 def test_W05_gradient_flows_to_every_mean_and_every_noise(dueling: bool) -> None:
     made = network(dueling=dueling)
-    made.predict(frames(16), stream(), use="loss").outputs.square().sum().backward()
+    made.distribution(frames(16), stream()).outputs.square().sum().backward()
     missing = [name for name, w in made.named_parameters() if w.grad is None or not w.grad.any()]
     assert missing == []
 
 
 def test_noise_is_gone_after_an_error_inside_its_context() -> None:
     layer = noisy(3, 2)
-    with pytest.raises(RuntimeError, match="within"), noise([layer], stream(), 1):
+    with pytest.raises(RuntimeError, match="within"), noise_in(layer, stream(), 1):
         raise RuntimeError("within")
     assert layer.noise is None
-
-
-@pytest.mark.usefixtures("either_way")
-@pytest.mark.parametrize("with_noise", [True, False])
-def test_relu_comes_behind_the_noise(with_noise: bool) -> None:
-    layer, x = noisy(64, 32), torch.randn(6, 64)
-    if with_noise:
-        draw_noise([layer], stream(), 2)
-    found, expected = layer(x, relu=True), layer(x).relu()
-    of_found, of_expected = (torch.autograd.grad(y.square().sum(), layer.weight) for y in (found, expected))
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(of_found, of_expected)

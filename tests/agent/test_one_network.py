@@ -9,8 +9,8 @@ from parts import make_batch
 
 from atari_dqn.agent.learner import Learner
 from atari_dqn.assembly import parts as assembly
+from atari_dqn.assembly.acceleration import Plain
 from atari_dqn.assembly.parts import build_learner
-from atari_dqn.fast.cpu.library import layer_by_layer
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.types import GameInfo
@@ -21,7 +21,7 @@ TINY_CATCH = Path(__file__).parents[1] / "tiny_catch.toml"
 
 def made(*overrides: str) -> Learner:
     spec = load_spec(TINY_CATCH, ["learner.target_period_updates=1", *overrides]).spec
-    return build_learner(spec, INFO, torch.device("cpu"))
+    return build_learner(spec, INFO, torch.device("cpu"), Plain())
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,13 @@ def test_network_that_chooses_as_it_rates_is_asked_once_about_what_comes_next(
 ) -> None:
     learner = made("toggles.double=true")
     asked = []
-    see = learner.online.torso.see
+    encode = learner.online.torso.encode
 
-    def noted(pixels: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        asked.append(pixels)
-        return see(pixels, dtype)
+    def noted(frames: torch.Tensor) -> torch.Tensor:
+        asked.append(frames)
+        return encode(frames)
 
-    monkeypatch.setattr(learner.online.torso, "see", noted)
+    monkeypatch.setattr(learner.online.torso, "encode", noted)
     batch = make_batch()
-    with layer_by_layer():
-        learner.update(batch)
-    assert [torch.equal(pixels, batch.s_t) for pixels in asked].count(True) == 1
+    learner.update(batch)
+    assert [torch.equal(frames, batch.s_t) for frames in asked].count(True) == 1

@@ -1,23 +1,23 @@
 import copy
 
 import numpy as np
-import pytest
 import torch
 from parts import frames, make_network, stream
 from scipy.stats import chisquare
 
-from atari_dqn.agent.actor import EpsilonGreedy, greedy_actions
+from atari_dqn.agent.actor import Actor, greedy_actions
+from atari_dqn.types import StepBatch
 
 
 class Counting(torch.nn.Module):
-    """A network that prefers action 2, and notes how it was asked."""
+    """A network whose action 2 has the highest q-value, the first of two; it notes its calls."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[tuple[bool, bool]] = []
         self.weight = torch.nn.Parameter(torch.tensor([0.0, 1.0, 5.0, 5.0]))
 
-    def preferences(self, stacks, generator=None, *, noise_rows):
+    def q_values(self, stacks, rng=None, *, noise_rows):
         assert noise_rows == len(stacks)
         values = self.weight.expand(len(stacks), 4)
         self.asked.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
@@ -25,18 +25,15 @@ class Counting(torch.nn.Module):
         return values
 
 
-def policy(envs: int = 1, seed: int = 0) -> EpsilonGreedy:
-    return EpsilonGreedy(
-        Counting(), envs=envs, num_actions=4, stream=np.random.default_rng(seed), generator=stream()
-    )
+def policy(envs: int = 1, seed: int = 0) -> Actor:
+    return Actor(
+        Counting(), envs=envs, num_actions=4, stack=4, frame_shape=(1, 1),
+        stream=np.random.default_rng(seed), generator=stream(),
+    )  # fmt: skip
 
 
-def ask(of: EpsilonGreedy):
-    return lambda: greedy_actions(of.network, frames(of.envs), of.generator).numpy()
-
-
-def choices(of: EpsilonGreedy, epsilon: float, times: int) -> np.ndarray:
-    return np.concatenate([of.choose(ask(of), epsilon) for _ in range(times)])
+def choices(of: Actor, epsilon: float, times: int) -> np.ndarray:
+    return np.concatenate([of.act(epsilon) for _ in range(times)])
 
 
 def test_D21_without_exploration_every_action_is_the_best_one() -> None:
@@ -54,7 +51,7 @@ def test_D21_with_full_exploration_actions_are_uniform() -> None:
 def test_with_full_exploration_the_network_is_never_asked() -> None:
     of = policy(envs=3)
     for _ in range(50):
-        of.choose(lambda: 1 / 0, 1.0)
+        of.act(1.0)
     assert of.network.asked == []
 
 
@@ -72,7 +69,7 @@ def test_place_in_the_stream_does_not_depend_on_epsilon() -> None:
 
 def test_envs_explore_apart() -> None:
     of = policy(envs=8)
-    mixed = [len(set(of.choose(ask(of), 0.5) == 2)) for _ in range(50)]
+    mixed = [len(set(of.act(0.5) == 2)) for _ in range(50)]
     assert mixed.count(2) > 40
 
 
@@ -80,13 +77,6 @@ def test_P04_acting_is_in_inference_mode() -> None:
     of = policy()
     choices(of, 0.0, 3)
     assert set(of.network.asked) == {(False, True)}
-
-
-def test_P04_compiled_acting_is_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    of = policy()
-    choices(of, 0.0, 3)
-    assert set(of.network.asked) == {(False, False)}
 
 
 def test_P04_acting_leaves_gradients_on_for_learning() -> None:
@@ -100,3 +90,21 @@ def test_loaded_policy_goes_on_as_the_saved_one_would() -> None:
     choices(saved, 0.5, 10)
     loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
     assert choices(saved, 0.5, 50).tolist() == choices(loaded, 0.5, 50).tolist()
+
+
+def shown(actor: Actor, frame: int, *, first: bool = False) -> list[int]:
+    """Show one environment's frame; give its stack."""
+    no = np.zeros(1, dtype=bool)
+    actor.observe(
+        StepBatch(frame=np.full((1, 1, 1), frame, dtype=np.uint8), reward=np.zeros(1), terminated=no,
+                  truncated=no, life_lost=no, first=np.array([first]))
+    )  # fmt: skip
+    return actor.stacks.flatten().tolist()
+
+
+def test_actor_stacks_the_frames_that_it_is_shown() -> None:
+    actor = policy()
+    found = [shown(actor, frame, first=frame in (1, 6)) for frame in range(1, 8)]
+    assert found == [
+        [0, 0, 0, 1], [0, 0, 1, 2], [0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [0, 0, 0, 6], [0, 0, 6, 7],
+    ]  # fmt: skip

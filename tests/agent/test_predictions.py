@@ -7,41 +7,42 @@ from parts import frames, stream
 from atari_dqn.agent.diagnostics import prediction_report
 from atari_dqn.agent.distributions import (
     Categorical,
-    CategoricalOutput,
-    Output,
-    Prediction,
-    QuantileOutput,
+    CategoricalValue,
     Quantiles,
-    Value,
-    ValueOutput,
+    QuantileValue,
+    Scalar,
+    ScalarValue,
+    ValueDistribution,
+    ValueLayer,
 )
 from atari_dqn.agent.heads import DuelingHead, LinearHead
-from atari_dqn.agent.network import FractionCounts, ImplicitQuantileNetwork, QNetwork, initialize
+from atari_dqn.agent.init import initialize
+from atari_dqn.agent.iqn import ImplicitQuantileNetwork
+from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.torsos import NatureTorso
 
-OUTPUTS: dict[str, Output] = {
-    "value": ValueOutput(),
-    "c51": CategoricalOutput(v_min=-10.0, v_max=10.0, num_atoms=51),
-    "qr_dqn": QuantileOutput(num_quantiles=20),
+LAYERS: dict[str, ValueLayer] = {
+    "value": ScalarValue(),
+    "c51": CategoricalValue(v_min=-10.0, v_max=10.0, num_atoms=51),
+    "qr_dqn": QuantileValue(num_quantiles=20),
 }
-KINDS = (*OUTPUTS, "iqn")
+KINDS = (*LAYERS, "iqn")
 
 
 def make(kind: str, *, dueling: bool = False, precision: str = "fp32") -> QNetwork:
     head_type = DuelingHead if dueling else LinearHead
     torso = NatureTorso(stack=4, frame_shape=(36, 36), streams=head_type.streams)
-    size = OUTPUTS[kind].size if kind in OUTPUTS else 1
+    size = LAYERS[kind].size if kind in LAYERS else 1
     head = head_type(torso.num_features, 3, size)
     if kind == "iqn":
-        counts = FractionCounts(loss=6, target=5, policy=4)
-        network: QNetwork = ImplicitQuantileNetwork(torso, head, precision=precision, counts=counts)
+        network: QNetwork = ImplicitQuantileNetwork(torso, head, precision=precision, num_policy_quantiles=4)
     else:
-        network = QNetwork(torso, head, precision=precision, output=OUTPUTS[kind])
+        network = QNetwork(torso, head, LAYERS[kind], precision=precision)
     initialize(network, init="he_uniform", generator=stream(seed=1))
     return network
 
 
-def q_of(prediction: Prediction) -> torch.Tensor:
+def q_of(prediction: ValueDistribution) -> torch.Tensor:
     points, mass = prediction.distribution()
     return (points * mass).sum(dim=2)
 
@@ -49,14 +50,14 @@ def q_of(prediction: Prediction) -> torch.Tensor:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dueling", [False, True])
 def test_action_values_are_the_means_of_the_distributions_that_are_shown(kind: str, dueling: bool) -> None:
-    prediction = make(kind, dueling=dueling).predict(frames(5))
+    prediction = make(kind, dueling=dueling).distribution(frames(5))
     assert prediction.q_values().shape == (5, 3)
     torch.testing.assert_close(q_of(prediction), prediction.q_values(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_masses_that_are_shown_add_up_to_one_and_points_are_in_order(kind: str) -> None:
-    points, mass = make(kind).predict(frames(2)).distribution()
+    points, mass = make(kind).distribution(frames(2)).distribution()
     torch.testing.assert_close(mass.sum(dim=2), torch.ones(2, 3))
     assert (points.diff(dim=2) >= 0).all()
 
@@ -71,7 +72,7 @@ def test_network_called_plainly_repeats_to_the_bit(kind: str) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_W05_gradient_flows_to_every_parameter_of_every_kind(kind: str, precision: str) -> None:
     network = make(kind, precision=precision, dueling=True)
-    network.predict(frames(16), stream(), use="loss").outputs.square().sum().backward()
+    network.distribution(frames(16), stream(), num_quantiles=6).outputs.square().sum().backward()
     missing = [name for name, w in network.named_parameters() if w.grad is None or not w.grad.any()]
     assert missing == []
 
@@ -89,33 +90,38 @@ def test_categorical_value_of_one_sure_atom_is_that_atom() -> None:
 
 
 def test_quantiles_of_qr_dqn_are_at_the_middles_of_equal_parts() -> None:
-    assert QuantileOutput(num_quantiles=4).fractions.tolist() == [[0.125, 0.375, 0.625, 0.875]]
+    assert QuantileValue(num_quantiles=4).fractions.tolist() == [[0.125, 0.375, 0.625, 0.875]]
 
 
 def test_value_of_quantiles_is_their_mean() -> None:
     outputs = torch.tensor([[[1.0, 2.0, 6.0]]])
-    assert Quantiles(outputs, torch.zeros(1, 3), outputs).q_values().tolist() == [[3.0]]
+    assert Quantiles(outputs, torch.zeros(1, 3)).q_values().tolist() == [[3.0]]
 
 
 def test_value_is_known_as_one_point() -> None:
-    points, mass = Value(torch.tensor([[[5.0], [6.0]]])).distribution()
+    points, mass = Scalar(torch.tensor([[[5.0], [6.0]]])).distribution()
     assert (points.tolist(), mass.tolist()) == ([[[5.0], [6.0]]], [[[1.0], [1.0]]])
 
 
-COUNTS = {"loss": (6, 6), "rating": (5, 5), "policy": (4, 4), "target": (5, 4)}
+@pytest.mark.parametrize(("asked", "count"), [(6, 6), (None, 4)])
+def test_implicit_network_draws_as_many_fractions_as_it_is_asked_for(asked: int | None, count: int) -> None:
+    found = make("iqn").distribution(frames(2), stream(), num_quantiles=asked)
+    assert isinstance(found, Quantiles)
+    assert (found.outputs.shape[2], found.fractions.shape) == (count, (2, count))
 
 
-@pytest.mark.parametrize(("use", "counts"), COUNTS.items())
-def test_implicit_network_is_asked_for_as_many_fractions_as_each_use_has(use, counts) -> None:
-    prediction = make("iqn").predict(frames(2), stream(), use=use)
-    assert isinstance(prediction, Quantiles)
-    assert (prediction.outputs.shape[2], prediction.rating.shape[2]) == counts
-    assert prediction.fractions.shape == (2, counts[0])
+def test_q_values_beside_a_target_are_of_fractions_of_their_own() -> None:
+    network, (one, other) = make("iqn"), (stream(), stream())
+    found, q_values = network.distribution_and_q_values(frames(2), one, num_quantiles=5)
+    alone = network.distribution(frames(2), other, num_quantiles=5)
+    torch.testing.assert_close(found.outputs, alone.outputs, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(q_values, network.q_values(frames(2), other), rtol=1e-5, atol=1e-6)
+    assert torch.equal(one.get_state(), other.get_state())
 
 
 def test_fractions_are_drawn_for_each_state_and_evenly_spread_without_a_generator() -> None:
     network = make("iqn")
-    drawn, even = network.predict(frames(2), stream()), network.predict(frames(2))
+    drawn, even = network.distribution(frames(2), stream()), network.distribution(frames(2))
     assert isinstance(drawn, Quantiles)
     assert isinstance(even, Quantiles)
     assert len(set(drawn.fractions.flatten().tolist())) == 8
@@ -125,8 +131,8 @@ def test_fractions_are_drawn_for_each_state_and_evenly_spread_without_a_generato
 def test_quantile_at_a_fraction_does_not_depend_on_the_others_that_are_asked_for() -> None:
     network = make("iqn")
     assert isinstance(network, ImplicitQuantileNetwork)
-    alone = network._features(frames(2), torch.tensor([[0.3], [0.3]]))
-    beside = network._features(frames(2), torch.tensor([[0.9, 0.3], [0.1, 0.3]]))
+    alone = network.features_at(frames(2), torch.tensor([[0.3], [0.3]]))
+    beside = network.features_at(frames(2), torch.tensor([[0.9, 0.3], [0.1, 0.3]]))
     torch.testing.assert_close(alone, beside[1::2], rtol=1e-5, atol=1e-5)
 
 
@@ -136,9 +142,9 @@ def test_embedding_is_the_papers_fourth_equation() -> None:
     pixels, tau = frames(1).float(), 0.3
     waves = torch.tensor([torch.cos(torch.tensor(torch.pi * i * tau)) for i in range(64)])
     phi = (network.embedding.weight @ waves + network.embedding.bias).relu()
-    expected = network.torso.think(network.torso.see(pixels) * phi)
+    expected = network.torso.hidden_units(network.torso.encode(pixels) * phi)
     torch.testing.assert_close(
-        network._features(frames(1), torch.tensor([[tau]])), expected, rtol=1e-4, atol=1e-5
+        network.features_at(frames(1), torch.tensor([[tau]])), expected, rtol=1e-4, atol=1e-5
     )
 
 
@@ -154,18 +160,18 @@ def test_shape_of_masses_is_their_spread_and_what_lies_on_the_edges() -> None:
 def test_shape_of_quantiles_is_their_spread_and_which_neighbours_crossed() -> None:
     quantiles = torch.tensor([[[1.0, 2.0, 3.0, 4.0, 5.0], [3.0, 2.0, 2.0, 1.0, 7.0]]])
     fractions = torch.tensor([[0.1, 0.3, 0.5, 0.7, 0.9]])
-    shape = Quantiles(quantiles, fractions, quantiles).shape()
+    shape = Quantiles(quantiles, fractions).shape()
     torch.testing.assert_close(shape["std_return"], torch.tensor([[2.0, 4.4]]).sqrt())
     torch.testing.assert_close(shape["crossed_share"], torch.tensor([[0.0, 0.5]]))
 
 
 def test_value_has_no_shape() -> None:
-    assert Value(torch.zeros(2, 3, 1)).shape() == {}
+    assert Scalar(torch.zeros(2, 3, 1)).shape() == {}
 
 
 def test_report_is_of_the_taken_actions() -> None:
     network, states = make("c51"), frames(4)
-    shape, values = network.predict(states).shape(), network(states)
+    shape, values = network.distribution(states).shape(), network(states)
     report = prediction_report(network, states, torch.tensor([2, 0, 1, 1]))
     for name in ("std_return", "lowest_atom_mass", "highest_atom_mass"):
         assert report[name] == pytest.approx(shape[name][range(4), [2, 0, 1, 1]].mean().item())

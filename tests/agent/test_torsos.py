@@ -1,4 +1,4 @@
-"""Sizes of what sees, by hand."""
+"""Sizes of torsos, by hand."""
 
 import pytest
 import torch
@@ -12,37 +12,16 @@ def count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def test_data_efficient_torso_sees_576_numbers_and_has_256_units() -> None:
+def test_data_efficient_torso_encodes_576_numbers_and_has_256_units() -> None:
     torso = DataEfficientTorso(stack=4, frame_shape=(84, 84))
-    assert (torso.num_seen, torso.num_features) == (576, 256)
+    assert (torso.num_encoded, torso.num_features) == (576, 256)
     assert count(torso) == 32 * (4 * 25 + 1) + 64 * (32 * 25 + 1) + 256 * 577
 
 
-@pytest.mark.parametrize("shape", [(84, 84), (36, 79)])
-def test_data_efficient_torso_sees_the_same_of_patches_as_of_frames_and_so_are_its_gradients(
-    shape: tuple[int, int],
-) -> None:
-    torch.manual_seed(0)
-    torso = DataEfficientTorso(stack=3, frame_shape=shape)
-    stacks = torch.randint(0, 256, (4, 3, *shape), dtype=torch.uint8)
-    results = []
-    for shown in (torso.arrange(stacks), stacks):
-        seen = torso.see(shown.float())
-        results.append([seen, *torch.autograd.grad(seen.square().sum(), torso.convolutions.parameters())])
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
-
-
-def test_data_efficient_torso_takes_patches_on_a_cpu_alone() -> None:
-    torso = DataEfficientTorso(stack=4, frame_shape=(84, 84))
-    dimensions = [torso.arrange(torch.empty(2, 4, 84, 84, device=device)).ndim for device in ("cpu", "meta")]
-    assert dimensions == [3, 4]
-
-
 @pytest.mark.parametrize("width", [1, 4])
-def test_impala_torso_sees_11_by_11_pixels_of_32_channels_times_its_width(width: int) -> None:
+def test_impala_torso_encodes_11_by_11_pixels_of_32_channels_times_its_width(width: int) -> None:
     torso = ImpalaTorso(stack=4, frame_shape=(84, 84), width=width)
-    assert (torso.num_seen, torso.num_features) == (32 * width * 121, 256)
+    assert (torso.num_encoded, torso.num_features) == (32 * width * 121, 256)
     assert torso(torch.zeros(1, 4, 84, 84)).shape == (1, 256)
 
 
@@ -59,9 +38,9 @@ def test_residual_block_whose_last_convolution_is_zero_changes_nothing() -> None
     assert torch.equal(block(x), x)
 
 
-def test_dopamine_torso_sees_11_by_11_pixels_of_64_channels() -> None:
+def test_dopamine_torso_encodes_11_by_11_pixels_of_64_channels() -> None:
     torso = DopamineTorso(stack=4, frame_shape=(84, 84))
-    assert (torso.num_seen, torso.num_features) == (7_744, 512)
+    assert (torso.num_encoded, torso.num_features) == (7_744, 512)
     assert torso(torch.zeros(1, 4, 84, 84)).shape == (1, 512)
 
 
@@ -73,7 +52,7 @@ def test_dopamine_torso_puts_the_odd_zero_after_the_pixels() -> None:
         nn.init.zeros_(convolution.bias)
         nn.init.zeros_(convolution.weight[1:])
         nn.init.zeros_(convolution.weight[:, 1:])
-    seen = torso.see(torch.full((1, 1, 84, 84), 255.0)).view(64, 11, 11)[0]
+    seen = torso.encode(torch.full((1, 1, 84, 84), 255.0)).view(64, 11, 11)[0]
     first = torch.tensor(
         [6.0, *[8.0] * 19, 6.0]
     )  # a side of what the first puts out is the root of its counts

@@ -6,14 +6,14 @@ import pytest
 import torch
 from tiny import CPU, tiny_spec
 from typer.testing import CliRunner
+from without_kernels import leave_to_torch
 
-from atari_dqn.agent.convolution import Convolution
-from atari_dqn.agent.linear import QuickLinear
 from atari_dqn.agent.torsos import NatureTorso
 from atari_dqn.bench.kernels import kernels_of
 from atari_dqn.bench.measurement import PARTS, Bench, bench, bench_data, bench_text
 from atari_dqn.cli.app import app
-from atari_dqn.fast.cpu.library import left_to_torch, unit_for
+from atari_dqn.fast.cpu.library import unit_for
+from atari_dqn.fast.torsos import ConvolutionStack
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.keys import flatten
 from atari_dqn.train.rate import small
@@ -66,9 +66,9 @@ def test_share_of_pytorchs_libraries_is_their_time_over_the_updates(result: Benc
 
 
 @pytest.mark.slow
-def test_there_is_no_share_of_pytorchs_libraries_where_they_compute() -> None:
-    with left_to_torch():
-        found = bench(tiny_spec(), name="tiny.toml", device=CPU, seconds=0.1)
+def test_there_is_no_share_of_pytorchs_libraries_where_they_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_to_torch(monkeypatch)
+    found = bench(tiny_spec(), name="tiny.toml", device=CPU, seconds=0.1)
     assert not found.kernels.are_ours
     assert found.learner_share_of_library is None
     assert "PyTorch's libraries" not in bench_text(found)
@@ -93,17 +93,12 @@ def test_kernels_of_a_product_are_counted_with_their_arithmetic() -> None:
 
 
 def test_kernels_of_a_linear_layer_are_its_three_products() -> None:
-    layer, x = QuickLinear(5, 7), torch.ones(3, 5, requires_grad=True)
+    layer, x = torch.nn.Linear(5, 7), torch.ones(3, 5, requires_grad=True)
     assert recorded(lambda: layer(x).sum().backward()) == (3, 3 * 2 * 3 * 5 * 7)
 
 
 def test_kernels_of_a_convolution_are_counted_forward_and_back() -> None:
     layer, x = torch.nn.Conv2d(2, 3, 2), torch.ones(1, 2, 4, 4)  # 3×3 places, 2·2·2 weights for each of 3
-    assert recorded(lambda: layer(x).sum().backward()) == (2, 2 * (2 * 9 * 8 * 3))
-
-
-def test_kernels_of_the_learners_own_convolution_are_counted_as_those_of_torchs() -> None:
-    layer, x = Convolution(2, 3, 2, relu=True), torch.ones(1, 2, 4, 4)
     assert recorded(lambda: layer(x).sum().backward()) == (2, 2 * (2 * 9 * 8 * 3))
 
 
@@ -115,7 +110,8 @@ def test_kernels_of_a_chain_are_counted_layer_by_layer_forward_and_back() -> Non
         (20 * 20 * 32, 4 * 8 * 8), (9 * 9 * 64, 32 * 4 * 4), (7 * 7 * 64, 64 * 3 * 3)
     ))  # fmt: skip
     forward, of_weights = first + second + third, first + second + third
-    found = recorded(lambda: torso.see(frames).sum().backward())
+    stack = ConvolutionStack(torso.convolutions, torch.float32)
+    found = recorded(lambda: stack.encode(frames).sum().backward())
     assert found == (2, forward + of_weights + second + third)
 
 

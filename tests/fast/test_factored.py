@@ -8,9 +8,9 @@ from kernel_checks import threads
 from torch import Tensor
 
 import atari_dqn.fast.cpu.products  # noqa: F401  torch's operators of ours
-from atari_dqn.agent.fused_step import gradient_norm, move
 from atari_dqn.fast.cpu.factored import FactoredGradient, Rule
 from atari_dqn.fast.cpu.library import units
+from atari_dqn.fast.optimizers import gradient_norm, move
 
 pytestmark = pytest.mark.skipif(not units(), reason="no kernels of products on this machine")
 

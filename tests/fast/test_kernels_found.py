@@ -5,18 +5,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from without_kernels import leave_to_torch
 
-from atari_dqn.agent.convolution import Convolution
-from atari_dqn.agent.heads import LinearHead
-from atari_dqn.agent.linear import QuickLinear
-from atari_dqn.agent.network import QNetwork, initialize
-from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, ImpalaTorso, NatureTorso
 from atari_dqn.errors import UserError
 from atari_dqn.fast.cpu import library as found
 from atari_dqn.fast.cpu import products
@@ -116,64 +109,8 @@ def test_run_uses_the_quickest_unit_of_its_precision(precision: str, used: list[
     assert found.kernels_for(precision, (*found.UNITS, "portable")) == used
 
 
-def q_and_gradients(network: QNetwork, frames: torch.Tensor) -> list[torch.Tensor]:
-    network.zero_grad()
-    q_values = network(frames)
-    q_values.square().sum().backward()
-    return [q_values.detach(), *(weight.grad for weight in network.parameters() if weight.grad is not None)]
-
-
-@pytest.mark.skipif(products.unit_for(torch.float32) is None, reason="no kernels of our own on this machine")
-@pytest.mark.parametrize("torso_type", [NatureTorso, DopamineTorso, DataEfficientTorso, ImpalaTorso])
-def test_network_is_the_same_with_kernels_and_without(
-    torso_type: type[NatureTorso | DopamineTorso | DataEfficientTorso | ImpalaTorso],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    torso = torso_type(stack=4, frame_shape=(84, 84))
-    network = QNetwork(torso, LinearHead(torso.num_features, 6), precision="fp32")
-    initialize(network, init="he_uniform", generator=torch.Generator().manual_seed(0))
-    frames = torch.randint(0, 256, (9, 4, 84, 84), dtype=torch.uint8)
-    ours = q_and_gradients(network, frames)
-    leave_to_torch(monkeypatch)
-    for one, other in zip(ours, q_and_gradients(network, frames), strict=True):
-        assert (one - other).abs().max() <= 1e-5 * other.abs().max()
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda: QuickLinear(64, 32)(torch.randn(2, 96)),
-        lambda: Convolution(32, 32, 4)(torch.randn(1, 64, 9, 9)),
-        lambda: Convolution(32, 32, 4, 2)(torch.randn(1, 32, 3, 3)),
-        lambda: NatureTorso(stack=4, frame_shape=(84, 84)).see(torch.zeros(2, 8, 84, 84, dtype=torch.uint8)),
-        lambda: NatureTorso(stack=4, frame_shape=(84, 84)).see(torch.zeros(2, 2, 84, 84, dtype=torch.uint8)),
-        lambda: NatureTorso(stack=4, frame_shape=(84, 84)).see(torch.zeros(2, 4, 16, 16, dtype=torch.uint8)),
-    ],
-    ids=["inputs", "channels", "image smaller than a kernel", "stack of 8", "stack of 2", "small frames"],
-)
-@pytest.mark.parametrize("no_grad", [True, False])
-def test_input_that_does_not_fit_the_weights_is_an_error(wrong: Callable[[], object], no_grad: bool) -> None:
-    with torch.set_grad_enabled(not no_grad), pytest.raises((RuntimeError, ValueError)):
-        wrong()
-
-
 @pytest.mark.skipif(products.unit_for(torch.bfloat16) is None, reason="no kernels of our own on this machine")
 def test_tensors_of_two_formats_are_refused() -> None:
     x, weight = torch.zeros(2, 64), torch.zeros(32, 64, dtype=torch.bfloat16)
     with pytest.raises(ValueError, match="too many values"):
         torch.ops.atari_dqn.multiply(x, weight, torch.zeros(32), False)
-
-
-@pytest.mark.parametrize(
-    "layer", [QuickLinear(64, 32), Convolution(32, 32, 3), NatureTorso(stack=4, frame_shape=(84, 84))]
-)
-def test_gradient_of_a_gradient_is_refused(layer: torch.nn.Module) -> None:
-    x = {
-        QuickLinear: torch.ones(2, 64),
-        Convolution: torch.ones(1, 32, 9, 9),
-        NatureTorso: torch.ones(1, 4, 84, 84, dtype=torch.uint8),
-    }[type(layer)]
-    weights = list(layer.parameters())
-    gradients = torch.autograd.grad(layer(x).square().sum(), weights, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        sum(gradient.sum() for gradient in gradients).backward()

@@ -9,9 +9,9 @@ from kernel_checks import threads
 from torch import nn
 from without_kernels import leave_to_torch
 
-from atari_dqn.agent.fused_step import gradient_norm, is_readable
 from atari_dqn.agent.optimizers import adam, deepmind_rmsprop
 from atari_dqn.fast.cpu.library import library
+from atari_dqn.fast.optimizers import accelerate_optimizer, gradient_norm, is_readable
 
 pytestmark = pytest.mark.skipif(library("portable") is None, reason="no kernels of our own on this machine")
 
@@ -39,11 +39,29 @@ def moved(make: Make, weights: Sequence[torch.Tensor], of_each: Sequence[torch.T
     """Return what five steps by multiples of gradients make of weights."""
     moving = [nn.Parameter(weight.clone()) for weight in weights]
     optimizer = make(moving)
+    accelerate_optimizer(optimizer)
     for factor in (-2, -1, 0, 1, 2):
         for weight, gradient in zip(moving, of_each, strict=True):
             weight.grad = gradient * factor
         optimizer.step()
     return [weight.detach() for weight in moving]
+
+
+@EACH_OPTIMIZER
+def test_fast_optimizer_has_the_state_of_the_plain_one_and_moves_as_it_does(make: Make) -> None:
+    ends = []
+    for is_fast in (False, True):
+        weight = nn.Parameter(torch.ones(40, 7))
+        optimizer = make([weight])
+        assert not is_fast or accelerate_optimizer(optimizer)
+        for place in range(5):
+            weight.grad = torch.linspace(-1, 1, 280).view(40, 7) * place
+            optimizer.step()
+        ends.append((weight.detach(), optimizer.state_dict()))
+    torch.testing.assert_close(ends[1][0], ends[0][0], rtol=1e-5, atol=1e-6)
+    (one,), (other,) = (state["param_groups"] for _, state in ends)
+    assert one == other
+    assert ends[0][1]["state"][0].keys() == ends[1][1]["state"][0].keys()
 
 
 def ones() -> list[torch.Tensor]:
@@ -79,6 +97,7 @@ def test_step_raises_torchs_count_of_changes(
         leave_to_torch(monkeypatch)
     weight = nn.Parameter(torch.ones(5))
     optimizer = make([weight])
+    accelerate_optimizer(optimizer)
     weight.grad, before = torch.ones(5), weight._version
     optimizer.step()
     assert weight._version > before

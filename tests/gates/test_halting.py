@@ -74,7 +74,7 @@ def zero_network(training: Training) -> None:
     with torch.no_grad():
         for weights in training.learner.online.parameters():
             weights.zero_()
-    training.learner.sync_target()
+    training.learner.copy_to_target()
 
 
 def nan_in_the_first_convolution(training: Training) -> None:

@@ -13,13 +13,13 @@ from tiny import CPU, ticks_of, tiny_spec
 from atari_dqn.agent.actor import greedy_actions
 from atari_dqn.assembly.parts import build_replay
 from atari_dqn.envs.games import make_envs
+from atari_dqn.fast.cuda_graphs import CudaGraphs
 from atari_dqn.replay.prioritized import PrioritizedSampler
 from atari_dqn.replay.transfer import FromGpu
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.train.build import assemble
-from atari_dqn.train.graphs import CudaGraphs
 from atari_dqn.train.training import Training
 
 pytestmark = [
@@ -56,10 +56,10 @@ def course(*overrides: str, ticks: int = 160) -> tuple[str, np.ndarray]:
     """Return the digest after so many ticks, and what the latest updates measured."""
     with begun_there(*overrides) as training:
         ticks_of(training, ticks)
-        training.journal.wait()
-        count = training.journal.count
+        training.metrics.wait()
+        count = training.metrics.count
         assert count > 20
-        return tree_digest(training.state_dict()), training.journal.rows(max(0, count - 1_000), count)
+        return tree_digest(training.state_dict()), training.metrics.rows(max(0, count - 1_000), count)
 
 
 @pytest.mark.parametrize("overrides", RUNS, ids=NAMES)
@@ -84,8 +84,8 @@ def test_a_thousand_updates_from_graphs_have_the_losses_of_those_without(overrid
             training.use_graphs(captured)
             for _ in range(100):
                 training.update(10)
-            training.journal.wait()
-            losses.append(training.journal.rows(training.journal.count - 1_000, training.journal.count)[:, 0])
+            training.metrics.wait()
+            losses.append(training.metrics.rows(training.metrics.count - 1_000, training.metrics.count)[:, 0])
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4, atol=1e-7)
 
 
@@ -151,12 +151,12 @@ def test_gradient_that_is_not_finite_changes_nothing_from_a_graph_either() -> No
     with begun_there(*FAST) as training:
         ticks_of(training, 100)
         training.replay.ring.reward.fill_(float("nan"))
-        before = [weight.clone() for weight in training.learner.written()[:-1]]
+        before = [weight.clone() for weight in training.learner.mutated_tensors()[:-1]]
         training.update(3)
-        after = training.learner.written()[:-1]
+        after = training.learner.mutated_tensors()[:-1]
         assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
-        training.journal.wait()
-        assert training.journal.rows(training.journal.count - 3, training.journal.count)[:, -1].tolist() == [
+        training.metrics.wait()
+        assert training.metrics.rows(training.metrics.count - 3, training.metrics.count)[:, -1].tolist() == [
             1.0, 2.0, 3.0,
         ]  # fmt: skip
 
@@ -164,8 +164,10 @@ def test_gradient_that_is_not_finite_changes_nothing_from_a_graph_either() -> No
 def test_actions_from_a_graph_are_those_of_the_network() -> None:
     with begun_there(*FAST, "env.num_envs=16") as training:
         ticks_of(training, 30)
-        played = training._greedy().copy()
+        assert training.actor.begin(0.0)
+        played = training.actor.actions.cpu()
         stacks = training.replay.newest_stacks()
+        assert torch.equal(training.actor.stacks, stacks)
         assert played.tolist() == greedy_actions(training.learner.online, stacks).tolist()
 
 

@@ -52,14 +52,15 @@ def test_two_networks_exist_one_acts_and_learns_and_the_other_is_the_target(monk
         ticks_of(training, 80)
         learner = training.learner
         assert [id(network) for network in made] == [id(learner.online), id(learner.target)]
-        assert training.policy.network is learner.online
+        assert training.actor.network is learner.online
 
 
 @pytest.mark.fault("W03")
 def test_state_of_a_training_is_that_of_every_part_that_has_one() -> None:
     with begun(tiny_spec()) as training:
         parts = {field.name: getattr(training, field.name) for field in fields(training)}
-        parts["lanes"] = parts.pop("envs")  # the state's name for them since its first version
+        parts["lanes"] = parts.pop("envs")  # the state's names for them since its first version
+        parts["policy"] = parts.pop("actor")
         assert set(training.state_dict()) == {
             name for name, part in parts.items() if hasattr(part, "state_dict")
         }

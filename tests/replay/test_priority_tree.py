@@ -2,20 +2,28 @@ import numpy as np
 import pytest
 import torch
 from tapes import CPU
-from without_kernels import either_way
 
-from atari_dqn.replay.kernel_tree import make_priority_tree
+from atari_dqn.fast.cpu.library import library
+from atari_dqn.fast.cpu.priority_tree import KernelTree
 from atari_dqn.replay.priority_tree import PriorityTree
 
-__all__ = ["either_way"]
-pytestmark = pytest.mark.usefixtures("either_way")
+KINDS = [PriorityTree, *([KernelTree] if library("portable") is not None else [])]
+
+
+@pytest.fixture(params=KINDS, autouse=True)
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have trees be plain, and made of kernels where there are any."""
+    monkeypatch.setitem(globals(), "tree_kind", request.param)
+
+
+tree_kind = PriorityTree
 
 CAPACITIES = [(1, 2), (2, 2), (7, 2), (33, 4), (100, 7), (1_000, 32), (1_025, 32)]
 """Capacities and fan-outs; most capacities are no power of their fan-out."""
 
 
 def make_tree(capacity: int, fan_out: int = 32) -> PriorityTree:
-    return make_priority_tree(capacity, device=CPU, fan_out=fan_out)
+    return tree_kind(capacity, device=CPU, fan_out=fan_out)
 
 
 def filled(priorities, fan_out: int = 4) -> PriorityTree:

@@ -2,17 +2,15 @@ import numpy as np
 import pytest
 import torch
 from tapes import CPU, batch, make_buffer, play_tape, sample_at, transitions
-from without_kernels import either_way, leave_to_torch
 
 from atari_dqn.fast.cpu.library import library
+from atari_dqn.fast.cpu.ring import KernelRing
 from atari_dqn.replay.ring import FrameRing
 
-__all__ = ["either_way"]
 
-
-def make_ring(*, rows: int, envs: int, stack: int) -> FrameRing:
+def make_ring(kind: type[FrameRing], *, rows: int, envs: int, stack: int) -> FrameRing:
     """Create a ring full of random frames, a third of which are the first of an episode."""
-    ring = FrameRing(rows=rows, num_envs=envs, frame_shape=(3, 5), stack=stack, device=CPU)
+    ring = kind(rows=rows, num_envs=envs, frame_shape=(3, 5), stack=stack, device=CPU)
     generator = torch.Generator().manual_seed(0)
     ring.frame[:-1] = torch.randint(1, 256, ring.frame[:-1].shape, generator=generator, dtype=torch.uint8)
     ring.start[:] = torch.rand(rows * envs, generator=generator) < 1 / 3
@@ -49,24 +47,23 @@ def test_stack_crosses_the_end_of_the_ring() -> None:
     assert newest(buffer) == [[6, 7, 8, 9]]
 
 
+HAS_KERNELS = pytest.mark.skipif(library("portable") is None, reason="no kernels of our own on this machine")
+
+
+@HAS_KERNELS
 @pytest.mark.parametrize("envs", [1, 3])
 @pytest.mark.parametrize("stack", [1, 4])
-def test_kernel_puts_stacks_together_as_torch_does(
-    envs: int, stack: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rings = [make_ring(rows=9, envs=envs, stack=stack)]
-    leave_to_torch(monkeypatch)
-    rings.append(make_ring(rows=9, envs=envs, stack=stack))
+def test_kernel_puts_stacks_together_as_torch_does(envs: int, stack: int) -> None:
+    rings = [make_ring(kind, rows=9, envs=envs, stack=stack) for kind in (KernelRing, FrameRing)]
     cells = torch.arange(9 * envs)
-    assert rings[1]._kernels is None
     assert torch.equal(rings[0].stacks(cells), rings[1].stacks(cells))
 
 
-@pytest.mark.skipif(library("portable") is None, reason="no kernels of our own on this machine")
+@HAS_KERNELS
 @pytest.mark.parametrize("cell", [-1, 27])
 def test_index_outside_of_the_ring_is_refused(cell: int) -> None:
     with pytest.raises(IndexError):
-        make_ring(rows=9, envs=3, stack=4).stacks(torch.tensor([0, cell]))
+        make_ring(KernelRing, rows=9, envs=3, stack=4).stacks(torch.tensor([0, cell]))
 
 
 def test_stack_size_one_is_the_frame_itself() -> None:
@@ -80,7 +77,6 @@ def test_stacks_of_environments_are_separate() -> None:
     assert newest(buffer) == [[0, 0, 1, 2], [0, 0, 0, 12]]
 
 
-@pytest.mark.usefixtures("either_way")
 def test_W10_no_state_holds_a_frame_later_than_its_step() -> None:
     found = transitions(play_tape(make_buffer(capacity=6), "ABCD|EFG!HIJKLMNO"))
     assert all(transition.s_tm1 == "".join(sorted(transition.s_tm1)) for transition in found.values())

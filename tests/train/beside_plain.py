@@ -15,7 +15,7 @@ import torch
 from tiny import begun, ticks_of, tiny_spec
 from torch._dynamo.utils import counters
 
-from atari_dqn.fast.cpu import products
+from atari_dqn.fast import structure
 
 
 def learned(overrides: list[str], updates: int) -> dict[str, object]:
@@ -28,7 +28,7 @@ def learned(overrides: list[str], updates: int) -> dict[str, object]:
         while training.clock.updates < updates:
             ticks_of(training, 1)
         after = torch.cat([weight.detach().flatten() for weight in weights])
-        streams = (training.learner.generator, training.policy.generator)
+        streams = (training.learner.generator, training.actor.generator)
         return {
             "weights": after,
             "moved": (after - before).abs().max(),
@@ -46,7 +46,7 @@ def graphs() -> int:
 def main() -> None:
     backend, updates, combinations = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
     torch.set_num_threads(1)
-    products.unit_for = lambda _: None  # what is compiled has no kernels of ours, whose bf16 rounds otherwise
+    structure.unit_for = lambda _: None  # what is compiled has none of ours, whose bf16 rounds otherwise
     if backend != "inductor":
         os.environ["CXX"] = sys.executable  # it is looked for, and never called
     torch.compile = partial(torch.compile, backend=backend)

@@ -11,9 +11,9 @@ import torch
 from killing import DQN
 from tiny import TINY_CATCH
 
-from atari_dqn.agent.compiled import compiling
-from atari_dqn.agent.random_draws import DrawnAhead, Rehearsal, Wanted, normal, uniform
+from atari_dqn.agent.random_draws import Rng, normal, uniform
 from atari_dqn.errors import UserError
+from atari_dqn.fast.compile import DrawnAhead, DrawRecorder, RecordedDraw, compiling
 from atari_dqn.machine.hardware import has_compiler
 
 RAINBOW = (
@@ -141,14 +141,14 @@ def test_compiling_is_told_before_it_begins(refused: Refused) -> None:
     assert "0  compiling: acting and learning, up to a minute" in refused[0].stdout
 
 
-def drawing(rng: DrawnAhead | Rehearsal, scale: torch.Tensor) -> torch.Tensor:
+def drawing(rng: Rng, scale: torch.Tensor) -> torch.Tensor:
     return scale * normal(rng, 3) + uniform(rng, 2, 3).sum(dim=0)
 
 
-def test_rehearsal_notes_what_is_drawn_in_order() -> None:
-    rehearsal = Rehearsal(torch.device("cpu"))
-    drawing(rehearsal, torch.ones(3))
-    assert rehearsal.wanted == [Wanted("normal", (3,)), Wanted("uniform", (2, 3))]
+def test_recorder_notes_what_is_drawn_in_order() -> None:
+    recorder = DrawRecorder(torch.device("cpu"))
+    drawing(recorder, torch.ones(3))
+    assert recorder.draws == [RecordedDraw("normal", (3,)), RecordedDraw("uniform", (2, 3))]
 
 
 def test_numbers_drawn_ahead_are_given_out_in_order_until_none_is_left() -> None:
@@ -158,7 +158,7 @@ def test_numbers_drawn_ahead_are_given_out_in_order_until_none_is_left() -> None
     assert drawn.left == 0
 
 
-def test_numbers_of_another_shape_than_at_the_rehearsal_are_refused() -> None:
+def test_numbers_of_another_shape_than_were_recorded_are_refused() -> None:
     with pytest.raises(AssertionError, match="asks for other numbers"):
         drawing(DrawnAhead([torch.ones(4)]), torch.ones(3))
 

@@ -11,17 +11,16 @@ from tiny import begun, digest_after, ticks_of, tiny_spec
 from torch.utils._python_dispatch import TorchDispatchMode
 from without_kernels import leave_to_torch
 
-from atari_dqn.agent import convolution, linear
-from atari_dqn.agent.optimizers import step_and_take_back, step_by_flag
+from atari_dqn.fast.cuda_graphs import CudaGraphs, parts, powers_of_two, unchanged
 from atari_dqn.replay.transfer import InRam
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.train import build as assembly
 from atari_dqn.train import metrics_ring as journal
 from atari_dqn.train import training as training_module
 from atari_dqn.train.build import uses_graphs
-from atari_dqn.train.graphs import CudaGraphs, Eager, parts, powers_of_two, unchanged
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
+from atari_dqn.train.work import Eager
 
 WAITS = (
     "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::unique", "aten::equal",
@@ -66,15 +65,10 @@ def described(value: Any) -> Any:
 @contextmanager
 def learning(monkeypatch: pytest.MonkeyPatch, *overrides: str) -> Iterator[Training]:
     """A training that has learned for a while, its layers and its optimizer's steps those of a GPU."""
-    for module in (convolution, linear):
-        monkeypatch.setattr(module, "quick", lambda x: False)
     leave_to_torch(monkeypatch)
     spec = tiny_spec(*overrides)
     with begun(spec) as training:
-        take_back = spec.optimizer.kind == "torch_rmsprop"
-        training.learner._step_if = step_and_take_back if take_back else step_by_flag
-        training.learner._may_look = False
-        training.replay.ring._seen_now = None
+        training.learner._is_on_cpu = False
         while training.clock.updates < 3:
             ticks_of(training, 1)
         yield training
@@ -114,8 +108,8 @@ def test_update_asks_the_host_for_nothing_and_is_the_same_work_each_time(
             with Watched() as watched:
                 training.update_once()
             asked.append(watched.asked)
-            training.learner.made(1)
-            training.journal.wrote(1)
+            training.learner.count_updates(1)
+            training.metrics.count_updates(1)
             ticks_of(training, 7)  # rows come and go, and β rises
     assert len(asked[0]) > 50
     assert asked[0] == asked[1] == asked[2]
@@ -129,10 +123,10 @@ def test_acting_asks_the_host_for_nothing_and_is_the_same_work_each_time(
 ) -> None:
     asked = []
     with learning(monkeypatch, *overrides, "env.num_envs=3") as training:
-        training.learner.sync_target = lambda: None
+        training.learner.copy_to_target = lambda: None
         for _ in range(2):
             with Watched() as watched:
-                training._act()
+                training.actor.compute_greedy()
             asked.append(watched.asked)
             ticks_of(training, 2)
     assert len(asked[0]) > 5
@@ -166,8 +160,9 @@ def lasting(training: Training) -> list[torch.Tensor]:
     counts = [value for value in vars(sampler).values() if isinstance(value, torch.Tensor)]
     networks = [*learner.online.parameters(), *learner.target.parameters()]
     return [
-        *tables, *counts, *networks, *sampler.written(), *learner.written(), *training.journal.written(),
-        training._actions,
+        *tables, *counts, *networks, *sampler.mutated_tensors(), *learner.mutated_tensors(),
+        *training.metrics.mutated_tensors(),
+        training.actor.actions, training.actor.stacks,
     ]  # fmt: skip
 
 
@@ -187,13 +182,13 @@ def test_warm_up_changes_no_state(overrides: tuple[str, ...], monkeypatch: pytes
     with learning(monkeypatch, *overrides) as training:
         ready(training)
         work = training._graphs()[1]
-        before = tree_digest(training.state_dict()), training.journal._measured.clone()
-        with unchanged(work._written, work._generators):
+        before = tree_digest(training.state_dict()), training.metrics._measured.clone()
+        with unchanged(work._mutated, work._generators):
             for _ in range(3):
                 training.update_once()
             assert tree_digest(training.state_dict()) != before[0]
         assert tree_digest(training.state_dict()) == before[0]
-        assert torch.equal(training.journal._measured, before[1])
+        assert torch.equal(training.metrics._measured, before[1])
 
 
 def test_averages_that_the_warm_up_made_begin_at_zero() -> None:
@@ -203,7 +198,7 @@ def test_averages_that_the_warm_up_made_begin_at_zero() -> None:
         assert not training.learner.optimizer.state
         ready(training)
         work = training._graphs()[1]
-        with unchanged(work._written, work._generators):
+        with unchanged(work._mutated, work._generators):
             training.update_once()
         averages = [value for state in training.learner.optimizer.state.values() for value in state.values()]
         assert averages
@@ -223,7 +218,7 @@ def graphs_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
 
     def capture(self: CudaGraphs) -> None:
-        with unchanged(self._written, self._generators):
+        with unchanged(self._mutated, self._generators):
             self._function()
         for size in self._sizes:
             sizes.append(size)
@@ -344,7 +339,7 @@ def test_host_waits_for_updates_before_it_waits_for_actions(monkeypatch: pytest.
     with begun(tiny_spec()) as training:
         ticks_of(training, 70)
         waited.clear()
-        training.choose(0.0)
+        training.act(0.0)
     assert waited == [2, 1]  # the table of numbers, the row of actions
 
 

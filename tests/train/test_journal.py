@@ -3,14 +3,16 @@ import pytest
 import torch
 from tiny import CPU, begun, ticks_of, tiny_spec
 
+from atari_dqn.agent.losses import UPDATE_METRICS as METRICS
 from atari_dqn.minibatch import Minibatch
+from atari_dqn.telemetry.gates.update_gates import UpdateRecord
 from atari_dqn.train import metrics_ring as journal_module
-from atari_dqn.train.metrics_ring import METRICS, RECENT_UPDATES, Journal
+from atari_dqn.train.metrics_ring import RECENT_UPDATES, MetricsRing
 
 BATCH = 2
 
 
-def write(journal: Journal, *numbers: float) -> None:
+def write(journal: MetricsRing, *numbers: float) -> None:
     """Have an update written for each number: its loss, its only cell and its only weight."""
     for number in numbers:
         metrics = {name: torch.tensor(number if name == "loss" else 0.0) for name in METRICS}
@@ -20,11 +22,11 @@ def write(journal: Journal, *numbers: float) -> None:
             cell=values.long(),
         )  # fmt: skip
         journal.write(batch, metrics)
-    journal.wrote(len(numbers))
+    journal.count_updates(len(numbers))
 
 
 def test_reader_reads_every_update_once_and_in_order() -> None:
-    journal = Journal(batch_size=BATCH, device=CPU)
+    journal = MetricsRing(batch_size=BATCH, device=CPU)
     write(journal, 1, 2)
     reader = journal.reader()
     assert len(reader.arrived()) == 0  # what came before is another's
@@ -37,7 +39,7 @@ def test_reader_reads_every_update_once_and_in_order() -> None:
 
 
 def test_rows_are_read_around_the_end_of_the_ring() -> None:
-    journal = Journal(batch_size=BATCH, device=CPU)
+    journal = MetricsRing(batch_size=BATCH, device=CPU)
     reader, seen = journal.reader(), []
     for number in range(RECENT_UPDATES + 50):
         write(journal, number)
@@ -48,7 +50,7 @@ def test_rows_are_read_around_the_end_of_the_ring() -> None:
 
 
 def test_minibatch_of_a_recent_update_is_found_by_how_long_ago_it_was() -> None:
-    journal = Journal(batch_size=BATCH, device=CPU)
+    journal = MetricsRing(batch_size=BATCH, device=CPU)
     assert journal.minibatch(0) is None
     write(journal, *range(RECENT_UPDATES + 5))
     for updates_ago in (0, 7, RECENT_UPDATES - 1):
@@ -58,7 +60,7 @@ def test_minibatch_of_a_recent_update_is_found_by_how_long_ago_it_was() -> None:
 
 
 def test_reader_that_was_left_behind_is_a_fault_of_the_caller() -> None:
-    journal = Journal(batch_size=BATCH, device=CPU)
+    journal = MetricsRing(batch_size=BATCH, device=CPU)
     reader = journal.reader()
     write(journal, *range(RECENT_UPDATES + 1))
     with pytest.raises(AssertionError):
@@ -67,7 +69,7 @@ def test_reader_that_was_left_behind_is_a_fault_of_the_caller() -> None:
 
 def test_tick_of_more_updates_than_are_remembered_otherwise_is_read_whole() -> None:
     many = RECENT_UPDATES + 24
-    journal = Journal(batch_size=BATCH, device=CPU, updates_per_tick=many)
+    journal = MetricsRing(batch_size=BATCH, device=CPU, updates_per_iteration=many)
     reader = journal.reader()
     for tick in range(3):
         write(journal, *range(tick * many, (tick + 1) * many))
@@ -84,7 +86,11 @@ def test_training_remembers_the_updates_of_its_largest_tick(monkeypatch: pytest.
 
 
 def test_numbers_are_kept_as_they_were_measured() -> None:
-    journal = Journal(batch_size=BATCH, device=CPU)
+    journal = MetricsRing(batch_size=BATCH, device=CPU)
     reader = journal.reader()
     write(journal, float("nan"), 2.5)
     np.testing.assert_array_equal(reader.all()[:, 0], np.array([np.nan, 2.5], dtype=np.float32))
+
+
+def test_gates_are_shown_the_metrics_that_are_declared() -> None:
+    assert UpdateRecord._fields == ("update", *METRICS)

@@ -1,3 +1,4 @@
+import inspect
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +15,7 @@ from atari_dqn.types import StepBatch
 class Fakes:
     """Parts that only note what is asked of them.
 
-    Environment 0 shows a reset row at each tick in `resets_at`.
+    Environment 0 shows a reset row at each iteration in `resets_at`.
     """
 
     envs: int = 1
@@ -23,14 +24,14 @@ class Fakes:
     total_steps: int = 12
     resets_at: tuple[int, ...] = ()
     calls: list[str] = field(default_factory=list)
-    ticks: int = 0
+    iterations: int = 0
 
     def __post_init__(self) -> None:
         self.clock = Clock(frame_skip=4, prefill_steps=self.prefill_steps)
         self.exploration = LinearSchedule(start=1.0, end=0.1, decay_frames=80)
 
-    def choose(self, epsilon: float) -> np.ndarray:
-        self.calls.append("choose")
+    def act(self, epsilon: float) -> np.ndarray:
+        self.calls.append("act")
         return np.zeros(self.envs, dtype=np.int64)
 
     def send(self, actions: np.ndarray) -> None:
@@ -42,8 +43,8 @@ class Fakes:
     def recv(self) -> StepBatch:
         self.calls.append("recv")
         first = np.zeros(self.envs, dtype=bool)
-        first[0] = self.ticks in self.resets_at
-        self.ticks += 1
+        first[0] = self.iterations in self.resets_at
+        self.iterations += 1
         none = np.zeros(self.envs, dtype=bool)
         return StepBatch(
             frame=np.zeros((self.envs, 1, 1), dtype=np.uint8), reward=np.zeros(self.envs), terminated=none,
@@ -54,15 +55,15 @@ class Fakes:
         self.calls.append("store")
 
 
-def test_tick_updates_while_the_emulators_run_and_stores_what_they_showed() -> None:
+def test_iteration_updates_while_the_emulators_run_and_stores_what_they_showed() -> None:
     parts = Fakes(prefill_steps=1, update_period_steps=1, total_steps=3)
     list(q_learning(parts))
-    assert parts.calls[:4] == ["choose", "send", "recv", "store"]
-    assert parts.calls[-5:] == ["choose", "send", "update", "recv", "store"]
+    assert parts.calls[:4] == ["act", "send", "recv", "store"]
+    assert parts.calls[-5:] == ["act", "send", "update", "recv", "store"]
 
 
 def test_no_update_happens_in_the_prefill() -> None:
-    updates = [tick.updates for tick in q_learning(Fakes(prefill_steps=4, update_period_steps=2))]
+    updates = [each.updates for each in q_learning(Fakes(prefill_steps=4, update_period_steps=2))]
     assert updates == [0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0]
 
 
@@ -70,8 +71,8 @@ def test_no_update_happens_in_the_prefill() -> None:
 def test_updates_keep_their_ratio_to_steps_whatever_the_envs(envs: int) -> None:
     parts = Fakes(envs=envs, prefill_steps=20, update_period_steps=4, total_steps=240)
     for _ in q_learning(parts):
-        steps_before_tick = parts.clock.steps - envs
-        assert parts.clock.updates == max(0, steps_before_tick - 20) // 4
+        steps_before = parts.clock.steps - envs
+        assert parts.clock.updates == max(0, steps_before - 20) // 4
 
 
 @pytest.mark.parametrize("envs", [1, 3, 8])
@@ -80,13 +81,13 @@ def test_updates_of_a_real_run_keep_their_ratio(envs: int) -> None:
     with begun(spec) as training:
         last = ticks_of(training)[-1]
         clock = training.clock
-    steps_before_tick = clock.steps - int(np.count_nonzero(~last.step.first))
-    assert clock.updates == (steps_before_tick - 64) // 4
+    steps_before = clock.steps - int(np.count_nonzero(~last.step.first))
+    assert clock.updates == (steps_before - 64) // 4
 
 
-def test_many_envs_take_several_updates_in_a_tick() -> None:
+def test_many_envs_take_several_updates_in_an_iteration() -> None:
     parts = Fakes(envs=8, prefill_steps=8, update_period_steps=4, total_steps=32)
-    assert [tick.updates for tick in q_learning(parts)] == [0, 0, 2, 2]
+    assert [each.updates for each in q_learning(parts)] == [0, 0, 2, 2]
 
 
 def test_reset_row_counts_no_step() -> None:
@@ -97,7 +98,7 @@ def test_reset_row_counts_no_step() -> None:
 def test_loop_ends_with_its_budget_of_steps() -> None:
     parts = Fakes(envs=5, total_steps=12)
     list(q_learning(parts))
-    assert parts.clock.steps == 15  # environments move together: the first tick at or past 12
+    assert parts.clock.steps == 15  # environments move together: the first iteration at or past 12
 
 
 def test_loop_that_has_reached_its_budget_does_nothing() -> None:
@@ -117,7 +118,7 @@ def test_D06_epsilon_is_one_at_the_first_learning_step_of_a_real_run() -> None:
 
 
 def test_D06_prefill_does_not_count_toward_epsilons_fall() -> None:
-    epsilons = [tick.epsilon for tick in q_learning(Fakes(prefill_steps=4, total_steps=12))]
+    epsilons = [each.epsilon for each in q_learning(Fakes(prefill_steps=4, total_steps=12))]
     assert epsilons[:5] == [1.0] * 5
     assert epsilons[5] == pytest.approx(1 - 0.9 * 4 / 80)
 
@@ -125,4 +126,20 @@ def test_D06_prefill_does_not_count_toward_epsilons_fall() -> None:
 def test_prefill_is_random_whatever_epsilon_starts_at() -> None:
     parts = Fakes(prefill_steps=3, total_steps=5)
     parts.exploration = LinearSchedule(start=0.2, end=0.1, decay_frames=80)
-    assert [tick.epsilon for tick in q_learning(parts)][:4] == [1.0, 1.0, 1.0, 0.2]
+    assert [each.epsilon for each in q_learning(parts)][:4] == [1.0, 1.0, 1.0, 0.2]
+
+
+def test_network_is_five_calls_below_the_loop_when_acting(monkeypatch: pytest.MonkeyPatch) -> None:
+    depths: list[int] = []
+    with begun(tiny_spec("exploration.epsilon_end=0.0", "exploration.epsilon_start=0.0")) as training:
+        ticks_of(training, 90)
+        q_values = training.actor.network.q_values
+
+        def noted(*arguments, **named):
+            ours = [frame.function for frame in inspect.stack() if "/atari_dqn/" in frame.filename]
+            depths.append(1 + ours.index("q_learning"))  # q_values itself, and what is between
+            return q_values(*arguments, **named)
+
+        monkeypatch.setattr(training.actor.network, "q_values", noted)
+        ticks_of(training, 2)
+    assert depths == [5, 5]

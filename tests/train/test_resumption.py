@@ -14,10 +14,10 @@ import torch
 from tiny import CPU, TINY_CATCH, run
 
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.fast import acceleration
 from atari_dqn.fast.cpu.library import kernels_for
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.train import build as assembly
 from atari_dqn.train import launch
 from atari_dqn.train import resume_exactness as promises
 
@@ -158,7 +158,7 @@ def test_other_kernels_than_a_run_began_with_are_told(
 
 
 def test_kernels_that_a_run_does_not_use_may_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "kernels_here", lambda: ("fp32 vectors", "bf16 vectors", "portable"))
+    monkeypatch.setattr(acceleration, "kernels_here", lambda: ("fp32 vectors", "bf16 vectors", "portable"))
     run(tmp_path / "run", *SHORT)
     monkeypatch.setattr(promises, "kernels_here", lambda: ("fp32 vectors", "portable"))
     assert list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), CPU)) == []
@@ -167,7 +167,7 @@ def test_kernels_that_a_run_does_not_use_may_differ(tmp_path: Path, monkeypatch:
 @pytest.fixture
 def compiled_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     """A run with learner.compile = true; nothing is compiled, because the shape checks of tests cannot be."""
-    monkeypatch.setattr(assembly, "compiling", nullcontext)
+    monkeypatch.setattr(acceleration, "compiling", nullcontext)
     monkeypatch.setattr(torch, "compile", lambda work, **_: work)
     monkeypatch.setattr(launch, "compiler_version", lambda: "g++ 12")
     monkeypatch.setattr(promises, "compiler_version", lambda: "g++ 12")

@@ -6,8 +6,7 @@ import ctypes
 import platform
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -107,42 +106,9 @@ def units() -> tuple[str, ...]:
     return tuple(name for bit, name in enumerate(UNITS) if bits >> bit & 1)
 
 
-class _Switch:
-    """Off but while a context of it lasts."""
-
-    is_on = False
-
-    @contextmanager
-    def on(self) -> Iterator[None]:
-        """Have it on while the context lasts."""
-        before, self.is_on = self.is_on, True
-        try:
-            yield
-        finally:
-            self.is_on = before
-
-
-_left_to_torch, _layer_by_layer = _Switch(), _Switch()
-
-
-def left_to_torch() -> AbstractContextManager[None]:
-    """Have torch compute convolutions and products while the context lasts, as where there are no kernels."""
-    return _left_to_torch.on()
-
-
-def layer_by_layer() -> AbstractContextManager[None]:
-    """Have each layer computed by a call of its own while the context lasts, for those who watch them."""
-    return _layer_by_layer.on()
-
-
-def is_layer_by_layer() -> bool:
-    """Return whether each layer is to be a call of its own."""
-    return _layer_by_layer.is_on
-
-
 def unit_for(dtype: torch.dtype) -> int | None:
     """Return the number of the quickest unit here for a format; None where there is none."""
-    return None if _left_to_torch.is_on else _unit_for(dtype)
+    return _unit_for(dtype)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The parts a spec can choose by name."""
+"""The parts a spec can choose by name. Other packages add theirs through entry points (docs/extending.md)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from atari_dqn.registry import Registry
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
+    from atari_dqn.agent.losses import LossFn
     from atari_dqn.agent.torsos import Torso
 
 NETWORKS: Registry[Callable[..., Torso]] = Registry(
@@ -20,6 +21,13 @@ NETWORKS: Registry[Callable[..., Torso]] = Registry(
         ("impala", "atari_dqn.agent.torsos:ImpalaTorso"),
         ("nature", "atari_dqn.agent.torsos:NatureTorso"),
     ],
+    group="atari_dqn.networks",
+)
+
+LOSSES: Registry[Callable[..., LossFn]] = Registry(
+    "loss",
+    [("huber", "atari_dqn.agent.value_kinds:huber"), ("mse", "atari_dqn.agent.value_kinds:mse")],
+    group="atari_dqn.losses",
 )
 
 OPTIMIZERS: Registry[Callable[..., Optimizer]] = Registry(

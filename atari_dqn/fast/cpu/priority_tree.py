@@ -12,14 +12,6 @@ from atari_dqn.fast.cpu.library import library, pointers
 from atari_dqn.replay.priority_tree import FAN_OUT, PriorityTree
 
 
-def make_priority_tree(capacity: int, *, device: torch.device, fan_out: int = FAN_OUT) -> PriorityTree:
-    """Return the quickest tree for a device."""
-    kernels = library("portable") if device.type == "cpu" else None
-    if kernels is None:
-        return PriorityTree(capacity, device=device, fan_out=fan_out)
-    return KernelTree(capacity, device=device, fan_out=fan_out)
-
-
 class KernelTree(PriorityTree):
     """A tree on a CPU: for some dozens of cells, kernels do far less than operations on each level's columns.
 

@@ -1,4 +1,4 @@
-"""The order in memory in which a torso sees pixels fastest. B batch, S stacked frames, H×W one frame.
+"""Pixels in the order in memory that products with patches read. B batch, S stacked frames, H×W one frame.
 
 P patches of a stack, K = side² · S values in each.
 """
@@ -9,14 +9,17 @@ from functools import lru_cache
 
 import cv2
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 
-from atari_dqn.minibatch import Frames, Patches
+from atari_dqn.minibatch import Frames
+
+Patches = UInt8[Tensor, "B P K"] | Float[Tensor, "B P K"]
+"""A stack in patches, the K = side² · S values of each row by row, pixel by pixel."""
 
 
 def channels_last(frames: Frames) -> Frames:
-    """Return the same frames, the S values of a pixel side by side in memory, as convolutions want them.
+    """Put the S values of a pixel side by side in memory; the frames are the same.
 
     In RAM OpenCV interleaves, ten times as fast as a copy by PyTorch.
     """
@@ -29,7 +32,7 @@ def channels_last(frames: Frames) -> Frames:
 
 
 def patches(frames: Frames, sides: tuple[int, ...]) -> Patches:
-    """Return what the kernels of a chain of layers see whose kernels do not overlap, `sides` pixels a side.
+    """Cut frames into the inputs of a chain of layers whose kernels do not overlap, `sides` pixels a side.
 
     Patches that belong to one kernel of the second layer follow each other, row by row, and so on: what a
     layer puts out is, read on, what the next one's kernels see. Pixels that the last layer does not see are

@@ -1,4 +1,4 @@
-"""Work of fixed shapes on fixed tensors: done as it is written, or captured in CUDA graphs and played again.
+"""Work of fixed shapes on fixed tensors, captured in CUDA graphs and played again.
 
 An update of a small network is a hundred small kernels, and asking for each takes the host longer than the
 GPU needs to run it. A graph asks for all of them at once (docs/decisions/0026-one-update-is-one-graph.md).
@@ -8,40 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 _WARM_UP_TIMES = 3
 """Libraries make their handles, choose kernels and take memory in the first calls; no graph may hold that."""
-
-
-class Work(Protocol):
-    """Work that reads and writes the same tensors each time."""
-
-    def run(self, times: int = 1) -> None:
-        """Do it so many times, one after the other."""
-        ...
-
-    def forget(self) -> None:
-        """Be told that some of its tensors were replaced by others."""
-        ...
-
-
-class Eager:
-    """Does the work as it is written: asks the device for one kernel after the other."""
-
-    def __init__(self, function: Callable[[], None]) -> None:
-        self._function = function
-
-    def run(self, times: int = 1) -> None:
-        """Do it so many times."""
-        for _ in range(times):
-            self._function()
-
-    def forget(self) -> None:
-        """Do nothing: nothing is kept."""
 
 
 class CudaGraphs:
@@ -51,7 +23,7 @@ class CudaGraphs:
     number of times is played with few launches and none of the host's work between them.
 
     Capturing executes nothing. The warm-up before it does, and `unchanged` puts back what that wrote: the
-    tensors that `written` returns, and the places of `generators`.
+    tensors that `mutated` lists, and the places of `generators`.
     """
 
     def __init__(
@@ -59,10 +31,10 @@ class CudaGraphs:
         function: Callable[[], None],
         *,
         generators: Sequence[torch.Generator],
-        written: Callable[[], list[Tensor]],
+        mutated: Callable[[], list[Tensor]],
         most_at_once: int = 1,
     ) -> None:
-        self._function, self._written = function, written
+        self._function, self._mutated = function, mutated
         self._generators = tuple(generators)
         self._sizes = tuple(powers_of_two(most_at_once))
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
@@ -82,7 +54,7 @@ class CudaGraphs:
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         pool = torch.cuda.graph_pool_handle()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream), unchanged(self._written, self._generators):
+        with torch.cuda.stream(stream), unchanged(self._mutated, self._generators):
             for _ in range(_WARM_UP_TIMES):
                 self._function()
         torch.cuda.current_stream().wait_stream(stream)
@@ -112,18 +84,18 @@ def parts(times: int, sizes: Sequence[int]) -> Iterator[int]:
 
 
 @contextmanager
-def unchanged(written: Callable[[], list[Tensor]], generators: Sequence[torch.Generator]) -> Iterator[None]:
+def unchanged(mutated: Callable[[], list[Tensor]], generators: Sequence[torch.Generator]) -> Iterator[None]:
     """Put back, when the context ends, what the tensors held and where the generators were.
 
     A tensor that came into being meanwhile, an optimizer's average, is set to 0, as it begins.
     """
     with torch.no_grad():
-        before = [(tensor, tensor.clone()) for tensor in written()]
+        before = [(tensor, tensor.clone()) for tensor in mutated()]
     states = [generator.get_state() for generator in generators]
     yield
     held = {id(tensor): values for tensor, values in before}
     with torch.no_grad():
-        for tensor in written():
+        for tensor in mutated():
             values = held.get(id(tensor))
             tensor.zero_() if values is None else tensor.copy_(values)
     for generator, state in zip(generators, states, strict=True):

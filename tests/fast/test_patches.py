@@ -1,9 +1,14 @@
 import pytest
 import torch
-from parts import frames
+from torch import Tensor
 from torch.nn import functional as F
 
-from atari_dqn.agent.pixel_layout import channels_last, patches
+from atari_dqn.fast.pixel_layout import channels_last, patches
+
+
+def frames(count: int, *, side: int = 36) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(0, 256, (count, 4, side, side), generator=generator, dtype=torch.uint8)
 
 
 def test_interleaved_frames_are_the_same_frames_with_a_pixels_values_side_by_side() -> None:

@@ -1,0 +1,85 @@
+"""Implicit quantile networks. Dabney et al. (2018b), "Implicit quantile networks".
+
+B batch, N fractions, D features, A actions.
+"""
+
+from __future__ import annotations
+
+from math import pi
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from atari_dqn.agent.distributions import Quantiles, midpoints
+from atari_dqn.agent.heads import Head
+from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.noisy import noise_in
+from atari_dqn.agent.random_draws import Rng, uniform
+from atari_dqn.agent.torsos import Torso
+from atari_dqn.minibatch import Frames
+
+EMBEDDING_COSINES = 64  # n in eq. 4
+
+
+class ImplicitQuantileNetwork(QNetwork):
+    """Computes the return's quantile at any fraction.
+
+    The encoded frames are multiplied by an embedding of the fraction, eq. 4. An action is selected by the
+    mean over `num_policy_quantiles` fractions, K; without an rng they are evenly spread.
+    """
+
+    frequencies: Tensor
+
+    def __init__(
+        self, torso: Torso, head: Head, *, num_policy_quantiles: int, precision: str = "fp32"
+    ) -> None:
+        super().__init__(torso, head, precision=precision)
+        self.num_policy_quantiles = num_policy_quantiles
+        self.embedding = nn.Linear(EMBEDDING_COSINES, torso.num_encoded)
+        self.register_buffer("frequencies", pi * torch.arange(EMBEDDING_COSINES), persistent=False)
+
+    @property
+    def encoder_parts(self) -> tuple[nn.Module, ...]:
+        """The modules in front of the head."""
+        return (self.torso, self.embedding)
+
+    def distribution(
+        self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None, noise_rows: int = 1
+    ) -> Quantiles:
+        """Compute quantiles at `num_quantiles` fractions of each state, K by default."""
+        with noise_in(self, rng, noise_rows):
+            fractions = self._fractions(len(frames), num_quantiles or self.num_policy_quantiles, rng)
+            return self._quantiles(frames, fractions)
+
+    def distribution_and_q_values(
+        self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None
+    ) -> tuple[Quantiles, Float[Tensor, "B A"]]:
+        """Compute quantiles at `num_quantiles` fractions, and q-values from K others, in one pass."""
+        count = num_quantiles or self.num_policy_quantiles
+        with noise_in(self, rng, 1):
+            drawn = [self._fractions(len(frames), each, rng) for each in (count, self.num_policy_quantiles)]
+            both = self._quantiles(frames, torch.cat(drawn, dim=1))
+        return Quantiles(both.outputs[..., :count], drawn[0]), both.outputs[..., count:].mean(dim=2)
+
+    def features(self, frames: Frames) -> Float[Tensor, "BN D"]:
+        """Compute the hidden units at each of K evenly spread fractions."""
+        return self.features_at(frames, self._fractions(len(frames), self.num_policy_quantiles, None))
+
+    def features_at(self, frames: Frames, fractions: Float[Tensor, "B N"]) -> Float[Tensor, "BN D"]:
+        """Compute the hidden units at each of these fractions."""
+        waves = (fractions.flatten()[:, None] * self.frequencies).cos()
+        with self.torso_precision(frames):
+            encoded = self.torso.encode(frames)
+            embedded = F.relu(self.embedding(waves)).view(*fractions.shape, -1)
+            return self.torso.hidden_units((encoded[:, None] * embedded).flatten(0, 1)).float()
+
+    def _quantiles(self, frames: Frames, fractions: Float[Tensor, "B N"]) -> Quantiles:
+        outputs = self.head(self.features_at(frames, fractions))
+        return Quantiles(outputs.view(*fractions.shape, -1).transpose(1, 2), fractions)
+
+    def _fractions(self, batch: int, count: int, rng: Rng | None) -> Float[Tensor, "B N"]:
+        if rng is None:
+            return midpoints(count).to(self.frequencies.device).expand(batch, count)
+        return uniform(rng, batch, count)

@@ -1,0 +1,111 @@
+"""The back end: what assembly asks for parts that compute the same numbers sooner on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from atari_dqn.agent.actor import Actor
+from atari_dqn.agent.learner import Learner
+from atari_dqn.agent.network import QNetwork
+from atari_dqn.fast import structure
+from atari_dqn.fast.compile import compile_acting, compiling
+from atari_dqn.fast.cpu.library import kernels_here, library
+from atari_dqn.fast.cpu.priority_tree import KernelTree
+from atari_dqn.fast.cpu.ring import KernelRing
+from atari_dqn.fast.cuda_graphs import CudaGraphs, unchanged
+from atari_dqn.fast.learner import CompiledLearner, FastLearner
+from atari_dqn.fast.optimizers import accelerate_optimizer
+from atari_dqn.fast.structure import Choice, Plan
+from atari_dqn.minibatch import Minibatch
+from atari_dqn.replay.priority_tree import PriorityTree
+from atari_dqn.replay.ring import FrameRing
+
+
+class Acceleration:
+    """Makes parts, or changes finished ones, for one assembly. It looks at the first network, once.
+
+    Nothing is watched afterwards: whoever changes a network's modules asks for acceleration again, of a new
+    object.
+    """
+
+    def __init__(self, device: torch.device, *, compiled: bool = False, fuse: bool = True) -> None:
+        self.device, self.compiled = device, compiled
+        self._fuse = fuse
+        self._plan: Plan | None = None
+        self._choices: list[Choice] = []
+
+    def choices(self) -> list[str]:
+        """Describe what computes which part, and why."""
+        return [str(choice) for choice in [*(self._plan.choices if self._plan else ()), *self._choices]]
+
+    def kernels(self) -> tuple[str, ...]:
+        """Name the compiled kernels that give numbers here."""
+        return kernels_here() if self.device.type == "cpu" else ()
+
+    def network(self, network: QNetwork) -> QNetwork:
+        """Swap the layers of a finished network; what is compiled keeps PyTorch's."""
+        if self.compiled:
+            return network
+        if self._plan is None:
+            self._plan = structure.inspect_network(network, self.device, fuse=self._fuse)
+        structure.apply_plan(self._plan, network)
+        return network
+
+    def optimizer(self, optimizer: Optimizer) -> Optimizer:
+        """Give an optimizer of the same state whose step is one pass, where there is one of its kind."""
+        name = type(optimizer).__name__
+        by = "one pass" if accelerate_optimizer(optimizer) else "PyTorch"
+        self._choices.append(Choice("optimizer", by, name))
+        return optimizer
+
+    def learner(self, **parts: Any) -> Learner:
+        """Make a learner."""
+        learner = CompiledLearner(**parts) if self.compiled else FastLearner(**parts)
+        if learner.leaves_unwritten:
+            self._choices.append(
+                Choice("largest gradient", "not written", "its optimizer makes it as it reads")
+            )
+        return learner
+
+    def priority_tree(self, capacity: int, *, device: torch.device) -> PriorityTree:
+        """Make a tree of priorities."""
+        return (KernelTree if _has_portable(device) else PriorityTree)(capacity, device=device)
+
+    def ring(self, *, device: torch.device, **sizes: Any) -> FrameRing:
+        """Make a ring of frames."""
+        return (KernelRing if _has_portable(device) else FrameRing)(device=device, **sizes)
+
+    def captured(
+        self,
+        function: Callable[[], None],
+        *,
+        generators: Sequence[torch.Generator],
+        mutated: Callable[[], list[Tensor]],
+        most_at_once: int = 1,
+    ) -> CudaGraphs:
+        """Have work be played from CUDA graphs."""
+        return CudaGraphs(function, generators=generators, mutated=mutated, most_at_once=most_at_once)
+
+    def compiling(self) -> AbstractContextManager[None]:
+        """Have a block compile; `UserError` where that cannot be done."""
+        return compiling() if self.compiled else nullcontext()
+
+    def compile(self, actor: Actor, learner: Learner, batch: Minibatch) -> None:
+        """Compile acting and learning before anything waits for it; no weight and no stream moves."""
+        if not isinstance(learner, CompiledLearner):
+            return
+        compile_acting(actor)
+        with unchanged(learner.mutated_tensors, [actor.generator, learner.generator]):
+            actor.select()
+            learner.try_out(batch)
+        actor.actions.zero_()
+
+
+def _has_portable(device: torch.device) -> bool:
+    return device.type == "cpu" and library("portable") is not None

@@ -1,0 +1,175 @@
+"""Layers computed by the project's own kernels: the parameters, names and numbers of PyTorch's, sooner.
+
+`accelerated` changes the class of a finished layer, as `torch.nn.utils.parametrize` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from atari_dqn.agent.noisy import NoisyLinear
+from atari_dqn.fast.cpu import products as _operators  # noqa: F401  registers torch.ops.atari_dqn
+from atari_dqn.fast.low_precision import LowPrecisionWeight
+
+
+class FastLinear(nn.Linear):
+    """`nn.Linear` in the format `dtype`, whatever that of its input."""
+
+    dtype: torch.dtype
+    cache: LowPrecisionWeight
+
+    def accelerate(self, dtype: torch.dtype) -> None:
+        """Set what `nn.Linear` lacks."""
+        self.dtype, self.cache = dtype, LowPrecisionWeight()
+
+    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
+        """Compute x Wᵀ + b."""
+        return product(x.to(self.dtype), self.weight, self.bias, self.cache)
+
+
+class FastNoisyLinear(NoisyLinear):
+    """`NoisyLinear` in the format `dtype`.
+
+    Where all rows have one noise their weights are the same: one product, whose noisy weights are made piece
+    by piece where they are read.
+    """
+
+    dtype: torch.dtype
+    cache: LowPrecisionWeight
+    sigma_cache: LowPrecisionWeight
+
+    def accelerate(self, dtype: torch.dtype) -> None:
+        """Set what `NoisyLinear` lacks."""
+        self.dtype, self.cache, self.sigma_cache = dtype, LowPrecisionWeight(), LowPrecisionWeight()
+
+    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
+        """Compute the layer's output under its noise."""
+        x = x.to(self.dtype)
+        if self.noise is None:
+            return product(x, self.weight, self.bias, self.cache)
+        noise_in, noise_out = self.noise
+        rows = len(noise_in)
+        if rows == 1:
+            y: Tensor = _NoisyProduct.apply(  # type: ignore[no-untyped-call]
+                x, self.weight, self.weight_sigma, noise_in, noise_out, self.bias, self.bias_sigma
+            )
+            return y
+        mean = product(x, self.weight, self.bias, self.cache)
+        noisy = (x.view(rows, -1, self.in_features) * noise_in[:, None]).flatten(0, 1).to(self.dtype)
+        deviation = product(noisy, self.weight_sigma, self.bias_sigma, self.sigma_cache)
+        deviation = deviation.view(rows, -1, self.out_features)
+        return mean + (deviation * noise_out[:, None]).flatten(0, 1)
+
+
+class FastConv2d(nn.Conv2d):
+    """`nn.Conv2d` in the format `dtype`, whatever that of its input."""
+
+    dtype: torch.dtype
+    cache: LowPrecisionWeight
+
+    def accelerate(self, dtype: torch.dtype) -> None:
+        """Set what `nn.Conv2d` lacks."""
+        self.dtype, self.cache = dtype, LowPrecisionWeight()
+
+    def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C2 H2 W2"]:
+        """Compute the convolution."""
+        y: Tensor = _Convolved.apply(  # type: ignore[no-untyped-call]
+            x.to(self.dtype), self.weight, self.bias, self.cache, self.stride, self.padding
+        )
+        return y
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor, cache: LowPrecisionWeight) -> Tensor:
+    """Compute x Wᵀ + b in the format of x; `cache` has the weight in it."""
+    if not torch.is_grad_enabled():
+        y: Tensor = torch.ops.atari_dqn.multiply(x, cache.of(weight, x.dtype), bias, False)
+        return y
+    with_gradients: Tensor = _Product.apply(x, weight, bias, cache)  # type: ignore[no-untyped-call]
+    return with_gradients
+
+
+class _Product(torch.autograd.Function):
+    """x Wᵀ + b and its three gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, cache: LowPrecisionWeight) -> Tensor:
+        x, copy = x.contiguous(), cache.of(weight, x.dtype)
+        y: Tensor = torch.ops.atari_dqn.multiply(x, copy, bias, False)
+        ctx.save_for_backward(x, copy, weight, y)
+        ctx.cache = cache
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, copy, weight, y = ctx.saved_tensors
+        needs_x = ctx.needs_input_grad[0]
+        of_x, of_copy, of_bias = torch.ops.atari_dqn.multiply_backward(
+            gradients[0].contiguous(), x, copy, y, False, needs_x
+        )
+        return of_x if needs_x else None, ctx.cache.gradient(of_copy, weight), of_bias, None
+
+
+class _NoisyProduct(torch.autograd.Function):
+    """A noisy layer under one noise for all rows; a deviation's gradient is its mean's times noise."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        weight_sigma: Tensor,
+        noise_in: Tensor,
+        noise_out: Tensor,
+        bias: Tensor,
+        bias_sigma: Tensor,
+    ) -> Tensor:
+        y: Tensor = torch.ops.atari_dqn.multiply_noisy(
+            x, weight, weight_sigma, noise_in, noise_out, bias, bias_sigma, False
+        )
+        ctx.save_for_backward(x, weight, weight_sigma, noise_in, noise_out, y)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        needs_x = ctx.needs_input_grad[0]
+        of_x, of_weight, of_sigma, of_bias, of_bias_sigma = torch.ops.atari_dqn.multiply_noisy_backward(
+            gradients[0], *ctx.saved_tensors, False, needs_x
+        )
+        return of_x if needs_x else None, of_weight, of_sigma, None, None, of_bias, of_bias_sigma
+
+
+class _Convolved(torch.autograd.Function):
+    """A convolution and its three gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        cache: LowPrecisionWeight,
+        stride: list[int],
+        padding: list[int],
+    ) -> Tensor:
+        copy = cache.of(weight, x.dtype)
+        y: Tensor = torch.ops.atari_dqn.convolve(x, copy, bias, stride, padding, False)
+        ctx.save_for_backward(x, copy, weight, y)
+        ctx.cache, ctx.stride, ctx.padding = cache, stride, padding
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, copy, weight, y = ctx.saved_tensors
+        needs_x = ctx.needs_input_grad[0]
+        of_x, of_copy, of_bias = torch.ops.atari_dqn.convolve_backward(
+            gradients[0], x, copy, y, ctx.stride, ctx.padding, False, needs_x
+        )
+        return of_x if needs_x else None, ctx.cache.gradient(of_copy, weight), of_bias, None, None, None

@@ -1,0 +1,118 @@
+"""The gradient step sooner: with the state, the draws and, to rounding, the numbers of `Learner`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from atari_dqn.agent.learner import Learner, Update
+from atari_dqn.agent.losses import LOSS_METRICS, LossOutput
+from atari_dqn.agent.random_draws import Rng
+from atari_dqn.fast.compile import Compiled
+from atari_dqn.fast.cpu.factored import FactoredGradient
+from atari_dqn.fast.fused_network import FusedNetwork
+from atari_dqn.fast.optimizers import FastAdam, FastRMSProp, gradient_norm, step_on_device
+from atari_dqn.minibatch import Minibatch
+
+_CLIP_EPSILON = 1e-6
+"""What PyTorch adds to the norm that it divides by."""
+
+
+class FastLearner(Learner):
+    """A `Learner` that waits for no GPU, and on a CPU takes its norm by a kernel.
+
+    Where the online network is fused and the optimizer knows how, the largest gradient, the hidden layer's,
+    is not written while it learns. Outside of `gradient_step` the network's gradients are PyTorch's.
+    """
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._is_on_cpu = self.generator.device.type == "cpu"
+        self._step_on_device = step_on_device(self.optimizer)
+        self._unwritten = self._place_of_unwritten()
+
+    def gradient_step(self, batch: Minibatch) -> Update:
+        """Take one gradient step."""
+        with self._leaving_unwritten():
+            return super().gradient_step(batch)
+
+    @property
+    def leaves_unwritten(self) -> bool:
+        """Whether the hidden layer's gradient may stay the factors of a product."""
+        return self._unwritten is not None
+
+    @contextmanager
+    def _leaving_unwritten(self) -> Iterator[None]:
+        if self._unwritten is None or not isinstance(self.online, FusedNetwork):
+            yield
+            return
+        self.online.unwritten = self._unwritten
+        try:
+            yield
+        finally:
+            self.online.unwritten = None
+            self._unwritten.clear()
+
+    def _place_of_unwritten(self) -> list[FactoredGradient] | None:
+        """Find where the optimizer looks for gradients that are not written; None where it must have all."""
+        optimizer = self.optimizer
+        if self._accumulate > 1 or not isinstance(self.online, FusedNetwork):
+            return None
+        if not isinstance(optimizer, FastRMSProp | FastAdam):
+            return None
+        moved = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
+        moves_all = all(weight.requires_grad and id(weight) in moved for weight in self._weights)
+        return optimizer.unwritten if moves_all else None
+
+    def _clip_gradients(self) -> Float[Tensor, ""]:
+        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+        unwritten = self._unwritten if self._unwritten is not None else []
+        norm = gradient_norm(gradients, unwritten)
+        if math.isfinite(self._max_grad_norm) and not self._is_within(norm):
+            nn.utils.clip_grads_with_norm_(self._weights, self._max_grad_norm, norm, foreach=True)
+            for place, gradient in enumerate(unwritten):
+                scale = (self._max_grad_norm / (norm + _CLIP_EPSILON)).clamp(max=1.0)  # as PyTorch's
+                unwritten[place] = replace(gradient, scale=scale.item())
+        return norm
+
+    def _is_within(self, norm: Float[Tensor, ""]) -> bool:
+        """Tell whether clipping would multiply by 1, where the host need not wait to know."""
+        return self._is_on_cpu and self._max_grad_norm >= norm.item() + _CLIP_EPSILON
+
+    def _step_if(self, finite: Tensor) -> None:
+        if self._is_on_cpu:
+            super()._step_if(finite)
+        else:
+            self._step_on_device(self.optimizer, finite)
+
+
+class CompiledLearner(FastLearner):
+    """A `Learner` whose loss and its gradients are compiled."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._compiled = Compiled(self._total)
+
+    def try_out(self, batch: Minibatch) -> None:
+        """Do what an update does before it moves a weight: what is to be compiled is compiled then."""
+        for part in batch.split(self._accumulate):
+            self._backward(part)
+        self.optimizer.zero_grad()
+
+    def _total(self, rng: Rng, part: Minibatch) -> tuple[Tensor, ...]:
+        output = self.loss(part, self.online, self.target, rng)
+        metrics = (output.metrics[name] for name in LOSS_METRICS)
+        return self._reduced_loss(output), output.loss.detach(), output.priorities, *metrics
+
+    def _backward(self, part: Minibatch) -> LossOutput:
+        part = self._augment(part, self.generator)
+        total, loss, priorities, *metrics = self._compiled(self.generator, part)
+        total.backward()
+        named = dict(zip(LOSS_METRICS, metrics, strict=True))
+        return LossOutput(loss=loss, priorities=priorities, metrics=named)

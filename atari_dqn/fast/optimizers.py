@@ -1,0 +1,275 @@
+"""Optimizers' steps in one pass over all weights, by kernels (docs/decisions/0034), or without a host's look.
+
+Classes with the state of the plain ones; `accelerate_optimizer` changes the class of a finished one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.graph import increment_version
+from torch.optim import Adam, Optimizer
+
+from atari_dqn.agent.optimizers import DeepMindRMSProp
+from atari_dqn.fast.cpu.factored import FactoredGradient, Rule
+from atari_dqn.fast.cpu.library import integers, library, pointers
+
+BLOCK_WEIGHTS = 2**18
+"""Weights of a large layer that a CPU moves at once; with their gradients and averages they fill 4 MB."""
+Row = tuple[Tensor, ...]
+"""A weight, its gradient and its two averages."""
+
+
+class FastRMSProp(DeepMindRMSProp):
+    """`DeepMindRMSProp` by a kernel on a CPU, else by few operations over all weights.
+
+    With `found_inf` set to a scalar tensor of 1 a step changes nothing, and the host need not know.
+    """
+
+    found_inf: Tensor | None = None
+    unwritten: list[FactoredGradient]
+    """Gradients that are not written, to be stepped by with the others."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        assert closure is None, "one gradient, one step"
+        (group,) = self.param_groups
+        rows: list[Row] = [
+            (weight, weight.grad, self.state[weight]["mean"], self.state[weight]["mean_square"])
+            for weight in group["params"]
+            if weight.grad is not None
+        ]
+        numbers = _rmsprop_numbers(group)
+        if self.found_inf is not None or not move("rmsprop", rows, *numbers):
+            for block in _blocks(rows):
+                self._move(block, group)
+        for gradient in self.unwritten:
+            states = [self.state[weight] for weight in gradient.weights]
+            averages = [(state["mean"], state["mean_square"]) for state in states]
+            gradient.step("rmsprop", averages, numbers)
+
+    def _move(self, block: list[Row], group: dict[str, Any]) -> None:
+        parameters, gradients, means, mean_squares = (list(tensors) for tensors in zip(*block, strict=True))
+        goals, decay = gradients, group["squared_gradient_decay"]
+        if self.found_inf is not None:
+            _zero_if(self.found_inf, gradients)
+            goals = list(torch._foreach_add(gradients, torch._foreach_mul(means, self.found_inf)))
+            decay = torch.full_like(self.found_inf, decay).masked_fill_(self.found_inf.bool(), 1.0)
+        torch._foreach_lerp_(means, goals, 1 - group["gradient_decay"])
+        torch._foreach_mul_(mean_squares, decay)
+        torch._foreach_addcmul_(mean_squares, gradients, gradients, 1 - group["squared_gradient_decay"])
+        roots = torch._foreach_addcmul(mean_squares, means, means, -1.0)
+        torch._foreach_add_(roots, group["eps"])
+        torch._foreach_sqrt_(roots)
+        torch._foreach_addcdiv_(parameters, gradients, roots, -group["lr"])
+
+
+class FastAdam(Adam):
+    """PyTorch's fused Adam, by a kernel of the project's own on a CPU. Kingma & Ba (2015)."""
+
+    found_inf: Tensor | None = None
+    unwritten: list[FactoredGradient]
+    """Gradients that are not written, to be stepped by with the others."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        assert closure is None, "one gradient, one step"
+        (group,) = self.param_groups
+        written = [weight for weight in group["params"] if weight.grad is not None]
+        if self.found_inf is None and written and written[0].is_cpu and self._move(group, written):
+            return
+        written += self._write_out()
+        for weight in written:
+            _lay_alike(weight, self.state[weight])
+        super().step()
+        increment_version(written)  # PyTorch's fused kernel changes weights without counting it
+
+    def _move(self, group: dict[str, Any], written: list[Tensor]) -> bool:
+        """Move weights by the kernel; return False, and move nothing, where it cannot."""
+        states = [self._state_of(weight) for weight in written]
+        of_unwritten = [
+            [self._state_of(weight) for weight in gradient.weights] for gradient in self.unwritten
+        ]
+        every = [*states, *(state for each in of_unwritten for state in each)]
+        counts = {float(state["step"]) for state in every}
+        if len(counts) > 1:
+            return False
+        numbers = _adam_numbers(group, counts.pop() + 1)
+        rows: list[Row] = [
+            (weight, weight.grad, state["exp_avg"], state["exp_avg_sq"])
+            for weight, state in zip(written, states, strict=True)
+            if weight.grad is not None
+        ]
+        if not move("adam", rows, *numbers):
+            return False
+        for gradient, each in zip(self.unwritten, of_unwritten, strict=True):
+            gradient.step("adam", [(state["exp_avg"], state["exp_avg_sq"]) for state in each], numbers)
+        torch._foreach_add_([state["step"] for state in every], 1.0)
+        return True
+
+    def _write_out(self) -> list[Tensor]:
+        """Write out the gradients that are not written; return their weights."""
+        pairs = [pair for each in self.unwritten for pair in zip(each.weights, each.written(), strict=True)]
+        for weight, gradient in pairs:
+            weight.grad = gradient
+        return [weight for weight, _ in pairs]
+
+    def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
+        """Give a weight's state, begun as PyTorch begins it."""
+        state: dict[str, Tensor] = self.state[weight]
+        if not state:
+            state["step"] = torch.zeros(())
+            for name in ("exp_avg", "exp_avg_sq"):
+                state[name] = torch.zeros_like(weight, memory_format=torch.preserve_format)
+        return state
+
+
+FAST: dict[type[Optimizer], type[FastRMSProp] | type[FastAdam]] = {
+    DeepMindRMSProp: FastRMSProp,
+    Adam: FastAdam,
+}
+
+
+def accelerate_optimizer(optimizer: Optimizer) -> bool:
+    """Change the class of an optimizer to the fast one of its kind; return False where there is none."""
+    fast = FAST.get(type(optimizer))
+    if fast is None:
+        return False
+    optimizer.__class__ = fast
+    optimizer._patch_step_function()  # or PyTorch's hooks would not be called
+    optimizer.unwritten = []  # type: ignore[attr-defined]
+    return True
+
+
+def step_by_flag(optimizer: Optimizer, finite: Tensor) -> None:
+    """Step, or change nothing where `finite` is false: by `found_inf`, PyTorch's own word, 1 for a skip."""
+    optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+    optimizer.step()
+
+
+def step_and_take_back(optimizer: Optimizer, finite: Tensor) -> None:
+    """Step in any case, and put everything back where `finite` is false. Averages begin at 0."""
+    with torch.no_grad():
+        before = {id(tensor): tensor.clone() for tensor in _moved_by(optimizer)}
+        optimizer.step()
+        for tensor in _moved_by(optimizer):
+            held = before.get(id(tensor), torch.zeros_like(tensor))
+            tensor.copy_(torch.where(finite, tensor, held))
+
+
+def step_on_device(optimizer: Optimizer) -> Callable[[Optimizer, Tensor], None]:
+    """Choose the way to step that waits for no GPU."""
+    knows_found_inf = isinstance(optimizer, FastRMSProp) or optimizer.defaults.get("fused")
+    return step_by_flag if knows_found_inf else step_and_take_back
+
+
+def move(rule: Rule, rows: Sequence[Row], *numbers: float) -> bool:
+    """Move weights and averages by a kernel's rule; return False, and move nothing, where it cannot.
+
+    Without rows there is nothing to move.
+
+    Each row has to be fp32 in one piece of a CPU's memory, all of it in the same order.
+    """
+    kernels = library("portable")
+    if not rows:
+        return True
+    if kernels is None or not all(map(_is_plain, rows)):
+        return False
+    columns: list[tuple[Tensor, ...]] = list(zip(*rows, strict=True))
+    weights, _, means, mean_squares = columns
+    counts = integers([weight.numel() for weight in weights])
+    getattr(kernels, rule)(*map(pointers, columns), counts, len(rows), *numbers)
+    increment_version([*weights, *means, *mean_squares])
+    return True
+
+
+def gradient_norm(gradients: list[Tensor], unwritten: Sequence[FactoredGradient] = ()) -> Float[Tensor, ""]:
+    """Compute the root of the sum of all squares, by a kernel where that can read them."""
+    kernels = library("portable")
+    is_read = kernels is not None and all(map(is_readable, gradients))
+    if not is_read and not unwritten:  # perhaps on a GPU, which is not waited for
+        return nn.utils.get_total_norm(gradients, foreach=True)
+    if kernels is not None and is_read:
+        counts = integers([gradient.numel() for gradient in gradients])
+        norm = kernels.norm(pointers(gradients), counts, len(gradients))
+    else:
+        norm = nn.utils.get_total_norm(gradients, foreach=True).item()
+    return torch.tensor(math.hypot(norm, *(math.sqrt(gradient.squares()) for gradient in unwritten)))
+
+
+def is_readable(tensor: Tensor) -> bool:
+    """Tell whether a tensor is fp32 and fills one piece of a CPU's memory, channels last or first."""
+    in_one_piece = tensor.is_contiguous() or tensor.is_contiguous(memory_format=torch.channels_last)
+    return in_one_piece and _is_fp32_of_cpu(tensor)
+
+
+def _lay_alike(weight: Tensor, state: dict[str, Tensor]) -> None:
+    """Copy a weight's gradient and averages to its own strides, which PyTorch's fused Adam relies on."""
+    gradient = weight.grad
+    if gradient is not None and gradient.stride() != weight.stride():
+        weight.grad = torch.empty_like(weight).copy_(gradient)
+    for name, value in state.items():
+        if value.shape == weight.shape and value.stride() != weight.stride():
+            state[name] = torch.empty_like(weight).copy_(value)
+
+
+def _moved_by(optimizer: Optimizer) -> list[Tensor]:
+    """List the tensors that a step changes: weights, and averages, which may come with the first step."""
+    averages = [value for state in optimizer.state.values() for value in state.values()]
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    return [value for value in [*weights, *averages] if isinstance(value, Tensor)]
+
+
+def _rmsprop_numbers(group: dict[str, Any]) -> tuple[float, ...]:
+    """Give a group's numbers as the kernel takes them: the decays, and what a new gradient counts."""
+    of_gradient, decay = 1 - group["gradient_decay"], group["squared_gradient_decay"]
+    return group["lr"], group["eps"], of_gradient, decay, 1 - decay
+
+
+def _adam_numbers(group: dict[str, Any], step: float) -> tuple[float, ...]:
+    """Give a group's numbers as the kernel takes them: averages begin at 0, which is made up for."""
+    beta1, beta2 = group["betas"]
+    rate, root = group["lr"] / (1 - beta1**step), math.sqrt(1 - beta2**step)
+    return rate, group["eps"], 1 - beta1, beta2, 1 - beta2, root
+
+
+def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
+    """Yield rows to be moved together: all at once on a GPU, which is then asked for few operations.
+
+    On a CPU a large layer is moved in pieces that stay in its cache from one operation to the next.
+    """
+    small = [row for row in rows if not _is_large(row[0])]
+    if small:
+        yield small
+    for row in rows:
+        if _is_large(row[0]):
+            length = max(1, BLOCK_WEIGHTS // row[0][0].numel())
+            pieces = (torch.split(tensor, length) for tensor in row)
+            yield from ([piece] for piece in zip(*pieces, strict=True))
+
+
+def _is_large(weight: Tensor) -> bool:
+    return weight.device.type == "cpu" and weight.numel() > BLOCK_WEIGHTS
+
+
+def _zero_if(flag: Tensor, tensors: list[Tensor]) -> None:
+    """Set fp32 tensors to 0 where the scalar `flag` is 1. NaN × 0 is NaN, so their bits are multiplied."""
+    torch._foreach_mul_([tensor.view(torch.int32) for tensor in tensors], (1 - flag).int())
+
+
+def _is_plain(row: Row) -> bool:
+    strides = row[0].stride()
+    return is_readable(row[0]) and all(
+        tensor.stride() == strides and _is_fp32_of_cpu(tensor) for tensor in row[1:]
+    )
+
+
+def _is_fp32_of_cpu(tensor: Tensor) -> bool:
+    return tensor.dtype is torch.float32 and tensor.is_cpu

@@ -1,0 +1,142 @@
+"""One look at a finished network: which of its modules the project's kernels compute on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from atari_dqn.agent.heads import DuelingHead, LinearHead, SharedDuelingHead
+from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.noisy import NoisyLinear
+from atari_dqn.agent.torsos import ConvolutionalTorso, SamePadConv2d
+from atari_dqn.fast.cpu.library import library, unit_for
+from atari_dqn.fast.cpu.products import MULTIPLE, fits_convolution, fits_product
+from atari_dqn.fast.fused_network import FusedNetwork, dense_layers
+from atari_dqn.fast.layers import FastConv2d, FastLinear, FastNoisyLinear
+from atari_dqn.fast.torsos import PatchTorso, StackedTorso, zeros_of
+
+_HEADS = (LinearHead, DuelingHead, SharedDuelingHead)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """By what a part is computed, and why."""
+
+    part: str
+    by: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.by} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The classes that a network's modules get, by their names, in order; and what was found."""
+
+    classes: dict[str, tuple[type[nn.Module], torch.dtype | None]] = field(default_factory=dict)
+    choices: list[Choice] = field(default_factory=list)
+
+
+def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> Plan:
+    """Look at a finished network and plan which modules are swapped. Made once for an assembly."""
+    plan = Plan()
+    if device.type != "cpu":
+        plan.choices.append(Choice("network", "PyTorch", f"its kernels are for a CPU, this is {device.type}"))
+        return plan
+    unit = unit_for(network.dtype)
+    _plan_torso(plan, network, has_kernels=unit is not None)
+    if unit is None:
+        plan.choices.append(Choice("layers", "PyTorch", why_no_kernels()))
+        return plan
+    for name, module, dtype in _layers(network):
+        fast = _fast_class(module, dtype)
+        if fast is not None and _is_planned_layer(plan, name):
+            plan.classes[name] = fast, dtype
+            plan.choices.append(Choice(name, "kernel", "its sizes fit"))
+    reason = why_not_fused(plan, network) if fuse else "each layer is asked for by itself"
+    if reason is None:
+        plan.classes[""] = FusedNetwork, None
+    plan.choices.append(
+        Choice("network", "PyTorch" if reason else "one call", reason or "all of its layers have kernels")
+    )
+    return plan
+
+
+def apply_plan(plan: Plan, network: QNetwork) -> None:
+    """Change the classes of a network's modules. Parameters, their names and their values stay."""
+    for name, (fast, dtype) in plan.classes.items():
+        module = network.get_submodule(name)
+        module.__class__ = fast
+        module.accelerate(*(() if dtype is None else (dtype,)))  # type: ignore[operator]
+
+
+def why_no_kernels() -> str:
+    """Tell why no product is computed by a kernel here."""
+    if library("products") is None:
+        return "the kernels were not compiled when the package was installed"
+    return "this processor lacks what the kernels need (AVX-512)"
+
+
+def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
+    torso = network.torso
+    is_plain = isinstance(torso, ConvolutionalTorso) and type(torso).encode is ConvolutionalTorso.encode
+    if not is_plain or not isinstance(torso, ConvolutionalTorso):
+        plan.choices.append(Choice("torso", "layer by layer", "it is no stack of convolutions"))
+        return
+    layers = [layer for layer in torso.convolutions if isinstance(layer, nn.Conv2d)]
+    if all(layer.kernel_size == layer.stride and not any(zeros_of(layer)) for layer in layers):
+        plan.classes["torso"] = PatchTorso, network.dtype
+        plan.choices.append(Choice("torso", "products with patches", "its kernels do not overlap"))
+    elif has_kernels and all(_is_stackable(layer) for layer in layers):
+        plan.classes["torso"] = StackedTorso, network.dtype
+        plan.choices.append(Choice("torso", "convolution stack", "its sizes fit"))
+    elif has_kernels:
+        plan.choices.append(Choice("torso", "layer by layer", "a convolution's sizes do not fit"))
+
+
+def _is_stackable(layer: nn.Conv2d) -> bool:
+    return type(layer) in (nn.Conv2d, SamePadConv2d) and fits_convolution(tuple(layer.weight.shape))
+
+
+def _layers(network: QNetwork) -> Iterator[tuple[str, nn.Module, torch.dtype]]:
+    """Yield each module with its name and the format it computes in: a head's is fp32."""
+    for name, module in network.named_modules():
+        yield name, module, torch.float32 if name.startswith("head") else network.dtype
+
+
+def _fast_class(module: nn.Module, dtype: torch.dtype) -> type[nn.Module] | None:
+    if unit_for(dtype) is None:
+        return None
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        fits = fits_product(tuple(module.weight.shape), dtype)
+        fast = {nn.Linear: FastLinear, NoisyLinear: FastNoisyLinear}.get(type(module))
+        return fast if fits else None
+    is_plain = type(module) is nn.Conv2d and module.bias is not None and module.padding_mode == "zeros"
+    return FastConv2d if is_plain and fits_convolution(tuple(module.weight.shape)) else None  # type: ignore[arg-type]
+
+
+def _is_planned_layer(plan: Plan, name: str) -> bool:
+    """Tell whether a layer is called at all: not the convolutions of products with patches."""
+    by_patches = plan.classes.get("torso", (None, None))[0] is PatchTorso
+    return not (by_patches and name.startswith("torso.convolutions"))
+
+
+def why_not_fused(plan: Plan, network: QNetwork) -> str | None:
+    """Tell why a network's pass is not one call; None where it is."""
+    torso, head = network.torso, network.head
+    if type(network) is not QNetwork or type(head) not in _HEADS:
+        return f"no kernel has a whole pass of {type(network).__name__} and {type(head).__name__}"
+    if plan.classes.get("torso", (None, None))[0] is not StackedTorso:
+        return "its torso is no convolution stack"
+    layers = dense_layers(torso, head)
+    if len({type(layer) for layer in layers}) != 1 or type(layers[0]) not in (nn.Linear, NoisyLinear):
+        return "its fully connected layers are of several classes"
+    fits = "torso.hidden" in plan.classes and layers[-1].in_features % MULTIPLE == 0
+    parameters = [parameter for layer in layers for parameter in layer.parameters()]
+    if not fits or not all(parameter.is_contiguous() for parameter in parameters):
+        return "a fully connected layer's sizes do not fit"
+    return None

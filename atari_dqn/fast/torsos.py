@@ -1,0 +1,151 @@
+"""Torsos whose convolutions are computed together: as a stack of kernels, or as products with patches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from atari_dqn.agent.torsos import ConvolutionalTorso, SamePadConv2d
+from atari_dqn.fast.cpu.arguments import ChainArguments, row
+from atari_dqn.fast.low_precision import LowPrecisionWeight
+from atari_dqn.fast.pixel_layout import patches
+from atari_dqn.minibatch import Frames
+
+
+class ConvolutionStack:
+    """Convolutions that follow one another, each with its ReLU, by the project's kernels, image by image.
+
+    The first takes bytes as they are and scales its weights instead: 0 to 255 are exact in bf16.
+    """
+
+    def __init__(self, layers: nn.ModuleList, dtype: torch.dtype) -> None:
+        self._layers, self.dtype = layers, dtype
+        self._caches = [LowPrecisionWeight(1 / 255 if place == 0 else 1.0) for place in range(len(layers))]
+        self.strides = [int(layer.stride[0]) for layer in layers]  # type: ignore[index]
+        self.zeros = [count for layer in layers for count in zeros_of(layer)]
+
+    def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
+        """Compute the output of the last layer, channel by channel, of bytes."""
+        if torch.is_grad_enabled():
+            encoded: Tensor = _Encoded.apply(self, frames, *self.parameters())  # type: ignore[no-untyped-call]
+            return encoded
+        return self.outputs(frames, self.converted(self.weights()), self.biases(), all_layers=False)[0]
+
+    def arguments(self, frames: Frames) -> tuple[ChainArguments, list[Tensor]]:
+        """Describe the layers and bytes to the kernels; give the biases as well."""
+        weights = self.converted(self.weights())
+        return ChainArguments(frames, weights, self.strides, self.zeros), [
+            row(bias) for bias in self.biases()
+        ]
+
+    def weights(self) -> list[Tensor]:
+        """List the weights."""
+        return [layer.weight for layer in self._layers]  # type: ignore[misc]
+
+    def biases(self) -> list[Tensor]:
+        """List the biases."""
+        return [layer.bias for layer in self._layers]  # type: ignore[misc]
+
+    def parameters(self) -> list[Tensor]:
+        """List the weights, then the biases."""
+        return [*self.weights(), *self.biases()]
+
+    def converted(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        """Give weights as the kernels read them."""
+        return [cache.of(weight, self.dtype) for cache, weight in zip(self._caches, weights, strict=True)]
+
+    def empty_gradients(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Make room for the gradients of weights, which the kernels write channels-last, and biases."""
+        return (
+            [torch.empty_like(weight, memory_format=torch.channels_last) for weight in self.weights()],
+            [torch.empty_like(bias) for bias in self.biases()],
+        )
+
+    def gradients(self, of_converted: Sequence[Tensor]) -> list[Tensor]:
+        """Compute the weights' gradients, given those of what `converted` gave."""
+        rows = zip(self._caches, of_converted, self.weights(), strict=True)
+        return [cache.gradient(gradient, weight) for cache, gradient, weight in rows]
+
+    def outputs(
+        self, frames: Tensor, converted: Sequence[Tensor], biases: Sequence[Tensor], *, all_layers: bool
+    ) -> list[Tensor]:
+        """Compute the encoded frames and, with `all_layers`, the output of each layer but the last."""
+        outputs: list[Tensor] = torch.ops.atari_dqn.see(
+            frames, converted, biases, self.strides, self.zeros, all_layers
+        )
+        return outputs
+
+
+def zeros_of(layer: nn.Module) -> tuple[int, int, int, int]:
+    """Count the zeros above, below, left and right of a convolution's images."""
+    if isinstance(layer, SamePadConv2d):
+        return layer.zeros
+    assert isinstance(layer, nn.Conv2d)
+    above, left = int(layer.padding[0]), int(layer.padding[1])
+    return above, above, left, left
+
+
+class _Encoded(torch.autograd.Function):
+    """A stack's output, and the gradients of its weights and biases; bytes have none."""
+
+    @staticmethod
+    def forward(ctx: Any, stack: ConvolutionStack, frames: Tensor, *parameters: Tensor) -> Tensor:
+        count = len(parameters) // 2
+        weights, biases = parameters[:count], parameters[count:]
+        converted = stack.converted(weights)
+        outputs = stack.outputs(frames, converted, biases, all_layers=True)
+        ctx.stack = stack
+        ctx.save_for_backward(frames, *outputs, *converted, *weights)
+        return outputs[0]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        stack, (frames, *saved) = ctx.stack, ctx.saved_tensors  # weights too: autograd refuses changed ones
+        count = len(saved) // 3
+        outputs, converted = saved[:count], saved[count : 2 * count]
+        found = torch.ops.atari_dqn.see_backward(
+            gradients[0], frames, converted, outputs, stack.strides, stack.zeros
+        )
+        return None, None, *stack.gradients(found[:count]), *found[count:]
+
+
+class StackedTorso(ConvolutionalTorso):
+    """A convolutional torso by the stack of kernels; frames that are no bytes go layer by layer."""
+
+    stack: ConvolutionStack
+
+    def accelerate(self, dtype: torch.dtype) -> None:
+        """Set what `ConvolutionalTorso` lacks."""
+        self.stack = ConvolutionStack(self.convolutions, dtype)
+
+    def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
+        """Compute the output of the convolutions, channel by channel."""
+        return self.stack.encode(frames) if frames.dtype is torch.uint8 else super().encode(frames)
+
+
+class PatchTorso(ConvolutionalTorso):
+    """A torso whose convolutions do not overlap: on a CPU they are products with patches of pixels."""
+
+    dtype: torch.dtype
+
+    def accelerate(self, dtype: torch.dtype) -> None:
+        """Set what `ConvolutionalTorso` lacks."""
+        self.dtype = dtype
+
+    def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
+        """Compute the output of the convolutions, channel by channel."""
+        sides = tuple(int(layer.kernel_size[0]) for layer in self.convolutions)  # type: ignore[index]
+        x = patches(frames, sides).to(self.dtype)
+        for place, layer in enumerate(self.convolutions):
+            assert isinstance(layer, nn.Conv2d)
+            weight = layer.weight.permute(0, 2, 3, 1).flatten(1)  # a view, as weights are channels-last
+            weight = weight / 255.0 if place == 0 else weight
+            x = F.relu(F.linear(x.reshape(-1, weight.shape[1]), weight, layer.bias))
+        return x.view(len(frames), -1, x.shape[1]).transpose(1, 2).flatten(1)

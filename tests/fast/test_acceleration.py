@@ -1,0 +1,226 @@
+"""What acceleration takes of a finished network, that it computes the same, and that it looks once."""
+
+import copy
+from functools import partial
+
+import pytest
+import torch
+from tiny import CPU, begun, ticks_of, tiny_spec
+from torch import Tensor, nn
+from without_kernels import leave_to_torch
+
+from atari_dqn.agent.heads import DuelingHead, LinearHead
+from atari_dqn.agent.init import initialize
+from atari_dqn.agent.iqn import ImplicitQuantileNetwork
+from atari_dqn.agent.learner import Learner
+from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.noisy import NoisyLinear
+from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, ImpalaTorso, NatureTorso
+from atari_dqn.assembly.parts import build_learner
+from atari_dqn.fast import structure
+from atari_dqn.fast.acceleration import Acceleration
+from atari_dqn.fast.cpu.library import units
+from atari_dqn.fast.fused_network import FusedNetwork
+from atari_dqn.fast.layers import FastConv2d, FastLinear, FastNoisyLinear
+from atari_dqn.fast.torsos import PatchTorso, StackedTorso
+
+HAS_KERNELS = pytest.mark.skipif(not units(), reason="no kernels of products on this machine")
+TORSOS = (NatureTorso, DopamineTorso, DataEfficientTorso, ImpalaTorso)
+
+
+def stream(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def frames(count: int = 5, *, dtype: torch.dtype = torch.uint8) -> Tensor:
+    return torch.randint(0, 256, (count, 4, 84, 84), generator=stream(), dtype=torch.uint8).to(dtype)
+
+
+def make_network(torso_type: type = NatureTorso, *, noisy: bool = False, iqn: bool = False) -> QNetwork:
+    layer = partial(NoisyLinear, sigma=0.5) if noisy else nn.Linear
+    torso = torso_type(stack=4, frame_shape=(84, 84), layer=layer)
+    head = LinearHead(torso.num_features, 6, layer=layer)
+    network = ImplicitQuantileNetwork(torso, head, num_policy_quantiles=4) if iqn else QNetwork(torso, head)
+    initialize(network, init="he_uniform", generator=stream())
+    return network
+
+
+def outputs_and_gradients(network: QNetwork, shown: Tensor, *, rows: int = 1) -> list[Tensor]:
+    network.zero_grad()
+    outputs = network.distribution(shown, stream(1), noise_rows=rows).outputs
+    outputs.square().sum().backward()
+    return [outputs.detach(), *(weight.grad for weight in network.parameters() if weight.grad is not None)]
+
+
+def assert_alike(ours: list[Tensor], theirs: list[Tensor]) -> None:
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one - other).abs().max() <= 1e-4 * other.abs().max()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+@pytest.mark.parametrize("torso_type", TORSOS)
+def test_network_computes_what_the_plain_one_does(torso_type: type, dtype: torch.dtype) -> None:
+    shown = frames(dtype=dtype)
+    theirs = outputs_and_gradients(make_network(torso_type), shown)
+    assert_alike(outputs_and_gradients(Acceleration(CPU).network(make_network(torso_type)), shown), theirs)
+
+
+@pytest.mark.parametrize("rows", [1, 6])
+@pytest.mark.parametrize("iqn", [False, True])
+def test_noisy_network_computes_what_the_plain_one_does(iqn: bool, rows: int) -> None:
+    plain, fast = (make_network(noisy=True, iqn=iqn) for _ in range(2))
+    Acceleration(CPU).network(fast)
+    shown = frames(6)
+    assert_alike(
+        outputs_and_gradients(fast, shown, rows=rows), outputs_and_gradients(plain, shown, rows=rows)
+    )
+
+
+def test_parameters_and_their_names_stay() -> None:
+    network = make_network()
+    before = dict(network.named_parameters())
+    Acceleration(CPU).network(network)
+    assert {name: id(parameter) for name, parameter in network.named_parameters()} == {
+        name: id(parameter) for name, parameter in before.items()
+    }
+
+
+@HAS_KERNELS
+@pytest.mark.parametrize(
+    ("torso_type", "classes"),
+    [
+        (NatureTorso, {"": FusedNetwork, "torso": StackedTorso, "torso.hidden": FastLinear}),
+        (DopamineTorso, {"": FusedNetwork, "torso": StackedTorso}),
+        (DataEfficientTorso, {"": QNetwork, "torso": PatchTorso, "torso.hidden": FastLinear}),
+        (ImpalaTorso, {"": QNetwork, "torso": ImpalaTorso, "torso.sections.1.2.first": FastConv2d}),
+    ],
+)
+def test_each_torso_gets_the_kernels_that_it_should(torso_type: type, classes: dict[str, type]) -> None:
+    network = Acceleration(CPU).network(make_network(torso_type))
+    assert {name: type(network.get_submodule(name)) for name in classes} == classes
+
+
+@HAS_KERNELS
+def test_implicit_and_noisy_layers_get_kernels() -> None:
+    network = Acceleration(CPU).network(make_network(noisy=True, iqn=True))
+    names = ("", "torso", "torso.hidden", "embedding")
+    assert [type(network.get_submodule(name)) for name in names] == [
+        ImplicitQuantileNetwork, StackedTorso, FastNoisyLinear, FastLinear,
+    ]  # fmt: skip
+
+
+def test_without_kernels_only_patches_are_taken_and_the_reason_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leave_to_torch(monkeypatch)
+    for torso_type, found in ((NatureTorso, NatureTorso), (DataEfficientTorso, PatchTorso)):
+        back_end = Acceleration(CPU)
+        network = back_end.network(make_network(torso_type))
+        assert (type(network), type(network.torso)) == (QNetwork, found)
+        assert "layers: PyTorch (the kernels were not compiled" in "\n".join(back_end.choices())
+
+
+def test_what_is_compiled_and_what_is_on_a_gpu_stays_pytorchs() -> None:
+    for back_end in (Acceleration(CPU, compiled=True), Acceleration(torch.device("cuda"))):
+        network = back_end.network(make_network())
+        assert (type(network), type(network.torso)) == (QNetwork, NatureTorso)
+
+
+@pytest.mark.parametrize("overrides", [(), ("learner.target_period_updates=1",)])
+def test_assembly_inspects_one_network_once(
+    overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[QNetwork] = []
+    inspect_network = structure.inspect_network
+
+    def noted(network, device, *, fuse):
+        looked_at.append(network)
+        return inspect_network(network, device, fuse=fuse)
+
+    monkeypatch.setattr(structure, "inspect_network", noted)
+    with begun(tiny_spec(*overrides)) as training:
+        ticks_of(training, 80)
+        assert training.learner.updates
+    assert len(looked_at) == 1
+
+
+def test_run_tells_what_computes_its_parts() -> None:
+    with begun(tiny_spec("network.kind=data_efficient", "env.screen_size_pixels=50")) as training:
+        told = training.backend.choices()
+    assert "torso: products with patches (its kernels do not overlap)" in told
+    assert "optimizer: one pass (DeepMindRMSProp)" in told
+
+
+def test_copied_network_reads_its_own_weights() -> None:
+    network = Acceleration(CPU).network(make_network()).requires_grad_(False)
+    before, other = network(frames()), copy.deepcopy(network)
+    for weight in other.parameters():
+        weight.zero_()
+    assert not other(frames()).any()
+    assert torch.equal(network(frames()), before)
+
+
+def learner(*overrides: str) -> Learner:
+    spec = tiny_spec(*overrides)
+    with begun(spec) as training:
+        return build_learner(spec, training.envs.info, CPU)
+
+
+def unwritten_at_each_step(of: Learner, monkeypatch: pytest.MonkeyPatch, updates: int) -> list[int]:
+    found: list[int] = []
+    clip = of._clip_gradients
+
+    def noted() -> Tensor:
+        found.append(len(of._unwritten or []))
+        return clip()
+
+    monkeypatch.setattr(of, "_clip_gradients", noted)
+    spec = tiny_spec()
+    with begun(spec) as training:
+        ticks_of(training, 70)
+        training.replay.prepare(0)
+        for _ in range(updates):
+            of.update(training.replay.sample())
+    return found
+
+
+@HAS_KERNELS
+@pytest.mark.parametrize("optimizer", ["deepmind_rmsprop", "adam"])
+def test_largest_gradient_is_not_written_while_the_learner_learns(
+    optimizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert unwritten_at_each_step(learner(f"optimizer.kind={optimizer}"), monkeypatch, 3) == [1, 1, 1]
+
+
+@HAS_KERNELS
+@pytest.mark.parametrize("override", ["learner.accumulate=4", "optimizer.kind=torch_rmsprop"])
+def test_gradients_of_other_learners_are_written(override: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert unwritten_at_each_step(learner(override), monkeypatch, 1) == [0]
+
+
+def test_outside_of_an_update_gradients_are_pytorchs() -> None:
+    network = learner().online
+    network(frames()[:, :, :36, :36]).sum().backward()
+    assert [name for name, weight in network.named_parameters() if weight.grad is None] == []
+
+
+class Doubled(NatureTorso):
+    def encode(self, frames: Tensor) -> Tensor:
+        return 2 * super().encode(frames)
+
+
+class Largest(DuelingHead):
+    def forward(self, features: Tensor) -> Tensor:
+        outputs = super().forward(features)
+        return outputs - outputs.amax(dim=1, keepdim=True)
+
+
+def test_class_made_from_ours_computes_by_its_own_methods() -> None:
+    made = []
+    for is_fast in (False, True):
+        torso = Doubled(stack=4, frame_shape=(84, 84), streams=2)
+        network = QNetwork(torso, Largest(torso.num_features, 6))
+        initialize(network, init="he_uniform", generator=stream())
+        made.append(Acceleration(CPU).network(network) if is_fast else network)
+    assert (type(made[1]), type(made[1].torso), type(made[1].head)) == (QNetwork, Doubled, Largest)
+    torch.testing.assert_close(made[1](frames()), made[0](frames()), rtol=1e-4, atol=1e-5)
