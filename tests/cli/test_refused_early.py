@@ -76,7 +76,7 @@ SAID = {
     "train, folder that is there": "exists and is never overwritten",
     "train, device of a plan": "--device: found 'abacus'",
     "resume, no run": "'absent': not found",
-    "resume, folder that is no run": "is no run directory",
+    "resume, folder that is no run": "is not a run directory",
     "resume, device": "--device: found 'abacus'",
     "resume, threads": "--threads: found 1000000, expected at most",
 }
