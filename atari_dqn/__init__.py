@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Container, Mapping, MutableMapping
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
 """Environment variables that set how threads wait: one of OpenMP, one of GCC's libgomp, two of LLVM's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -159,6 +159,8 @@ def _compare(
     recorded_states = records.states_within(point.step, end)
     own_rows = {table: _own_rows(run, point, table, end) for table in REPEATED}
     compared = {table: len(rows) for table, rows in own_rows.items()}
+    not_repeatable = tuple(why_not_repeatable(run, device))
+    from_records = (*_from_recorded(first, recorded_states), *_from_own_rows(first, own_rows))
     return Verification(
         run=str(run.path),
         checked=checked,
@@ -173,18 +175,22 @@ def _compare(
         rows={table: len(rows) for table, rows in first.rows.items()},
         own_rows=compared,
         returns=first.returns,
-        differences=(
-            *_between(first, second),
-            *_from_recorded(first, recorded_states),
-            *_from_own_rows(first, own_rows),
-        ),
+        differences=(*_between(first, second), *(() if not_repeatable else from_records)),
         caveats=(
-            *why_not_repeatable(run, device),
+            *not_repeatable,
+            *(_explained(from_records) if not_repeatable else ()),
             *(why_not_restored(run) if point.checkpoint else ()),
             *_nothing_recorded(run, point, records, recorded_states, compared),
             *_nothing_learned(run, point, records, first, end),
         ),
     )
+
+
+def _explained(differences: Sequence[str]) -> Iterator[str]:
+    """Yield a caveat for differences from the records, which another version or machine explains."""
+    if differences:
+        beginning = differences[0].partition(":")[0]
+        yield f"for these reasons it is not as the run recorded it, first: {beginning}"
 
 
 def _between(first: Repetition, second: Repetition) -> Iterator[str]:

@@ -97,4 +97,4 @@ def test_error_without_a_file_is_our_own_and_keeps_its_traceback(
 
 def test_module_is_the_program() -> None:
     done = dqn("--version")
-    assert (done.returncode, done.stdout) == (0, "atari_dqn 0.1.0\n")
+    assert (done.returncode, done.stdout) == (0, "atari_dqn 0.2.0\n")
