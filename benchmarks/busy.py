@@ -1,7 +1,7 @@
 """Training with OpenMP's threads that wait passively and as libgomp has it, on a quiet and on a busy machine.
 
 What `dqn bench` calls frames/s, in a fresh process a round; the ways take turns. "spinning" is libgomp's
-default: a thread that waits turns 300,000 times before it sleeps. Busy: beside a program that never waits.
+default: a thread that waits turns 300,000 times before it sleeps. Busy: next to a program that never waits.
 """
 
 from __future__ import annotations

@@ -200,7 +200,8 @@ from an unbroken one.
 
 def package_table(results: Sequence[Result]) -> str:
     games = "".join(
-        f'{result.game} = "{result.restored("steps")} at a frame skip of 4, {result.restored("frames")} at 1"\n'
+        f'{result.game} = "{result.restored("steps")} at a frame skip of 4, '
+        f'{result.restored("frames")} at 1"\n'
         for result in results
         if not result.exact
     )

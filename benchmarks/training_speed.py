@@ -33,7 +33,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """A system: the program that trains it, the interpreter for that, and options in addition to the common ones.
+    """A system: the program that trains it, its interpreter, and options in addition to the common ones.
 
     An option with several values is given several times.
     """

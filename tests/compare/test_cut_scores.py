@@ -62,7 +62,7 @@ def test_a_cut_score_is_not_human_normalised(cut: Comparison):
     assert [each.method for each in cut.aggregates] == [cut.results[1].group.method]
 
 
-def test_a_cut_score_stands_beside_no_published_evaluation(cut: Comparison):
+def test_a_cut_score_is_compared_with_no_published_evaluation(cut: Comparison):
     assert {each.measure for each in of(cut).references} == {"training"}
 
 
