@@ -14,7 +14,7 @@ from atari_dqn.compare.comparison import Comparison, compare
 from atari_dqn.compare.document import comparison_csv, comparison_document
 from atari_dqn.compare.output.page import page
 from atari_dqn.compare.output.plot import figure_of
-from atari_dqn.view.comparison import comparison_view
+from atari_dqn.view.comparison_tables import comparison_view
 from runs import make_run
 
 AGENTS = [
