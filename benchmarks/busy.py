@@ -1,7 +1,7 @@
 """Training with OpenMP's threads that wait passively and as libgomp has it, on a quiet and on a busy machine.
 
 What `dqn bench` calls frames/s, in a fresh process a round; the ways take turns. "spinning" is libgomp's
-default: a thread that waits turns 300,000 times before it sleeps. Busy: beside a program that never waits.
+default: a thread that waits turns 300,000 times before it sleeps. Busy: next to a program that never waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from atari_dqn.spec.loader import load_spec
 SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 WAYS = {"passive": {"OMP_WAIT_POLICY": "passive"}, "spinning": {"GOMP_SPINCOUNT": "300000"}}
 MACHINES = {"quiet": 0, "busy": 1}
-"""How many programs that never wait run beside the training."""
+"""How many programs that never wait run during the training."""
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def result(rates: dict[str, list[float]], options: argparse.Namespace) -> dict[str, object]:
-    """Return what was measured; a ratio is of two measurements that follow each other: machines are noisy."""
+    """Compute the ratios, each of two measurements that follow each other: machines are noisy."""
     ratios = {
         machine: [
             round(passive / spinning, 3)

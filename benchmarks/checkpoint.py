@@ -36,7 +36,7 @@ CPU = torch.device("cpu")
 SPEC = Path(__file__).parents[1] / "runs/pong_trackA.toml"
 ENVS = 8
 TAPE_ROWS = 5_000
-QUIET_TICKS = 40
+QUIET_ITERATIONS = 40
 
 
 def pong(capacity_steps: int) -> Spec:
@@ -86,17 +86,17 @@ def peak_memory() -> Iterator[list[int]]:
         thread.join()
 
 
-def ticks_per_second(training: Training, ticks: int) -> float:
+def iterations_per_second(training: Training, iterations: int) -> float:
     began = time.perf_counter()
-    for _ in islice(q_learning(training), ticks):
+    for _ in islice(q_learning(training), iterations):
         pass
-    return ticks / (time.perf_counter() - began)
+    return iterations / (time.perf_counter() - began)
 
 
 def checkpoint(training: Training, store: CheckpointStore, tables: TableSink) -> dict[str, object]:
     """Save one while training goes on; return what it cost."""
     own_bytes = psutil.Process().memory_info().rss
-    ticks, loop = 0, q_learning(training)
+    iterations, loop = 0, q_learning(training)
     with peak_memory() as peak:
         began = time.perf_counter()
         state, bookkeeping = training.state_dict(), {"tables": tables.state_dict()}
@@ -104,16 +104,16 @@ def checkpoint(training: Training, store: CheckpointStore, tables: TableSink) ->
         paused = time.perf_counter() - began
         longest = 0.0
         while (saved := store.poll()) is None:
-            tick_began = time.perf_counter()
+            iteration_began = time.perf_counter()
             next(loop)
-            longest = max(longest, time.perf_counter() - tick_began)
-            ticks += 1
+            longest = max(longest, time.perf_counter() - iteration_began)
+            iterations += 1
         seconds = time.perf_counter() - began
     return {
         "pause_seconds": paused,
         "write_seconds": seconds,
-        "longest_tick_seconds": longest,
-        "ticks_per_second_meanwhile": ticks / (seconds - paused),
+        "longest_iteration_seconds": longest,
+        "iterations_per_second_meanwhile": iterations / (seconds - paused),
         "peak_bytes_over_own": peak[0] / own_bytes,
         "state_digest": saved.state_digest,
         **sizes(store.latest()),
@@ -136,8 +136,8 @@ def measure(folder: Path, capacity_steps: int) -> dict[str, object]:
         tape = cycle(record_tape(training))
         training.total_steps = 2**62
         store_rows(training, tape, capacity_steps + ENVS * 100)
-        quiet = ticks_per_second(training, QUIET_TICKS)
-        report = {"ticks_per_second_without": quiet, "whole_replay": checkpoint(training, store, tables)}
+        quiet = iterations_per_second(training, QUIET_ITERATIONS)
+        report = {"iterations_per_second_without": quiet, "whole_replay": checkpoint(training, store, tables)}
         store_rows(training, tape, capacity_steps // 4)
         report["quarter_new"] = checkpoint(training, store, tables)
         report["few_new"] = checkpoint(training, store, tables)

@@ -31,7 +31,7 @@ Codec = tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]
 
 
 def codecs() -> dict[str, Codec]:
-    """Return what can be compared here; lz4 only where it is installed."""
+    """List the codecs to compare; lz4 only where it is installed."""
     found: dict[str, Codec] = {
         f"zstd {level}": (
             zstandard.ZstdCompressor(level=level).compress,

@@ -82,7 +82,7 @@ def table_text(table: str, rng: np.random.Generator, protocol: Protocol) -> str:
 
 
 def measure(paths: list[Path]) -> dict[str, float]:
-    """Return what one command takes: seconds from start to exit, and its largest resident size."""
+    """Measure one command: seconds from start to exit, and its largest resident size."""
     program = "from atari_dqn.cli import main; main()"
     command = [sys.executable, "-c", program, "compare", *map(str, paths)]
     before = time.perf_counter()

@@ -6,7 +6,7 @@ stacks. Frames per CPU-second (all processes and threads, as the kernel counts t
 hides.
 
 The bare emulator is the ceiling: the same environments and actions played by `act` alone, no screen read,
-each process at its own pace. "All at once" are as many processes as we have workers; "one alone" is one of
+no process waits for another. "All at once" are as many processes as we have workers; "one alone" is one of
 them, times their number, for a core that is busy alone may clock higher. Quote the share of the first.
 """
 
@@ -115,7 +115,7 @@ class BareEnvironments:
 
 
 def play_bare(pipe: Connection, game: str, actions: np.ndarray) -> None:
-    """Answer each number of seconds with the `speeds` of so many, until told None."""
+    """Receive numbers of seconds and send the `speeds` over each, until None is received."""
     envs = BareEnvironments(game, actions.shape[1])
     while (seconds := pipe.recv()) is not None:
         pipe.send(speeds(envs.step, actions, seconds))
@@ -134,7 +134,7 @@ class BareProcesses:
             self._pipes.append(ours)
 
     def speeds(self, seconds: float, processes: int) -> tuple[float, float]:
-        """Return what so many of them play at once: frames per second, added up, and per CPU-second."""
+        """Run this number of processes at once: frames per second, added up, and per CPU-second."""
         playing = self._pipes[:processes]
         for pipe in playing:
             pipe.send(seconds)

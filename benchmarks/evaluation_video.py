@@ -1,6 +1,6 @@
 """What the videos of full evaluations cost training: emulator frames lost to one, as a share of a period's.
 
-Track A trains on Pong by itself and beside the process that makes a video, taking turns. What training loses
+Track A trains on Pong alone and while a process makes a video, in turns. What training loses
 for each processor second of that process, times the seconds a video takes, is what one costs. The video is of
 a game of 18,000 frames, as long as the paper's cap lets it be; a period is the 2,000,000 frames between two.
 """
@@ -41,7 +41,7 @@ def processor_seconds(process: psutil.Process) -> float:
     return times.user + times.system
 
 
-def beside_a_video(game: Path, *, seconds: float, threads: int) -> dict[str, float]:
+def measure_during_video(game: Path, *, seconds: float, threads: int) -> dict[str, float]:
     """Return training's speed while a video is made, and the processor time that took each second."""
     with subprocess.Popen([sys.executable, "-m", "atari_dqn.record", str(game)]) as maker:
         process = psutil.Process(maker.pid)
@@ -64,20 +64,20 @@ def video_processor_seconds(game: Path) -> float:
 
 def compare(*, rounds: int, seconds: float, threads: int) -> dict[str, object]:
     """Return each round's figures, and what a video costs by their medians."""
-    alone, beside = [], []
+    alone, during_video = [], []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(rounds):
             game = recorded_game(Path(folder) / f"{number}.json")
             alone.append(measure(OURS[TRACK_A], seconds=seconds, threads=threads)["frames_per_second"])
-            beside.append(beside_a_video(game, seconds=seconds, threads=threads))
+            during_video.append(measure_during_video(game, seconds=seconds, threads=threads))
         needed = video_processor_seconds(recorded_game(Path(folder) / "whole.json"))
     lost = statistics.median(
         (by_itself - round_["frames_per_second"]) / round_["processor_share"]
-        for by_itself, round_ in zip(alone, beside, strict=True)
+        for by_itself, round_ in zip(alone, during_video, strict=True)
     )
     return {
         "alone_frames_per_second": alone,
-        "beside_a_video": beside,
+        "during_a_video": during_video,
         "frames_lost_per_processor_second": lost,
         "video_processor_seconds": needed,
         "share_of_training": lost * needed / PERIOD_FRAMES,

@@ -146,7 +146,7 @@ class Result:
     def exact(self) -> bool:
         return not any(self.differing_steps.values())
 
-    def told(self, mode: str) -> str:
+    def restored(self, mode: str) -> str:
         return f"{POINTS - len(self.differing_steps[mode])} of {POINTS}"
 
 
@@ -172,7 +172,7 @@ def table(results: Sequence[Result], where: dict[str, Any]) -> str:
     inexact = [result.game for result in results if not result.exact]
     rows = "\n".join(
         f"| `{result.game}` | {'yes' if result.exact else '**no**'} "
-        f"| {result.told('steps')} | {result.told('frames')} |"
+        f"| {result.restored('steps')} | {result.restored('frames')} |"
         for result in results
     )
     return f"""# Which games resume exactly
@@ -200,7 +200,8 @@ from an unbroken one.
 
 def package_table(results: Sequence[Result]) -> str:
     games = "".join(
-        f'{result.game} = "{result.told("steps")} at a frame skip of 4, {result.told("frames")} at 1"\n'
+        f'{result.game} = "{result.restored("steps")} at a frame skip of 4, '
+        f'{result.restored("frames")} at 1"\n'
         for result in results
         if not result.exact
     )
@@ -219,8 +220,8 @@ def main() -> None:
     results = []
     for game in arguments.games:
         results.append(measure(game))
-        told = "exact" if results[-1].exact else f"not exact: {results[-1].differing_steps}"
-        print(f"{game:20} {told}", flush=True)
+        outcome = "exact" if results[-1].exact else f"not exact: {results[-1].differing_steps}"
+        print(f"{game:20} {outcome}", flush=True)
     where = circumstances()
     arguments.out.write_text(
         json.dumps({"games": [asdict(each) for each in results], **where}, indent=2) + "\n"

@@ -125,7 +125,7 @@ def compiled(device: torch.device, workers: int, seconds: float, share: Share) -
 
 
 def losses(device: torch.device, workers: int, seconds: float, share: Share) -> None:
-    """Losses of 1,000 updates from graphs beside those without, on replays that are alike."""
+    """Compare the losses of 1,000 updates with graphs and without, on equal replays."""
     found: dict[str, Any] = {}
     count = 1_000 if seconds >= 1.0 else 20
     for name, path in (("Track A", TRACK_A), ("Track B", TRACK_B)):
@@ -177,7 +177,7 @@ def pong(device: torch.device, workers: int, seconds: float, share: Share) -> No
 
 
 def evaluations(run: Path) -> list[dict[str, str]]:
-    """Return what evaluations have been logged, whole lines only."""
+    """Read the evaluations logged so far, complete lines only."""
     path = run / "eval_log.csv"
     if not path.exists():
         return []
@@ -228,7 +228,7 @@ STAGES = {"frames": frames, "updates": updates, "losses": losses, "pong": pong, 
 
 
 def report(folder: Path) -> dict[str, Any]:
-    """Return all stages there are, beside what is aimed at."""
+    """Collect the results of all finished stages, with the targets."""
     stages = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.stage.json"))}
     stages = {name.removesuffix(".stage"): found for name, found in stages.items()}
     reached = {
@@ -268,9 +268,9 @@ def main() -> None:
     path = options.folder / f"{options.stage}.stage.json"
 
     def share(found: dict[str, Any]) -> None:
-        beside = path.with_suffix(".part")
-        beside.write_text(json.dumps(found, indent=2) + "\n")
-        beside.replace(path)
+        partial = path.with_suffix(".part")
+        partial.write_text(json.dumps(found, indent=2) + "\n")
+        partial.replace(path)
 
     STAGES[options.stage](resolve_device(options.device), options.workers, options.seconds, share)
 

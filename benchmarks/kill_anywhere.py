@@ -87,8 +87,8 @@ class Group:
         self, through: str, case: Case, story: Story, path: Path, expected: dict[str, Any]
     ) -> dict[str, Any]:
         found, kills = differences(outcome(path), expected), [asdict(kill) for kill in story.kills]
-        told = ", ".join(found) or "no difference"
-        print(f"{through:5}{case}: {len(kills)} kills, {told}", flush=True)
+        shown = ", ".join(found) or "no difference"
+        print(f"{through:5}{case}: {len(kills)} kills, {shown}", flush=True)
         return {"through": through, **asdict(case), "kills": kills, "differences": found}
 
 

@@ -1,7 +1,7 @@
 """What settings and toggles change in learning per frame, on the toy game.
 
-Settings: bf16 beside fp32, more environments beside fewer. Toggles, 8 environments of 36 × 36 pixels: each
-alone, IQN with Munchausen, and Rainbow, beside plain DQN with Adam and a batch's mean; 50 quantiles, 8
+Settings: bf16 and fp32, more environments and fewer. Toggles, 8 environments of 36 × 36 pixels: each
+alone, IQN with Munchausen, and Rainbow, compared with plain DQN with Adam and a batch's mean; 50 quantiles, 8
 fractions of each kind, shifts of one pixel, and no ε where layers are noisy. There is an update for every
 four agent steps everywhere. Scores are means of 20 games played greedily, after 6,000, 12,000 and 24,000
 frames; of ten balls none is missed at 10, and chance is about −2.

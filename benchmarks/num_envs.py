@@ -2,9 +2,9 @@
 
 Updates per agent step, batch, target period, ε and replay are the same whatever the number of environments,
 so that every row learns from as many samples per frame. What changes: one forward pass chooses for all
-environments, and emulators play side by side while the tick's updates are done. Environment counts take
-turns. Beside the frames/s stand the milliseconds that choosing actions, waiting for the emulators and
-learning take per agent step.
+environments, and emulators play side by side while the iteration's updates are done. Environment counts take
+turns. Reported with the frames/s are the milliseconds per agent step of choosing actions, of waiting for
+the emulators and of learning.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ PROMISED_BYTES = 8_500_000_000
 
 
 def overrides(capacity_steps: int) -> dict[str, object]:
-    """Return what makes a short run fill its replay, learn from it and save it."""
+    """Set the keys with which a short run fills its replay, learns from it and saves it."""
     return {
         "env.num_envs": ENVS,
         "env.frame_skip": 1,  # so that a step is a frame
@@ -58,7 +58,7 @@ def command(spec: Path, run: Path, capacity_steps: int) -> list[str]:
     return [sys.executable, "-c", program, "train", str(spec), *options, *sets]
 
 
-class Watch:
+class MemoryMonitor:
     """Looks at a process and its descendants, and keeps the most that each and all of them held."""
 
     def __init__(self, root: psutil.Process) -> None:
@@ -92,29 +92,29 @@ def measure(spec: Path, capacity_steps: int, folder: Path, *, threads: int) -> d
     run, began = folder / "run", time.perf_counter()
     words = command(spec, run, capacity_steps)
     with subprocess.Popen(words, env={**os.environ, "OMP_NUM_THREADS": str(threads)}) as training:
-        watch = Watch(psutil.Process(training.pid))
+        monitor = MemoryMonitor(psutil.Process(training.pid))
         while training.poll() is None:
-            watch.look()
+            monitor.look()
             time.sleep(SAMPLE_SECONDS)
     if training.returncode:
         raise subprocess.CalledProcessError(training.returncode, words)
-    peaks = sorted(watch.peaks.values(), reverse=True)
+    peaks = sorted(monitor.peaks.values(), reverse=True)
     return {
         "capacity_steps": capacity_steps,
         "torch_threads": threads,
         "overrides": overrides(capacity_steps),
         "seconds": time.perf_counter() - began,
         "peak_bytes": sum(peaks),
-        "sampled_peak_bytes": watch.sampled_peak_bytes,
+        "sampled_peak_bytes": monitor.sampled_peak_bytes,
         "peak_bytes_by_process": peaks,
-        "most_processes_at_once": watch.most_processes,
+        "most_processes_at_once": monitor.most_processes,
         "promised_bytes": PROMISED_BYTES,
         **found(run),
     }
 
 
 def found(run: Path) -> dict[str, object]:
-    """Return what shows that the replay was full, was learned from, and was saved."""
+    """Read from the run's logs that the replay was full, was learned from, and was saved."""
     events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
     head, *rows = (run / "replay_log.csv").read_text().splitlines()
     newest = dict(zip(head.split(","), rows[-1].split(","), strict=True))

@@ -38,7 +38,7 @@ def ours() -> tuple[Draw, Update]:
 
 
 class LoopTree:
-    """The usual binary sum tree in a Python list, and a minimum tree beside it, walked leaf by leaf."""
+    """The usual binary sum tree in a Python list, with a minimum tree, walked leaf by leaf."""
 
     def __init__(self, priorities: list[float]) -> None:
         self.size = 1 << (len(priorities) - 1).bit_length()

@@ -1,4 +1,4 @@
-"""How fast a video is made: Pong with its panel, from a recording to a file, beside real time."""
+"""How fast a video is made: Pong with its panel, from a recording to a file, compared with real time."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""The memory of a full replay: resident bytes measured beside what `dqn train --plan` predicts.
+"""The memory of a full replay: resident bytes measured, and the prediction of `dqn train --plan`.
 
 Steps of random noise, which no page can be shared for, go through `ReplayBuffer.append` until every row was
 written. Eight environments, because that fills it eight times as fast; the bytes of a transition are the

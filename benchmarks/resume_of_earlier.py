@@ -61,8 +61,8 @@ def begin(root: Path, words: list[str], lines: int | None = None) -> bool:
         env={**os.environ, **ONE_THREAD},
     ) as process:
         assert process.stdout is not None
-        told = list(islice(process.stdout, lines))
-        if lines is not None and len(told) == lines:
+        shown = list(islice(process.stdout, lines))
+        if lines is not None and len(shown) == lines:
             os.killpg(process.pid, signal.SIGKILL)
     if process.returncode not in (0, -signal.SIGKILL):
         raise RuntimeError(f"{words[0]} under {root} ended with exit code {process.returncode}")

@@ -1,7 +1,7 @@
-"""What the sinks cost a training: processor time on their threads and in W&B's own process, beside the whole.
+"""What the sinks cost a training: processor time on their threads and in W&B's own process, and the whole.
 
 Processor time, not frames/s with and without: a difference of 1 % drowns in the noise of two runs. Starting
-(imports, W&B's process) is paid once, and told apart from what each 1,000 steps cost.
+(imports, W&B's process) is paid once, and separated from what each 1,000 steps cost.
 `share` has rows at their period, and one final evaluation with checkpoint and video at the spec's period.
 """
 

@@ -77,7 +77,7 @@ class Step:
 
 
 def milliseconds(work: Callable[[], None], elsewhere: torch.Tensor) -> float:
-    """Return what one call takes."""
+    """Time one call in milliseconds."""
     elsewhere.add_(1.0)
     began = time.perf_counter()
     work()

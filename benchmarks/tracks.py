@@ -1,4 +1,4 @@
-"""Our own agents on Pong beside one another: emulator frames/s after the prefill, taking turns.
+"""Our own agents on Pong compared with one another: emulator frames/s after the prefill, taking turns.
 
 All in fp32 on one environment of the CPU unless their name says otherwise, batch 32 every 4 agent steps, with
 the same replay size, target period, ε and torch threads. Track B adds the second stream of a dueling network,

@@ -33,7 +33,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """A system: the program that trains it, the interpreter for that, and options beside the common ones.
+    """A system: the program that trains it, its interpreter, and options in addition to the common ones.
 
     An option with several values is given several times.
     """
@@ -61,7 +61,7 @@ class Comparison(Protocol):
         ...
 
     def match(self, options: argparse.Namespace) -> Match:
-        """Return who takes turns, every environment ready."""
+        """Prepare every contender's environment and list the contenders that take turns."""
         ...
 
 
@@ -86,7 +86,7 @@ def prepare(venv: Path, packages: Sequence[str], *, without_dependencies: Sequen
 
 
 def measure(contender: Contender, *, seconds: float, threads: int) -> dict[str, Any]:
-    """Return what one run of a contender prints."""
+    """Run a contender once and parse its output."""
     options = {"seconds": seconds, "threads": threads, **SETTINGS, **contender.options}
     done = subprocess.run(
         [contender.python, HERE / contender.script, *words(options)],

@@ -1,4 +1,4 @@
-"""What one update of each algorithm costs beside plain DQN's: Pong's network, batch 32, fp32.
+"""What one update of each algorithm costs compared with plain DQN's: Pong's network, batch 32, fp32.
 
 Agents take turns, a block of updates each, on the same minibatch: in goes the minibatch, out come errors for
 the replay. Acting, emulation and sampling are left out.

@@ -1,4 +1,4 @@
-"""Track A, C51 and Rainbow on Pong beside CleanRL's scripts: emulator frames/s after the prefill, in turns.
+"""Track A, C51 and Rainbow on Pong and CleanRL's scripts: emulator frames/s after the prefill, in turns.
 
 Both: one game, one environment unless ours says otherwise, the CPU, batch 32 every 4 agent steps, the target
 network copied at the same period, ε fixed (Rainbow has none), as many torch threads. Each has its own
@@ -31,7 +31,7 @@ PACKAGES = (
 PACKAGE = "cleanrl==1.2.0"  # asks for Python below 3.11, which dqn_atari.py does not need
 DQN, THEIR_C51, THEIR_RAINBOW = "CleanRL dqn_atari", "CleanRL c51_atari", "CleanRL rainbow_atari"
 IN_CHECKOUT = {THEIR_C51: (C51,), THEIR_RAINBOW: (RAINBOW, RAINBOW_BF16)}
-"""What the package does not have, and which of our agents are measured beside it."""
+"""Scripts that CleanRL's package does not have, and which of our agents are measured with each."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Track A on Pong beside Stable-Baselines3's DQN: emulator frames/s after the prefill, taking turns.
+"""Track A on Pong and Stable-Baselines3's DQN: emulator frames/s after the prefill, taking turns.
 
 Both: one game, the CPU, the Nature network, batch 32 every 4 agent steps, the target network copied at the
 same period, ε fixed, as many torch threads. Each has its own optimizer, replay, preprocessing and episode

@@ -1,6 +1,6 @@
 """Makes docs/images/dashboard_*.png: each page of a served dashboard, as headless Chromium shows it.
 
-`dqn dashboard ROOT` runs beside it: python scripts/make_dashboard_images.py --address http://127.0.0.1:8642/
+`dqn dashboard ROOT` runs at the same time: python scripts/make_dashboard_images.py --address http://127.0.0.1:8642/
 """
 
 import argparse

@@ -16,7 +16,7 @@ TRACKS = KEYS["track"].choices
 INTRODUCTION = """# Every key of a spec
 
 Made from the schema by `python scripts/make_key_reference.py`; `dqn spec show SPEC --docs` prints the same
-beside a spec's own values. A spec gives what differs from its track. `_frames` are emulator frames, `_steps`
+with a spec's own values. A spec gives what differs from its track. `_frames` are emulator frames, `_steps`
 agent steps, `_updates` gradient steps.
 """
 

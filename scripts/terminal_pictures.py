@@ -24,7 +24,7 @@ from atari_dqn.run.tailing.run_events import RunEvents
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.telemetry.columns import column_names
 from atari_dqn.telemetry.events import Event, Row
-from atari_dqn.view.comparison import comparison_view
+from atari_dqn.view.comparison_tables import comparison_view
 from atari_dqn.view.live import LiveView
 
 ROOT = Path(__file__).parents[1]

@@ -155,7 +155,7 @@ class FaultTrials:
 
 
 def _wrong_ending(finished: Finished, failed_path: str, path: Path) -> Iterator[str]:
-    """Yield what is wrong with a command's ending. `failed_path`: path of the failed call, if any."""
+    """Check a command's ending and yield each fault. `failed_path`: path of the failed call, if any."""
     if "Traceback" in finished.output:
         yield f"a traceback: {finished.output[-1500:]}"
     if finished.code not in (0, 2, 4):

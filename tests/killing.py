@@ -48,7 +48,7 @@ RAISING_POINTS = (
     "atari_dqn.train.session:Session.save",
     "atari_dqn.train.launch:schedules_that_ended",
 )
-"""Where the raising of a budget is cut: before it, before it is saved, and before anybody is told of it."""
+"""Where the raising of a budget is cut: before it, before it is saved, and before it is reported."""
 MOST_EVENTS = 15
 """Between two checkpoints there are about so many events: rows, evaluations, notices."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
@@ -214,8 +214,8 @@ def _to_be_raised(run_dir: Path, frames: int | None) -> bool:
         return False
     run = RunDirectory.open(run_dir)
     raised = resume_point(run).total_frames == frames
-    told = f'"total_frames": {frames}' in run.events.read_text()
-    assert raised or not told, f"{run_dir}: a budget that was told of is forgotten"
+    reported = f'"total_frames": {frames}' in run.events.read_text()
+    assert raised or not reported, f"{run_dir}: a budget that was reported is forgotten"
     return not raised
 
 

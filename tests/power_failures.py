@@ -41,7 +41,7 @@ class Recorded:
         return list(power_failures(self.calls, self.place))
 
     def complaints(self, failure: PowerFailure) -> list[str]:
-        """Return what is wrong with the run after a power failure, and with its next resume."""
+        """List the faults of the run after a power failure, and with its next resume."""
         write_folder(failure.files, self.place)
         try:
             return [*self._lost(failure), *self._wrong_afterwards()]

@@ -152,7 +152,7 @@ print(before, may())
 @pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this build of PyTorch has no MKL")
 def test_products_take_as_many_threads_as_there_are_from_the_first_update_on() -> None:
     # a resume sets the number, after which MKL takes that many; a run begun without might round otherwise
-    told = subprocess.run(
+    message = subprocess.run(
         [sys.executable, "-c", MKL_SAYS_WHETHER_IT_MAY_TAKE_FEWER], capture_output=True, text=True, check=True
     )
-    assert told.stdout.split() == ["1", "0"]
+    assert message.stdout.split() == ["1", "0"]

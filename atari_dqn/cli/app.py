@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 NAME = "dqn"
 EXAMPLES = """\
-dqn train runs/pong_quick.toml
+dqn train pong_quick
 dqn train --help"""
 _COMPLETION = "_DQN_COMPLETE"
 _INTERRUPTED = 130

@@ -13,8 +13,8 @@ from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
 EXAMPLES = """\
-dqn bench runs/pong_quick.toml
-dqn bench runs/pong_quick.toml --set learner.precision=fp32 --json"""
+dqn bench pong_quick
+dqn bench pong_quick --set learner.precision=fp32 --json"""
 
 
 def bench(

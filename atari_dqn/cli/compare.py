@@ -89,7 +89,7 @@ def _compare(
 
         from atari_dqn.compare.comparison import compare, compare_readable
         from atari_dqn.run.folders import expand_run_paths
-        from atari_dqn.view.comparison import comparison_view
+        from atari_dqn.view.comparison_tables import comparison_view
         from atari_dqn.view.safe import Safe
 
     compare_runs = compare if strict else compare_readable

@@ -55,7 +55,9 @@ MOST_EPISODES = 1_000_000
 _MANIFEST = "manifest.json"  # of a checkpoint; its own module imports torch
 _DEVICE = "auto, cpu, cuda or cuda:N."
 
-SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The run's spec, a TOML file.")]
+SpecPath = Annotated[
+    Path, typer.Argument(metavar="SPEC", help="The run's spec: a TOML file, or the name of a shipped one.")
+]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A directory that `dqn train` made.")]
 CheckpointPath = Annotated[
     Path,

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from atari_dqn.spec.loader import ResolvedSpec
 
 EXAMPLES = """\
-dqn spec show runs/pong_quick.toml --docs
+dqn spec show pong_quick --docs
 dqn spec check my_run.toml
-dqn spec diff runs/pong_trackA.toml outputs/pong_quick_seed1"""
+dqn spec diff pong_trackA outputs/pong_quick_seed1"""
 _SHOW_EXAMPLES = """\
-dqn spec show runs/pong_quick.toml --docs
-dqn spec show runs/pong_trackA.toml --set toggles.double=true"""
+dqn spec show pong_quick --docs
+dqn spec show pong_trackA --set toggles.double=true"""
 _CHECK_EXAMPLES = """\
 dqn spec check my_run.toml --set game=breakout"""
 _DIFF_EXAMPLES = """\
-dqn spec diff runs/pong_trackA.toml runs/pong_trackB.toml
-dqn spec diff runs/pong_quick.toml outputs/pong_quick_seed1"""
+dqn spec diff pong_trackA pong_trackB
+dqn spec diff pong_quick outputs/pong_quick_seed1"""
 
 app = typer.Typer(help="Show, check and compare specs.", cls=Group, rich_markup_mode=None)
 

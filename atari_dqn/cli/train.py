@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from atari_dqn.telemetry.sinks.options import SinkOptions
 
 EXAMPLES = """\
-dqn train runs/pong_quick.toml
-dqn train runs/pong_trackB.toml --set game=breakout --set seed=2
-dqn train runs/pong_trackA.toml --set training.total_frames=2.4M --plan"""
+dqn train pong_quick
+dqn train pong_trackB --set game=breakout --set seed=2
+dqn train pong_trackA --set training.total_frames=2.4M --plan"""
 
 _PLAN_SECONDS = 9.5
 """Duration of `--plan`, imports included."""

@@ -40,7 +40,7 @@ def gather(folder: Path, runs: dict[str, Path]) -> None:
 
 
 def origin(name: str, run: Path) -> dict[str, Any]:
-    """Return what a run's provenance says of the way it was made."""
+    """Read from a run's provenance how it was made."""
     record = json.loads((run / "provenance.json").read_text())
     return {
         "run": name,

@@ -143,7 +143,7 @@ def test_resumed_run_goes_on_with_the_segments_of_its_checkpoint(store: Checkpoi
     assert inodes(store.latest())[shared] == before[shared]
 
 
-def test_store_that_was_not_told_of_segments_shares_none(store: CheckpointStore) -> None:
+def test_store_that_has_no_earlier_segments_shares_none(store: CheckpointStore) -> None:
     save(store, ring_at(20))
     before = inodes(store.latest())
     save(CheckpointStore(store.folder, keep_last=2), ring_at(26))  # perhaps another past: rows may differ
@@ -325,14 +325,14 @@ def assert_only_the_first_is_there_and_whole(store: CheckpointStore) -> None:
     load_checkpoint(store.latest())
 
 
-def test_full_disk_is_told_with_the_bytes_needed_and_leaves_the_checkpoint_before_whole(
+def test_full_disk_is_reported_with_the_bytes_needed_and_leaves_the_checkpoint_before_whole(
     tmp_path: Path,
 ) -> None:
-    told = r"no space left on device \(the checkpoint takes about 4\.1 MB, \d\.\d MB are free\)"
+    message = r"no space left on device \(the checkpoint takes about 4\.1 MB, \d\.\d MB are free\)"
     with small_disk(tmp_path, 2_000_000):
         store = CheckpointStore(tmp_path / "checkpoints")
         save(store, ring_at(20))
-        with pytest.raises(DiskFullError, match=told):
+        with pytest.raises(DiskFullError, match=message):
             save(store, noisy_ring())
         assert_only_the_first_is_there_and_whole(store)
 

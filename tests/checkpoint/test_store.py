@@ -60,13 +60,13 @@ def test_D17_catalog_entry_has_step_path_score_and_time_in_utc(store: Checkpoint
         step=500_000, training=training_state(), bookkeeping={}, eval_score=12.5, protocol="9fb95e78823e"
     )
     (entry,) = json.loads((store.folder / "catalog.json").read_text())["entries"]
-    told = datetime.fromisoformat(entry.pop("timestamp"))
+    recorded = datetime.fromisoformat(entry.pop("timestamp"))
     assert entry == {
         "step": 500_000, "path": "step_000500000", "eval_score": 12.5, "tag": None,
         "protocol": "9fb95e78823e",
     }  # fmt: skip
-    assert told.utcoffset() == datetime.now(UTC).utcoffset()
-    assert abs((datetime.now(UTC) - told).total_seconds()) < 60
+    assert recorded.utcoffset() == datetime.now(UTC).utcoffset()
+    assert abs((datetime.now(UTC) - recorded).total_seconds()) < 60
 
 
 def test_newest_and_best_are_symlinks(store: CheckpointStore) -> None:

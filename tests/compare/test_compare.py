@@ -324,13 +324,18 @@ def test_a_directory_that_is_no_run_is_the_user_s_mistake(tmp_path: Path):
 
 
 def test_frames_and_hours_to_a_score_are_medians_over_seeds(seeds: list[Path]):
-    pace = only(*seeds, to_score=15.0).time_to_score
-    assert (pace.reached, pace.runs, pace.median_frames, pace.median_hours) == (3, 3, 1_500_000, 3.0)
+    time_to_score = only(*seeds, to_score=15.0).time_to_score
+    assert (
+        time_to_score.reached,
+        time_to_score.runs,
+        time_to_score.median_frames,
+        time_to_score.median_hours,
+    ) == (3, 3, 1_500_000, 3.0)
 
 
 def test_a_seed_that_never_comes_to_a_score_counts_as_never(seeds: list[Path]):
-    pace = only(*seeds, to_score=16.0).time_to_score
-    assert (pace.reached, pace.median_frames) == (1, math.inf)
+    time_to_score = only(*seeds, to_score=16.0).time_to_score
+    assert (time_to_score.reached, time_to_score.median_frames) == (1, math.inf)
 
 
 def test_a_person_s_score_is_counted_to_where_none_is_asked_for(seeds: list[Path]):
@@ -365,9 +370,9 @@ def test_versions_in_one_group_are_warned_of(seeds: list[Path], tmp_path: Path):
 
 
 def test_published_figures_of_the_same_protocol_give_a_verdict(seeds: list[Path]):
-    (beside,) = only(*seeds).references
-    assert (beside.reference.study.name, beside.reference.agent) == ("nnabla_dqn", "dqn")
-    assert (beside.verdict, beside.score) == ("above", 14.0)
+    (published,) = only(*seeds).references
+    assert (published.reference.study.name, published.reference.agent) == ("nnabla_dqn", "dqn")
+    assert (published.verdict, published.score) == ("above", 14.0)
 
 
 def test_published_figures_of_another_protocol_give_none(tmp_path: Path):
@@ -376,7 +381,7 @@ def test_published_figures_of_another_protocol_give_none(tmp_path: Path):
     assert only(capped).references[0].reference.differences == ("cap 400,000",)
 
 
-def test_training_returns_stand_beside_published_training_returns(tmp_path: Path):
+def test_training_returns_are_compared_with_published_training_returns(tmp_path: Path):
     run = make_run(tmp_path / "run", [0.0] * 4, spec="ablations/pong_1_vanilla.toml", training_return=-18.0)
     found = {each.reference.study.name: each for each in only(run).references}
     assert (found["dopamine_jax"].measure, found["dopamine_jax"].score) == ("training", -18.0)
@@ -467,7 +472,7 @@ def test_real_runs_are_one_group_with_the_scores_of_their_summaries(catch: list[
     assert result.last.protocol_digests == [scores[0]["protocol_digest"]]
 
 
-def test_a_game_that_nobody_published_has_no_reference_and_no_human_score(catch: list[Path]):
+def test_an_unpublished_game_has_no_reference_and_no_human_score(catch: list[Path]):
     comparison = compared(*catch)
     assert (comparison.results[0].references, comparison.results[0].time_to_score, comparison.aggregates) == (
         (),

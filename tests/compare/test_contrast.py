@@ -35,7 +35,7 @@ def findings(comparison: Comparison) -> list[str | None]:
     ],
     ids=["same", "same, one seed", "overlapping", "seeds swapped", "apart", "no interval"],
 )
-def test_a_group_is_told_from_the_first(
+def test_a_group_is_contrasted_with_the_first(
     tmp_path: Path, plain: list[float], double: list[float], finding: str | None
 ):
     assert findings(compared(tmp_path, plain, double)) == [None, finding]
@@ -67,7 +67,7 @@ def test_a_score_of_cut_games_is_not_set_against_whole_games(tmp_path: Path):
     assert findings(compare(runs, human_table="atari57")) == [None, None]
 
 
-def test_groups_of_other_games_are_not_told_apart(tmp_path: Path):
+def test_groups_of_other_games_are_not_contrasted(tmp_path: Path):
     pong = make_run(tmp_path / "pong", [5.0])
     breakout = make_run(tmp_path / "breakout", [5.0], spec="breakout_trackA.toml")
     assert findings(compare([pong, breakout], human_table="atari57")) == [None, None]

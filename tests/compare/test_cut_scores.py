@@ -16,7 +16,7 @@ from atari_dqn.compare.reference.caps import cut_in_words, published_caps, stand
 from atari_dqn.compare.reference.match import Subject, references
 from atari_dqn.files.atomic import json_document
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
-from atari_dqn.view.comparison import comparison_view
+from atari_dqn.view.comparison_tables import comparison_view
 from runs import make_run
 
 SHORT = ["evaluation.max_episode_frames=1_000"]
@@ -62,7 +62,7 @@ def test_a_cut_score_is_not_human_normalised(cut: Comparison):
     assert [each.method for each in cut.aggregates] == [cut.results[1].group.method]
 
 
-def test_a_cut_score_stands_beside_no_published_evaluation(cut: Comparison):
+def test_a_cut_score_is_compared_with_no_published_evaluation(cut: Comparison):
     assert {each.measure for each in of(cut).references} == {"training"}
 
 

@@ -18,7 +18,7 @@ from atari_dqn.compare.output.page import page
 from atari_dqn.compare.output.plot import draw, figure_of
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import json_document
-from atari_dqn.view.comparison import comparison_view
+from atari_dqn.view.comparison_tables import comparison_view
 from runs import make_run
 
 Dqn = Callable[..., tuple[int, str]]

@@ -14,7 +14,7 @@ from atari_dqn.compare.comparison import Comparison, compare
 from atari_dqn.compare.document import comparison_csv, comparison_document
 from atari_dqn.compare.output.page import page
 from atari_dqn.compare.output.plot import figure_of
-from atari_dqn.view.comparison import comparison_view
+from atari_dqn.view.comparison_tables import comparison_view
 from runs import make_run
 
 AGENTS = [
@@ -66,7 +66,7 @@ def test_figure_in_our_interval_is_inside_and_another_outside(pong: Comparison):
     assert (found["drq_eps_agarwal2021"], found["otrainbow_kielak2020"]) == (False, False)
 
 
-def test_nothing_is_judged_by_a_recalled_figure(tmp_path: Path):
+def test_no_verdict_depends_on_a_recalled_figure(tmp_path: Path):
     recalled = columns(compared(tmp_path, [-30.0, 30.0]))["der_agarwal2021"]
     assert recalled.inside is None
 
@@ -84,7 +84,7 @@ def test_one_seed_has_no_interval_to_be_inside_of(tmp_path: Path):
     ],
     ids=["another budget", "another protocol", "a game outside of the 26"],
 )
-def test_columns_stand_beside_scores_of_their_own_budget_protocol_and_games_only(
+def test_columns_are_shown_with_scores_of_their_own_budget_protocol_and_games_only(
     tmp_path: Path, options: dict[str, Any]
 ):
     assert columns(compared(tmp_path, [1.0, 2.0], **options)) == {}

@@ -110,7 +110,7 @@ def test_game_that_is_unchanged_does_not_ask_the_network_again() -> None:
     network = build_network(spec, game_info(spec), CPU)
     torch.nn.utils.vector_to_parameters(
         torch.zeros(sum(weight.numel() for weight in network.parameters())), network.parameters()
-    )  # the first of equal actions, no-op: nobody fires, and no ball comes
+    )  # the first of equal actions, no-op: nothing fires, and no ball comes
     asked = []
     network.torso.register_forward_hook(lambda *_: asked.append(True))
     (game,) = evaluate(network, spec, episodes=1)
@@ -136,11 +136,11 @@ def test_stop_ends_an_evaluation_with_an_error_of_its_own() -> None:
         play(tiny_spec(), 2, stop=lambda: True)
 
 
-def test_progress_is_told_up_to_the_last_episode() -> None:
-    told: list[tuple[int, int]] = []
-    play(tiny_spec(), 3, on_progress=lambda *done: told.append(done))
-    assert told[-1] == (3, 3)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+def test_progress_is_reported_up_to_the_last_episode() -> None:
+    reported: list[tuple[int, int]] = []
+    play(tiny_spec(), 3, on_progress=lambda *done: reported.append(done))
+    assert reported[-1] == (3, 3)
+    assert [done for done, _ in reported] == sorted(done for done, _ in reported)
 
 
 def test_D12_episode_that_reaches_the_cap_says_so_and_has_its_length() -> None:

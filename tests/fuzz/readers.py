@@ -80,7 +80,7 @@ def _table(data: bytes) -> dict[str, Any] | None:
 
 
 def _state(folder: Path) -> Reader:
-    """Read state.json beside a real checkpoint's other files, and take it over."""
+    """Read state.json with a real checkpoint's other files, and load it."""
     training = assemble(tiny_spec("replay.prefill_steps=120"), CPU)
     training.begin()
     store = CheckpointStore(folder)
@@ -129,7 +129,7 @@ def _spec(folder: Path) -> Reader:
 
 
 def _csv(folder: Path) -> Reader:
-    """Read a table as a comparison does, and as whoever watches a run does."""
+    """Read a table as a comparison does, and as `dqn watch` does."""
 
     def read(data: bytes) -> None:
         (folder / "eval_log.csv").write_bytes(data)

@@ -81,10 +81,10 @@ def test_D03_gradient_norm_above_1000_warns(norm: float, state: str) -> None:
     assert states(GradNormGate(max_norm=1000.0), update(grad_norm=norm)) == [state]
 
 
-def test_gradient_norm_that_goes_to_and_fro_is_told_of_once() -> None:
+def test_gradient_norm_that_goes_to_and_fro_is_reported_once() -> None:
     gate = GradNormGate(max_norm=1000.0)
-    told = [gate.check(update(grad_norm=norm)) for norm in (2000.0, 1.0) * 50]
-    assert [change.state for change in told if change] == ["warned"]
+    changes = [gate.check(update(grad_norm=norm)) for norm in (2000.0, 1.0) * 50]
+    assert [change.state for change in changes if change] == ["warned"]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_half_the_median_speed_for_the_promised_periods_warns() -> None:
     assert found == ["ok"] * 11 + ["watching", "watching", "warned"]
 
 
-def test_speed_is_not_judged_by_fewer_than_10_periods_nor_by_those_without_updates() -> None:
+def test_speed_is_not_checked_with_fewer_than_10_periods_nor_with_those_without_updates() -> None:
     gate = ThroughputGate(min_share=0.5, patience=1)
     assert states(gate, *rates(*[0.0] * 20, *[200.0] * 9, 1.0, 200.0, 0.0)) == ["ok"] * 32
 
@@ -206,15 +206,15 @@ def all_gates(clock: Clock) -> Gates:
 
 def course(gates: Gates, first: int, last: int) -> list[object]:
     """Pass records of all kinds to the gates, and return the state changes."""
-    told: list[object] = []
+    changes: list[object] = []
     for n in range(first, last):
-        told += gates.check_update(update(n, nonfinite_gradients=n % 5 % 3, grad_norm=n, max_q=n / 8))
-        told += gates.check_evaluation(10.0 if n % 7 == 0 else n % 3)
-        told += gates.check_replay(1 / (n % 6 + 1))
+        changes += gates.check_update(update(n, nonfinite_gradients=n % 5 % 3, grad_norm=n, max_q=n / 8))
+        changes += gates.check_evaluation(10.0 if n % 7 == 0 else n % 3)
+        changes += gates.check_replay(1 / (n % 6 + 1))
         speed = 1.0 if n % 17 > 14 else 10.0
         measured = {"dead_unit_share": n / 25, "updates_per_second": speed, "free_disk_bytes": 120 - n}
-        told += gates.check_period(period(greedy_counts=(n, n // 20), **measured))
-    return told
+        changes += gates.check_period(period(greedy_counts=(n, n // 20), **measured))
+    return changes
 
 
 @pytest.mark.parametrize("cut", range(1, 39, 3))
@@ -227,8 +227,8 @@ def test_D03_gates_go_on_from_their_state_as_if_never_interrupted(cut: int) -> N
 
 
 def test_every_gate_but_the_halting_ones_speaks_in_that_course() -> None:
-    told = course(all_gates(Clock(frame_skip=4, prefill_steps=0)), 1, 40)
-    warned = {change.gate for change in told if change.state == "warned"}
+    changes = course(all_gates(Clock(frame_skip=4, prefill_steps=0)), 1, 40)
+    warned = {change.gate for change in changes if change.state == "warned"}
     assert warned == GATES.keys() - {"loss", "gradients"}
 
 

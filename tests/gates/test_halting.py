@@ -186,20 +186,20 @@ def test_D03_update_between_looks_is_looked_at_before_a_checkpoint(tmp_path: Pat
     assert not (tmp_path / "run/checkpoints").joinpath("latest").exists()
 
 
-def test_zeroed_network_is_told_of_at_the_first_period_of_learning(tmp_path: Path, spoiled) -> None:
+def test_zeroed_network_is_reported_at_the_first_period_of_learning(tmp_path: Path, spoiled) -> None:
     spoiled(zero_network)
     run(tmp_path / "run", "training.total_frames=440", "gates.greedy_action_periods=1")
     lines = [json.loads(line) for line in (tmp_path / "run/events.jsonl").read_text().splitlines()]
-    told = {
+    reported = {
         (line["data"]["gate"], line["data"]["state"], line["step"])
         for line in lines
         if line["kind"] == "gate"
     }
     # learning begins after step 64, and a period ends at step 100: 8 updates
-    assert told >= {("dead_units", "warned", 100), ("actions", "warned", 100)}
+    assert reported >= {("dead_units", "warned", 100), ("actions", "warned", 100)}
 
 
-def test_degenerate_priorities_are_told_of_at_the_next_report(tmp_path: Path, spoiled) -> None:
+def test_degenerate_priorities_are_reported_at_the_next_report(tmp_path: Path, spoiled) -> None:
     def one_error_outweighs_all(training: Training) -> None:
         feed_back, outlier = training.replay.feed_back, torch.tensor([1e9, *[1.0] * 7])
 
@@ -214,13 +214,14 @@ def test_degenerate_priorities_are_told_of_at_the_next_report(tmp_path: Path, sp
         "evaluation.light_period_frames=9999",
         "evaluation.full_period_frames=9999")  # fmt: skip
     lines = [json.loads(line) for line in (tmp_path / "run/events.jsonl").read_text().splitlines()]
-    (told,) = [line for line in lines if line["data"].get("gate") == "priorities"]
+    (alert,) = [line for line in lines if line["data"].get("gate") == "priorities"]
     # new transitions enter at the highest priority there has been, so that a few share the mass, and still do
-    assert (told["step"], told["data"]["state"], told["data"]["threshold"]) == (1020, "warned", 0.02)
-    assert told["data"]["value"] < 0.02
+    found = alert["data"]
+    assert (alert["step"], found["state"], found["threshold"]) == (1020, "warned", 0.02)
+    assert found["value"] < 0.02
 
 
-def test_priorities_of_a_sound_run_are_not_told_of(tmp_path: Path) -> None:
+def test_priorities_of_a_sound_run_are_not_reported(tmp_path: Path) -> None:
     run(tmp_path / "run", "toggles.prioritized=true", "training.total_frames=640")
     assert "priorities" not in {gate for gate, _ in gate_events(tmp_path / "run")}
 
@@ -249,10 +250,10 @@ def test_D03_program_ends_with_3_and_says_where_to_look(
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as caught:
         main()
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     assert caught.value.code == 3
-    assert "README.txt" in told.err
-    assert "gate loss tripped: update" in told.out
+    assert "README.txt" in printed.err
+    assert "gate loss tripped: update" in printed.out
 
 
 class InterruptAt:
@@ -306,5 +307,5 @@ def test_D03_third_bad_evaluation_tags_its_checkpoint(
         "evaluation.light_period_frames=100000", "checkpoint.keep_last=9")  # fmt: skip
     catalog = read_catalog(tmp_path / "run/checkpoints")
     assert [entry.tag for entry in catalog] == [None, None, None, None, "inspect", None, None]
-    told = [state for gate, state in gate_events(tmp_path / "run") if gate == "evaluations"]
-    assert told == ["watching", "warned", "ok"]
+    reported = [state for gate, state in gate_events(tmp_path / "run") if gate == "evaluations"]
+    assert reported == ["watching", "warned", "ok"]

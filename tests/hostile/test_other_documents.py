@@ -15,7 +15,7 @@ from atari_dqn.telemetry.sinks.options import recorded_sinks
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[" * 5_000, "deeper than 64"),
         ("[" * 70 + "]" * 70, "deeper than 64"),
@@ -24,8 +24,8 @@ from atari_dqn.telemetry.sinks.options import recorded_sinks
         ("{", "Expecting"),
     ],
 )
-def test_text_that_is_no_usable_json_is_a_value_error(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_text_that_is_no_usable_json_is_a_value_error(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         parse_json(text.encode())
 
 

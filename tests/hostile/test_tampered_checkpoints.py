@@ -63,7 +63,7 @@ def mutations(whole: Path, poisons: list[str]) -> list[tuple[str, Place, str]]:
 
 
 def resume_tampered(whole: Path, copy: Path, name: str, place: Place, value: Any) -> str | None:
-    """Return what a resume of a tampered copy says; None where it goes on."""
+    """Resume a tampered copy and return its error message; None where it goes on."""
     shutil.copytree(whole, copy, symlinks=True)
     TAMPER[name](checkpoint_of(copy), place, value)
     try:
@@ -113,14 +113,14 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "key", "value", "told"), REFUSALS)
+@pytest.mark.parametrize(("name", "key", "value", "message"), REFUSALS)
 def test_H05_value_of_another_type_is_refused_by_file_and_key(
-    whole: Path, tmp_path: Path, name: str, key: str, value: Any, told: str
+    whole: Path, tmp_path: Path, name: str, key: str, value: Any, message: str
 ) -> None:
     refusal = resume_tampered(whole, tmp_path / "run", name, tuple(key.split(".")), value)
     assert refusal is not None
     (first, *_) = refusal.splitlines()
-    assert re.search(rf"step_000000200/{name}: .*{told}", first)
+    assert re.search(rf"step_000000200/{name}: .*{message}", first)
     assert key.split(".")[0] in first
 
 

@@ -19,10 +19,10 @@ def test_diff_shows_the_differing_keys_alone_with_both_values(tmp_path: Path, ca
         text = f'track = "A"\ngame = "pong"\nseed = 1\n[learner]\ndiscount = {discount}\n'
         (tmp_path / f"{name}.toml").write_text(text)
     app(["spec", "diff", str(tmp_path / "a.toml"), str(tmp_path / "b.toml")], standalone_mode=False)
-    told = capsys.readouterr().out
-    assert "learner.discount" in told
-    assert told.index("0.9") < told.index("0.8")
-    assert not any(word in told for word in ("seed", "batch_size", "game"))
+    printed = capsys.readouterr().out
+    assert "learner.discount" in printed
+    assert printed.index("0.9") < printed.index("0.8")
+    assert not any(word in printed for word in ("seed", "batch_size", "game"))
 
 
 @pytest.mark.fault("D22")
@@ -32,10 +32,10 @@ def test_diff_colours_the_values_on_a_terminal(tmp_path: Path, capsys, monkeypat
     for seed in (1, 2):
         (tmp_path / f"{seed}.toml").write_text(f'track = "A"\ngame = "pong"\nseed = {seed}\n')
     app(["spec", "diff", str(tmp_path / "1.toml"), str(tmp_path / "2.toml")], standalone_mode=False)
-    told = capsys.readouterr().out
-    assert "\x1b[1mseed" in told
-    assert "\x1b[31m1" in told
-    assert "\x1b[32m2" in told
+    printed = capsys.readouterr().out
+    assert "\x1b[1mseed" in printed
+    assert "\x1b[31m1" in printed
+    assert "\x1b[32m2" in printed
 
 
 @pytest.mark.fault("M09")
@@ -80,5 +80,5 @@ def test_each_frame_is_copied_to_the_replay_once(envs: int, monkeypatch: pytest.
     monkeypatch.setattr(transfer._ToRam, "write", noted)
     with begun(tiny_spec(f"env.num_envs={envs}")) as training:
         ticks_of(training, 90)
-    assert [frames.shape[0] for frames in copied] == [envs] * 91  # the reset's, and one row a tick
+    assert [frames.shape[0] for frames in copied] == [envs] * 91  # the reset's, and one row an iteration
     assert not all(np.array_equal(before, after) for before, after in pairwise(copied))

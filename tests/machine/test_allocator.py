@@ -12,7 +12,7 @@ TRIM, MMAP = -1, -3
 MIB = 2**20
 
 
-def told(monkeypatch: pytest.MonkeyPatch, most: int) -> list[tuple[int, int]]:
+def options_set(monkeypatch: pytest.MonkeyPatch, most: int) -> list[tuple[int, int]]:
     """Return the settings made in a library that accepts mapping thresholds up to `most`."""
     calls: list[tuple[int, int]] = []
 
@@ -27,12 +27,12 @@ def told(monkeypatch: pytest.MonkeyPatch, most: int) -> list[tuple[int, int]]:
 
 
 def test_glibc_keeps_a_gigabyte_if_it_accepts_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told(monkeypatch, 2**40) == [(MMAP, 1024 * MIB), (TRIM, 1024 * MIB)]
+    assert options_set(monkeypatch, 2**40) == [(MMAP, 1024 * MIB), (TRIM, 1024 * MIB)]
 
 
 def test_older_glibc_gets_the_largest_value_it_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told(monkeypatch, 32 * MIB) == [(MMAP, 1024 * MIB), (MMAP, 32 * MIB), (TRIM, 1024 * MIB)]
+    assert options_set(monkeypatch, 32 * MIB) == [(MMAP, 1024 * MIB), (MMAP, 32 * MIB), (TRIM, 1024 * MIB)]
 
 
 def test_glibc_that_refuses_both_values_is_not_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told(monkeypatch, 0) == [(MMAP, 1024 * MIB), (MMAP, 32 * MIB)]
+    assert options_set(monkeypatch, 0) == [(MMAP, 1024 * MIB), (MMAP, 32 * MIB)]

@@ -90,7 +90,7 @@ def test_run_is_slowed_if_others_use_cores_and_its_threads_wait(
         (1.0, 2, 1, False),
         (0.4, 2, 2, False),
         (0.0, 2, 2, False),
-        (0.1, 2, 64, False),  # nobody else is there
+        (0.1, 2, 64, False),  # no other program runs
         (1.0, 16, 15, False),
         (3.0, 16, 16, True),
     ],

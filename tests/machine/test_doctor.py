@@ -77,7 +77,7 @@ def test_processor_with_bf16_may_use_it(laptop: Hardware) -> None:
     assert settings(replace(laptop, cpu_flags=("avx512_bf16",)))["learner.precision"] == '"bf16"'
 
 
-def test_processor_that_tells_nothing_keeps_to_fp32_and_hears_why(laptop: Hardware) -> None:
+def test_unidentified_processor_keeps_to_fp32_with_the_reason(laptop: Hardware) -> None:
     (setting,) = (one for one in recommend(replace(laptop, cpu_flags=None)) if one.key == "learner.precision")
     assert setting.value == '"fp32"'
     assert setting.reason == "the system does not say whether the processor multiplies bf16"
@@ -114,7 +114,7 @@ def test_disk_that_the_plan_of_the_papers_run_fits_on_is_enough(
 
 
 def load_check(monkeypatch: pytest.MonkeyPatch, *, others: float, threads: int) -> Check:
-    """Return what is said of the load of two cores, of which other programs use so many."""
+    """Report on the load of two cores, of which other programs use this many."""
     found = Contention(usable_cores=2, others_cores=others, waiting_share=0.0)
     monkeypatch.setattr("atari_dqn.bench.doctor.contention", lambda before, after: found)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)

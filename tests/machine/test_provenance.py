@@ -40,8 +40,8 @@ def test_record_has_every_field_and_is_json(laptop: Hardware, monkeypatch: pytes
         kernels=("fp32 vectors",), hardware=laptop,
         now=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     )  # fmt: skip
-    told = json.loads(json.dumps(record))
-    assert {key: told[key] for key in told.keys() - {"versions", "git", "hardware"}} == {
+    stored = json.loads(json.dumps(record))
+    assert {key: stored[key] for key in stored.keys() - {"versions", "git", "hardware"}} == {
         "started": "2026-01-02T03:04:05+00:00",
         "command_line": ["dqn", "train"],
         "track": {"label": "A*", "deviations": ["env.num_envs"]},
@@ -52,7 +52,7 @@ def test_record_has_every_field_and_is_json(laptop: Hardware, monkeypatch: pytes
         "openmp": {"OMP_WAIT_POLICY": "passive"},
         "kernels": ["fp32 vectors"],
     }
-    assert told["hardware"]["cpu_model"] == "Example"
+    assert stored["hardware"]["cpu_model"] == "Example"
 
 
 def test_versions_name_everything_that_can_change_numbers() -> None:

@@ -59,7 +59,7 @@ def test_single_figure_of_other_frames_says_so():
     assert found["mnih2015"] == ("after 200,000,000 frames",)
 
 
-def test_game_that_nobody_published_has_no_reference():
+def test_unpublished_game_has_no_reference():
     assert match.score("catch", 1_000_000, TRACK_A) is None
 
 
@@ -70,19 +70,19 @@ def test_training_returns_are_never_of_an_evaluation_s_protocol():
     assert found["nnabla_dqn"][0] == "sticky 0"
 
 
-def test_training_returns_stand_beside_training_returns():
+def test_training_returns_are_compared_with_training_returns():
     subject = Subject(game="pong", agent="dqn", protocol=STICKY, measure="training")
     assert studies_of(subject, 1_000_000)["dopamine_tf"] == ()
 
 
-def test_best_weights_of_a_run_stand_beside_best_weights_only():
+def test_best_weights_of_a_run_are_compared_with_best_weights_only():
     best = dataclasses.replace(TRACK_A, checkpoint="best")
     found = studies_of(Subject(game="pong", agent="dqn", protocol=best), 200_000_000)
     assert found["mnih2015"] == ()
     assert found["nnabla_dqn"][0] == "current weights"
 
 
-def test_agent_without_figures_stands_beside_plain_dqn_and_says_so():
+def test_agent_without_figures_is_compared_with_plain_dqn_and_says_so():
     found = match.score("pong", 1_000_000, TRACK_A, agent="prioritized_ddqn, 3-step", cap_reached=False)
     assert (found.agent, found.differences) == ("dqn", ("agent dqn",))
 

@@ -121,10 +121,10 @@ def test_W07_every_transition_equals_the_one_rebuilt_from_history(envs: int, n_s
         frame_shape=(1, 3),
     )  # fmt: skip
     history = History(buffer, envs)
-    for tick, events in enumerate(ticks):
+    for iteration, events in enumerate(ticks):
         history.play(events)
         buffer.check()
-        if tick % 5 == 0:  # more often than an environment forgets its 8 transitions: each is looked at
+        if iteration % 5 == 0:  # more often than an environment forgets its 8 transitions: each is looked at
             check_all(history, capacity, n_step)
 
 
@@ -142,7 +142,7 @@ def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
         sampler=sampler,
     )  # fmt: skip
     history = History(buffer, envs)
-    for tick, events in enumerate(ticks):
+    for iteration, events in enumerate(ticks):
         history.play(events)
         buffer.check()  # the list is exactly the whole transitions
         expected = history.sampleable(capacity, n_step)
@@ -151,4 +151,4 @@ def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
             found = sample_at(buffer, 0)
             places = {row % buffer.ring.rows * envs + slot for slot, row in expected}
             assert set(found.cell.tolist()) <= places
-            buffer.feed_back(found, (found.cell + tick) % 7 * 0.3)
+            buffer.feed_back(found, (found.cell + iteration) % 7 * 0.3)

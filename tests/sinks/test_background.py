@@ -47,7 +47,7 @@ def test_every_event_arrives_in_order_before_close_returns() -> None:
     assert complaints(sink) == []
 
 
-def test_a_full_queue_does_not_block_and_is_told_once_with_the_number_lost() -> None:
+def test_a_full_queue_does_not_block_and_is_reported_once_with_the_number_lost() -> None:
     inner = Recorder()
     sink = BackgroundSink("slow", lambda: inner, capacity_events=2)
     sink.handle(notice(0))

@@ -20,7 +20,7 @@ def warned(state: str) -> GateChanged:
     )  # type: ignore[arg-type]
 
 
-def told(target, tmp_path: Path, event: Event) -> str:
+def sent(target, tmp_path: Path, event: Event) -> str:
     log = tmp_path / "log"
     log.touch()
     NotifySink(
@@ -38,17 +38,17 @@ def told(target, tmp_path: Path, event: Event) -> str:
         ("interrupted", "interrupted"),
     ],
 )
-def test_an_ending_is_told_with_its_facts_as_they_are(target, tmp_path: Path, kind: str, event: str) -> None:
-    assert told(target, tmp_path, notice(kind)) == f"{event}|a 'quoted' $HOME é|my run é|catch|1200\n"
+def test_an_ending_is_sent_with_its_facts_as_they_are(target, tmp_path: Path, kind: str, event: str) -> None:
+    assert sent(target, tmp_path, notice(kind)) == f"{event}|a 'quoted' $HOME é|my run é|catch|1200\n"
 
 
-def test_a_gate_that_warns_is_told(target, tmp_path: Path) -> None:
-    assert told(target, tmp_path, warned("warned")) == "warning|q_bound: Q is 200|my run é|catch|4\n"
+def test_a_gate_that_warns_is_sent(target, tmp_path: Path) -> None:
+    assert sent(target, tmp_path, warned("warned")) == "warning|q_bound: Q is 200|my run é|catch|4\n"
 
 
 @pytest.mark.parametrize("event", [notice("checkpoint"), notice("sink"), warned("ok"), warned("watching")])
-def test_nothing_else_is_told(target, tmp_path: Path, event: Event) -> None:
-    assert told(target, tmp_path, event) == ""
+def test_nothing_else_is_sent(target, tmp_path: Path, event: Event) -> None:
+    assert sent(target, tmp_path, event) == ""
 
 
 def runs(pid: int) -> bool:

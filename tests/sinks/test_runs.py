@@ -183,7 +183,7 @@ def test_sinks_change_no_digest_and_no_table(resumed: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_wandb_whose_network_is_gone_is_told_and_the_program_ends(tmp_path: Path) -> None:
+def test_a_wandb_whose_network_is_gone_is_reported_and_the_program_ends(tmp_path: Path) -> None:
     environment = os.environ | {
         "WANDB_MODE": "online",
         "WANDB_API_KEY": "0" * 40,
@@ -199,7 +199,7 @@ def test_a_wandb_whose_network_is_gone_is_told_and_the_program_ends(tmp_path: Pa
     assert "the sink wandb" in complaints(tmp_path / "run")[0]
 
 
-def test_a_command_that_fails_is_told_and_the_run_ends(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_reported_and_the_run_ends(tmp_path: Path) -> None:
     run(tmp_path / "run", sink_options=SinkOptions(notify="exit 3"))
     assert "the sink notify failed (CalledProcessError" in complaints(tmp_path / "run")[0]
 
@@ -208,7 +208,7 @@ def test_the_commands_facts_are_the_runs(tmp_path: Path) -> None:
     run(
         tmp_path / "run",
         sink_options=SinkOptions(
-            notify=f'echo "$DQN_EVENT $DQN_ENV_FRAMES $DQN_RUN_DIR" > "{tmp_path}/told"'
+            notify=f'echo "$DQN_EVENT $DQN_ENV_FRAMES $DQN_RUN_DIR" > "{tmp_path}/sent"'
         ),
     )
-    assert (tmp_path / "told").read_text() == f"finished 1200 {tmp_path}/run\n"
+    assert (tmp_path / "sent").read_text() == f"finished 1200 {tmp_path}/run\n"

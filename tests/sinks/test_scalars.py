@@ -14,7 +14,7 @@ def test_nan_is_no_scalar() -> None:
     assert row_scalars(Row(table="update_log", values={"loss": float("nan")})) == {}
 
 
-def test_evaluations_are_told_apart_by_their_type() -> None:
+def test_evaluations_are_distinguished_by_their_type() -> None:
     row = Row(table="eval_log", values={"eval_type": "full", "mean_return": 7.0, "protocol": "abc"})
     assert row_scalars(row) == {"eval/full/mean_return": 7.0}
 

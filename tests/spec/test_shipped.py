@@ -50,7 +50,7 @@ def test_a_path_is_no_name(path: str):
 
 
 @pytest.mark.parametrize(("written", "meant"), [("pong_quik", "pong_quick"), ("c51.toml", "c51")])
-def test_a_name_that_is_none_is_told_the_nearest(elsewhere: Path, written: str, meant: str):
+def test_an_unknown_name_is_refused_with_the_nearest(elsewhere: Path, written: str, meant: str):
     with pytest.raises(SpecError) as caught:
         load_spec(written)
     expected = f'no such file; expected a TOML spec or the name of a shipped one; did you mean "{meant}"?'

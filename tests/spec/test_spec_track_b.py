@@ -90,7 +90,7 @@ def test_D20_prioritized_key_of_a_uniform_run_names_the_toggle_and_both_remedies
     )
 
 
-def test_D20_prioritized_key_beside_the_toggle_turned_off_is_an_error_on_track_b_too(write_spec):
+def test_D20_prioritized_key_with_the_toggle_turned_off_is_an_error_on_track_b_too(write_spec):
     message = faults_of(write_spec("[toggles]\nprioritized = false\n[replay]\nalpha = 0.6\n", base=BASE_B))
     assert "replay.alpha: belongs to toggles.prioritized = true" in message
 

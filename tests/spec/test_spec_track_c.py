@@ -66,7 +66,7 @@ def test_der_is_the_track_itself():
     assert spec_of("der").deviations == ()
 
 
-def test_der_in_dopamines_form_has_a_constant_epsilon_beside_its_noisy_layers():
+def test_der_in_dopamines_form_has_a_constant_epsilon_with_its_noisy_layers():
     spec = spec_of("der_dopamine").spec
     assert (spec.toggles.noisy, spec.network.noisy_sigma, spec.toggles.n_step) == (True, 0.1, 10)
     assert (spec.exploration.epsilon_start, spec.exploration.epsilon_end) == (0.01, 0.01)

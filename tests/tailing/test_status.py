@@ -60,14 +60,14 @@ def test_what_a_gate_only_watched_is_not_among_the_notices(finished: Path) -> No
     assert not any(isinstance(notice, GateChanged) for notice in looked(finished).notices)
 
 
-def test_an_alert_of_a_gate_and_its_end_are_among_the_notices(copied: Path) -> None:
+def test_a_gates_alert_and_its_end_are_among_the_notices(copied: Path) -> None:
     with (copied / "events.jsonl").open("a") as file:
         for state in ("watching", "warned", "ok"):
             data = {"gate": "disk", "state": state, "value": 1.0, "threshold": 2.0}
             record = {"kind": "gate", "step": 300, "env_frames": 1200, "message": "", "data": data}
             file.write(json.dumps(record) + "\n")
-    shown = [notice for notice in looked(copied).notices if isinstance(notice, GateChanged)]
-    assert [(change.gate, change.state) for change in shown] == [("disk", "warned"), ("disk", "ok")]
+    changes = [notice for notice in looked(copied).notices if isinstance(notice, GateChanged)]
+    assert [(change.gate, change.state) for change in changes] == [("disk", "warned"), ("disk", "ok")]
 
 
 def test_a_finished_run_is_finished_with_its_numbers(finished: Path) -> None:

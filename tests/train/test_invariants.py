@@ -130,8 +130,8 @@ def discounts(*overrides: str) -> tuple[list[float], list[bool], list[bool]]:
     """Return the discount of each stored step, and whether the game or the episode ended with it."""
     with begun(tiny_spec("replay.capacity_steps=2_000", *overrides)) as training:
         rows = []
-        for tick in islice(q_learning(training), 150):
-            step = tick.step  # its arrays are written over by the next
+        for iteration in islice(q_learning(training), 150):
+            step = iteration.step  # its arrays are written over by the next
             if not step.first[0]:
                 rows.append((bool(step.terminated[0]), bool(step.truncated[0])))
         ring = training.replay.ring

@@ -11,7 +11,7 @@ TRACK_B = (
 
 
 def betas(*overrides: str) -> list[float]:
-    """Return the β that every tick's updates were made with, over a whole run."""
+    """Return the β that every iteration's updates were made with, over a whole run."""
     with begun(tiny_spec("toggles.prioritized=true", *overrides)) as training:
         schedule, read = training.replay.sampler.beta, []
 

@@ -31,7 +31,7 @@ _PANEL_INCHES = (6.4, 4.2)
 _LEGEND_LINE_INCHES = 0.15
 _LEGEND_LINE_CHARACTERS = 95
 _BELOW_AXES_INCHES = 0.6
-"""Distance from the axes to the legend; tick labels and axis label lie between."""
+"""Distance from the axes to the legend; the labels of the axis and of its values lie between."""
 _MAX_COLUMNS = 3
 _PUBLISHED_STYLES = ("--", "-.", ":")
 _MARKERS = ("s", "s", "o", "^", "v", "D")

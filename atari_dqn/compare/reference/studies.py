@@ -71,7 +71,7 @@ class HumanRandom:
 
 @cache
 def studies() -> dict[str, Study]:
-    """Return every study by its name, in the order of preference of sources.toml."""
+    """Return every study by its name, in the order of sources.toml, which is that of choice."""
     tables = tomllib.loads(_text("sources.toml"))
     return {
         name: Study(**{**table, "name": name, "notes": tuple(table["notes"])})
