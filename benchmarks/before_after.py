@@ -80,7 +80,7 @@ def options(case: Case) -> list[str]:
 
 def frames_per_second(root: Path, spec: Path, case: Case, seconds: int) -> float:
     found = json.loads(dqn(root, "bench", str(spec), "--seconds", str(seconds), "--json", *options(case)))
-    return float(found["frames_per_second"])
+    return float(found["rate"]["frames_per_second"])
 
 
 def speed(earlier: Path, pairs: int, seconds: int) -> dict[str, Any]:

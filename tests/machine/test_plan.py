@@ -155,7 +155,7 @@ def test_error_of_too_little_memory_has_need_free_memory_and_key(
     small = replace(laptop, memory_available_bytes=4 * GB)
     plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
     with pytest.raises(
-        UserError, match=r"needs 7\.60 GB of RAM, 4\.00 GB are free; lower replay\.capacity_steps"
+        UserError, match=r"needs 7\.59 GB of RAM, 4\.00 GB are free; lower replay\.capacity_steps"
     ):
         check_fits(plan, small)
 
@@ -196,7 +196,7 @@ def test_resumed_run_needs_space_for_the_checkpoint_being_written(
 def test_error_of_a_resumed_run_does_not_name_a_key(make_spec: MakeSpec, laptop: Hardware) -> None:
     small = replace(laptop, memory_available_bytes=4 * GB)
     plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
-    with pytest.raises(UserError, match=r"needs 7\.60 GB of RAM, 4\.00 GB are free; make room"):
+    with pytest.raises(UserError, match=r"needs 7\.59 GB of RAM, 4\.00 GB are free; make room"):
         check_fits(plan, small, held_disk_bytes=0)
 
 
