@@ -31,7 +31,7 @@ class Minibatch:
     """Stacked frames m steps later; meaningless where `discount_t` is 0."""
     weight: Float[Tensor, "B"]
     """Importance weight of each transition's loss; 1 under uniform sampling."""
-    cell: Int64[Tensor, "B"]
+    index: Int64[Tensor, "B"]
     """Where in the replay each transition begins."""
 
     def to(self, device: torch.device) -> Minibatch:

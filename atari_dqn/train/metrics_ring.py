@@ -18,7 +18,7 @@ from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.transfer import host_copy
 
 RECENT_UPDATES = 1_000
-"""Updates that are remembered at least: their numbers, and their minibatches by cells."""
+"""Updates that are remembered at least: their numbers, and their minibatches by indices."""
 
 
 class MetricsRing:
@@ -31,7 +31,7 @@ class MetricsRing:
         """How many of them the host can read."""
         self._length = rows = max(RECENT_UPDATES, 2 * updates_per_iteration)
         self._place = torch.zeros(1, dtype=torch.int64, device=device)
-        self._cell = torch.zeros((rows, batch_size), dtype=torch.int64, device=device)
+        self._index = torch.zeros((rows, batch_size), dtype=torch.int64, device=device)
         self._weight = torch.zeros((rows, batch_size), device=device)
         self._measured = torch.zeros((rows, len(METRICS)), device=device)
         self._on_host = host_copy(self._measured)
@@ -41,13 +41,13 @@ class MetricsRing:
         """Write an update's row: work of the device, and for it alone."""
         measured = torch.stack([metrics[name] for name in METRICS])
         self._measured.index_copy_(0, self._place, measured[None])
-        self._cell.index_copy_(0, self._place, batch.cell[None])
+        self._index.index_copy_(0, self._place, batch.index[None])
         self._weight.index_copy_(0, self._place, batch.weight[None])
         self._place.add_(1).remainder_(self._length)
 
     def mutated_tensors(self) -> list[Tensor]:
         """Return the tensors that `write` changes."""
-        return [self._place, self._measured, self._cell, self._weight]
+        return [self._place, self._measured, self._index, self._weight]
 
     def count_updates(self, updates: int) -> None:
         """Take note that the device was asked for so many updates; have their numbers sent."""
@@ -68,11 +68,11 @@ class MetricsRing:
         return self._values[np.arange(first, stop) % self._length]
 
     def minibatch(self, updates_ago: int) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]] | None:
-        """Return the cells and weights of a recent update; None if it is too long ago."""
+        """Return the indices and weights of a recent update; None if it is too long ago."""
         if updates_ago >= min(self.count, self._length):
             return None
         row = (self.count - 1 - updates_ago) % self._length
-        return self._cell[row].clone(), self._weight[row].clone()
+        return self._index[row].clone(), self._weight[row].clone()
 
     def reader(self) -> Reader:
         """Return a reader of the updates from now on."""

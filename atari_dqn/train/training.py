@@ -52,7 +52,7 @@ class Training:
 
     def __post_init__(self) -> None:
         self._before_start: tuple[Tensor, Tensor] | None = None
-        """Cells and weights of the update before a resume."""
+        """Indices and weights of the update before a resume."""
         self._greedy = host_copy(self.actor.actions)
         optimizing: list[Part] = []
 
@@ -148,13 +148,13 @@ class Training:
             there = batch.to(self.device)
         update = self.learner.gradient_step(there)
         with self.stopwatch.part("sample"):
-            self.replay.feed_back(batch, update.priorities)
+            self.replay.update_priorities(batch, update.priorities)
         self.metrics.write(there, update.metrics)
 
     def recent_batch(self, updates_ago: int = 0) -> Minibatch | None:
         """Return a recent update's minibatch, put together anew; None if it was before the start or resume.
 
-        Where the replay has gone on over one of its cells, that row is of now.
+        Where the replay has gone on over one of its indices, that row is of now.
         """
         drawn = self._drawn(updates_ago)
         if drawn is None:
@@ -163,25 +163,25 @@ class Training:
         return self.replay.minibatch(*(values.to(place) for values in drawn)).to(self.device)
 
     def recent_state(self) -> StateDict | None:
-        """Return the latest minibatch by its cells, as plain values: a gate looks at it once a period."""
+        """Return the latest minibatch by its indices, as plain values: a gate looks at it once a period."""
         drawn = self._drawn(0)
         if drawn is None:
             return None
-        cell, weight = drawn
-        return {"cell": cell.tolist(), "weight": weight.tolist()}
+        index, weight = drawn
+        return {"cell": index.tolist(), "weight": weight.tolist()}
 
     def load_recent_state(self, state: StateDict | None) -> None:
         """Take over the latest minibatch, which a run has none of before its first update."""
         self._before_start = None
         if state is not None:
-            cell = torch.tensor(state["cell"], dtype=torch.int64)
-            self._before_start = cell, torch.tensor(state["weight"])
+            index = torch.tensor(state["cell"], dtype=torch.int64)
+            self._before_start = index, torch.tensor(state["weight"])
 
     def check_recent_state(self, state: StateDict | None) -> None:
-        """Raise a `ValueError` for a latest minibatch of cells that the replay does not have."""
-        cells = self.replay.ring.zero_cell
-        if state is not None and not all(0 <= cell < cells for cell in state["cell"]):
-            raise ValueError(f"recent_batch: expected cells from 0 to {cells - 1}")
+        """Raise a `ValueError` for a latest minibatch of indices that the replay does not have."""
+        size = self.replay.ring.zero_index
+        if state is not None and not all(0 <= index < size for index in state["cell"]):
+            raise ValueError(f"recent_batch: expected indices from 0 to {size - 1}")
 
     def dead_unit_share(self) -> float | None:
         """Return the share of hidden units that are 0 all over the latest minibatch; None without one."""
@@ -246,7 +246,7 @@ class Training:
         return acting, updating
 
     def _drawn(self, updates_ago: int) -> tuple[Tensor, Tensor] | None:
-        """Return a recent minibatch's cells and weights."""
+        """Return a recent minibatch's indices and weights."""
         if not self.metrics.count and not updates_ago:
             return self._before_start
         return self.metrics.minibatch(updates_ago)

@@ -33,11 +33,11 @@ def filled(priorities, fan_out: int = 4) -> PriorityTree:
 
 
 def draws(seed: int, capacity: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return cells, some twice with one value, and priorities of many sizes, a third of them 0."""
+    """Return indices, some twice with one value, and priorities of many sizes, a third of them 0."""
     stream = np.random.default_rng(seed)
-    cells = stream.integers(capacity, size=count)
-    by_cell = 10 ** stream.uniform(-6, 3, size=capacity) * (stream.random(capacity) > 1 / 3)
-    return torch.from_numpy(cells), torch.from_numpy(by_cell[cells])
+    indices = stream.integers(capacity, size=count)
+    by_index = 10 ** stream.uniform(-6, 3, size=capacity) * (stream.random(capacity) > 1 / 3)
+    return torch.from_numpy(indices), torch.from_numpy(by_index[indices])
 
 
 @pytest.mark.parametrize(("capacity", "fan_out"), CAPACITIES)
@@ -52,9 +52,9 @@ def test_every_node_is_sum_and_minimum_of_its_children_after_each_change(capacit
 def test_total_and_smallest_are_those_of_all_leaves(capacity: int, fan_out: int) -> None:
     tree, leaves = make_tree(capacity, fan_out), np.zeros(capacity)
     for seed in range(30):
-        cells, priorities = draws(seed, capacity, 40)
-        tree.set(cells, priorities)
-        leaves[cells] = priorities
+        indices, priorities = draws(seed, capacity, 40)
+        tree.set(indices, priorities)
+        leaves[indices] = priorities
         assert tree.get(torch.arange(capacity)).tolist() == leaves.tolist()
         assert tree.total.item() == pytest.approx(leaves.sum(), rel=1e-14)
         assert tree.smallest.item() == leaves[leaves > 0].min(initial=np.inf)
@@ -81,7 +81,7 @@ def test_find_agrees_with_the_running_sum_of_all_leaves(capacity: int, fan_out: 
     priorities[-1] = 1.0
     tree.set(torch.arange(capacity), torch.from_numpy(priorities))
     running = priorities.cumsum()
-    # every edge between two cells, and points inside
+    # every edge between two indices, and points inside
     mass = np.concatenate([[0.0], running[:-1], np.linspace(0, running[-1], 500, endpoint=False)])
     found = tree.find(torch.from_numpy(mass)).numpy()
     assert found.tolist() == np.searchsorted(running, mass, side="right").tolist()
@@ -89,7 +89,7 @@ def test_find_agrees_with_the_running_sum_of_all_leaves(capacity: int, fan_out: 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_find_passes_over_cells_of_priority_zero_also_at_the_end_of_the_mass(seed: int) -> None:
-    # thirds round in every sum; the last cells with priority are followed by empty ones
+    # thirds round in every sum; the last indices with priority are followed by empty ones
     stream = np.random.default_rng(seed)
     priorities = stream.random(1_000) / 3 * (stream.random(1_000) > 0.7)
     priorities[stream.integers(100, 1_000) :] = 0.0
@@ -121,8 +121,8 @@ def test_find_agrees_with_a_million_leaves_in_double_precision() -> None:
 def test_P11_sums_do_not_drift_over_100000_changes() -> None:
     tree, stream = make_tree(1_000), np.random.default_rng(0)
     for _ in range(1_000):
-        cells = torch.from_numpy(stream.permutation(1_000)[:100])
-        tree.set(cells, torch.from_numpy(10 ** stream.uniform(-9, 9, size=100)))
+        indices = torch.from_numpy(stream.permutation(1_000)[:100])
+        tree.set(indices, torch.from_numpy(10 ** stream.uniform(-9, 9, size=100)))
     again = filled(tree.get(torch.arange(1_000)).numpy(), fan_out=32)
     assert [level.tolist() for level in tree.sums] == [level.tolist() for level in again.sums]
 
@@ -157,9 +157,9 @@ def test_loaded_tree_is_the_saved_one_to_the_bit() -> None:
         assert all(torch.equal(one, other) for one, other in pairs)
 
 
-@pytest.mark.parametrize("cell", [-1, 64])
-def test_cell_that_is_none_of_the_trees_is_refused_and_nothing_changes(cell: int) -> None:
+@pytest.mark.parametrize("index", [-1, 64])
+def test_cell_that_is_none_of_the_trees_is_refused_and_nothing_changes(index: int) -> None:
     tree = filled(np.ones(40), fan_out=32)
     with pytest.raises(IndexError):
-        tree.set(torch.tensor([3, cell]), torch.full((2,), 5.0, dtype=torch.float64))
+        tree.set(torch.tensor([3, index]), torch.full((2,), 5.0, dtype=torch.float64))
     assert tree.total.item() == 40

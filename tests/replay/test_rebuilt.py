@@ -150,5 +150,5 @@ def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
         if expected:
             found = sample_at(buffer, 0)
             places = {row % buffer.ring.rows * envs + slot for slot, row in expected}
-            assert set(found.cell.tolist()) <= places
-            buffer.feed_back(found, (found.cell + tick) % 7 * 0.3)
+            assert set(found.index.tolist()) <= places
+            buffer.update_priorities(found, (found.index + tick) % 7 * 0.3)

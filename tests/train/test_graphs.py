@@ -155,7 +155,7 @@ def lasting(training: Training) -> list[torch.Tensor]:
         ring.discount,
         ring.start,
         ring.is_step,
-        ring._newest_cells,
+        ring._newest_indices,
     ]
     counts = [value for value in vars(sampler).values() if isinstance(value, torch.Tensor)]
     networks = [*learner.online.parameters(), *learner.target.parameters()]

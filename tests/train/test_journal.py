@@ -13,13 +13,13 @@ BATCH = 2
 
 
 def write(journal: MetricsRing, *numbers: float) -> None:
-    """Have an update written for each number: its loss, its only cell and its only weight."""
+    """Have an update written for each number: its loss, its only index and its only weight."""
     for number in numbers:
         metrics = {name: torch.tensor(number if name == "loss" else 0.0) for name in METRICS}
         stacks, values = torch.zeros((BATCH, 1, 1, 1), dtype=torch.uint8), torch.full((BATCH,), float(number))
         batch = Minibatch(
             s_tm1=stacks, a_tm1=values.long(), r_t=values, discount_t=values, s_t=stacks, weight=values,
-            cell=values.long(),
+            index=values.long(),
         )  # fmt: skip
         journal.write(batch, metrics)
     journal.count_updates(len(numbers))
@@ -54,8 +54,8 @@ def test_minibatch_of_a_recent_update_is_found_by_how_long_ago_it_was() -> None:
     assert journal.minibatch(0) is None
     write(journal, *range(RECENT_UPDATES + 5))
     for updates_ago in (0, 7, RECENT_UPDATES - 1):
-        cell, weight = journal.minibatch(updates_ago)
-        assert cell.tolist() == weight.tolist() == [RECENT_UPDATES + 4 - updates_ago] * BATCH
+        index, weight = journal.minibatch(updates_ago)
+        assert index.tolist() == weight.tolist() == [RECENT_UPDATES + 4 - updates_ago] * BATCH
     assert journal.minibatch(RECENT_UPDATES) is None
 
 
