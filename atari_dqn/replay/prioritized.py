@@ -72,7 +72,7 @@ class PrioritizedSampler(Sampler):
     def indices_and_weights(
         self, unit: Float64[Tensor, "M B"]
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the index that each number in [0, 1) selects in its stratum, and its importance weight."""
+        """Find the index that each number in [0, 1) selects in its stratum, and its importance weight."""
         return self.tree.draw(unit, self._exponent)
 
     def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:

@@ -82,7 +82,7 @@ class PriorityTree:
     def draw(
         self, unit: Float64[Tensor, "M B"], exponent: Float64[Tensor, ""]
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the index that each number in [0, 1) selects in its stratum, one of B, and its weight.
+        """Find the index that each number in [0, 1) selects in its stratum, one of B, and its weight.
 
         The weight is (priority / smallest priority) ** exponent.
         """

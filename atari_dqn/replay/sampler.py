@@ -1,4 +1,4 @@
-"""The interface of samplers, which choose among the indices of complete transitions.
+"""The interface of samplers, which sample from the indices of complete transitions.
 
 Indices are added and removed on the host, between updates. `prepare` then updates the tensors on the device,
 including counts and exponents. The operations after it, `draw` and `update_priorities`, have fixed shapes and
@@ -17,7 +17,7 @@ from atari_dqn.types import StateDict
 
 
 class Sampler(ABC):
-    """Chooses among indices, which are added and later removed in the order of their steps."""
+    """Samples indices, which are added and later removed in the order of their steps."""
 
     def __init__(self, *, batch_size: int, seed: int, device: torch.device) -> None:
         self.batch_size, self.device = batch_size, device
@@ -50,7 +50,7 @@ class Sampler(ABC):
     def indices_and_weights(
         self, unit: Float64[Tensor, "M B"]
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the indices and weights of M minibatches for given random numbers in [0, 1).
+        """Compute the indices and weights of M minibatches from random numbers in [0, 1).
 
         `draw` calls it with numbers of the sampler's stream; it does not advance the stream itself.
         """

@@ -49,7 +49,7 @@ class UniformSampler(Sampler):
     def indices_and_weights(
         self, unit: Float64[Tensor, "M B"]
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the indices that numbers in [0, 1) select from the list, and weights of 1."""
+        """Find the indices that numbers in [0, 1) select from the list, with weights of 1."""
         places = (self._first_there + (unit * self._count_there).long()) % len(self.indices)
         return self.indices[places], self._weight.expand_as(places)
 
@@ -57,7 +57,7 @@ class UniformSampler(Sampler):
         """Do nothing: uniform sampling has no priorities."""
 
     def mutated_tensors(self) -> list[Tensor]:
-        """Return none: draws and updates change no tensor."""
+        """Return an empty list: draws and updates change no tensor."""
         return []
 
     def valid_indices(self) -> Int64[Tensor, "n"]:

@@ -20,7 +20,7 @@ README = "README.txt"
 UPDATES = "updates.csv"
 BATCH = "batch"
 _COLUMN_FILES = {"index": "cell"}
-"""Columns of a minibatch that are stored under another name, which bundles have always had."""
+"""Names of files that differ from the column's name: those of older bundles."""
 
 _FIRST_STEPS = {
     "loss": f"""\

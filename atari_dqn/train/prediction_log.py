@@ -11,7 +11,7 @@ from atari_dqn.telemetry.events import Row
 from atari_dqn.train.training import Training
 
 MINIBATCHES = 8
-"""Minibatches drawn for a report: 256 transitions at 32 each."""
+"""Number of minibatches sampled for a report: 256 transitions at 32 each."""
 
 
 class PredictionLog:
@@ -39,7 +39,7 @@ class PredictionLog:
         )
         # separately: 256 states with the 32 fractions of IQN would take hundreds of MB
         batches = (
-            replay.minibatch(*drawn).to(training.device) for drawn in zip(indices, weights, strict=True)
+            replay.minibatch(*sample).to(training.device) for sample in zip(indices, weights, strict=True)
         )
         reports = [prediction_report(training.learner.online, batch.s_tm1, batch.a_tm1) for batch in batches]
         return {name: fmean(report[name] for report in reports) for name in NAMES}
