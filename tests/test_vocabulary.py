@@ -109,6 +109,7 @@ ALLOWED = (
     Allowed("atari_dqn/spec/history.py", "*", "", "former names of keys, which old specs hold"),
     Allowed("tests/spec/test_history.py", "*", "", "former names of keys, which old specs hold"),
     Allowed("*", "lanes?", r"""["'`]lanes?["'`]""", "key of checkpoints, column of train_log.csv"),
+    Allowed("*", "cells?", r"""["']cells?["']""", "key of checkpoints, name of a file of diagnostic bundles"),
     Allowed("*", "ticks?", "tick(s|text|vals|label|font|er)|Ticker", "arguments of plotting libraries"),
 )
 PENDING_NAMES = (
@@ -127,12 +128,12 @@ PENDING_NAMES = (
 # fmt: off
 _PACKAGE_ROOMS = (
     "agent", "assembly", "bench", "compare", "envs", "evaluation", "fast", "files", "machine", "record",
-    "replay", "run", "spec", "telemetry", "train", "verify", ".",
+    "run", "spec", "telemetry", "verify", ".",
 )
 _TEST_ROOMS = (
     "agent", "bench", "checkpoint", "compare", "disk", "envs", "evaluate", "fast", "following", "fuzz",
-    "gates", "gpu", "hostile", "kill", "lessons", "machine", "metrics", "record", "reference", "replay",
-    "run", "sinks", "spec", "train", "verify", ".",
+    "gates", "gpu", "hostile", "kill", "lessons", "machine", "metrics", "record", "reference",
+    "run", "sinks", "spec", "verify", ".",
 )
 # fmt: on
 PENDING = {

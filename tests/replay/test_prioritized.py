@@ -95,13 +95,13 @@ def test_D14_weights_are_over_the_largest_of_the_whole_buffer_not_of_the_batch()
     np.testing.assert_allclose(weights.numpy(), 1e-6, rtol=1e-5)
 
 
-def test_D14_smallest_priority_counts_no_more_once_its_cell_has_left() -> None:
+def test_D14_smallest_priority_counts_no_more_once_its_index_has_left() -> None:
     sampler = with_errors([1e-6, *[1.0] * 31], alpha=1.0)
     sampler.drop(torch.tensor([0]))
     assert drawn_at(sampler, 1_000)[1].tolist() == [1.0] * 32
 
 
-def test_new_cells_enter_at_the_highest_priority_so_far() -> None:
+def test_new_indices_enter_at_the_highest_priority_so_far() -> None:
     sampler = with_errors([4.0, 0.5], capacity=10, alpha=0.5)
     sampler.update_priorities(torch.tensor([0]), torch.tensor([0.25]))
     sampler.add(torch.tensor([5]))
@@ -109,35 +109,35 @@ def test_new_cells_enter_at_the_highest_priority_so_far() -> None:
     assert sampler.tree.get(torch.tensor([0, 1, 5])).tolist() == pytest.approx([0.5, math.sqrt(0.5), 2.0])
 
 
-def test_first_cells_enter_at_priority_one() -> None:
+def test_first_indices_enter_at_priority_one() -> None:
     sampler = prioritized()
     sampler.add(torch.tensor([3, 8]))
     assert sampler.valid_indices().tolist() == [3, 8]
     assert sampler.tree.get(torch.tensor([3, 8, 4])).tolist() == [1.0, 1.0, 0.0]
 
 
-def test_cell_entered_before_an_update_does_not_take_the_updates_priority() -> None:
+def test_index_entered_before_an_update_does_not_take_the_updates_priority() -> None:
     sampler = with_errors([1.0], capacity=10)
     sampler.add(torch.tensor([5]))
     sampler.update_priorities(torch.tensor([0]), torch.tensor([9.0]))
     assert sampler.tree.get(torch.tensor([5])).item() == 1.0
 
 
-def test_cell_that_left_and_entered_again_between_draws_can_be_drawn() -> None:
+def test_index_that_left_and_entered_again_between_draws_can_be_drawn() -> None:
     sampler = with_errors([1.0, 1.0])
     sampler.drop(torch.tensor([1]))
     sampler.add(torch.tensor([1]))
     assert (sampler.valid_indices().tolist(), sampler.count) == ([0, 1], 2)
 
 
-def test_cell_that_entered_and_left_between_draws_cannot_be_drawn() -> None:
+def test_index_that_entered_and_left_between_draws_cannot_be_drawn() -> None:
     sampler = with_errors([1.0, 1.0], capacity=10)
     sampler.add(torch.tensor([5, 6]))
     sampler.drop(torch.tensor([5]))
     assert (sampler.valid_indices().tolist(), sampler.count) == ([0, 1, 6], 3)
 
 
-def test_D15_error_of_a_cell_that_has_left_does_not_bring_it_back() -> None:
+def test_D15_error_of_an_index_that_has_left_does_not_bring_it_back() -> None:
     sampler = with_errors([1.0, 1.0, 1.0])
     sampler.drop(torch.tensor([0]))
     sampler.update_priorities(torch.tensor([0, 1]), torch.tensor([5.0, 2.0]))
@@ -146,7 +146,9 @@ def test_D15_error_of_a_cell_that_has_left_does_not_bring_it_back() -> None:
 
 
 @pytest.mark.parametrize("error", [math.nan, math.inf])
-def test_D03_error_that_is_not_finite_leaves_its_cells_priority_and_the_sampler_sound(error: float) -> None:
+def test_D03_error_that_is_not_finite_leaves_the_priority_of_its_index_and_the_sampler_sound(
+    error: float,
+) -> None:
     sampler = with_errors([2.0, 1.0], alpha=1.0)
     sampler.update_priorities(torch.tensor([0, 1]), torch.tensor([error, 0.5]))
     assert sampler.tree.get(torch.tensor([0, 1])).tolist() == [2.0, 0.5]
@@ -155,14 +157,14 @@ def test_D03_error_that_is_not_finite_leaves_its_cells_priority_and_the_sampler_
 
 
 @pytest.mark.parametrize("errors", [[0.5, 3.0, 1.0], [3.0, 0.5, 1.0]])
-def test_of_a_cell_drawn_twice_the_larger_error_counts(errors: list[float]) -> None:
+def test_of_an_index_drawn_twice_the_larger_error_counts(errors: list[float]) -> None:
     sampler = with_errors([2.0, 1.0], alpha=1.0)
     sampler.update_priorities(torch.tensor([0, 0, 1]), torch.tensor(errors))
     assert sampler.tree.get(torch.tensor([0, 1])).tolist() == [3.0, 1.0]
 
 
 @pytest.mark.parametrize("errors", [[0.5, math.nan, 1.0], [math.inf, 0.5, 1.0]])
-def test_of_a_cell_drawn_twice_the_finite_error_counts(errors: list[float]) -> None:
+def test_of_an_index_drawn_twice_the_finite_error_counts(errors: list[float]) -> None:
     sampler = with_errors([2.0, 1.0], alpha=1.0)
     sampler.update_priorities(torch.tensor([0, 0, 1]), torch.tensor(errors))
     assert sampler.tree.get(torch.tensor([0, 1])).tolist() == [0.5, 1.0]
@@ -265,7 +267,7 @@ def test_M04_errors_that_come_after_the_next_row_was_stored_are_refused() -> Non
         buffer.update_priorities(found, torch.ones(32))
 
 
-def test_when_cells_enter_in_the_tree_changes_no_bit() -> None:
+def test_when_indices_enter_in_the_tree_changes_no_bit() -> None:
     buffers = [filled(3, capacity=20, sampler=prioritized) for _ in range(2)]
     for number in range(4, 60):
         for place, buffer in enumerate(buffers):

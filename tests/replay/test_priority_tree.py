@@ -67,7 +67,7 @@ def test_check_fails_where_a_sum_is_off_by_one_bit() -> None:
         tree.check()
 
 
-def test_cell_named_twice_with_two_values_has_one_of_them_everywhere() -> None:
+def test_index_named_twice_with_two_values_has_one_of_them_everywhere() -> None:
     tree = make_tree(40)
     tree.set(torch.tensor([7, 7, 3]), torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64))
     tree.check()
@@ -88,7 +88,7 @@ def test_find_agrees_with_the_running_sum_of_all_leaves(capacity: int, fan_out: 
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_find_passes_over_cells_of_priority_zero_also_at_the_end_of_the_mass(seed: int) -> None:
+def test_find_passes_over_indices_of_priority_zero_also_at_the_end_of_the_mass(seed: int) -> None:
     # thirds round in every sum; the last indices with priority are followed by empty ones
     stream = np.random.default_rng(seed)
     priorities = stream.random(1_000) / 3 * (stream.random(1_000) > 0.7)
@@ -101,7 +101,7 @@ def test_find_passes_over_cells_of_priority_zero_also_at_the_end_of_the_mass(see
     assert (tree.get(found) > 0).all()
 
 
-def test_find_gives_a_mass_past_every_node_to_the_last_cell_with_priority() -> None:
+def test_find_gives_a_mass_past_every_node_to_the_last_index_with_priority() -> None:
     tree = filled([0.1, 0.2, 0.3, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0])
     assert tree.find(tree.total[None]).tolist() == [5]
     assert tree.find(torch.tensor([1e9], dtype=torch.float64)).tolist() == [5]
@@ -127,7 +127,7 @@ def test_P11_sums_do_not_drift_over_100000_changes() -> None:
     assert [level.tolist() for level in tree.sums] == [level.tolist() for level in again.sums]
 
 
-def test_P11_small_priorities_beside_large_ones_are_kept() -> None:
+def test_P11_small_priorities_next_to_large_ones_are_kept() -> None:
     # in fp32 the sum of 2²⁴ and 1 is 2²⁴
     tree = filled([2.0**24, 1.0, 1.0], fan_out=2)
     assert tree.total.item() == 2**24 + 2
@@ -139,7 +139,7 @@ def test_empty_tree_has_no_mass_and_no_smallest_priority() -> None:
     assert (tree.total.item(), tree.smallest.item(), tree.positive().tolist()) == (0.0, float("inf"), [])
 
 
-def test_cells_taken_out_do_not_count_for_the_smallest() -> None:
+def test_indices_taken_out_do_not_count_for_the_smallest() -> None:
     tree = filled([0.25, 0.5, 1.0])
     tree.set(torch.tensor([0]), torch.zeros(1, dtype=torch.float64))
     assert tree.smallest.item() == 0.5
@@ -158,7 +158,7 @@ def test_loaded_tree_is_the_saved_one_to_the_bit() -> None:
 
 
 @pytest.mark.parametrize("index", [-1, 64])
-def test_cell_that_is_none_of_the_trees_is_refused_and_nothing_changes(index: int) -> None:
+def test_index_that_is_none_of_the_trees_is_refused_and_nothing_changes(index: int) -> None:
     tree = filled(np.ones(40), fan_out=32)
     with pytest.raises(IndexError):
         tree.set(torch.tensor([3, index]), torch.full((2,), 5.0, dtype=torch.float64))

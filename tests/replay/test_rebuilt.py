@@ -115,16 +115,16 @@ def check_all(history: History, capacity: int, n_step: int) -> None:
 @given(data=st.data())
 def test_W07_every_transition_equals_the_one_rebuilt_from_history(envs: int, n_step: int, data) -> None:
     capacity = 8 * envs
-    ticks = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=70))
+    iterations = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=70))
     buffer = make_buffer(
         envs=envs, capacity=capacity, stack=STACK, n_step=n_step, gamma=GAMMA, max_abs_reward=BOUND,
         frame_shape=(1, 3),
     )  # fmt: skip
     history = History(buffer, envs)
-    for tick, events in enumerate(ticks):
+    for iteration, events in enumerate(iterations):
         history.play(events)
         buffer.check()
-        if tick % 5 == 0:  # more often than an environment forgets its 8 transitions: each is looked at
+        if iteration % 5 == 0:  # more often than an environment forgets its 8 transitions: each is looked at
             check_all(history, capacity, n_step)
 
 
@@ -136,13 +136,13 @@ def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
     envs: int, n_step: int, sampler, data
 ) -> None:
     capacity = 8 * envs
-    ticks = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=60))
+    iterations = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=60))
     buffer = make_buffer(
         envs=envs, capacity=capacity, stack=STACK, n_step=n_step, frame_shape=(1, 3), batch_size=64,
         sampler=sampler,
     )  # fmt: skip
     history = History(buffer, envs)
-    for tick, events in enumerate(ticks):
+    for iteration, events in enumerate(iterations):
         history.play(events)
         buffer.check()  # the list is exactly the whole transitions
         expected = history.sampleable(capacity, n_step)
@@ -151,4 +151,4 @@ def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
             found = sample_at(buffer, 0)
             places = {row % buffer.ring.rows * envs + slot for slot, row in expected}
             assert set(found.index.tolist()) <= places
-            buffer.update_priorities(found, (found.index + tick) % 7 * 0.3)
+            buffer.update_priorities(found, (found.index + iteration) % 7 * 0.3)

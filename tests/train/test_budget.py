@@ -69,7 +69,7 @@ def test_raised_budget_of_a_finished_run_outlives_a_kill_right_after(tmp_path: P
     assert resume(tmp_path / "run")["env_frames"] == AFTER
 
 
-def test_budget_is_on_disk_before_anybody_is_told(tmp_path: Path) -> None:
+def test_budget_is_on_disk_before_it_is_reported(tmp_path: Path) -> None:
     cut_at(tmp_path / "run", 150)
     extend_and_cut(tmp_path / "run", "checkpoint")
     assert resume(tmp_path / "run")["env_frames"] == AFTER

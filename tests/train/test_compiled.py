@@ -30,9 +30,9 @@ SMALL = ("network.kind=data_efficient", "env.screen_size_pixels=50")
 needs_compiler = pytest.mark.skipif(not has_compiler(), reason="no C++ compiler here")
 
 
-def beside_plain(backend: str, updates: int, *combinations: tuple[str, ...]) -> list[dict[str, float]]:
-    """What each combination learns compiled, beside what it learns as it is written."""
-    program = str(Path(__file__).with_name("beside_plain.py"))
+def compare_with_eager(backend: str, updates: int, *combinations: tuple[str, ...]) -> list[dict[str, float]]:
+    """Train each combination compiled and eagerly, and return the differences."""
+    program = str(Path(__file__).with_name("compare_with_eager.py"))
     command = [sys.executable, program, backend, str(updates), json.dumps(combinations)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
@@ -40,7 +40,7 @@ def beside_plain(backend: str, updates: int, *combinations: tuple[str, ...]) -> 
 @pytest.fixture(scope="module")
 def traced() -> list[dict[str, float]]:
     """Both that draw random numbers, read by PyTorch and played as they are: the compiler takes long."""
-    return beside_plain("aot_eager", 8, *RANDOM)
+    return compare_with_eager("aot_eager", 8, *RANDOM)
 
 
 def test_what_is_compiled_learns_the_same(traced: list[dict[str, float]]) -> None:
@@ -59,7 +59,7 @@ def test_all_is_compiled_before_the_first_step(traced: list[dict[str, float]]) -
 
 @pytest.mark.slow
 def test_other_combinations_can_be_compiled_and_learn_the_same() -> None:
-    rows = beside_plain("aot_eager", 8, *OTHERS)
+    rows = compare_with_eager("aot_eager", 8, *OTHERS)
     assert [row["difference_over_movement"] < 0.01 and row["same_streams"] for row in rows] == [True] * 5
 
 
@@ -83,7 +83,7 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(error: Exception, sa
 @needs_compiler
 @pytest.mark.slow
 def test_compiled_kernels_learn_the_same_to_rounding() -> None:
-    rainbow, bf16 = beside_plain("inductor", 40, *WITH_KERNELS)
+    rainbow, bf16 = compare_with_eager("inductor", 40, *WITH_KERNELS)
     assert rainbow["difference_over_movement"] < 0.01
     assert bf16["difference_over_movement"] < 0.1
 
@@ -137,7 +137,7 @@ def test_run_that_cannot_be_compiled_leaves_nothing(refused: Refused) -> None:
     assert not refused[1].exists()
 
 
-def test_compiling_is_told_before_it_begins(refused: Refused) -> None:
+def test_compiling_is_reported_before_it_begins(refused: Refused) -> None:
     assert "0  compiling: acting and learning, up to a minute" in refused[0].stdout
 
 

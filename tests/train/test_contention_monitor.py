@@ -14,7 +14,7 @@ class Machine:
     def __init__(self, waiting_shares: list[float]) -> None:
         self._shares = iter(waiting_shares)
         self.seconds, self._waited, self._ran = 0.0, 0.0, 0.0
-        self.told: list[Notice] = []
+        self.reported: list[Notice] = []
 
     def now(self) -> float:
         return self.seconds
@@ -30,7 +30,7 @@ class Machine:
 
     def handle(self, event: Event) -> None:
         assert isinstance(event, Notice)
-        self.told.append(event)
+        self.reported.append(event)
 
     def close(self) -> None: ...
 
@@ -45,9 +45,9 @@ class Machine:
             self.seconds += 10
             self._ran += 10 * (1 - share)
             self._waited += 10 * share
-            before = len(self.told)
+            before = len(self.reported)
             watch.poll()
-            given += [(self.seconds, notice.kind) for notice in self.told[before:]]
+            given += [(self.seconds, notice.kind) for notice in self.reported[before:]]
         return given
 
 
@@ -83,7 +83,7 @@ def test_nothing_is_read_within_ten_seconds() -> None:
 def test_notice_says_what_others_use_how_much_is_waited_and_what_to_do() -> None:
     machine = Machine([BUSY] * 3)
     machine.run()
-    assert machine.told[0].message == (
+    assert machine.reported[0].message == (
         "other programs use 1.0 of 2 cores, "
         "and this run's threads wait 40% of their time for a core; end them"
     )

@@ -82,14 +82,14 @@ def kernels_on_a_gpu(*overrides: str) -> tuple[bool, bool]:
 @cache
 def what_is_compiled(*overrides: str) -> list[str]:
     """Return the functions that PyTorch compiles."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def note(work: Callable[..., object], **_: object) -> Callable[..., object]:
-        told.append(work.__self__._function.__name__)
+        reported.append(work.__self__._function.__name__)
         return work
 
     with patch.object(torch, "compile", note), begun(tiny_spec(*overrides)):
-        return told
+        return reported
 
 
 @cache
@@ -113,15 +113,15 @@ def times_saved(*overrides: str) -> int:
 
 
 @cache
-def alarms(*overrides: str) -> set[tuple[str, str]]:
+def alerts(*overrides: str) -> set[tuple[str, str]]:
     """Return the states of each gate, and the step of a halt."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run"
         with suppress(HaltedError):
             run(path, *overrides)
         lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
-    told = {(line["data"]["gate"], line["data"]["state"]) for line in lines if line["kind"] == "gate"}
-    return told | {("halted", line["step"]) for line in lines if line["kind"] == "halted"}
+    reported = {(line["data"]["gate"], line["data"]["state"]) for line in lines if line["kind"] == "gate"}
+    return reported | {("halted", line["step"]) for line in lines if line["kind"] == "halted"}
 
 
 @cache
@@ -137,14 +137,14 @@ def on_a_full_disk(*overrides: str) -> list[str]:
 def slowed(*overrides: str) -> list[tuple[str, str]]:
     """Return the state changes for a simulated run that slows down to 0.4 of its speed."""
     gates = build_gates(tiny_spec(*overrides), Clock(frame_skip=4, prefill_steps=0))
-    told = []
+    reported = []
     for rate in [100.0] * 10 + [40.0] * 5:
-        told += gates.check_period(
+        reported += gates.check_period(
             PeriodRecord(
                 greedy_counts=(0,), dead_unit_share=None, updates_per_second=rate, free_disk_bytes=2**62
             )
         )
-    return [(change.state, change.message) for change in told]
+    return [(change.state, change.message) for change in reported]
 
 
 @dataclass(frozen=True)
@@ -152,12 +152,12 @@ class Change:
     """The changed key, the keys set in both runs, and the place where the difference must show."""
 
     to: Overrides
-    beside: Overrides = ()
+    shared: Overrides = ()
     shows_in: Callable[..., object] = learned
 
 
-def to(value: str, *beside: str, shows_in: Callable[..., object] = learned) -> Change:
-    return Change((value,), beside, shows_in)
+def to(value: str, *shared: str, shows_in: Callable[..., object] = learned) -> Change:
+    return Change((value,), shared, shows_in)
 
 
 BLOWN_UP = ("optimizer.learning_rate=10", "learner.loss=mse", *SHORT)
@@ -272,27 +272,27 @@ CHANGES = {
     "logging.update_period_steps": to("logging.update_period_steps=40", *SHORT, shows_in=files),
     "logging.replay_period_steps": to("logging.replay_period_steps=40", *SHORT, shows_in=files),
     "logging.rolling_episodes": to("logging.rolling_episodes=1", *SHORT, shows_in=files),
-    "gates.check_period_updates": to("gates.check_period_updates=7", *ONE_BAD_GRADIENT, shows_in=alarms),
-    "gates.max_consecutive_nonfinite_gradients": Change(ONE_BAD_GRADIENT[-1:], BLOWN_UP, alarms),
-    "gates.max_grad_norm": to("gates.max_grad_norm=0.001", *MANY_PERIODS, shows_in=alarms),
-    "gates.max_q_over_bound": to("gates.max_q_over_bound=1e-6", *MANY_PERIODS, shows_in=alarms),
+    "gates.check_period_updates": to("gates.check_period_updates=7", *ONE_BAD_GRADIENT, shows_in=alerts),
+    "gates.max_consecutive_nonfinite_gradients": Change(ONE_BAD_GRADIENT[-1:], BLOWN_UP, alerts),
+    "gates.max_grad_norm": to("gates.max_grad_norm=0.001", *MANY_PERIODS, shows_in=alerts),
+    "gates.max_q_over_bound": to("gates.max_q_over_bound=1e-6", *MANY_PERIODS, shows_in=alerts),
     "gates.max_evaluation_drop": to(
-        "gates.max_evaluation_drop=1.0", *EVALUATED, "gates.evaluation_drop_evaluations=1", shows_in=alarms
+        "gates.max_evaluation_drop=1.0", *EVALUATED, "gates.evaluation_drop_evaluations=1", shows_in=alerts
     ),
     "gates.evaluation_drop_evaluations": to(
-        "gates.evaluation_drop_evaluations=1", *EVALUATED, shows_in=alarms
+        "gates.evaluation_drop_evaluations=1", *EVALUATED, shows_in=alerts
     ),
     "gates.max_greedy_action_share": to(
-        "gates.max_greedy_action_share=1.0", *MANY_PERIODS, "gates.greedy_action_periods=1", shows_in=alarms
+        "gates.max_greedy_action_share=1.0", *MANY_PERIODS, "gates.greedy_action_periods=1", shows_in=alerts
     ),
-    "gates.greedy_action_periods": to("gates.greedy_action_periods=1", *MANY_PERIODS, shows_in=alarms),
-    "gates.max_dead_unit_share": to("gates.max_dead_unit_share=0.1", *MANY_PERIODS, shows_in=alarms),
+    "gates.greedy_action_periods": to("gates.greedy_action_periods=1", *MANY_PERIODS, shows_in=alerts),
+    "gates.max_dead_unit_share": to("gates.max_dead_unit_share=0.1", *MANY_PERIODS, shows_in=alerts),
     "gates.min_effective_share": to(
-        "gates.min_effective_share=1.0", *PRIORITIZED, *MANY_PERIODS, shows_in=alarms
+        "gates.min_effective_share=1.0", *PRIORITIZED, *MANY_PERIODS, shows_in=alerts
     ),
     "gates.min_throughput_share": to("gates.min_throughput_share=0.3", shows_in=slowed),
     "gates.throughput_drop_periods": to("gates.throughput_drop_periods=4", shows_in=slowed),
-    "gates.min_free_disk_bytes": to(f"gates.min_free_disk_bytes={2**62}", *MANY_PERIODS, shows_in=alarms),
+    "gates.min_free_disk_bytes": to(f"gates.min_free_disk_bytes={2**62}", *MANY_PERIODS, shows_in=alerts),
 }
 
 
@@ -304,7 +304,7 @@ def test_keys_with_a_choice_are_all_here() -> None:
 @pytest.mark.parametrize("key", CHANGES)
 def test_W11_no_key_is_dead(key: str) -> None:
     change = CHANGES[key]
-    assert change.shows_in(*change.beside, *change.to) != change.shows_in(*change.beside)
+    assert change.shows_in(*change.shared, *change.to) != change.shows_in(*change.shared)
 
 
 def test_observations_are_the_same_where_nothing_changes() -> None:

@@ -34,8 +34,8 @@ def course_of(spec: Spec) -> list[dict[str, float]]:
     with begun(spec) as training:
         return [
             {name: row.values[name] for name in COLUMNS}
-            for tick in q_learning(training)
-            for row in training.reporter.rows(tick, replay_transitions=training.replay.num_transitions)
+            for iteration in q_learning(training)
+            for row in training.reporter.rows(iteration, replay_transitions=training.replay.num_transitions)
             if row.table == "update_log" and row.values["updates"]
         ]
 

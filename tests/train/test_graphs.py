@@ -15,7 +15,7 @@ from atari_dqn.fast.cuda_graphs import CudaGraphs, parts, powers_of_two, unchang
 from atari_dqn.replay.transfer import InRam
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.train import build as assembly
-from atari_dqn.train import metrics_ring as journal
+from atari_dqn.train import metrics_ring
 from atari_dqn.train import training as training_module
 from atari_dqn.train.build import uses_graphs
 from atari_dqn.train.loop import q_learning
@@ -298,8 +298,8 @@ def logs(*overrides: str) -> list[str]:
     with begun(spec) as training:
         return [
             repr(row)
-            for tick in q_learning(training)
-            for row in training.reporter.rows(tick, replay_transitions=0)
+            for iteration in q_learning(training)
+            for row in training.reporter.rows(iteration, replay_transitions=0)
         ]
 
 
@@ -310,7 +310,7 @@ def test_numbers_that_arrive_late_are_in_the_rows_of_their_period(
     overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = logs(*overrides)
-    monkeypatch.setattr(journal, "host_copy", Late)
+    monkeypatch.setattr(metrics_ring, "host_copy", Late)
     monkeypatch.setattr(training_module, "host_copy", Late)
     assert logs(*overrides) == at_once
 
@@ -320,7 +320,7 @@ def test_numbers_that_arrive_late_change_neither_states_nor_when_they_are_saved(
 ) -> None:
     spec = tiny_spec("exploration.epsilon_end=1.0")  # no choice waits for a number
     at_once = digest_after(spec, 95)
-    monkeypatch.setattr(journal, "host_copy", Late)
+    monkeypatch.setattr(metrics_ring, "host_copy", Late)
     monkeypatch.setattr(training_module, "host_copy", Late)
     assert digest_after(spec, 95) == at_once
 
@@ -334,7 +334,7 @@ def test_host_waits_for_updates_before_it_waits_for_actions(monkeypatch: pytest.
             waited.append(self._source.dim())
             return super().wait()
 
-    monkeypatch.setattr(journal, "host_copy", Noted)
+    monkeypatch.setattr(metrics_ring, "host_copy", Noted)
     monkeypatch.setattr(training_module, "host_copy", Noted)
     with begun(tiny_spec()) as training:
         ticks_of(training, 70)

@@ -51,5 +51,5 @@ def test_agent_learns_the_toy_game(change: str) -> None:
     assert mean_return(*CHANGES[change]) >= LEARNED
 
 
-def test_agent_that_has_not_learned_is_told_from_one_that_has() -> None:
+def test_agent_that_has_not_learned_is_distinguished_from_one_that_has() -> None:
     assert mean_return(frames=0) < 0

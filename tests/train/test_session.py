@@ -90,9 +90,9 @@ class Recorder:
 
 
 def test_evaluation_is_announced_before_its_first_game(tmp_path: Path) -> None:
-    heard = Recorder()
-    run(tmp_path / "run", SHORT, views=[heard])
-    final = [event for event in heard.events if isinstance(event, Progress) and "final" in event.activity]
+    handled = Recorder()
+    run(tmp_path / "run", SHORT, views=[handled])
+    final = [event for event in handled.events if isinstance(event, Progress) and "final" in event.activity]
     assert [event.done for event in final] == list(range(final[0].total + 1))
 
 
@@ -125,7 +125,7 @@ def test_interruption_has_the_exit_code_of_its_signal(tmp_path: Path) -> None:
     assert caught.value.exit_code == 143
 
 
-def test_interruption_is_told_and_saved(tmp_path: Path) -> None:
+def test_interruption_is_reported_and_saved(tmp_path: Path) -> None:
     with pytest.raises(InterruptedRunError):
         run(tmp_path / "run", SHORT, views=[SignalAt(in_training)])
     assert notices(tmp_path / "run")[-2:] == ["checkpoint", "interrupted"]
@@ -334,16 +334,16 @@ def test_resume_on_other_versions_says_it_may_differ(tmp_path: Path, monkeypatch
 UNSAVED = "checkpoint.replay=false"
 
 
-@pytest.mark.parametrize(("precision", "fast", "told"), [
+@pytest.mark.parametrize(("precision", "fast", "reported"), [
     ("bf16", False, True), ("bf16", True, False), ("bf16", None, False), ("fp32", False, False),
 ])  # fmt: skip
 def test_run_in_a_format_that_the_cpu_emulates_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, fast: bool | None, told: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, fast: bool | None, reported: bool
 ) -> None:
     monkeypatch.setattr(Hardware, "fast_bf16", fast)
     path = tmp_path / "run"
     run(path, f"learner.precision={precision}", "training.total_frames=400")
-    assert ("slow" in notices(path)) is told
+    assert ("slow" in notices(path)) is reported
 
 
 def test_run_that_goes_on_where_its_format_is_emulated_says_so(
@@ -362,8 +362,8 @@ def test_run_without_a_saved_replay_says_on_resuming_that_it_differs(tmp_path: P
     with pytest.raises(InterruptedRunError):
         run(path, SHORT, UNSAVED, views=[SignalAt(in_training)])
     resume(path)
-    told = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
-    (inexact,) = [line["message"] for line in told if line["kind"] == "inexact"]
+    reported = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    (inexact,) = [line["message"] for line in reported if line["kind"] == "inexact"]
     assert "its replay was not saved (checkpoint.replay = false)" in inexact
 
 

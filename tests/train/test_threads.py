@@ -39,8 +39,8 @@ def resume(path: Path, **options: object) -> None:
 
 
 def events(path: Path, kind: str) -> list[dict]:
-    told = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
-    return [event for event in told if event["kind"] == kind]
+    reported = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    return [event for event in reported if event["kind"] == kind]
 
 
 def test_run_goes_on_with_the_threads_it_began_with(copied: Path) -> None:
