@@ -18,10 +18,10 @@ from atari_dqn.types import StateDict
 
 
 class MakeTree(Protocol):
-    """Makes a tree of priorities."""
+    """A constructor of trees of priorities."""
 
     def __call__(self, capacity: int, *, device: torch.device) -> PriorityTree:
-        """Make a tree of `capacity` priorities of 0."""
+        """Create a tree of `capacity` priorities of 0."""
         ...
 
 

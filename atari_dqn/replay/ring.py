@@ -158,8 +158,8 @@ class FrameRing:
             raise ValueError(f"replay: found rows before {rows.stop}, expected up to {newest}")
         self.is_step.zero_()
         with ThreadPoolExecutor(_LOADING_THREADS) as pool:
-            list(pool.map(lambda piece: self._put(piece[0], rows.read(*piece)), pieces_of(rows)))
-        self._go_to(newest)
+            list(pool.map(lambda piece: self._load_piece(piece[0], rows.read(*piece)), pieces_of(rows)))
+        self._set_newest(newest)
         indices = self._indices_of(self.newest)
         self.frame[indices] = torch.as_tensor(state["newest_frame"], device=self.device)
         self.start[indices] = torch.as_tensor(state["newest_start"], device=self.device)
@@ -199,7 +199,7 @@ class FrameRing:
             "is_step": self.is_step,
         }
 
-    def _put(self, first: int, tables: Tables) -> None:
+    def _load_piece(self, first: int, tables: Tables) -> None:
         for name, column in self._tables().items():
             found = tables[name]
             if found.shape[1:] != column.shape[1:]:
@@ -212,12 +212,12 @@ class FrameRing:
 
     def _store_frames(self, step: StepBatch) -> None:
         self._loan.wait_for(self.newest + 1 - self.rows)
-        self._go_to(self.newest + 1)
+        self._set_newest(self.newest + 1)
         first = self._first_index(self.newest)
         self._writers["frame"].write(step.frame, first)
         self._writers["start"].write(step.first, first)
 
-    def _go_to(self, row: int) -> None:
+    def _set_newest(self, row: int) -> None:
         self.newest = row
         torch.add(self._slot_numbers, self._first_index(row), out=self._newest_indices)
 

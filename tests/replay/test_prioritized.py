@@ -63,7 +63,7 @@ def test_D21_10000_draws_are_proportional_to_priorities_within_each_stratum() ->
 
 
 def test_draws_fill_their_stratum_evenly() -> None:
-    # 5,000 equal indices in 50 strata: the place of a draw within its stratum
+    # 5,000 equal indices in 50 strata: the position of a draw in its stratum
     indices = drawn(with_errors(np.ones(5_000), batch_size=50), 200)
     assert 0.001 < chisquare(np.bincount(indices % 100, minlength=100)).pvalue < 0.999
 
@@ -204,7 +204,7 @@ def test_D15_reset_rows_and_rows_without_whole_stack_or_window_have_priority_zer
 
 
 class CountedCalls(TorchDispatchMode):
-    """Counts the kernels that torch is asked for."""
+    """Counts the operations that torch dispatches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -233,7 +233,7 @@ def test_loaded_prioritized_replay_goes_on_as_the_saved_one_would(steps: int) ->
     shape = {"capacity": 20, "n_step": 3, "stack": 4, "sampler": prioritized}
     saved = filled(steps, **shape)
     learn(saved, rounds=5)
-    extend(saved, [steps + 1])  # an index waits to enter
+    extend(saved, [steps + 1])  # an index is pending
     loaded = make_buffer(frame_shape=(1, 2), seed=99, **shape)
     loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
     histories = []
@@ -250,7 +250,7 @@ def test_loaded_prioritized_replay_goes_on_as_the_saved_one_would(steps: int) ->
 
 
 def learn(buffer, *, rounds: int) -> list[object]:
-    """Draw minibatches, give each transition an error of its own, and return what was drawn."""
+    """Sample minibatches, update their priorities with different errors, and return indices and weights."""
     history: list[object] = []
     for _ in range(rounds):
         found = sample_at(buffer, 300)
@@ -273,7 +273,7 @@ def test_when_indices_enter_in_the_tree_changes_no_bit() -> None:
         for place, buffer in enumerate(buffers):
             extend(buffer, [number])
             if place:
-                buffer.sampler.valid_indices()  # brings the tree up to date at every step
+                buffer.sampler.valid_indices()  # applies pending changes at every step
             if number % 4 == 0:
                 learn(buffer, rounds=1)
     trees = [buffer.sampler.state_dict()["tree"]["sums"] for buffer in buffers]

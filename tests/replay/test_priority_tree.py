@@ -12,7 +12,7 @@ KINDS = [PriorityTree, *([KernelTree] if library("portable") is not None else []
 
 @pytest.fixture(params=KINDS, autouse=True)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have trees be plain, and made of kernels where there are any."""
+    """Test each implementation of the tree: plain PyTorch, and kernels if they were built."""
     monkeypatch.setitem(globals(), "tree_kind", request.param)
 
 
@@ -33,7 +33,7 @@ def filled(priorities, fan_out: int = 4) -> PriorityTree:
 
 
 def draws(seed: int, capacity: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return indices, some twice with one value, and priorities of many sizes, a third of them 0."""
+    """Draw indices, some repeated, and for each a priority of any magnitude, a third of them 0."""
     stream = np.random.default_rng(seed)
     indices = stream.integers(capacity, size=count)
     by_index = 10 ** stream.uniform(-6, 3, size=capacity) * (stream.random(capacity) > 1 / 3)

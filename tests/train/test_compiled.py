@@ -1,4 +1,4 @@
-"""Compiled work: the same as it is written, to rounding, by the same random numbers."""
+"""Compiled and eager training agree up to rounding and use the same random numbers."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def compare_with_eager(backend: str, updates: int, *combinations: tuple[str, ...
 
 @pytest.fixture(scope="module")
 def traced() -> list[dict[str, float]]:
-    """Both that draw random numbers, read by PyTorch and played as they are: the compiler takes long."""
+    """Results of both agents with random draws, traced but run eagerly, because compilation takes long."""
     return compare_with_eager("aot_eager", 8, *RANDOM)
 
 
@@ -97,14 +97,14 @@ def test_H08_compiled_update_tells_of_a_weight_that_is_nan() -> None:
 
 
 def dqn(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A command of its own: the checks of shapes that tests put around every function cannot be compiled."""
+    """Run a `dqn` command in its own process, because the shape checks of tests cannot be compiled."""
     there = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
     return subprocess.run([*DQN, *words], env=there, capture_output=True, text=True, check=False)
 
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.timeout(1200)  # compiling takes minutes, twice, on cores that others use as well
+@pytest.mark.timeout(1200)  # two compilations of minutes on busy cores
 def test_compiled_run_goes_on_to_the_bit_with_kernels_that_are_compiled_anew(tmp_path: Path) -> None:
     sets = [word for key in (*SMALL, "toggles.noisy=true", "learner.compile=true") for word in ("--set", key)]
     run = str(tmp_path / "run")
@@ -121,7 +121,7 @@ Refused = tuple[subprocess.CompletedProcess[str], Path]
 
 @pytest.fixture(scope="module")
 def refused(tmp_path_factory: pytest.TempPathFactory) -> Refused:
-    """What `dqn train` did where the compiler fails, and where its run would be."""
+    """The result of `dqn train` with a compiler that fails, and the path of its run."""
     folder = tmp_path_factory.mktemp("refused")
     words = ("train", str(TINY_CATCH), "--set", "learner.compile=true", "--run-dir", str(folder / "run"))
     return dqn(*words, "--plain", CXX="false", XDG_CACHE_HOME=str(folder / "cache")), folder / "run"

@@ -131,7 +131,7 @@ def discounts(*overrides: str) -> tuple[list[float], list[bool], list[bool]]:
     with begun(tiny_spec("replay.capacity_steps=2_000", *overrides)) as training:
         rows = []
         for iteration in islice(q_learning(training), 150):
-            step = iteration.step  # its arrays are written over by the next
+            step = iteration.step  # the next step overwrites its arrays
             if not step.first[0]:
                 rows.append((bool(step.terminated[0]), bool(step.truncated[0])))
         ring = training.replay.ring

@@ -29,7 +29,7 @@ def test_reader_reads_every_update_once_and_in_order() -> None:
     ring = MetricsRing(batch_size=BATCH, device=CPU)
     write(ring, 1, 2)
     reader = ring.reader()
-    assert len(reader.arrived()) == 0  # what came before is another's
+    assert len(reader.arrived()) == 0  # earlier updates belong to another reader
     write(ring, 3, 4)
     write(ring, 5)
     assert reader.arrived()[:, METRICS.index("loss")].tolist() == [3, 4, 5]

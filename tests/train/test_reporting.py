@@ -237,7 +237,7 @@ def spend(watch: Stopwatch, hands: Hands, part: str, seconds: float) -> None:
 
 
 def lap(watch: Stopwatch) -> tuple[float, dict[str, float]]:
-    """Give a lap's seconds, and those of the parts that took any."""
+    """Return the seconds of a lap, and those of the parts that are not 0."""
     total, parts = watch.lap()
     return total, {part: seconds for part, seconds in parts.items() if seconds}
 

@@ -1,4 +1,4 @@
-"""Track B's promises, each on a real run of the toy game."""
+"""Properties of Track B, each on a real run of the toy game."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ TRACK_B = (
 
 
 def betas(*overrides: str) -> list[float]:
-    """Return the β that every iteration's updates were made with, over a whole run."""
+    """Train a complete run; return the β of the updates of every iteration."""
     with begun(tiny_spec("toggles.prioritized=true", *overrides)) as training:
         schedule, read = training.replay.sampler.beta, []
 
