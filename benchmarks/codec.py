@@ -18,7 +18,7 @@ import zstandard
 from hardware import circumstances
 
 from atari_dqn.envs.games import make_envs
-from atari_dqn.replay.rows import PIECE_CELLS
+from atari_dqn.replay.rows import PIECE_FRAMES
 from atari_dqn.spec.loader import load_spec
 
 GAMES = ("pong", "breakout", "seaquest")
@@ -52,7 +52,7 @@ def play(game: str, envs: int) -> np.ndarray:
     games = make_envs(game=game, env=spec.env, num_envs=envs, seed=1, stream="training")
     generator = np.random.default_rng(0)
     frames = [games.reset().frame.copy()]
-    while len(frames) < PIECE_CELLS // envs:
+    while len(frames) < PIECE_FRAMES // envs:
         games.send(generator.integers(games.info.num_actions, size=envs))
         frames.append(games.recv().frame.copy())
     games.close()
@@ -101,7 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     options = parser.parse_args()
-    report = {**circumstances(), "piece_cells": PIECE_CELLS, "rows": list(rows())}
+    report = {**circumstances(), "piece_cells": PIECE_FRAMES, "rows": list(rows())}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     for row in report["rows"]:
         print(

@@ -28,13 +28,13 @@ def ours() -> tuple[Draw, Update]:
         device=torch.device("cpu"),
     )  # fmt: skip
     sampler.add(torch.arange(LEAVES))
-    sampler.update(torch.arange(LEAVES), first_errors())
+    sampler.update_priorities(torch.arange(LEAVES), first_errors())
 
     def draw() -> torch.Tensor:
         sampler.prepare(0)
         return sampler.draw()[0]
 
-    return draw, sampler.update
+    return draw, sampler.update_priorities
 
 
 class LoopTree:

@@ -69,7 +69,7 @@ def make_batch(size: int = 32) -> Minibatch:
         discount_t=torch.full((size,), 0.99),
         s_t=frames[1],
         weight=torch.ones(size),
-        cell=torch.arange(size),
+        index=torch.arange(size),
     )
 
 

@@ -34,7 +34,7 @@ def import_commands() -> None:
 
 def make_pieces_small() -> None:
     """Reduce the size of replay pieces, so that a small replay fills some. Digests depend on this size."""
-    rows.PIECE_CELLS = 128
+    rows.PIECE_FRAMES = 128
 
 
 def arrange_faults(order: dict[str, Any]) -> None:

@@ -59,7 +59,7 @@ def test_wrong_shapes_inside_a_returned_tuple_are_caught(monkeypatch):
     sampler.prepare(0)
     sampler.draw()
     cells, weights = torch.zeros((1, 2), dtype=torch.int64), torch.ones(1, 3)
-    monkeypatch.setattr(sampler, "chosen", lambda unit: (cells, weights))
+    monkeypatch.setattr(sampler, "indices_and_weights", lambda unit: (cells, weights))
     with pytest.raises(TypeCheckError):
         sampler.draw()
 
@@ -75,5 +75,11 @@ def test_minibatch_of_unequal_columns_is_caught():
     ones, cells = torch.ones(2), torch.zeros(2, dtype=torch.int64)
     with pytest.raises(TypeCheckError):
         Minibatch(
-            s_tm1=stacks, a_tm1=cells, r_t=torch.ones(3), discount_t=ones, s_t=stacks, weight=ones, cell=cells
+            s_tm1=stacks,
+            a_tm1=cells,
+            r_t=torch.ones(3),
+            discount_t=ones,
+            s_t=stacks,
+            weight=ones,
+            index=cells,
         )

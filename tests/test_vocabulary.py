@@ -116,6 +116,7 @@ ALLOWED = (
     Allowed("CHANGELOG.md", "lanes?", r"`[a-z.-]+lanes`", "former names of keys and options"),
     Allowed("*", "tell", r"\.tell\(\)", "position in a file: method of Python's files"),
     Allowed("*", "alarms?", r"signal\.alarm\(", "function of Python's signal module"),
+    Allowed("*", "cells?", r"""["']cells?["']""", "key of checkpoints, name of a file of diagnostic bundles"),
     Allowed("*", "ticks?", "tick(s|text|vals|label|font|er)|Ticker", "arguments of plotting libraries"),
 )
 PENDING_NAMES = ()

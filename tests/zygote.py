@@ -52,7 +52,7 @@ def _dying(function: Callable[..., Any], call: int) -> Callable[..., Any]:
 
 def make_pieces_small() -> None:
     """Have a small replay fill whole pieces, which checkpoints share. Digests rest on their size."""
-    rows.PIECE_CELLS = 128
+    rows.PIECE_FRAMES = 128
 
 
 class Dots:

@@ -95,7 +95,7 @@ def _minibatch(spec: Spec) -> Minibatch:
         discount_t=torch.full((rows,), spec.learner.discount),
         s_t=s_t,
         weight=torch.ones(rows),
-        cell=torch.arange(rows),
+        index=torch.arange(rows),
     )
 
 

@@ -57,10 +57,10 @@ class ReplayBuffer:
         self.ring.append(action, reward, discount, step)
         self._drop_rows_before(self.ring.newest - self.ring.rows + self.ring.stack)
         if self.ring.newest >= self.n_step:
-            self.sampler.add(self._cells(self.ring.newest - self.n_step))
+            self.sampler.add(self._step_indices(self.ring.newest - self.n_step))
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
-        """Gather the newest stack of each environment, for an actor that goes on from stored rows."""
+        """Gather the newest stack of each environment, for an actor that continues from stored rows."""
         return self.ring.newest_stacks()
 
     def prepare(self, env_frames: int) -> None:
@@ -72,7 +72,7 @@ class ReplayBuffer:
         self._sampled_at = self.ring.newest
         return self.minibatch(*self.sampler.draw())
 
-    def look(
+    def sample_for_diagnostics(
         self, minibatches: int, *, env_frames: int, seed: int
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
         """Sample indices and weights of M minibatches from a stream of `seed`, for diagnostics.
@@ -83,27 +83,29 @@ class ReplayBuffer:
         size, device = (minibatches, self.sampler.batch_size), self.sampler.device
         generator = torch.Generator(device=device).manual_seed(seed)
         unit = torch.rand(size, generator=generator, dtype=torch.float64, device=device)
-        return self.sampler.chosen(unit)
+        return self.sampler.indices_and_weights(unit)
 
-    def minibatch(self, cell: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> Minibatch:
+    def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> Minibatch:
         """Gather the n-step transitions that begin at these indices."""
-        window = self._window(cell, gamma=self.gamma)
-        later = self.ring.ahead(cell, window.span_steps)
-        s_tm1, s_t = self.ring.stacks(torch.cat([cell, later])).chunk(2)
+        window = self._window(index, gamma=self.gamma)
+        later = self.ring.ahead(index, window.span_steps)
+        s_tm1, s_t = self.ring.stacks(torch.cat([index, later])).chunk(2)
         return Minibatch(
             s_tm1=s_tm1,
-            a_tm1=self.ring.action[cell].long(),
+            a_tm1=self.ring.action[index].long(),
             r_t=window.r_t,
             discount_t=window.discount_t,
             s_t=s_t,
             weight=weight,
-            cell=cell,
+            index=index,
         )
 
-    def feed_back(self, batch: Minibatch, error: Float[Tensor, "B"]) -> None:
+    def update_priorities(self, batch: Minibatch, error: Float[Tensor, "B"]) -> None:
         """Update the priorities of the latest minibatch by its errors, before the next row is stored."""
-        assert self._sampled_at == self.ring.newest, "the replay moved on: one loop writes it and reads it"
-        self.sampler.update(batch.cell, error.to(batch.cell.device))
+        assert self._sampled_at == self.ring.newest, (
+            "the replay has stored a row since the minibatch was sampled"
+        )
+        self.sampler.update_priorities(batch.index, error.to(batch.index.device))
 
     @property
     def num_transitions(self) -> int:
@@ -117,8 +119,10 @@ class ReplayBuffer:
         on_device = ring.is_step.view(ring.rows, ring.num_envs).cpu()[stored]
         assert torch.equal(on_device, torch.from_numpy(self._is_step)[stored])
         last = self.ring.newest - self.n_step
-        expected = [cell for row in range(self._first_row, last + 1) for cell in self._cells(row).tolist()]
-        assert sorted(self.sampler.listed().tolist()) == sorted(expected)
+        expected = [
+            index for row in range(self._first_row, last + 1) for index in self._step_indices(row).tolist()
+        ]
+        assert sorted(self.sampler.valid_indices().tolist()) == sorted(expected)
         assert self._is_step.ravel().tolist() == self.ring.is_step.tolist()
         oldest_whole = self.ring.oldest + self.ring.stack - 1 if self.ring.oldest else 0
         assert self._first_row == oldest_whole or not expected
@@ -144,9 +148,9 @@ class ReplayBuffer:
         self.sampler.load_state_dict(state["sampler"])
         self._is_step[:] = self.ring.steps_of_rows().numpy()
         self._first_row = state["first_row"]
-        self._refuse_other_cells()
+        self._refuse_other_indices()
 
-    def _refuse_other_cells(self) -> None:
+    def _refuse_other_indices(self) -> None:
         """Raise a `ValueError` unless the sampler contains exactly the indices of the transitions."""
         first, last = self._first_row, self.ring.newest - self.n_step
         if not self.ring.oldest <= first <= max(0, self.ring.newest):
@@ -154,11 +158,11 @@ class ReplayBuffer:
         places = torch.arange(first, max(first, last + 1)) % self.ring.rows
         steps = torch.from_numpy(self._is_step)[places].nonzero()
         expected = places[steps[:, 0]] * self.ring.num_envs + steps[:, 1]
-        listed = self.sampler.listed().cpu()
-        if len(listed) != self.sampler.count or not torch.equal(listed.sort().values, expected.sort().values):
+        stored = self.sampler.valid_indices().cpu()
+        if len(stored) != self.sampler.count or not torch.equal(stored.sort().values, expected.sort().values):
             raise ValueError("replay.sampler: its indices are not those of the transitions in the replay")
 
-    def _cells(self, row: int) -> Int64[Tensor, "n"]:
+    def _step_indices(self, row: int) -> Int64[Tensor, "n"]:
         """Return the indices of the steps in a row."""
         place = row % self.ring.rows
         return torch.from_numpy(np.flatnonzero(self._is_step[place]) + place * self.ring.num_envs)
@@ -168,19 +172,19 @@ class ReplayBuffer:
         if self.ring.oldest == 0:
             return
         for gone in range(self._first_row, row):
-            self.sampler.drop(self._cells(gone))
+            self.sampler.drop(self._step_indices(gone))
         self._first_row = row
 
 
 def _first_step(frame: UInt8[np.ndarray, "E H W"]) -> StepBatch:
-    """Return a step in which every environment begins an episode with its frame."""
+    """Create a step in which every environment begins an episode with its frame."""
     envs = len(frame)
-    no = np.zeros(envs, dtype=np.bool_)
+    none = np.zeros(envs, dtype=np.bool_)
     return StepBatch(
         frame=frame,
         reward=np.zeros(envs),
-        terminated=no,
-        truncated=no,
-        life_lost=no,
+        terminated=none,
+        truncated=none,
+        life_lost=none,
         first=np.ones(envs, dtype=np.bool_),
     )

@@ -31,11 +31,11 @@ def replay_report(replay: ReplayBuffer, *, env_frames: int, seed: int) -> dict[s
     if not replay.num_transitions:
         return count | dict.fromkeys(_NAMES, math.nan)
     sampler = replay.sampler
-    cells, weights = replay.look(MINIBATCHES, env_frames=env_frames, seed=seed)
+    indices, weights = replay.sample_for_diagnostics(MINIBATCHES, env_frames=env_frames, seed=seed)
     return {
         **count,
-        **_contents(replay.ring, sampler.listed()),
-        **_ages(replay.ring, cells.flatten()),
+        **_contents(replay.ring, sampler.valid_indices()),
+        **_ages(replay.ring, indices.flatten()),
         **_priorities(sampler.priorities()),
         "beta": sampler.beta_at(env_frames),
         "min_weight": weights.min().item(),
@@ -43,10 +43,10 @@ def replay_report(replay: ReplayBuffer, *, env_frames: int, seed: int) -> dict[s
     }
 
 
-def _contents(ring: FrameRing, cells: Int64[Tensor, "n"]) -> dict[str, float]:
-    reward = ring.reward[cells]
+def _contents(ring: FrameRing, indices: Int64[Tensor, "n"]) -> dict[str, float]:
+    reward = ring.reward[indices]
     return {
-        "terminal_share": _share(ring.discount[cells] == 0),
+        "terminal_share": _share(ring.discount[indices] == 0),
         "non_step_share": 1 - ring.step_share(),
         "negative_reward_share": _share(reward < 0),
         "zero_reward_share": _share(reward == 0),
@@ -54,8 +54,8 @@ def _contents(ring: FrameRing, cells: Int64[Tensor, "n"]) -> dict[str, float]:
     }
 
 
-def _ages(ring: FrameRing, cells: Int64[Tensor, "n"]) -> dict[str, float]:
-    steps = ring.age_rows(cells).double() * ring.num_envs
+def _ages(ring: FrameRing, indices: Int64[Tensor, "n"]) -> dict[str, float]:
+    steps = ring.age_rows(indices).double() * ring.num_envs
     return {
         "mean_age_steps": steps.mean().item(),
         "median_age_steps": steps.median().item(),

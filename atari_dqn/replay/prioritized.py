@@ -18,10 +18,10 @@ from atari_dqn.types import StateDict
 
 
 class MakeTree(Protocol):
-    """Makes a tree of priorities."""
+    """A constructor of trees of priorities."""
 
     def __call__(self, capacity: int, *, device: torch.device) -> PriorityTree:
-        """Make a tree of `capacity` priorities of 0."""
+        """Create a tree of `capacity` priorities of 0."""
         ...
 
 
@@ -55,46 +55,48 @@ class PrioritizedSampler(Sampler):
         self.highest = torch.ones((), dtype=torch.float64, device=device)
         self._exponent = torch.zeros((), dtype=torch.float64, device=device)
         """−β of this point of the run, as draws read it, on the device."""
-        self._waiting: dict[int, bool] = {}
+        self._pending: dict[int, bool] = {}
         """Indices added (True) or removed (False) since the tree was last updated."""
 
-    def add(self, cells: Int64[Tensor, "n"]) -> None:
+    def add(self, indices: Int64[Tensor, "n"]) -> None:
         """Add indices with the largest priority so far."""
-        self._waiting.update(dict.fromkeys(cells.tolist(), True))
-        self.count += len(cells)
+        self._pending.update(dict.fromkeys(indices.tolist(), True))
+        self.count += len(indices)
 
-    def drop(self, cells: Int64[Tensor, "n"]) -> None:
+    def drop(self, indices: Int64[Tensor, "n"]) -> None:
         """Remove indices."""
-        assert len(cells) <= self.count
-        self._waiting.update(dict.fromkeys(cells.tolist(), False))
-        self.count -= len(cells)
+        assert len(indices) <= self.count
+        self._pending.update(dict.fromkeys(indices.tolist(), False))
+        self.count -= len(indices)
 
-    def chosen(self, unit: Float64[Tensor, "M B"]) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the index that each number in [0, 1) selects in its stratum, and its importance weight."""
+    def indices_and_weights(
+        self, unit: Float64[Tensor, "M B"]
+    ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
+        """Find the index that each number in [0, 1) selects in its stratum, and its importance weight."""
         return self.tree.draw(unit, self._exponent)
 
-    def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
+    def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Set the priorities of sampled indices; of an index sampled twice, the larger error counts.
 
         Errors that are not finite are ignored, as are errors of indices that were removed.
         """
-        self._settle()
+        self._apply_pending()
         self.tree.set_by_errors(
-            cells, error, offset=self.priority_offset, alpha=self.alpha, highest=self.highest
+            indices, error, offset=self.priority_offset, alpha=self.alpha, highest=self.highest
         )
 
     def mutated_tensors(self) -> list[Tensor]:
         """Return the tree's tables and the highest priority."""
         return [*self.tree.sums, *self.tree.minima, self.highest]
 
-    def listed(self) -> Int64[Tensor, "n"]:
+    def valid_indices(self) -> Int64[Tensor, "n"]:
         """Return all indices that can be sampled."""
-        self._settle()
+        self._apply_pending()
         return self.tree.positive()
 
     def priorities(self) -> Float64[Tensor, "n"]:
         """Return p^α of each index that can be sampled."""
-        return self.tree.get(self.listed())
+        return self.tree.get(self.valid_indices())
 
     def beta_at(self, env_frames: int) -> float:
         """Return β after `env_frames` emulator frames."""
@@ -102,7 +104,7 @@ class PrioritizedSampler(Sampler):
 
     def state_dict(self) -> StateDict:
         """Return the priorities, the largest priority so far and the random stream."""
-        self._settle()
+        self._apply_pending()
         return {
             "tree": self.tree.state_dict(),
             "highest": self.highest.clone(),
@@ -114,21 +116,21 @@ class PrioritizedSampler(Sampler):
         """Restore priorities and random stream; `ValueError` for invalid priorities."""
         if not (math.isfinite(state["highest"]) and state["highest"] > 0):
             raise ValueError(f"replay.sampler.highest: found {state['highest']}, expected a positive number")
-        self._waiting.clear()
+        self._pending.clear()
         self.tree.load_state_dict(state["tree"])
         self.highest.copy_(torch.as_tensor(state["highest"]))
         self.count = state["count"]
         restore_generator(self.generator, state["generator"])
 
-    def _bring_up_to_date(self, env_frames: int) -> None:
-        self._settle()
+    def _update_device_tensors(self, env_frames: int) -> None:
+        self._apply_pending()
         self._exponent.fill_(-self.beta.at(env_frames))
 
-    def _settle(self) -> None:
+    def _apply_pending(self) -> None:
         """Update the tree with the indices that were added or removed."""
-        if not self._waiting:
+        if not self._pending:
             return
-        cells = sent(torch.tensor(list(self._waiting)), self.device)
-        enters = sent(torch.tensor(list(self._waiting.values()), dtype=torch.float64), self.device)
-        self.tree.set(cells, enters * self.highest)
-        self._waiting.clear()
+        indices = sent(torch.tensor(list(self._pending)), self.device)
+        enters = sent(torch.tensor(list(self._pending.values()), dtype=torch.float64), self.device)
+        self.tree.set(indices, enters * self.highest)
+        self._pending.clear()

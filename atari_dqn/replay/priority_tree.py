@@ -48,12 +48,12 @@ class PriorityTree:
         """Smallest priority that is not 0; infinity if all are 0."""
         return self.minima[-1][0]
 
-    def set(self, cells: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]) -> None:
+    def set(self, indices: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]) -> None:
         """Set the priorities of indices; an index may occur twice with the same priority."""
-        self.sums[0].index_copy_(0, cells, priorities)
-        stored = self.sums[0].index_select(0, cells)
-        self.minima[0].index_copy_(0, cells, stored.masked_fill_(stored == 0, torch.inf))
-        nodes = cells
+        self.sums[0].index_copy_(0, indices, priorities)
+        stored = self.sums[0].index_select(0, indices)
+        self.minima[0].index_copy_(0, indices, stored.masked_fill_(stored == 0, torch.inf))
+        nodes = indices
         for level in range(len(self.sums) - 1):
             nodes = nodes // self.fan_out
             sums = self._children(self.sums[level]).index_select(0, nodes).sum(dim=1)
@@ -61,9 +61,9 @@ class PriorityTree:
             self.sums[level + 1].index_copy_(0, nodes, sums)
             self.minima[level + 1].index_copy_(0, nodes, minima)
 
-    def get(self, cells: Int64[Tensor, "n"]) -> Float64[Tensor, "n"]:
+    def get(self, indices: Int64[Tensor, "n"]) -> Float64[Tensor, "n"]:
         """Return the priorities of indices."""
-        return self.sums[0].index_select(0, cells)
+        return self.sums[0].index_select(0, indices)
 
     def find(self, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
         """Find the index at which the running sum of priorities exceeds each mass, 0 ≤ mass < total."""
@@ -82,20 +82,20 @@ class PriorityTree:
     def draw(
         self, unit: Float64[Tensor, "M B"], exponent: Float64[Tensor, ""]
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the index that each number in [0, 1) selects in its stratum, one of B, and its weight.
+        """Find the index that each number in [0, 1) selects in its stratum, one of B, and its weight.
 
         The weight is (priority / smallest priority) ** exponent.
         """
         batch_size = unit.shape[1]
         strata = torch.arange(batch_size, dtype=torch.float64, device=unit.device)
         mass = (strata + unit) * (self.total / batch_size)
-        cells = self.find(mass.flatten())
-        relative = self.get(cells) / self.smallest
-        return cells.view_as(unit), relative.pow(exponent).float().view_as(unit)
+        indices = self.find(mass.flatten())
+        relative = self.get(indices) / self.smallest
+        return indices.view_as(unit), relative.pow(exponent).float().view_as(unit)
 
     def set_by_errors(
         self,
-        cells: Int64[Tensor, "B"],
+        indices: Int64[Tensor, "B"],
         error: Float[Tensor, "B"],
         *,
         offset: float,
@@ -107,12 +107,12 @@ class PriorityTree:
         Of two errors of an index the larger counts. Errors that are not finite are ignored, as are errors of
         indices with priority 0.
         """
-        found, present = (error.double() + offset).pow(alpha), self.get(cells)
+        found, present = (error.double() + offset).pow(alpha), self.get(indices)
         usable = found.isfinite() & (present > 0)
-        largest = _largest_of_each(cells, torch.where(usable, found, -torch.inf))
+        largest = _largest_of_each(indices, torch.where(usable, found, -torch.inf))
         priorities = torch.where(largest.isfinite(), largest, present)
         torch.maximum(highest, priorities.amax(), out=highest)
-        self.set(cells, priorities)
+        self.set(indices, priorities)
 
     def positive(self) -> Int64[Tensor, "n"]:
         """Return all indices whose priority is not 0."""
@@ -151,11 +151,11 @@ class PriorityTree:
         return level.view(-1, self.fan_out)
 
 
-def _largest_of_each(cells: Int64[Tensor, "B"], values: Float64[Tensor, "B"]) -> Float64[Tensor, "B"]:
+def _largest_of_each(indices: Int64[Tensor, "B"], values: Float64[Tensor, "B"]) -> Float64[Tensor, "B"]:
     """Compute for each position the largest value of its index, which may occur several times.
 
     The errors of two draws of an index differ if fractions, shifts or noise are random, and the order in
     which a GPU stores two values at one index is undefined.
     """
-    same = cells[:, None] == cells
+    same = indices[:, None] == indices
     return torch.where(same, values, -torch.inf).amax(dim=1)

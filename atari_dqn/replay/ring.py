@@ -7,7 +7,7 @@ A row of the ring is one time step of all environments. For each environment, ro
 
 The newest row has frames but no actions yet. Row numbers count from the beginning of the run and do not wrap;
 row t is stored at position `t % rows`. A transition is identified by the flat index of its environment and
-row, called a cell: `(t % rows) * environments + environment`.
+row: `(t % rows) * environments + environment`.
 
     frames   A   B   C   D | E   F   G          | = start of an episode
     stack of F (S = 4):      ·   ·   E   F      · = the zero frame
@@ -52,18 +52,18 @@ class FrameRing:
     ) -> None:
         self.rows, self.num_envs, self.stack, self.device = rows, num_envs, stack, device
         self.newest = -1
-        cells = rows * num_envs
-        self.zero_cell = cells
-        self.frame = torch.zeros((cells + 1, *frame_shape), dtype=torch.uint8, device=device)
-        self.action = torch.zeros(cells, dtype=torch.int16, device=device)
-        self.reward = torch.zeros(cells, device=device)
-        self.discount = torch.zeros(cells, device=device)
-        self.start = torch.zeros(cells, dtype=torch.bool, device=device)
-        self.is_step = torch.zeros(cells, dtype=torch.bool, device=device)
+        size = rows * num_envs
+        self.zero_index = size
+        self.frame = torch.zeros((size + 1, *frame_shape), dtype=torch.uint8, device=device)
+        self.action = torch.zeros(size, dtype=torch.int16, device=device)
+        self.reward = torch.zeros(size, device=device)
+        self.discount = torch.zeros(size, device=device)
+        self.start = torch.zeros(size, dtype=torch.bool, device=device)
+        self.is_step = torch.zeros(size, dtype=torch.bool, device=device)
         self._back = torch.arange(stack - 1, -1, -1, device=device)
         self._slot_numbers = torch.arange(num_envs, device=device)
-        self._newest_cells = self._slot_numbers.clone()
-        """The newest row's cells, on the device: acting reads them there."""
+        self._newest_indices = self._slot_numbers.clone()
+        """Indices of the newest row, on the device, where acting reads them."""
         self._writers = {name: row_writer(column) for name, column in self._columns().items()}
         self._loan = Loan(0)
         self._loan.end()
@@ -86,30 +86,30 @@ class FrameRing:
         step: StepBatch,
     ) -> None:
         """Complete the newest row with actions and results; store the next frames as a new row."""
-        cell, tables = self._first_cell(self.newest), self._writers
-        tables["action"].write(action, cell)
-        tables["reward"].write(reward, cell)
-        tables["discount"].write(discount, cell)
-        tables["is_step"].write(~step.first, cell)
+        first, tables = self._first_index(self.newest), self._writers
+        tables["action"].write(action, first)
+        tables["reward"].write(reward, first)
+        tables["discount"].write(discount, first)
+        tables["is_step"].write(~step.first, first)
         self._store_frames(step)
 
-    def stacks(self, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
-        """Return each cell's frame behind the S − 1 before it, zero before its episode's first frame."""
-        cells = self._stack_cells(cell)
-        # whole frames are copied: indexing with a matrix of cells would fetch them pixel by pixel
-        return self.frame.index_select(0, cells.flatten()).view(*cells.shape, *self.frame.shape[1:])
+    def stacks(self, index: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
+        """Gather the stack that ends at each index, zero before the first frame of its episode."""
+        indices = self._stack_indices(index)
+        # copies whole frames; indexing with a matrix would gather them pixel by pixel
+        return self.frame.index_select(0, indices.flatten()).view(*indices.shape, *self.frame.shape[1:])
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
-        """Gather the newest stack of each environment, for an actor that goes on from stored rows."""
-        return self.stacks(self._newest_cells)
+        """Gather the newest stack of each environment, for an actor that continues from stored rows."""
+        return self.stacks(self._newest_indices)
 
-    def window(self, cell: Int64[Tensor, "B"], *, n_step: int, gamma: float) -> Window:
-        """Compute the window of up to `n_step` steps from each cell, which ends early if the episode does.
+    def window(self, index: Int64[Tensor, "B"], *, n_step: int, gamma: float) -> Window:
+        """Compute the window of up to `n_step` steps from each index, shorter if the episode ends within it.
 
         An episode ends at a discount of 0 (no bootstrap) or at a row without a step (bootstrap from its
         frame).
         """
-        steps = self._ahead(cell, n_step)
+        steps = self._ahead(index, n_step)
         open_before = self._open_before(steps)
         factor = gamma * self.discount[steps]
         discounts = factor.masked_fill(~open_before, 1.0).cumprod(dim=1)
@@ -117,31 +117,31 @@ class FrameRing:
         rewards = self.reward[steps].masked_fill(~open_before, 0.0)
         return Window((before * rewards).sum(dim=1), discounts[:, -1], open_before.sum(dim=1))
 
-    def single(self, cell: Int64[Tensor, "B"], *, gamma: float) -> Window:
-        """Compute windows of one step as `window` does, in three operations, for cells that have a step."""
-        return Window(self.reward[cell], gamma * self.discount[cell], torch.ones_like(cell))
+    def single(self, index: Int64[Tensor, "B"], *, gamma: float) -> Window:
+        """Compute windows of one step in three operations, for indices that `window` would give one step."""
+        return Window(self.reward[index], gamma * self.discount[index], torch.ones_like(index))
 
-    def ahead(self, cell: Int64[Tensor, "B"], steps: Int64[Tensor, "B"]) -> Int64[Tensor, "B"]:
-        """Compute the cells of the same environments `steps` time steps later."""
-        return (cell + steps * self.num_envs) % self.zero_cell
+    def ahead(self, index: Int64[Tensor, "B"], steps: Int64[Tensor, "B"]) -> Int64[Tensor, "B"]:
+        """Compute the indices of the same environments `steps` time steps later."""
+        return (index + steps * self.num_envs) % self.zero_index
 
-    def age_rows(self, cell: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
-        """Compute the age of each cell in time steps; 0 for the newest row."""
-        return (self.newest - cell // self.num_envs) % self.rows
+    def age_rows(self, index: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
+        """Compute the age of each index in time steps; 0 for the newest row."""
+        return (self.newest - index // self.num_envs) % self.rows
 
     def step_share(self) -> float:
-        """Compute the fraction of complete cells that have a step; the others are last frames of episodes."""
+        """Compute the fraction of stored indices with a step; the others are the last frames of episodes."""
         stored = torch.arange(self.oldest, self.newest, device=self.device) % self.rows
         return self.is_step.view(self.rows, self.num_envs)[stored].double().mean().item()
 
     def state_dict(self) -> StateDict:
         """Return the complete rows, as a view, and the frames and start flags of the newest row."""
-        cells = self._cells_of(self.newest)
+        indices = self._indices_of(self.newest)
         return {
             "newest": self.newest,
             "rows": self._complete_rows(),
-            "newest_frame": self.frame[cells],
-            "newest_start": self.start[cells],
+            "newest_frame": self.frame[indices],
+            "newest_start": self.start[indices],
         }
 
     def load_state_dict(self, state: StateDict) -> None:
@@ -158,11 +158,11 @@ class FrameRing:
             raise ValueError(f"replay: found rows before {rows.stop}, expected up to {newest}")
         self.is_step.zero_()
         with ThreadPoolExecutor(_LOADING_THREADS) as pool:
-            list(pool.map(lambda piece: self._put(piece[0], rows.read(*piece)), pieces_of(rows)))
-        self._go_to(newest)
-        cells = self._cells_of(self.newest)
-        self.frame[cells] = torch.as_tensor(state["newest_frame"], device=self.device)
-        self.start[cells] = torch.as_tensor(state["newest_start"], device=self.device)
+            list(pool.map(lambda piece: self._load_piece(piece[0], rows.read(*piece)), pieces_of(rows)))
+        self._set_newest(newest)
+        indices = self._indices_of(self.newest)
+        self.frame[indices] = torch.as_tensor(state["newest_frame"], device=self.device)
+        self.start[indices] = torch.as_tensor(state["newest_start"], device=self.device)
 
     def steps_of_rows(self) -> Bool[Tensor, "T E"]:
         """Return `is_step` on the host, by position in the ring; False in rows that are not complete."""
@@ -189,9 +189,9 @@ class FrameRing:
         }
 
     def _columns(self) -> dict[str, Tensor]:
-        """Return every column, as [cells, …]."""
+        """Return every column, as [rows × environments, …]."""
         return {
-            "frame": self.frame[: self.zero_cell],
+            "frame": self.frame[: self.zero_index],
             "action": self.action,
             "reward": self.reward,
             "discount": self.discount,
@@ -199,7 +199,7 @@ class FrameRing:
             "is_step": self.is_step,
         }
 
-    def _put(self, first: int, tables: Tables) -> None:
+    def _load_piece(self, first: int, tables: Tables) -> None:
         for name, column in self._tables().items():
             found = tables[name]
             if found.shape[1:] != column.shape[1:]:
@@ -212,34 +212,34 @@ class FrameRing:
 
     def _store_frames(self, step: StepBatch) -> None:
         self._loan.wait_for(self.newest + 1 - self.rows)
-        self._go_to(self.newest + 1)
-        cell = self._first_cell(self.newest)
-        self._writers["frame"].write(step.frame, cell)
-        self._writers["start"].write(step.first, cell)
+        self._set_newest(self.newest + 1)
+        first = self._first_index(self.newest)
+        self._writers["frame"].write(step.frame, first)
+        self._writers["start"].write(step.first, first)
 
-    def _go_to(self, row: int) -> None:
+    def _set_newest(self, row: int) -> None:
         self.newest = row
-        torch.add(self._slot_numbers, self._first_cell(row), out=self._newest_cells)
+        torch.add(self._slot_numbers, self._first_index(row), out=self._newest_indices)
 
-    def _first_cell(self, row: int) -> int:
+    def _first_index(self, row: int) -> int:
         return row % self.rows * self.num_envs
 
-    def _cells_of(self, row: int) -> slice:
-        first = self._first_cell(row)
+    def _indices_of(self, row: int) -> slice:
+        first = self._first_index(row)
         return slice(first, first + self.num_envs)
 
-    def _stack_cells(self, cell: Int64[Tensor, "B"]) -> Int64[Tensor, "B S"]:
-        cells = (cell[:, None] - self._back * self.num_envs) % self.zero_cell
-        starts_after = self.start[cells[:, 1:]].flip(1).cumsum(dim=1).flip(1)
-        cells[:, :-1].masked_fill_(starts_after > 0, self.zero_cell)
-        return cells
+    def _stack_indices(self, index: Int64[Tensor, "B"]) -> Int64[Tensor, "B S"]:
+        indices = (index[:, None] - self._back * self.num_envs) % self.zero_index
+        starts_after = self.start[indices[:, 1:]].flip(1).cumsum(dim=1).flip(1)
+        indices[:, :-1].masked_fill_(starts_after > 0, self.zero_index)
+        return indices
 
-    def _ahead(self, cell: Int64[Tensor, "B"], count: int) -> Int64[Tensor, "B n"]:
+    def _ahead(self, index: Int64[Tensor, "B"], count: int) -> Int64[Tensor, "B n"]:
         steps = torch.arange(count, device=self.device)
-        return (cell[:, None] + steps * self.num_envs) % self.zero_cell
+        return (index[:, None] + steps * self.num_envs) % self.zero_index
 
     def _open_before(self, steps: Int64[Tensor, "B n"]) -> Bool[Tensor, "B n"]:
-        """Return whether each step of a window counts: it exists, and the episode did not end before it."""
-        goes_on = self.discount[steps] != 0
-        nothing_ended = torch.cat([torch.ones_like(goes_on[:, :1]), goes_on[:, :-1]], dim=1)
-        return (self.is_step[steps] & nothing_ended).cumprod(dim=1).bool()
+        """Return whether each step of a window exists and its episode did not end before it."""
+        continues = self.discount[steps] != 0
+        not_ended = torch.cat([torch.ones_like(continues[:, :1]), continues[:, :-1]], dim=1)
+        return (self.is_step[steps] & not_ended).cumprod(dim=1).bool()

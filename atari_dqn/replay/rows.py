@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-PIECE_CELLS = 8_192
-"""Frames in a complete piece: 58 MB of 84 × 84 pixels. State digests depend on this number."""
+PIECE_FRAMES = 8_192
+"""Number of frames in a complete piece: 58 MB of 84 × 84 pixels. State digests depend on this number."""
 
 Tables = dict[str, np.ndarray]
 """The columns of some rows by name, each [rows, environments, …], on the host."""
@@ -52,7 +52,7 @@ class Rows(Protocol):
 
 def piece_rows(envs: int) -> int:
     """Compute the number of rows in a complete piece."""
-    return max(1, PIECE_CELLS // envs)
+    return max(1, PIECE_FRAMES // envs)
 
 
 def pieces_of(rows: Rows) -> Iterator[tuple[int, int]]:

@@ -1,8 +1,8 @@
-"""The interface of samplers, which choose among the indices of complete transitions.
+"""The interface of samplers, which sample from the indices of complete transitions.
 
 Indices are added and removed on the host, between updates. `prepare` then updates the tensors on the device,
-including counts and exponents. The operations after it, `draw` and `update`, have fixed shapes and need no
-synchronisation of host and device, so that they can be captured in a CUDA graph.
+including counts and exponents. The operations after it, `draw` and `update_priorities`, have fixed shapes and
+need no synchronisation of host and device, so that they can be captured in a CUDA graph.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from atari_dqn.types import StateDict
 
 
 class Sampler(ABC):
-    """Chooses among indices, which are added and later removed in the order of their steps."""
+    """Samples indices, which are added and later removed in the order of their steps."""
 
     def __init__(self, *, batch_size: int, seed: int, device: torch.device) -> None:
         self.batch_size, self.device = batch_size, device
@@ -26,48 +26,50 @@ class Sampler(ABC):
         self.generator = torch.Generator(device=device).manual_seed(seed)
 
     @abstractmethod
-    def add(self, cells: Int64[Tensor, "n"]) -> None:
+    def add(self, indices: Int64[Tensor, "n"]) -> None:
         """Add indices, given on the host, whose n-step window is complete."""
 
     @abstractmethod
-    def drop(self, cells: Int64[Tensor, "n"]) -> None:
+    def drop(self, indices: Int64[Tensor, "n"]) -> None:
         """Remove the indices that were added first, because their frames will be overwritten."""
 
     def prepare(self, env_frames: int) -> None:
         """Update the tensors that `draw` reads after additions and removals, with β at `env_frames`."""
         assert self.count > 0, "nothing to draw from"
-        self._bring_up_to_date(env_frames)
+        self._update_device_tensors(env_frames)
 
     def draw(self) -> tuple[Int64[Tensor, "B"], Float[Tensor, "B"]]:
         """Sample the indices of a minibatch and their importance weights."""
         unit = torch.rand(
             1, self.batch_size, generator=self.generator, dtype=torch.float64, device=self.device
         )
-        cells, weights = self.chosen(unit)
-        return cells[0], weights[0]
+        indices, weights = self.indices_and_weights(unit)
+        return indices[0], weights[0]
 
     @abstractmethod
-    def chosen(self, unit: Float64[Tensor, "M B"]) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the indices and weights of M minibatches for given random numbers in [0, 1).
+    def indices_and_weights(
+        self, unit: Float64[Tensor, "M B"]
+    ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
+        """Compute the indices and weights of M minibatches from random numbers in [0, 1).
 
         `draw` calls it with numbers of the sampler's stream; it does not advance the stream itself.
         """
 
     @abstractmethod
-    def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
+    def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Update the priorities of sampled indices by their errors."""
 
     @abstractmethod
     def mutated_tensors(self) -> list[Tensor]:
-        """Return the tensors that `draw` and `update` change."""
+        """Return the tensors that `draw` and `update_priorities` change."""
 
     @abstractmethod
-    def listed(self) -> Int64[Tensor, "n"]:
+    def valid_indices(self) -> Int64[Tensor, "n"]:
         """Return all indices that can be sampled, for checks and diagnostics."""
 
     @abstractmethod
     def priorities(self) -> Float64[Tensor, "n"]:
-        """Return the unnormalised sampling probability of each index, in the order of `listed`."""
+        """Return the unnormalised sampling probability of each index, in the order of `valid_indices`."""
 
     @abstractmethod
     def beta_at(self, env_frames: int) -> float:
@@ -82,5 +84,5 @@ class Sampler(ABC):
         """Restore a state returned by `state_dict`."""
 
     @abstractmethod
-    def _bring_up_to_date(self, env_frames: int) -> None:
+    def _update_device_tensors(self, env_frames: int) -> None:
         """Update the tensors on the device that the next draws read."""

@@ -21,8 +21,8 @@ class UniformSampler(Sampler):
 
     def __init__(self, *, capacity: int, batch_size: int, seed: int, device: torch.device) -> None:
         super().__init__(batch_size=batch_size, seed=seed, device=device)
-        self.cells = torch.zeros(capacity, dtype=torch.int64, device=device)
-        self._writer = row_writer(self.cells)
+        self.indices = torch.zeros(capacity, dtype=torch.int64, device=device)
+        self._writer = row_writer(self.indices)
         self.first = 0
         self._first_there, self._count_there = (
             torch.zeros((), dtype=torch.int64, device=device) for _ in range(2)
@@ -30,42 +30,44 @@ class UniformSampler(Sampler):
         """Copies of `first` and `count` on the device, which `draw` reads."""
         self._weight = torch.ones(batch_size, device=device)
 
-    def add(self, cells: Int64[Tensor, "n"]) -> None:
+    def add(self, indices: Int64[Tensor, "n"]) -> None:
         """Append indices of transitions."""
-        assert self.count + len(cells) <= len(self.cells), "the list holds as many cells as the ring"
-        place = (self.first + self.count) % len(self.cells)
-        before_seam = cells.numpy()[: len(self.cells) - place]
-        after_seam = cells.numpy()[len(before_seam) :]
+        assert self.count + len(indices) <= len(self.indices), "the list has as many places as the ring"
+        place = (self.first + self.count) % len(self.indices)
+        before_seam = indices.numpy()[: len(self.indices) - place]
+        after_seam = indices.numpy()[len(before_seam) :]
         self._writer.write(before_seam, place)
         self._writer.write(after_seam, 0)
-        self.count += len(cells)
+        self.count += len(indices)
 
-    def drop(self, cells: Int64[Tensor, "n"]) -> None:
+    def drop(self, indices: Int64[Tensor, "n"]) -> None:
         """Remove the indices that were added first."""
-        assert len(cells) <= self.count
-        self.first = (self.first + len(cells)) % len(self.cells)
-        self.count -= len(cells)
+        assert len(indices) <= self.count
+        self.first = (self.first + len(indices)) % len(self.indices)
+        self.count -= len(indices)
 
-    def chosen(self, unit: Float64[Tensor, "M B"]) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Return the indices that numbers in [0, 1) select from the list, and weights of 1."""
-        places = (self._first_there + (unit * self._count_there).long()) % len(self.cells)
-        return self.cells[places], self._weight.expand_as(places)
+    def indices_and_weights(
+        self, unit: Float64[Tensor, "M B"]
+    ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
+        """Find the indices that numbers in [0, 1) select from the list, with weights of 1."""
+        places = (self._first_there + (unit * self._count_there).long()) % len(self.indices)
+        return self.indices[places], self._weight.expand_as(places)
 
-    def update(self, cells: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
+    def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Do nothing: uniform sampling has no priorities."""
 
     def mutated_tensors(self) -> list[Tensor]:
-        """Return none: draws and updates change no tensor."""
+        """Return an empty list: draws and updates change no tensor."""
         return []
 
-    def listed(self) -> Int64[Tensor, "n"]:
+    def valid_indices(self) -> Int64[Tensor, "n"]:
         """Return all indices that can be sampled, in the order of their steps."""
-        places = (self.first + torch.arange(self.count)) % len(self.cells)
-        return self.cells[places.to(self.cells.device)]
+        places = (self.first + torch.arange(self.count)) % len(self.indices)
+        return self.indices[places.to(self.indices.device)]
 
     def priorities(self) -> Float64[Tensor, "n"]:
         """Return 1 for every index."""
-        return torch.ones(self.count, dtype=torch.float64, device=self.cells.device)
+        return torch.ones(self.count, dtype=torch.float64, device=self.indices.device)
 
     def beta_at(self, env_frames: int) -> float:
         """Return 0: uniform sampling has no bias to correct."""
@@ -75,7 +77,7 @@ class UniformSampler(Sampler):
     def state_dict(self) -> StateDict:
         """Return the list of indices and the random stream."""
         return {
-            "cells": self.cells,
+            "cells": self.indices,
             "first": self.first,
             "count": self.count,
             "generator": self.generator.get_state(),
@@ -83,14 +85,14 @@ class UniformSampler(Sampler):
 
     def load_state_dict(self, state: StateDict) -> None:
         """Restore the list and the random stream; `ValueError` for an invalid beginning or length."""
-        capacity = len(self.cells)
+        capacity = len(self.indices)
         if not (0 <= state["first"] < capacity and 0 <= state["count"] <= capacity):
             raise ValueError(f"replay.sampler: first or count is outside of a list of {capacity} indices")
-        self.cells.copy_(torch.as_tensor(state["cells"]))
+        self.indices.copy_(torch.as_tensor(state["cells"]))
         self.first, self.count = state["first"], state["count"]
         restore_generator(self.generator, state["generator"])
 
-    def _bring_up_to_date(self, env_frames: int) -> None:
+    def _update_device_tensors(self, env_frames: int) -> None:
         del env_frames
         self._first_there.fill_(self.first)
         self._count_there.fill_(self.count)

@@ -1,4 +1,4 @@
-"""Assembly: the one place that reads the whole spec and puts a training together."""
+"""Build a training and its failure gates from a complete spec."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from atari_dqn.types import Environments
 
 
 def assemble(spec: Spec, device: torch.device) -> Training:
-    """Make a training of a spec. Close it, or its worker processes live on."""
+    """Build the training of a spec. The caller closes it, which stops its worker processes."""
     check_precision(spec.learner.precision, device)
     make_current(device)
     set_kernels(device, deterministic=spec.learner.deterministic)
@@ -105,12 +105,12 @@ def _actor(spec: Spec, device: torch.device, network: QNetwork, envs: Environmen
 
 
 def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:
-    """Tell whether acting and updates are captured: on a GPU that holds the replay too, and if wanted."""
+    """Return whether acting and updates are captured: if set in the spec and if the replay is on the GPU."""
     return spec.system.cuda_graphs and device.type == "cuda" and replay_on == device and can_capture()
 
 
 def build_gates(spec: Spec, clock: Clock) -> Gates:
-    """Make the failure gates of a spec, in the order in which they are shown what happens."""
+    """Build the failure gates of a spec, in the order in which they are checked."""
     gates = spec.gates
     return Gates(
         clock,

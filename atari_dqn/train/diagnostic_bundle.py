@@ -19,6 +19,8 @@ from atari_dqn.types import StateDict
 README = "README.txt"
 UPDATES = "updates.csv"
 BATCH = "batch"
+_COLUMN_FILES = {"index": "cell"}
+"""Names of files that differ from the column's name: those of older bundles."""
 
 _FIRST_STEPS = {
     "loss": f"""\
@@ -68,7 +70,8 @@ def _write_updates(path: Path, updates: Iterable[UpdateRecord]) -> None:
 def _write_batch(directory: Path, batch: Minibatch) -> None:
     directory.mkdir()
     for field in fields(batch):
-        np.save(directory / f"{field.name}.npy", getattr(batch, field.name).cpu().numpy())
+        name = _COLUMN_FILES.get(field.name, field.name)
+        np.save(directory / f"{name}.npy", getattr(batch, field.name).cpu().numpy())
 
 
 def _readme(change: GateChanged) -> str:
@@ -82,7 +85,7 @@ What to look at first
 {_FIRST_STEPS[change.gate]}
 
 What is here
-{BATCH}/*.npy   the minibatch of that update: states, actions, rewards, discounts, importance weights, cells
+{BATCH}/*.npy   the minibatch of that update: states, actions, rewards, discounts, importance weights, indices
 {UPDATES}   the metrics of the last 1,000 updates since the start or the resume, the oldest first
 {AGENT}      networks and optimizer at the halt, as in a checkpoint (torch.load, weights_only=True)
 spec.toml     the complete spec of the run

@@ -1,7 +1,8 @@
 """Deep Q-learning with experience replay: Algorithm 1 of Mnih et al. (2015), for E environments at once.
 
-The updates of an iteration run while the emulators do, on what is stored already; with one environment that
-is the paper's loop with its newest transition one step later in the pool (docs/deviations.md, D12).
+The updates of an iteration run while the emulators do, on the transitions stored before. With one
+environment this is the loop of the paper, except that a transition can be sampled one step later
+(docs/deviations.md, D12).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from atari_dqn.types import StepBatch
 
 
 class Parts(Protocol):
-    """What Algorithm 1 is made of. Each is one verb of `train.training.Training`."""
+    """The steps of Algorithm 1, which `train.training.Training` implements."""
 
     clock: Clock
     exploration: LinearSchedule
@@ -27,29 +28,29 @@ class Parts(Protocol):
     update_period_steps: int
 
     def act(self, epsilon: float, /) -> Int64[np.ndarray, "E"]:
-        """Give one ε-greedy action per environment."""
+        """Select one ε-greedy action per environment."""
         ...
 
     def send(self, actions: Int64[np.ndarray, "E"], /) -> None:
-        """Begin one step on every environment."""
+        """Start a step of every environment."""
         ...
 
     def recv(self) -> StepBatch:
-        """Wait for that step."""
+        """Wait for the step and return it."""
         ...
 
     def store(self, actions: Int64[np.ndarray, "E"], step: StepBatch, /) -> None:
-        """Put what was done, and what it led to, into the replay."""
+        """Store actions and results in the replay."""
         ...
 
     def update(self, count: int, /) -> None:
-        """Take so many gradient steps, each on a minibatch of the replay."""
+        """Take `count` gradient steps, each on a minibatch of the replay."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """One pass of the loop: what every environment showed, and how many updates were made."""
+    """The result of one iteration: ε, the step of every environment and the number of updates."""
 
     epsilon: float
     step: StepBatch
@@ -57,7 +58,7 @@ class Iteration:
 
 
 def q_learning(parts: Parts) -> Iterator[Iteration]:
-    """Play, store and learn until the budget of agent steps is spent, one iteration at a time."""
+    """Act, learn and store until the budget of agent steps is reached; yield after each iteration."""
     clock = parts.clock
     while clock.steps < parts.total_steps:
         # "With probability ε select a random action a_t, otherwise select a_t = argmax_a Q(φ(s_t), a; θ)"

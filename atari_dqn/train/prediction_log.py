@@ -11,7 +11,7 @@ from atari_dqn.telemetry.events import Row
 from atari_dqn.train.training import Training
 
 MINIBATCHES = 8
-"""Minibatches drawn for a report: 256 transitions at 32 each."""
+"""Number of minibatches sampled for a report: 256 transitions at 32 each."""
 
 
 class PredictionLog:
@@ -34,8 +34,12 @@ class PredictionLog:
         if not replay.num_transitions:
             return dict.fromkeys(NAMES, math.nan)
         seed = torch_seed(self._seed, "prediction report", training.clock.steps)
-        cells, weights = replay.look(MINIBATCHES, env_frames=training.schedule_frames, seed=seed)
+        indices, weights = replay.sample_for_diagnostics(
+            MINIBATCHES, env_frames=training.schedule_frames, seed=seed
+        )
         # separately: 256 states with the 32 fractions of IQN would take hundreds of MB
-        batches = (replay.minibatch(*drawn).to(training.device) for drawn in zip(cells, weights, strict=True))
+        batches = (
+            replay.minibatch(*sample).to(training.device) for sample in zip(indices, weights, strict=True)
+        )
         reports = [prediction_report(training.learner.online, batch.s_tm1, batch.a_tm1) for batch in batches]
         return {name: fmean(report[name] for report in reports) for name in NAMES}

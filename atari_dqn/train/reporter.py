@@ -1,4 +1,4 @@
-"""Turns iterations into rows: episodes as they end, updates once a period. Nothing here reaches the loop."""
+"""Compute the rows of train_log, one per episode, and of update_log, one per period, from iterations."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from atari_dqn.types import StateDict
 
 MEANS = ("loss", "mean_q", "mean_abs_td_error", "grad_norm")
 LARGEST = {"max_q": "max_q", "max_grad_norm": "grad_norm"}
-"""Columns that report the period's largest value, and the update metric each is of."""
+"""Columns with the maximum of a period → the update metric whose maximum it is."""
 _MEANS_AT = [METRICS.index(name) for name in MEANS]
 _LARGEST_AT = [METRICS.index(name) for name in LARGEST.values()]
 
 
 class Updates(Protocol):
-    """What updates measured, each row read once, in order (`train.metrics_ring.Reader`)."""
+    """The metrics of updates, each row read once, in order (`train.metrics_ring.Reader`)."""
 
     def arrived(self) -> Float[np.ndarray, "n M"]:
-        """Return the rows that the host can read by now."""
+        """Return the rows that are on the host and were not read yet."""
         ...
 
     def all(self) -> Float[np.ndarray, "n M"]:
-        """Wait for the updates so far, and return their rows."""
+        """Wait for all updates so far, and return the rows that were not read yet."""
         ...
 
 
@@ -45,14 +45,14 @@ class UpdateMeter:
         self.updates = 0
 
     def add(self, measured: Float[np.ndarray, "n M"]) -> None:
-        """Take updates one by one, so that it does not matter how many come together. NaN stays NaN."""
+        """Add updates one by one, so that the sums do not depend on how they are grouped. NaN stays NaN."""
         for row in measured:
             self.sums += row[_MEANS_AT]
             np.maximum(self.largest, row[_LARGEST_AT], out=self.largest)
         self.updates += len(measured)
 
     def take(self) -> dict[str, float]:
-        """Return the period's values, NaN where there was no update, and begin the next period."""
+        """Return the means and maxima of the period, NaN without updates, and begin the next period."""
         count = self.updates or np.nan
         means = {name: total / count for name, total in zip(MEANS, self.sums.tolist(), strict=True)}
         values = self.largest.tolist() if self.updates else [np.nan] * len(LARGEST)
@@ -62,19 +62,19 @@ class UpdateMeter:
         return means | dict(zip(LARGEST, values, strict=True))
 
     def state_dict(self) -> StateDict:
-        """Return the period's sums so far."""
+        """Return the sums and maxima of the current period."""
         sums, largest = (torch.from_numpy(values.copy()) for values in (self.sums, self.largest))
         return {"sums": sums, "largest": largest, "updates": self.updates}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a period's sums."""
+        """Restore the sums and maxima of a period."""
         self.sums[:] = torch.as_tensor(state["sums"]).cpu().numpy()
         self.largest[:] = torch.as_tensor(state["largest"]).cpu().numpy()
         self.updates = state["updates"]
 
 
 class Reporter:
-    """Consumes iterations, yields rows of train_log and update_log."""
+    """Computes the rows of train_log and update_log from iterations, without effect on the loop."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Reporter:
         self._recent: deque[tuple[float, int]] = deque(maxlen=rolling_episodes)
 
     def rows(self, iteration: Iteration, *, replay_transitions: int) -> Iterator[Row]:
-        """Yield a row for each episode that ended, and one for a period that did."""
+        """Yield a row for each episode that ended, and one if a period ended."""
         self._meter.add(self._updates.arrived())
         for episode in self._tracker.finished(iteration.step):
             yield self._episode_row(episode, iteration.epsilon)
@@ -132,7 +132,7 @@ class Reporter:
         return Row(table="update_log", values=values | self._meter.take())
 
     def state_dict(self) -> StateDict:
-        """Return episodes under way, the period's sums and the rolling window."""
+        """Return the unfinished episodes, the sums of the period and the rolling window."""
         self._meter.add(self._updates.all())
         return {
             "tracker": self._tracker.state_dict(),
@@ -143,7 +143,7 @@ class Reporter:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over what `state_dict` returned."""
+        """Restore a state returned by `state_dict`."""
         self._tracker.load_state_dict(state["tracker"])
         self._meter.load_state_dict(state["meter"])
         self._period.load_state_dict(state["period"])

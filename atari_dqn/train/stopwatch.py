@@ -1,4 +1,4 @@
-"""Where training's time goes, measured around its parts."""
+"""Measure the time of the parts of training."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ PARTS = ("act", "emulate", "store", "sample", "transfer", "learn", "optimize")
 
 
 class Stopwatch:
-    """Adds up the seconds spent inside parts, and all seconds since the last `lap`.
+    """Accumulates the seconds of each part, and measures the seconds since the last `lap`.
 
-    A part within another counts for itself alone, so that the parts never add up to too much.
+    The time of a nested part does not count for the outer one, so that each second is counted once.
     """
 
     def __init__(self) -> None:
         self._seconds = dict.fromkeys(PARTS, 0.0)
         self._within = 0.0
-        """Seconds of parts within the one that runs now."""
+        """Seconds of the parts nested in the current one."""
         self._lap_began = time.perf_counter()
         self.synchronize: Callable[[], None] = lambda: None
-        """Called before a part ends. A device that works on its own is waited for here, if at all."""
+        """Called before a part ends; replace it by a function that waits for an asynchronous device."""
 
     def part(self, name: str) -> Part:
-        """Count the block's time under a part."""
+        """Create a context manager that measures its block as a part."""
         return Part(self, name)
 
     def add(self, name: str, seconds: float, within_outer: float) -> None:
-        """Add the time of a part that ended, less that of the parts within it."""
+        """Add the time of a part that ended, without that of its nested parts."""
         self._seconds[name] += seconds - self._within
         self._within = within_outer + seconds
 
     def enter(self) -> float:
-        """Begin a part; give the time of the parts within the outer one so far."""
+        """Begin a part, and return the time of the parts nested in the outer one so far."""
         within_outer, self._within = self._within, 0.0
         return within_outer
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the block's time out of the lap: it is not training."""
+        """Exclude the time of the block, which is not training, from the lap."""
         began = time.perf_counter()
         try:
             yield
@@ -49,7 +49,7 @@ class Stopwatch:
             self._lap_began += time.perf_counter() - began
 
     def lap(self) -> tuple[float, dict[str, float]]:
-        """Give the seconds since the last lap, in all and by part, and begin the next."""
+        """Return the seconds since the last lap, in total and by part, and begin the next lap."""
         now = time.perf_counter()
         total, self._lap_began = now - self._lap_began, now
         parts = dict(self._seconds)
@@ -58,7 +58,7 @@ class Stopwatch:
 
 
 class Part:
-    """One measured block."""
+    """A context manager that measures one block."""
 
     __slots__ = ("_began", "_name", "_stopwatch", "_within_outer")
 

@@ -1,4 +1,4 @@
-"""The period's speed and where its time went, as a row of a table of its own."""
+"""Compute the speed of each period and its time by part, the rows of throughput_log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from atari_dqn.types import Environments
 
 
 class Throughput:
-    """Turns the stopwatch's laps into rows of throughput_log, one for each row of update_log."""
+    """Computes a row of throughput_log for each row of update_log, from a lap of the stopwatch."""
 
     def __init__(self, stopwatch: Stopwatch, envs: Environments) -> None:
         self._stopwatch, self._envs = stopwatch, envs
@@ -17,16 +17,16 @@ class Throughput:
         self._updates = 0
 
     def begin(self, *, env_frames: int, updates: int) -> None:
-        """Begin the first lap, at the counts a run starts or resumes from."""
+        """Begin the first lap, at the counts from which a run starts or resumes."""
         self._env_frames, self._updates = env_frames, updates
         self._busy_seconds = self._envs.busy_seconds
         self._stopwatch.lap()
 
     def row(self, update_row: Row, *, elapsed_seconds: float) -> Row:
-        """Return the row of the period that `update_row` closes."""
+        """Compute the row of the period that ends with `update_row`."""
         values = update_row.values
         env_frames, updates = int(values["env_frames"]), int(values["updates"])
-        assert self._env_frames is not None, "begin comes first"
+        assert self._env_frames is not None, "call begin first"
         seconds, parts = self._stopwatch.lap()
         busy_seconds = (self._envs.busy_seconds - self._busy_seconds) / self._envs.num_processes
         shares: dict[str, Value] = {f"{part}_share": spent / seconds for part, spent in parts.items()}

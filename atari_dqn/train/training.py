@@ -1,4 +1,4 @@
-"""Everything that learns and plays, as one object: the parts of Algorithm 1 and their whole state."""
+"""The parts of Algorithm 1 as one object with one state: environments, replay, actor and learner."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from atari_dqn.types import Environments, StateDict, Stateful, StepBatch
 
 @dataclass(kw_only=True)
 class Training:
-    """The parts of Algorithm 1 (`train.loop.Parts`), each timed, and the state they share."""
+    """Implements the steps of Algorithm 1 (`train.loop.Parts`), measures their time, and has their state."""
 
     clock: Clock
     exploration: LinearSchedule
     total_steps: int
     update_period_steps: int
     update_frames: int
-    """The most frames that can be left of the budget at the last update. Schedules that end with the budget
-    are read that far ahead, so that they have ended by then."""
+    """The largest number of frames that can remain of the budget at the last update. Schedules that end with
+    the budget are read that far ahead, so that they have their final value at the last update."""
     terminal_on_life_loss: bool
     device: torch.device
     backend: Backend
@@ -48,11 +48,11 @@ class Training:
     reporter: Reporter
     stopwatch: Stopwatch
     captured: bool
-    """Whether acting and updates are played from CUDA graphs; what is captured are the same functions."""
+    """Whether acting and updates are replayed from CUDA graphs, captured from the same functions."""
 
     def __post_init__(self) -> None:
         self._before_start: tuple[Tensor, Tensor] | None = None
-        """Cells and weights of the update before a resume."""
+        """Indices and weights of the update before a resume."""
         self._greedy = host_copy(self.actor.actions)
         optimizing: list[Part] = []
 
@@ -66,19 +66,19 @@ class Training:
 
     @property
     def schedule_frames(self) -> int:
-        """Frames at which the next update reads schedules that end with the budget."""
+        """Number of frames at which the next update reads schedules that end with the budget."""
         return self.clock.env_frames + self.update_frames
 
     def begin(self) -> None:
-        """Start the games of a new run; a resumed one is under way."""
+        """Reset the environments for a new run; a resumed run restores them instead."""
         step = self.envs.reset()
         self.replay.begin(step)
         self.actor.observe(step)
 
     def act(self, epsilon: float) -> Int64[np.ndarray, "E"]:
-        """Give one ε-greedy action per environment: the one place of an iteration that waits for a GPU.
+        """Select one ε-greedy action per environment. No other part of an iteration waits for the GPU.
 
-        It waits first for the updates before, then for the actions, so that each has its time in the log.
+        It waits first for the previous updates, then for the actions, so that the log has the time of each.
         """
         with self.stopwatch.part("act"):
             has_greedy = self.actor.begin(epsilon)
@@ -91,30 +91,30 @@ class Training:
             return self.actor.finish(self._greedy.wait() if has_greedy else None)
 
     def send(self, actions: Int64[np.ndarray, "E"]) -> None:
-        """Begin one step on every environment."""
+        """Start a step of every environment."""
         with self.stopwatch.part("emulate"):
             self.envs.send(actions)
 
     def recv(self) -> StepBatch:
-        """Wait for that step."""
+        """Wait for the step and return it."""
         with self.stopwatch.part("emulate"):
             return self.envs.recv()
 
     def store(self, actions: Int64[np.ndarray, "E"], step: StepBatch) -> None:
-        """Put what was done, and what it led to, into the replay; show the actor the new frames."""
+        """Store actions and results in the replay, and the new frames in the actor's stacks."""
         with self.stopwatch.part("store"):
             discount = step.discount(terminal_on_life_loss=self.terminal_on_life_loss)
             self.replay.append(actions, discount, step)
             self.actor.observe(step)
 
     def state_dict(self) -> StateDict:
-        """Return all that decides how the run goes on; its digest is the checkpoint's `state_digest`."""
+        """Return everything that determines how the run continues; `state_digest` is its digest."""
         return {name: part.state_dict() for name, part in self._stateful().items()}
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over a state, in place of `begin`. Where it lacks the replay's rows, the replay fills anew.
+        """Restore a state, instead of `begin`. If it has no rows of the replay, the replay is filled again.
 
-        `ValueError` where the parts do not fit each other.
+        Raise `ValueError` if the parts do not match each other.
         """
         for name, part in self._stateful().items():
             part.load_state_dict(state[name])
@@ -126,89 +126,89 @@ class Training:
         self._refuse_other_counts(state)
 
     def update(self, count: int) -> None:
-        """Take so many gradient steps, each on a minibatch of the replay."""
+        """Take `count` gradient steps, each on a minibatch of the replay."""
         if not count:
             return
         with self.stopwatch.part("sample"):
             self.replay.prepare(self.schedule_frames)
         with self.stopwatch.part("learn"):
-            to_do = count
-            while to_do:
-                together = min(to_do, self.learner.updates_to_copy)
+            remaining = count
+            while remaining:
+                together = min(remaining, self.learner.updates_to_copy)
                 self._updating.run(together)
                 self.learner.count_updates(together)
-                to_do -= together
+                remaining -= together
             self.metrics.count_updates(count)
 
     def update_once(self) -> None:
-        """Sample a minibatch, learn from it, give the replay its priorities: one update, as in a graph."""
+        """Sample a minibatch, take a gradient step on it, and update its priorities."""
         with self.stopwatch.part("sample"):
             batch = self.replay.sample()
         with self.stopwatch.part("transfer"):
-            there = batch.to(self.device)
-        update = self.learner.gradient_step(there)
+            on_device = batch.to(self.device)
+        update = self.learner.gradient_step(on_device)
         with self.stopwatch.part("sample"):
-            self.replay.feed_back(batch, update.priorities)
-        self.metrics.write(there, update.metrics)
+            self.replay.update_priorities(batch, update.priorities)
+        self.metrics.write(on_device, update.metrics)
 
     def recent_batch(self, updates_ago: int = 0) -> Minibatch | None:
-        """Return a recent update's minibatch, put together anew; None if it was before the start or resume.
+        """Gather the minibatch of a recent update again; None if it was before the start or resume.
 
-        Where the replay has gone on over one of its cells, that row is of now.
+        A transition that the replay has overwritten since is replaced by the new one.
         """
-        drawn = self._drawn(updates_ago)
-        if drawn is None:
+        sample = self._recent_sample(updates_ago)
+        if sample is None:
             return None
         place = self.replay.ring.device
-        return self.replay.minibatch(*(values.to(place) for values in drawn)).to(self.device)
+        return self.replay.minibatch(*(values.to(place) for values in sample)).to(self.device)
 
     def recent_state(self) -> StateDict | None:
-        """Return the latest minibatch by its cells, as plain values: a gate looks at it once a period."""
-        drawn = self._drawn(0)
-        if drawn is None:
+        """Return indices and weights of the latest minibatch as plain data, for the gate of dead units."""
+        sample = self._recent_sample(0)
+        if sample is None:
             return None
-        cell, weight = drawn
-        return {"cell": cell.tolist(), "weight": weight.tolist()}
+        index, weight = sample
+        return {"cell": index.tolist(), "weight": weight.tolist()}
 
     def load_recent_state(self, state: StateDict | None) -> None:
-        """Take over the latest minibatch, which a run has none of before its first update."""
+        """Restore the latest minibatch; None before the first update."""
         self._before_start = None
         if state is not None:
-            cell = torch.tensor(state["cell"], dtype=torch.int64)
-            self._before_start = cell, torch.tensor(state["weight"])
+            index = torch.tensor(state["cell"], dtype=torch.int64)
+            self._before_start = index, torch.tensor(state["weight"])
 
     def check_recent_state(self, state: StateDict | None) -> None:
-        """Raise a `ValueError` for a latest minibatch of cells that the replay does not have."""
-        cells = self.replay.ring.zero_cell
-        if state is not None and not all(0 <= cell < cells for cell in state["cell"]):
-            raise ValueError(f"recent_batch: expected cells from 0 to {cells - 1}")
+        """Raise `ValueError` if an index of the latest minibatch is outside the replay."""
+        size = self.replay.ring.zero_index
+        if state is not None and not all(0 <= index < size for index in state["cell"]):
+            raise ValueError(f"recent_batch: expected indices from 0 to {size - 1}")
 
     def dead_unit_share(self) -> float | None:
-        """Return the share of hidden units that are 0 all over the latest minibatch; None without one."""
+        """Compute the share of hidden units that are 0 for the whole latest minibatch; None without one."""
         batch = self.recent_batch()
         return None if batch is None else dead_unit_share(self.learner.online, batch.s_tm1)
 
     def use_graphs(self, captured: bool) -> None:
-        """Play acting and updates from CUDA graphs, or do them as they are written: the same functions."""
+        """Select whether acting and updates are replayed from CUDA graphs or run eagerly."""
         self.captured = captured
         self._acting, self._updating = self._graphs() if captured else self._eager()
         self.actor.select = self._acting.run if captured else self.actor.compute_greedy
 
     def compile(self) -> None:
-        """Have acting and learning compiled before anything waits for it; no weight and no stream moves."""
+        """Compile acting and learning on a minibatch of zeros; weights and random streams do not change."""
         place, size = self.replay.ring.device, self.replay.sampler.batch_size
-        nothing = self.replay.minibatch(
+        example = self.replay.minibatch(
             torch.zeros(size, dtype=torch.int64, device=place), torch.ones(size, device=place)
         )
-        self.backend.compile(self.actor, self.learner, nothing.to(self.device))
+        self.backend.compile(self.actor, self.learner, example.to(self.device))
         self.use_graphs(self.captured)
 
     def close(self) -> None:
-        """End worker processes."""
+        """Stop the worker processes."""
         self.envs.close()
 
     def _refuse_other_counts(self, state: StateDict) -> None:
-        """Raise a `ValueError` where the clock counts what cannot have been played or learned."""
+        """Raise `ValueError` if the clock counts more steps or fewer updates than there can have been."""
         clock, ring = self.clock, self.replay.ring
         if has_replay(state) and clock.steps > ring.newest * ring.num_envs:
             raise ValueError(f"clock.steps: found {clock.steps}, more than the replay has had")
@@ -230,7 +230,7 @@ class Training:
         return Eager(self.actor.compute_greedy), Eager(self.update_once)
 
     def _graphs(self) -> tuple[Work, Work]:
-        """Have acting and updating be played from graphs; an iteration's usual number of updates is one."""
+        """Create graphs of acting and of the usual number of updates of an iteration."""
         actor, sampler, learner = self.actor, self.replay.sampler, self.learner
         acting = self.backend.captured(
             actor.compute_greedy, generators=[actor.generator], mutated=lambda: [actor.actions]
@@ -245,13 +245,13 @@ class Training:
         )  # fmt: skip
         return acting, updating
 
-    def _drawn(self, updates_ago: int) -> tuple[Tensor, Tensor] | None:
-        """Return a recent minibatch's cells and weights."""
+    def _recent_sample(self, updates_ago: int) -> tuple[Tensor, Tensor] | None:
+        """Return the indices and weights of a recent minibatch."""
         if not self.metrics.count and not updates_ago:
             return self._before_start
         return self.metrics.minibatch(updates_ago)
 
 
 def has_replay(state: StateDict) -> bool:
-    """Return whether a training's state holds its replay's rows."""
+    """Return whether a state of a training has the rows of its replay."""
     return "ring" in state["replay"]

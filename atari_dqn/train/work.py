@@ -1,4 +1,4 @@
-"""Work of a device, done as it is written. `fast` may play it from recordings instead."""
+"""Work of a device that runs eagerly; `fast` has an implementation with CUDA graphs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ class Work(Protocol):
     """Work that reads and writes the same tensors each time."""
 
     def run(self, times: int = 1) -> None:
-        """Do it so many times, one after the other."""
+        """Run the work `times` times in sequence."""
         ...
 
     def forget(self) -> None:
-        """Take note that some of its tensors were replaced by others."""
+        """Discard what was recorded, because some of its tensors were replaced."""
         ...
 
 
 class Eager:
-    """Does the work as it is written: asks the device for one operation after the other."""
+    """Runs the work eagerly, operation by operation."""
 
     def __init__(self, function: Callable[[], None]) -> None:
         self._function = function
 
     def run(self, times: int = 1) -> None:
-        """Do it so many times."""
+        """Run the work `times` times."""
         for _ in range(times):
             self._function()
 
     def forget(self) -> None:
-        """Do nothing: nothing is kept."""
+        """Do nothing, because nothing is recorded."""

@@ -63,7 +63,7 @@ def make_batch(size: int = 4, **columns: Tensor) -> Minibatch:
         "discount_t": torch.full((size,), 0.99),
         "s_t": frames(size, seed=2),
         "weight": torch.ones(size),
-        "cell": torch.arange(size),
+        "index": torch.arange(size),
     }
     return Minibatch(**(plain | columns))
 

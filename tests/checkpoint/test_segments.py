@@ -26,7 +26,7 @@ SMALL_RING = 20
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("atari_dqn.replay.rows.PIECE_CELLS", PIECE_ROWS)
+    monkeypatch.setattr("atari_dqn.replay.rows.PIECE_FRAMES", PIECE_ROWS)
 
 
 @pytest.fixture

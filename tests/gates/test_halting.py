@@ -169,7 +169,7 @@ def test_D03_batch_of_the_bundle_is_that_of_the_first_update_that_is_not_finite(
     first = next(batch for batch in sampled if batch.r_t.isnan().any())
     bundle = bundle_of(tmp_path / "run")
     assert len(updates_of(bundle)) < len(sampled), "the look came later than the fault"
-    assert np.load(bundle / "batch/cell.npy").tolist() == first.cell.tolist()
+    assert np.load(bundle / "batch/cell.npy").tolist() == first.index.tolist()
     assert np.isnan(np.load(bundle / "batch/r_t.npy")).any()
 
 
@@ -201,12 +201,12 @@ def test_zeroed_network_is_reported_at_the_first_period_of_learning(tmp_path: Pa
 
 def test_degenerate_priorities_are_reported_at_the_next_report(tmp_path: Path, spoiled) -> None:
     def one_error_outweighs_all(training: Training) -> None:
-        feed_back, outlier = training.replay.feed_back, torch.tensor([1e9, *[1.0] * 7])
+        update_priorities, outlier = training.replay.update_priorities, torch.tensor([1e9, *[1.0] * 7])
 
         def first_is_spoiled(batch: Minibatch, errors: torch.Tensor) -> None:
-            feed_back(batch, errors * outlier if training.learner.updates == 0 else errors)
+            update_priorities(batch, errors * outlier if training.learner.updates == 0 else errors)
 
-        training.replay.feed_back = first_is_spoiled
+        training.replay.update_priorities = first_is_spoiled
 
     spoiled(one_error_outweighs_all)
     run(tmp_path / "run", "toggles.prioritized=true", "replay.prefill_steps=1000",

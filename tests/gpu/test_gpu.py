@@ -197,9 +197,9 @@ def same_draws(replays, unit: torch.Tensor) -> None:
     found = []
     for replay in replays:
         replay.prepare(500)
-        cells, weights = replay.sampler.chosen(unit.to(replay.sampler.device))
+        cells, weights = replay.sampler.indices_and_weights(unit.to(replay.sampler.device))
         found.append(replay.minibatch(cells.flatten(), weights.flatten()))
-        replay.sampler.update(cells[0], (cells[0] % 7) * 0.3)
+        replay.sampler.update_priorities(cells[0], (cells[0] % 7) * 0.3)
     for field in fields(found[0]):
         one, other = (getattr(batch, field.name).cpu() for batch in found)
         torch.testing.assert_close(one, other, msg=field.name)

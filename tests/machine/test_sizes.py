@@ -47,7 +47,7 @@ def minibatch(size: int) -> Minibatch:
     stacks, numbers = torch.zeros((size, 4, 84, 84), dtype=torch.uint8), torch.zeros(size)
     return Minibatch(
         s_tm1=stacks, a_tm1=numbers.long(), r_t=numbers, discount_t=numbers, s_t=stacks.clone(),
-        weight=numbers + 1, cell=numbers.long(),
+        weight=numbers + 1, index=numbers.long(),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ class EveryTransition(UniformSampler):
     """Samples every transition exactly once, in the order of their steps."""
 
     def draw(self):
-        return self.listed(), torch.ones(self.count)
+        return self.valid_indices(), torch.ones(self.count)
 
 
 def drawn_at(sampler: Sampler, env_frames: int) -> tuple[torch.Tensor, torch.Tensor]:

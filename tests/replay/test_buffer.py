@@ -64,14 +64,14 @@ def test_D21_draws_are_uniform_over_all_transitions(steps: int) -> None:
 
 def test_draws_are_uniform_over_environments() -> None:
     buffer = filled(64, capacity=40, envs=4, batch_size=500)
-    envs = np.concatenate([sample_at(buffer, 0).cell.numpy() % 4 for _ in range(40)])
+    envs = np.concatenate([sample_at(buffer, 0).index.numpy() % 4 for _ in range(40)])
     assert chisquare(np.bincount(envs)).pvalue > 0.001
 
 
 def test_W08_drawing_is_with_replacement() -> None:
     # minibatches of 2 from 3 transitions: a third of 900 have one transition twice, standard deviation 14
     buffer = filled(3, capacity=40, batch_size=2)
-    twice = sum(len(set(sample_at(buffer, 0).cell.tolist())) == 1 for _ in range(900))
+    twice = sum(len(set(sample_at(buffer, 0).index.tolist())) == 1 for _ in range(900))
     assert 250 < twice < 350
 
 
@@ -95,7 +95,7 @@ def test_restored_replay_samples_the_same_transitions(steps: int) -> None:
         one, other = sample_at(saved, 0), sample_at(loaded, 0)
         assert all(
             torch.equal(getattr(one, name), getattr(other, name))
-            for name in ("s_tm1", "a_tm1", "r_t", "discount_t", "s_t", "weight", "cell")
+            for name in ("s_tm1", "a_tm1", "r_t", "discount_t", "s_t", "weight", "index")
         )
 
 

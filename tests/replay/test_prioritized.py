@@ -19,11 +19,11 @@ pytestmark = pytest.mark.usefixtures("either_way")
 
 
 def with_errors(errors, **values):
-    """Return a sampler of as many cells as there are TD errors, each seen once; p^α of cell i is |δ|ᵢ^α."""
+    """Create a sampler with one index per TD error, each updated once; p^α of index i is |δ|ᵢ^α."""
     sampler = prioritized(**{"capacity": len(errors), "priority_offset": 1e-300} | values)
-    cells = torch.arange(len(errors))
-    sampler.add(cells)
-    sampler.update(cells, torch.as_tensor(errors, dtype=torch.float32))
+    indices = torch.arange(len(errors))
+    sampler.add(indices)
+    sampler.update_priorities(indices, torch.as_tensor(errors, dtype=torch.float32))
     return sampler
 
 
@@ -48,28 +48,28 @@ def test_D21_draws_one_at_a_time_are_proportional_to_priorities() -> None:
 
 
 def test_D15_each_stratum_gives_exactly_one_draw_of_every_batch() -> None:
-    # 8 strata of the mass, each of 10 cells with the same priority
+    # 8 strata of the mass, each of 10 indices with the same priority
     sampler = with_errors(np.ones(80), batch_size=8)
     for _ in range(200):
         assert (drawn_at(sampler, 0)[0] // 10).tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
 def test_D21_10000_draws_are_proportional_to_priorities_within_each_stratum() -> None:
-    # 10 strata of mass 10 each; in every one the cells have 1, 2, 3 and 4 of it
+    # 10 strata of mass 10 each; in every one the indices have 1, 2, 3 and 4 of it
     sampler = with_errors(np.tile([1.0, 2.0, 3.0, 4.0], 10), batch_size=10, alpha=1.0)
-    cells = drawn(sampler, 1_000).reshape(1_000, 10) - 4 * np.arange(10)
-    for stratum in cells.T:
+    indices = drawn(sampler, 1_000).reshape(1_000, 10) - 4 * np.arange(10)
+    for stratum in indices.T:
         assert chisquare(np.bincount(stratum, minlength=4), [100, 200, 300, 400]).pvalue > 0.001
 
 
 def test_draws_fill_their_stratum_evenly() -> None:
-    # 5,000 equal cells in 50 strata: the place of a draw within its stratum
-    cells = drawn(with_errors(np.ones(5_000), batch_size=50), 200)
-    assert 0.001 < chisquare(np.bincount(cells % 100, minlength=100)).pvalue < 0.999
+    # 5,000 equal indices in 50 strata: the position of a draw in its stratum
+    indices = drawn(with_errors(np.ones(5_000), batch_size=50), 200)
+    assert 0.001 < chisquare(np.bincount(indices % 100, minlength=100)).pvalue < 0.999
 
 
 def test_alpha_zero_is_uniform_whatever_the_errors() -> None:
-    sampler = with_errors(np.logspace(-6, 6, 40), alpha=0.0, batch_size=3)  # strata end inside cells
+    sampler = with_errors(np.logspace(-6, 6, 40), alpha=0.0, batch_size=3)  # strata end inside indices
     counts = np.bincount(drawn(sampler, 1_000), minlength=40)
     assert 0.001 < chisquare(counts).pvalue < 0.999
     assert drawn_at(sampler, 0)[1].tolist() == [1.0, 1.0, 1.0]
@@ -79,92 +79,94 @@ def test_alpha_zero_is_uniform_whatever_the_errors() -> None:
 def test_importance_weights_equal_a_float64_reference(env_frames: int, beta: float) -> None:
     errors = np.random.default_rng(0).uniform(0.001, 5, size=100).astype(np.float32)
     sampler = with_errors(errors, priority_offset=1e-6)
-    cells, weights = drawn_at(sampler, env_frames)
+    indices, weights = drawn_at(sampler, env_frames)
     probability = (errors.astype(np.float64) + 1e-6) ** 0.6
     probability /= probability.sum()
     reference = (100 * probability) ** -beta
     reference /= reference.max()
-    np.testing.assert_allclose(weights.numpy(), reference[cells.numpy()], rtol=1e-6)
+    np.testing.assert_allclose(weights.numpy(), reference[indices.numpy()], rtol=1e-6)
 
 
 def test_D14_weights_are_over_the_largest_of_the_whole_buffer_not_of_the_batch() -> None:
-    # the cell of the largest weight has 10⁻⁶ of the mass, and no batch here holds it
+    # the index of the largest weight has 10⁻⁶ of the mass, and no batch here holds it
     sampler = with_errors([1e-6, *[1.0] * 31], alpha=1.0)
-    cells, weights = drawn_at(sampler, 1_000)
-    assert 0 not in cells
+    indices, weights = drawn_at(sampler, 1_000)
+    assert 0 not in indices
     np.testing.assert_allclose(weights.numpy(), 1e-6, rtol=1e-5)
 
 
-def test_D14_smallest_priority_counts_no_more_once_its_cell_has_left() -> None:
+def test_D14_smallest_priority_counts_no_more_once_its_index_has_left() -> None:
     sampler = with_errors([1e-6, *[1.0] * 31], alpha=1.0)
     sampler.drop(torch.tensor([0]))
     assert drawn_at(sampler, 1_000)[1].tolist() == [1.0] * 32
 
 
-def test_new_cells_enter_at_the_highest_priority_so_far() -> None:
+def test_new_indices_enter_at_the_highest_priority_so_far() -> None:
     sampler = with_errors([4.0, 0.5], capacity=10, alpha=0.5)
-    sampler.update(torch.tensor([0]), torch.tensor([0.25]))
+    sampler.update_priorities(torch.tensor([0]), torch.tensor([0.25]))
     sampler.add(torch.tensor([5]))
     drawn_at(sampler, 0)
     assert sampler.tree.get(torch.tensor([0, 1, 5])).tolist() == pytest.approx([0.5, math.sqrt(0.5), 2.0])
 
 
-def test_first_cells_enter_at_priority_one() -> None:
+def test_first_indices_enter_at_priority_one() -> None:
     sampler = prioritized()
     sampler.add(torch.tensor([3, 8]))
-    assert sampler.listed().tolist() == [3, 8]
+    assert sampler.valid_indices().tolist() == [3, 8]
     assert sampler.tree.get(torch.tensor([3, 8, 4])).tolist() == [1.0, 1.0, 0.0]
 
 
-def test_cell_entered_before_an_update_does_not_take_the_updates_priority() -> None:
+def test_index_entered_before_an_update_does_not_take_the_updates_priority() -> None:
     sampler = with_errors([1.0], capacity=10)
     sampler.add(torch.tensor([5]))
-    sampler.update(torch.tensor([0]), torch.tensor([9.0]))
+    sampler.update_priorities(torch.tensor([0]), torch.tensor([9.0]))
     assert sampler.tree.get(torch.tensor([5])).item() == 1.0
 
 
-def test_cell_that_left_and_entered_again_between_draws_can_be_drawn() -> None:
+def test_index_that_left_and_entered_again_between_draws_can_be_drawn() -> None:
     sampler = with_errors([1.0, 1.0])
     sampler.drop(torch.tensor([1]))
     sampler.add(torch.tensor([1]))
-    assert (sampler.listed().tolist(), sampler.count) == ([0, 1], 2)
+    assert (sampler.valid_indices().tolist(), sampler.count) == ([0, 1], 2)
 
 
-def test_cell_that_entered_and_left_between_draws_cannot_be_drawn() -> None:
+def test_index_that_entered_and_left_between_draws_cannot_be_drawn() -> None:
     sampler = with_errors([1.0, 1.0], capacity=10)
     sampler.add(torch.tensor([5, 6]))
     sampler.drop(torch.tensor([5]))
-    assert (sampler.listed().tolist(), sampler.count) == ([0, 1, 6], 3)
+    assert (sampler.valid_indices().tolist(), sampler.count) == ([0, 1, 6], 3)
 
 
-def test_D15_error_of_a_cell_that_has_left_does_not_bring_it_back() -> None:
+def test_D15_error_of_an_index_that_has_left_does_not_bring_it_back() -> None:
     sampler = with_errors([1.0, 1.0, 1.0])
     sampler.drop(torch.tensor([0]))
-    sampler.update(torch.tensor([0, 1]), torch.tensor([5.0, 2.0]))
-    assert sampler.listed().tolist() == [1, 2]
+    sampler.update_priorities(torch.tensor([0, 1]), torch.tensor([5.0, 2.0]))
+    assert sampler.valid_indices().tolist() == [1, 2]
     assert set(drawn(sampler, 50)) == {1, 2}
 
 
 @pytest.mark.parametrize("error", [math.nan, math.inf])
-def test_D03_error_that_is_not_finite_leaves_its_cells_priority_and_the_sampler_sound(error: float) -> None:
+def test_D03_error_that_is_not_finite_leaves_the_priority_of_its_index_and_the_sampler_sound(
+    error: float,
+) -> None:
     sampler = with_errors([2.0, 1.0], alpha=1.0)
-    sampler.update(torch.tensor([0, 1]), torch.tensor([error, 0.5]))
+    sampler.update_priorities(torch.tensor([0, 1]), torch.tensor([error, 0.5]))
     assert sampler.tree.get(torch.tensor([0, 1])).tolist() == [2.0, 0.5]
     sampler.tree.check()
     assert sampler.highest.item() == 2.0
 
 
 @pytest.mark.parametrize("errors", [[0.5, 3.0, 1.0], [3.0, 0.5, 1.0]])
-def test_of_a_cell_drawn_twice_the_larger_error_counts(errors: list[float]) -> None:
+def test_of_an_index_drawn_twice_the_larger_error_counts(errors: list[float]) -> None:
     sampler = with_errors([2.0, 1.0], alpha=1.0)
-    sampler.update(torch.tensor([0, 0, 1]), torch.tensor(errors))
+    sampler.update_priorities(torch.tensor([0, 0, 1]), torch.tensor(errors))
     assert sampler.tree.get(torch.tensor([0, 1])).tolist() == [3.0, 1.0]
 
 
 @pytest.mark.parametrize("errors", [[0.5, math.nan, 1.0], [math.inf, 0.5, 1.0]])
-def test_of_a_cell_drawn_twice_the_finite_error_counts(errors: list[float]) -> None:
+def test_of_an_index_drawn_twice_the_finite_error_counts(errors: list[float]) -> None:
     sampler = with_errors([2.0, 1.0], alpha=1.0)
-    sampler.update(torch.tensor([0, 0, 1]), torch.tensor(errors))
+    sampler.update_priorities(torch.tensor([0, 0, 1]), torch.tensor(errors))
     assert sampler.tree.get(torch.tensor([0, 1])).tolist() == [0.5, 1.0]
 
 
@@ -194,15 +196,15 @@ def test_D15_reset_rows_and_rows_without_whole_stack_or_window_have_priority_zer
     tape = "ABCDEFG|HIJK/LMNOPQRSTUVWXYZ" * 3
     buffer = make_buffer(capacity=20, n_step=3, sampler=prioritized, batch_size=200)
     play_tape(buffer, tape[:steps])
-    found = set(sample_at(buffer, 0).cell.tolist())
-    priorities = buffer.sampler.tree.get(torch.arange(buffer.ring.zero_cell))
-    listed = set(buffer.sampler.listed().tolist())
-    assert {cell for cell, priority in enumerate(priorities.tolist()) if priority} == listed >= found
+    found = set(sample_at(buffer, 0).index.tolist())
+    priorities = buffer.sampler.tree.get(torch.arange(buffer.ring.zero_index))
+    listed = set(buffer.sampler.valid_indices().tolist())
+    assert {index for index, priority in enumerate(priorities.tolist()) if priority} == listed >= found
     assert listed <= set(torch.nonzero(buffer.ring.is_step).flatten().tolist())
 
 
 class CountedCalls(TorchDispatchMode):
-    """Counts the kernels that torch is asked for."""
+    """Counts the operations that torch dispatches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,8 +218,8 @@ class CountedCalls(TorchDispatchMode):
 def calls_for(batch_size: int) -> Counter[str]:
     sampler = with_errors(np.arange(1, 5_001) / 1_000, batch_size=batch_size)
     with CountedCalls() as counted:
-        cells, _ = drawn_at(sampler, 0)
-        sampler.update(cells, torch.ones(batch_size))
+        indices, _ = drawn_at(sampler, 0)
+        sampler.update_priorities(indices, torch.ones(batch_size))
     return counted.calls
 
 
@@ -231,7 +233,7 @@ def test_loaded_prioritized_replay_goes_on_as_the_saved_one_would(steps: int) ->
     shape = {"capacity": 20, "n_step": 3, "stack": 4, "sampler": prioritized}
     saved = filled(steps, **shape)
     learn(saved, rounds=5)
-    extend(saved, [steps + 1])  # a cell waits to enter
+    extend(saved, [steps + 1])  # an index is pending
     loaded = make_buffer(frame_shape=(1, 2), seed=99, **shape)
     loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
     histories = []
@@ -248,12 +250,12 @@ def test_loaded_prioritized_replay_goes_on_as_the_saved_one_would(steps: int) ->
 
 
 def learn(buffer, *, rounds: int) -> list[object]:
-    """Draw minibatches, give each transition an error of its own, and return what was drawn."""
+    """Sample minibatches, update their priorities with different errors, and return indices and weights."""
     history: list[object] = []
     for _ in range(rounds):
         found = sample_at(buffer, 300)
-        buffer.feed_back(found, (found.cell * 7 % 11) * 0.1)
-        history += [found.cell.tolist(), found.weight.tolist()]
+        buffer.update_priorities(found, (found.index * 7 % 11) * 0.1)
+        history += [found.index.tolist(), found.weight.tolist()]
     return history
 
 
@@ -261,17 +263,17 @@ def test_M04_errors_that_come_after_the_next_row_was_stored_are_refused() -> Non
     buffer = filled(12, capacity=20, sampler=prioritized)
     found = sample_at(buffer, 0)
     extend(buffer, [13])
-    with pytest.raises(AssertionError, match="one loop writes it and reads it"):
-        buffer.feed_back(found, torch.ones(32))
+    with pytest.raises(AssertionError, match="has stored a row since"):
+        buffer.update_priorities(found, torch.ones(32))
 
 
-def test_when_cells_enter_in_the_tree_changes_no_bit() -> None:
+def test_when_indices_enter_in_the_tree_changes_no_bit() -> None:
     buffers = [filled(3, capacity=20, sampler=prioritized) for _ in range(2)]
     for number in range(4, 60):
         for place, buffer in enumerate(buffers):
             extend(buffer, [number])
             if place:
-                buffer.sampler.listed()  # brings the tree up to date at every step
+                buffer.sampler.valid_indices()  # applies pending changes at every step
             if number % 4 == 0:
                 learn(buffer, rounds=1)
     trees = [buffer.sampler.state_dict()["tree"]["sums"] for buffer in buffers]
@@ -286,7 +288,7 @@ def test_M04_replay_of_a_real_run_has_one_writer_and_reader(monkeypatch: pytest.
     callers: set[tuple[int, int]] = set()
     names: list[str] = []
     with begun(spec) as training:
-        for name in ("append", "sample", "feed_back"):
+        for name in ("append", "sample", "update_priorities"):
             method = getattr(training.replay, name)
 
             def noted(*values, name=name, method=method):
@@ -298,4 +300,4 @@ def test_M04_replay_of_a_real_run_has_one_writer_and_reader(monkeypatch: pytest.
         ticks_of(training, 60)
     assert callers == {(os.getpid(), threading.get_ident())}
     assert names.count("sample") > 20
-    assert all(after == "feed_back" for before, after in pairwise(names) if before == "sample")
+    assert all(after == "update_priorities" for before, after in pairwise(names) if before == "sample")

@@ -12,7 +12,7 @@ KINDS = [PriorityTree, *([KernelTree] if library("portable") is not None else []
 
 @pytest.fixture(params=KINDS, autouse=True)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have trees be plain, and made of kernels where there are any."""
+    """Test each implementation of the tree: plain PyTorch, and kernels if they were built."""
     monkeypatch.setitem(globals(), "tree_kind", request.param)
 
 
@@ -33,11 +33,11 @@ def filled(priorities, fan_out: int = 4) -> PriorityTree:
 
 
 def draws(seed: int, capacity: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return cells, some twice with one value, and priorities of many sizes, a third of them 0."""
+    """Draw indices, some repeated, and for each a priority of any magnitude, a third of them 0."""
     stream = np.random.default_rng(seed)
-    cells = stream.integers(capacity, size=count)
-    by_cell = 10 ** stream.uniform(-6, 3, size=capacity) * (stream.random(capacity) > 1 / 3)
-    return torch.from_numpy(cells), torch.from_numpy(by_cell[cells])
+    indices = stream.integers(capacity, size=count)
+    by_index = 10 ** stream.uniform(-6, 3, size=capacity) * (stream.random(capacity) > 1 / 3)
+    return torch.from_numpy(indices), torch.from_numpy(by_index[indices])
 
 
 @pytest.mark.parametrize(("capacity", "fan_out"), CAPACITIES)
@@ -52,9 +52,9 @@ def test_every_node_is_sum_and_minimum_of_its_children_after_each_change(capacit
 def test_total_and_smallest_are_those_of_all_leaves(capacity: int, fan_out: int) -> None:
     tree, leaves = make_tree(capacity, fan_out), np.zeros(capacity)
     for seed in range(30):
-        cells, priorities = draws(seed, capacity, 40)
-        tree.set(cells, priorities)
-        leaves[cells] = priorities
+        indices, priorities = draws(seed, capacity, 40)
+        tree.set(indices, priorities)
+        leaves[indices] = priorities
         assert tree.get(torch.arange(capacity)).tolist() == leaves.tolist()
         assert tree.total.item() == pytest.approx(leaves.sum(), rel=1e-14)
         assert tree.smallest.item() == leaves[leaves > 0].min(initial=np.inf)
@@ -67,7 +67,7 @@ def test_check_fails_where_a_sum_is_off_by_one_bit() -> None:
         tree.check()
 
 
-def test_cell_named_twice_with_two_values_has_one_of_them_everywhere() -> None:
+def test_index_named_twice_with_two_values_has_one_of_them_everywhere() -> None:
     tree = make_tree(40)
     tree.set(torch.tensor([7, 7, 3]), torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64))
     tree.check()
@@ -81,15 +81,15 @@ def test_find_agrees_with_the_running_sum_of_all_leaves(capacity: int, fan_out: 
     priorities[-1] = 1.0
     tree.set(torch.arange(capacity), torch.from_numpy(priorities))
     running = priorities.cumsum()
-    # every edge between two cells, and points inside
+    # every edge between two indices, and points inside
     mass = np.concatenate([[0.0], running[:-1], np.linspace(0, running[-1], 500, endpoint=False)])
     found = tree.find(torch.from_numpy(mass)).numpy()
     assert found.tolist() == np.searchsorted(running, mass, side="right").tolist()
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_find_passes_over_cells_of_priority_zero_also_at_the_end_of_the_mass(seed: int) -> None:
-    # thirds round in every sum; the last cells with priority are followed by empty ones
+def test_find_passes_over_indices_of_priority_zero_also_at_the_end_of_the_mass(seed: int) -> None:
+    # thirds round in every sum; the last indices with priority are followed by empty ones
     stream = np.random.default_rng(seed)
     priorities = stream.random(1_000) / 3 * (stream.random(1_000) > 0.7)
     priorities[stream.integers(100, 1_000) :] = 0.0
@@ -101,7 +101,7 @@ def test_find_passes_over_cells_of_priority_zero_also_at_the_end_of_the_mass(see
     assert (tree.get(found) > 0).all()
 
 
-def test_find_gives_a_mass_past_every_node_to_the_last_cell_with_priority() -> None:
+def test_find_gives_a_mass_past_every_node_to_the_last_index_with_priority() -> None:
     tree = filled([0.1, 0.2, 0.3, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0])
     assert tree.find(tree.total[None]).tolist() == [5]
     assert tree.find(torch.tensor([1e9], dtype=torch.float64)).tolist() == [5]
@@ -121,13 +121,13 @@ def test_find_agrees_with_a_million_leaves_in_double_precision() -> None:
 def test_P11_sums_do_not_drift_over_100000_changes() -> None:
     tree, stream = make_tree(1_000), np.random.default_rng(0)
     for _ in range(1_000):
-        cells = torch.from_numpy(stream.permutation(1_000)[:100])
-        tree.set(cells, torch.from_numpy(10 ** stream.uniform(-9, 9, size=100)))
+        indices = torch.from_numpy(stream.permutation(1_000)[:100])
+        tree.set(indices, torch.from_numpy(10 ** stream.uniform(-9, 9, size=100)))
     again = filled(tree.get(torch.arange(1_000)).numpy(), fan_out=32)
     assert [level.tolist() for level in tree.sums] == [level.tolist() for level in again.sums]
 
 
-def test_P11_small_priorities_beside_large_ones_are_kept() -> None:
+def test_P11_small_priorities_next_to_large_ones_are_kept() -> None:
     # in fp32 the sum of 2²⁴ and 1 is 2²⁴
     tree = filled([2.0**24, 1.0, 1.0], fan_out=2)
     assert tree.total.item() == 2**24 + 2
@@ -139,7 +139,7 @@ def test_empty_tree_has_no_mass_and_no_smallest_priority() -> None:
     assert (tree.total.item(), tree.smallest.item(), tree.positive().tolist()) == (0.0, float("inf"), [])
 
 
-def test_cells_taken_out_do_not_count_for_the_smallest() -> None:
+def test_indices_taken_out_do_not_count_for_the_smallest() -> None:
     tree = filled([0.25, 0.5, 1.0])
     tree.set(torch.tensor([0]), torch.zeros(1, dtype=torch.float64))
     assert tree.smallest.item() == 0.5
@@ -157,9 +157,9 @@ def test_loaded_tree_is_the_saved_one_to_the_bit() -> None:
         assert all(torch.equal(one, other) for one, other in pairs)
 
 
-@pytest.mark.parametrize("cell", [-1, 64])
-def test_cell_that_is_none_of_the_trees_is_refused_and_nothing_changes(cell: int) -> None:
+@pytest.mark.parametrize("index", [-1, 64])
+def test_index_that_is_none_of_the_trees_is_refused_and_nothing_changes(index: int) -> None:
     tree = filled(np.ones(40), fan_out=32)
     with pytest.raises(IndexError):
-        tree.set(torch.tensor([3, cell]), torch.full((2,), 5.0, dtype=torch.float64))
+        tree.set(torch.tensor([3, index]), torch.full((2,), 5.0, dtype=torch.float64))
     assert tree.total.item() == 40

@@ -1,4 +1,4 @@
-"""Every transition a replay can hand out, against one rebuilt step by step from the whole history."""
+"""Every transition of a replay equals the one that is rebuilt step by step from the complete history."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ EVENTS = st.sampled_from([PLAIN, PLAIN, PLAIN, GAME_OVER, CAP, LIFE])
 
 @dataclass
 class Row:
-    """What one environment showed at one time, and once it was acted on, what came of it."""
+    """A time step of one environment: its observation, and the action and its result once they are known."""
 
     frame: tuple[int, ...]
     first: bool
@@ -104,9 +104,9 @@ def check_all(history: History, capacity: int, n_step: int) -> None:
     assert found.a_tm1.tolist() == list(a_tm1)
     torch.testing.assert_close(found.r_t, torch.tensor(r_t), atol=1e-6, rtol=1e-6)
     torch.testing.assert_close(found.discount_t, torch.tensor(discount_t), atol=1e-6, rtol=1e-6)
-    goes_on = found.discount_t != 0  # where it is 0, s_t is not looked at
+    continues = found.discount_t != 0  # if it is 0, s_t is not used
     after = torch.tensor([[list(frame) for frame in stack] for stack in s_t], dtype=torch.uint8)
-    assert torch.equal(found.s_t[goes_on][:, :, 0], after[goes_on])
+    assert torch.equal(found.s_t[continues][:, :, 0], after[continues])
 
 
 @pytest.mark.parametrize("n_step", [1, 3, 5])
@@ -115,16 +115,16 @@ def check_all(history: History, capacity: int, n_step: int) -> None:
 @given(data=st.data())
 def test_W07_every_transition_equals_the_one_rebuilt_from_history(envs: int, n_step: int, data) -> None:
     capacity = 8 * envs
-    ticks = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=70))
+    iterations = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=70))
     buffer = make_buffer(
         envs=envs, capacity=capacity, stack=STACK, n_step=n_step, gamma=GAMMA, max_abs_reward=BOUND,
         frame_shape=(1, 3),
     )  # fmt: skip
     history = History(buffer, envs)
-    for iteration, events in enumerate(ticks):
+    for iteration, events in enumerate(iterations):
         history.play(events)
         buffer.check()
-        if iteration % 5 == 0:  # more often than an environment forgets its 8 transitions: each is looked at
+        if iteration % 5 == 0:  # less than the 8 stored transitions, so each is checked
             check_all(history, capacity, n_step)
 
 
@@ -136,19 +136,19 @@ def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
     envs: int, n_step: int, sampler, data
 ) -> None:
     capacity = 8 * envs
-    ticks = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=60))
+    iterations = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=60))
     buffer = make_buffer(
         envs=envs, capacity=capacity, stack=STACK, n_step=n_step, frame_shape=(1, 3), batch_size=64,
         sampler=sampler,
     )  # fmt: skip
     history = History(buffer, envs)
-    for iteration, events in enumerate(ticks):
+    for iteration, events in enumerate(iterations):
         history.play(events)
-        buffer.check()  # the list is exactly the whole transitions
+        buffer.check()  # the list has exactly the complete transitions
         expected = history.sampleable(capacity, n_step)
         assert buffer.num_transitions == len(expected)
         if expected:
             found = sample_at(buffer, 0)
             places = {row % buffer.ring.rows * envs + slot for slot, row in expected}
-            assert set(found.cell.tolist()) <= places
-            buffer.feed_back(found, (found.cell + iteration) % 7 * 0.3)
+            assert set(found.index.tolist()) <= places
+            buffer.update_priorities(found, (found.index + iteration) % 7 * 0.3)

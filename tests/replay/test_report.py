@@ -54,7 +54,7 @@ def with_priorities(priorities: list[float]):
         len(priorities), capacity=50, stack=1,
         sampler=lambda **shape: prioritized(**shape, alpha=1.0, priority_offset=1e-300),
     )  # fmt: skip
-    buffer.sampler.update(buffer.sampler.listed(), torch.tensor(priorities))
+    buffer.sampler.update_priorities(buffer.sampler.valid_indices(), torch.tensor(priorities))
     return buffer
 
 
@@ -100,10 +100,10 @@ def test_report_changes_neither_the_samplers_stream_nor_its_priorities(sampler) 
     for seed in range(3):
         report(looked_at, seed=seed)
         pair = [sample_at(buffer, 0) for buffer in (looked_at, alone)]
-        assert torch.equal(pair[0].cell, pair[1].cell)
+        assert torch.equal(pair[0].index, pair[1].index)
         assert torch.equal(pair[0].weight, pair[1].weight)
         for buffer, found in zip((looked_at, alone), pair, strict=True):
-            buffer.feed_back(found, found.cell * 0.1)
+            buffer.update_priorities(found, found.index * 0.1)
     assert torch.equal(looked_at.sampler.priorities(), alone.sampler.priorities())
 
 
@@ -133,10 +133,10 @@ def test_chosen_with_numbers_of_the_samplers_stream_equals_draw(sampler) -> None
         [torch.rand(32, dtype=torch.float64, generator=other.sampler.generator) for _ in range(3)]
     )
     buffer.sampler.prepare(500)
-    cells, weights = buffer.sampler.chosen(unit)
+    indices, weights = buffer.sampler.indices_and_weights(unit)
     for row in range(3):
         drawn = drawn_at(buffer.sampler, 500)
-        assert torch.equal(drawn[0], cells[row])
+        assert torch.equal(drawn[0], indices[row])
         assert torch.equal(drawn[1], weights[row])
 
 

@@ -55,15 +55,15 @@ HAS_KERNELS = pytest.mark.skipif(library("portable") is None, reason="no kernels
 @pytest.mark.parametrize("stack", [1, 4])
 def test_kernel_puts_stacks_together_as_torch_does(envs: int, stack: int) -> None:
     rings = [make_ring(kind, rows=9, envs=envs, stack=stack) for kind in (KernelRing, FrameRing)]
-    cells = torch.arange(9 * envs)
-    assert torch.equal(rings[0].stacks(cells), rings[1].stacks(cells))
+    indices = torch.arange(9 * envs)
+    assert torch.equal(rings[0].stacks(indices), rings[1].stacks(indices))
 
 
 @HAS_KERNELS
-@pytest.mark.parametrize("cell", [-1, 27])
-def test_index_outside_of_the_ring_is_refused(cell: int) -> None:
+@pytest.mark.parametrize("index", [-1, 27])
+def test_index_outside_of_the_ring_is_refused(index: int) -> None:
     with pytest.raises(IndexError):
-        make_ring(KernelRing, rows=9, envs=3, stack=4).stacks(torch.tensor([0, cell]))
+        make_ring(KernelRing, rows=9, envs=3, stack=4).stacks(torch.tensor([0, index]))
 
 
 def test_stack_size_one_is_the_frame_itself() -> None:

@@ -113,8 +113,8 @@ def test_W01_reward_at_each_offset_of_a_window_reaches_the_gradient(offset: int,
 
 def test_single_equals_window_of_one_step() -> None:
     buffer = play_tape(make_buffer(), "ABC|DEF/GHIJ!KL")
-    cells = buffer.sampler.listed()
-    general = buffer.ring.window(cells, n_step=1, gamma=0.5)
-    single = buffer.ring.single(cells, gamma=0.5)
+    indices = buffer.sampler.valid_indices()
+    general = buffer.ring.window(indices, n_step=1, gamma=0.5)
+    single = buffer.ring.single(indices, gamma=0.5)
     for name in ("r_t", "discount_t", "span_steps"):
         assert torch.equal(getattr(single, name), getattr(general, name)), name

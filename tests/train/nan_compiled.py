@@ -1,4 +1,4 @@
-"""Prints, as JSON, the loss and the largest Q of a compiled update whose first weight is NaN.
+"""Print, as JSON, the loss and the largest Q of a compiled update whose first weight is NaN.
 
 A program of its own: the checks of shapes that tests put around every function cannot be compiled.
 """

@@ -133,9 +133,9 @@ def test_catalog_of_a_later_version_is_refused_by_its_number(copied: Path) -> No
 
 def test_damaged_catalog_is_made_again_and_the_log_tells_of_it(copied: Path) -> None:
     catalog_of(copied).write_text("[")
-    (message,) = resumed(copied)
-    assert "catalog.json: is not a catalog of checkpoints" in message
-    assert message.endswith("; it is rebuilt from the checkpoints")
+    (reported,) = resumed(copied)
+    assert "catalog.json: is not a catalog of checkpoints" in reported
+    assert reported.endswith("; it is rebuilt from the checkpoints")
 
 
 def test_lost_catalog_is_made_again_and_the_log_tells_of_it(copied: Path) -> None:

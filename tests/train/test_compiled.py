@@ -1,4 +1,4 @@
-"""Compiled work: the same as it is written, to rounding, by the same random numbers."""
+"""Compiled and eager training agree up to rounding and use the same random numbers."""
 
 import json
 import os
@@ -30,17 +30,17 @@ SMALL = ("network.kind=data_efficient", "env.screen_size_pixels=50")
 needs_compiler = pytest.mark.skipif(not has_compiler(), reason="no C++ compiler here")
 
 
-def beside_plain(backend: str, updates: int, *combinations: tuple[str, ...]) -> list[dict[str, float]]:
-    """What each combination learns compiled, beside what it learns as it is written."""
-    program = str(Path(__file__).with_name("beside_plain.py"))
+def compare_with_eager(backend: str, updates: int, *combinations: tuple[str, ...]) -> list[dict[str, float]]:
+    """Train each combination compiled and eagerly, and return the differences."""
+    program = str(Path(__file__).with_name("compare_with_eager.py"))
     command = [sys.executable, program, backend, str(updates), json.dumps(combinations)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 @pytest.fixture(scope="module")
 def traced() -> list[dict[str, float]]:
-    """Both that draw random numbers, read by PyTorch and played as they are: the compiler takes long."""
-    return beside_plain("aot_eager", 8, *RANDOM)
+    """Results of both agents with random draws, traced but run eagerly, because compilation takes long."""
+    return compare_with_eager("aot_eager", 8, *RANDOM)
 
 
 def test_what_is_compiled_learns_the_same(traced: list[dict[str, float]]) -> None:
@@ -59,7 +59,7 @@ def test_all_is_compiled_before_the_first_step(traced: list[dict[str, float]]) -
 
 @pytest.mark.slow
 def test_other_combinations_can_be_compiled_and_learn_the_same() -> None:
-    rows = beside_plain("aot_eager", 8, *OTHERS)
+    rows = compare_with_eager("aot_eager", 8, *OTHERS)
     assert [row["difference_over_movement"] < 0.01 and row["same_streams"] for row in rows] == [True] * 5
 
 
@@ -83,7 +83,7 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(error: Exception, sa
 @needs_compiler
 @pytest.mark.slow
 def test_compiled_kernels_learn_the_same_to_rounding() -> None:
-    rainbow, bf16 = beside_plain("inductor", 40, *WITH_KERNELS)
+    rainbow, bf16 = compare_with_eager("inductor", 40, *WITH_KERNELS)
     assert rainbow["difference_over_movement"] < 0.01
     assert bf16["difference_over_movement"] < 0.1
 
@@ -97,14 +97,14 @@ def test_H08_compiled_update_tells_of_a_weight_that_is_nan() -> None:
 
 
 def dqn(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A command of its own: the checks of shapes that tests put around every function cannot be compiled."""
+    """Run a `dqn` command in its own process, because the shape checks of tests cannot be compiled."""
     there = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
     return subprocess.run([*DQN, *words], env=there, capture_output=True, text=True, check=False)
 
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.timeout(1200)  # compiling takes minutes, twice, on cores that others use as well
+@pytest.mark.timeout(1200)  # two compilations of minutes on busy cores
 def test_compiled_run_goes_on_to_the_bit_with_kernels_that_are_compiled_anew(tmp_path: Path) -> None:
     sets = [word for key in (*SMALL, "toggles.noisy=true", "learner.compile=true") for word in ("--set", key)]
     run = str(tmp_path / "run")
@@ -121,7 +121,7 @@ Refused = tuple[subprocess.CompletedProcess[str], Path]
 
 @pytest.fixture(scope="module")
 def refused(tmp_path_factory: pytest.TempPathFactory) -> Refused:
-    """What `dqn train` did where the compiler fails, and where its run would be."""
+    """The result of `dqn train` with a compiler that fails, and the path of its run."""
     folder = tmp_path_factory.mktemp("refused")
     words = ("train", str(TINY_CATCH), "--set", "learner.compile=true", "--run-dir", str(folder / "run"))
     return dqn(*words, "--plain", CXX="false", XDG_CACHE_HOME=str(folder / "cache")), folder / "run"
@@ -137,7 +137,7 @@ def test_run_that_cannot_be_compiled_leaves_nothing(refused: Refused) -> None:
     assert not refused[1].exists()
 
 
-def test_compiling_is_told_before_it_begins(refused: Refused) -> None:
+def test_compiling_is_reported_before_it_begins(refused: Refused) -> None:
     assert "0  compiling: acting and learning, up to a minute" in refused[0].stdout
 
 

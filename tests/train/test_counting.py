@@ -9,7 +9,7 @@ from atari_dqn.telemetry.events import Event, Notice, TrainingStarted
 
 
 class Kept:
-    """A view that records every event, and the counters at each."""
+    """A view that records every event with the counters at its time."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

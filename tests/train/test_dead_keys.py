@@ -82,14 +82,14 @@ def kernels_on_a_gpu(*overrides: str) -> tuple[bool, bool]:
 @cache
 def what_is_compiled(*overrides: str) -> list[str]:
     """Return the functions that PyTorch compiles."""
-    called: list[str] = []
+    reported: list[str] = []
 
     def note(work: Callable[..., object], **_: object) -> Callable[..., object]:
-        called.append(work.__self__._function.__name__)
+        reported.append(work.__self__._function.__name__)
         return work
 
     with patch.object(torch, "compile", note), begun(tiny_spec(*overrides)):
-        return called
+        return reported
 
 
 @cache
@@ -120,8 +120,8 @@ def alerts(*overrides: str) -> set[tuple[str, str]]:
         with suppress(HaltedError):
             run(path, *overrides)
         lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
-    changes = {(line["data"]["gate"], line["data"]["state"]) for line in lines if line["kind"] == "gate"}
-    return changes | {("halted", line["step"]) for line in lines if line["kind"] == "halted"}
+    reported = {(line["data"]["gate"], line["data"]["state"]) for line in lines if line["kind"] == "gate"}
+    return reported | {("halted", line["step"]) for line in lines if line["kind"] == "halted"}
 
 
 @cache
@@ -137,14 +137,14 @@ def on_a_full_disk(*overrides: str) -> list[str]:
 def slowed(*overrides: str) -> list[tuple[str, str]]:
     """Return the state changes for a simulated run that slows down to 0.4 of its speed."""
     gates = build_gates(tiny_spec(*overrides), Clock(frame_skip=4, prefill_steps=0))
-    changes = []
+    reported = []
     for rate in [100.0] * 10 + [40.0] * 5:
-        changes += gates.check_period(
+        reported += gates.check_period(
             PeriodRecord(
                 greedy_counts=(0,), dead_unit_share=None, updates_per_second=rate, free_disk_bytes=2**62
             )
         )
-    return [(change.state, change.message) for change in changes]
+    return [(change.state, change.message) for change in reported]
 
 
 @dataclass(frozen=True)
@@ -152,12 +152,12 @@ class Change:
     """The changed key, the keys set in both runs, and the place where the difference must show."""
 
     to: Overrides
-    with_keys: Overrides = ()
+    shared: Overrides = ()
     shows_in: Callable[..., object] = learned
 
 
-def to(value: str, *with_keys: str, shows_in: Callable[..., object] = learned) -> Change:
-    return Change((value,), with_keys, shows_in)
+def to(value: str, *shared: str, shows_in: Callable[..., object] = learned) -> Change:
+    return Change((value,), shared, shows_in)
 
 
 BLOWN_UP = ("optimizer.learning_rate=10", "learner.loss=mse", *SHORT)
@@ -304,7 +304,7 @@ def test_keys_with_a_choice_are_all_here() -> None:
 @pytest.mark.parametrize("key", CHANGES)
 def test_W11_no_key_is_dead(key: str) -> None:
     change = CHANGES[key]
-    assert change.shows_in(*change.with_keys, *change.to) != change.shows_in(*change.with_keys)
+    assert change.shows_in(*change.shared, *change.to) != change.shows_in(*change.shared)
 
 
 def test_observations_are_the_same_where_nothing_changes() -> None:

@@ -1,4 +1,4 @@
-"""A fixed run's course. A change of speed or style leaves it; a change of algorithm moves it, with a reason.
+"""Golden traces of fixed runs. Changes of speed or style keep them; changes of algorithm need a reason.
 
 To write it anew: `python tests/train/test_golden.py`.
 """
@@ -41,7 +41,7 @@ def course_of(spec: Spec) -> list[dict[str, float]]:
 
 
 def test_run_takes_the_course_that_was_recorded() -> None:
-    # rounding differs between processors and builds of torch, and grows as a run goes on
+    # rounding differs between processors and builds of torch, and grows as a run continues
     assert course() == [pytest.approx(row, rel=1e-4, abs=1e-6) for row in json.loads(GOLDEN.read_text())]
 
 
@@ -71,7 +71,7 @@ SHIPPED = {
 
 
 def family_course(name: str) -> list[dict[str, float]]:
-    """Return the course of a family's shipped spec, on the toy game and made small."""
+    """Train the shipped spec of a family, reduced in size, on the toy game; return its trace."""
     tiny_keys = flattened(tomllib.loads(TINY_CATCH.read_text()))
     del tiny_keys["track"], tiny_keys["system.evaluation_video"], tiny_keys["learner.target_period_updates"]
     small = [f"{key}={value}" for key, value in tiny_keys.items()]

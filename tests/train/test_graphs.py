@@ -1,4 +1,4 @@
-"""What a CUDA graph may hold, shown on the CPU: the same functions, watched as they ask for their kernels."""
+"""The functions that are captured in CUDA graphs, run on the CPU with every dispatched operation checked."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from atari_dqn.fast.cuda_graphs import CudaGraphs, parts, powers_of_two, unchang
 from atari_dqn.replay.transfer import InRam
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.train import build as assembly
-from atari_dqn.train import metrics_ring as journal
+from atari_dqn.train import metrics_ring
 from atari_dqn.train import training as training_module
 from atari_dqn.train.build import uses_graphs
 from atari_dqn.train.loop import q_learning
@@ -26,15 +26,15 @@ WAITS = (
     "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::unique", "aten::equal",
     "aten::is_nonzero", "aten::lift_fresh",
 )  # fmt: skip
-"""Operators that a host waits for, or that carry its numbers to a device."""
+"""Operators that synchronise host and device, or copy values of the host to the device."""
 
 
 class WaitError(Exception):
-    """The host would wait for the device."""
+    """An operation would make the host wait for the device."""
 
 
 class Watched(TorchDispatchMode):
-    """Notes every kernel with its shapes and its plain numbers; refuses those that a GPU would wait for."""
+    """Records every operation with its shapes and plain numbers; raises for those that synchronise."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def described(value: Any) -> Any:
 
 @contextmanager
 def learning(monkeypatch: pytest.MonkeyPatch, *overrides: str) -> Iterator[Training]:
-    """A training that has learned for a while, its layers and its optimizer's steps those of a GPU."""
+    """A training after some updates, with the layers and the optimizer steps of a GPU."""
     leave_to_torch(monkeypatch)
     spec = tiny_spec(*overrides)
     with begun(spec) as training:
@@ -90,7 +90,7 @@ SOME_COMBINATIONS = [
     combination if number in (0, 1, 6, 13) else pytest.param(combination, marks=pytest.mark.slow)
     for number, combination in enumerate(COMBINATIONS)
 ]
-"""The default tests have those that differ most; the slow tests have the others."""
+"""The default tests use the most different ones; the slow tests use the others."""
 
 
 def ready(training: Training) -> None:
@@ -110,7 +110,7 @@ def test_update_asks_the_host_for_nothing_and_is_the_same_work_each_time(
             asked.append(watched.asked)
             training.learner.count_updates(1)
             training.metrics.count_updates(1)
-            ticks_of(training, 7)  # rows come and go, and β rises
+            ticks_of(training, 7)  # rows are added and removed, and β rises
     assert len(asked[0]) > 50
     assert asked[0] == asked[1] == asked[2]
 
@@ -155,7 +155,7 @@ def lasting(training: Training) -> list[torch.Tensor]:
         ring.discount,
         ring.start,
         ring.is_step,
-        ring._newest_cells,
+        ring._newest_indices,
     ]
     counts = [value for value in vars(sampler).values() if isinstance(value, torch.Tensor)]
     networks = [*learner.online.parameters(), *learner.target.parameters()]
@@ -206,7 +206,7 @@ def test_averages_that_the_warm_up_made_begin_at_zero() -> None:
 
 
 class Played:
-    """Stands in for a captured graph: does the work so many times."""
+    """Replaces a captured graph: runs the work eagerly."""
 
     def __init__(self, function: Callable[[], None], size: int) -> None:
         self.replay = lambda: [function() for _ in range(size)]
@@ -214,7 +214,7 @@ class Played:
 
 @pytest.fixture
 def graphs_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Has trainings play graphs, which the CPU does for a GPU; returns the size of each that was captured."""
+    """Use graphs in trainings, simulated on the CPU; return the size of each captured graph."""
     sizes: list[int] = []
 
     def capture(self: CudaGraphs) -> None:
@@ -276,7 +276,7 @@ def test_graphs_are_used_on_a_gpu_that_has_the_replay_and_if_wanted(
 
 
 class Late(InRam):
-    """A tensor whose values are on the host once they have been waited for, as a GPU's are."""
+    """A tensor whose values are on the host only after `wait`, like those of a GPU."""
 
     is_here = False
 
@@ -293,13 +293,13 @@ class Late(InRam):
 
 
 def logs(*overrides: str) -> list[str]:
-    """Return every row of a whole run as text, in which NaN equals NaN."""
+    """Train a complete run; return every row as text, in which NaN equals NaN."""
     spec = tiny_spec("training.total_frames=900", *overrides)
     with begun(spec) as training:
         return [
             repr(row)
-            for tick in q_learning(training)
-            for row in training.reporter.rows(tick, replay_transitions=0)
+            for iteration in q_learning(training)
+            for row in training.reporter.rows(iteration, replay_transitions=0)
         ]
 
 
@@ -310,7 +310,7 @@ def test_numbers_that_arrive_late_are_in_the_rows_of_their_period(
     overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = logs(*overrides)
-    monkeypatch.setattr(journal, "host_copy", Late)
+    monkeypatch.setattr(metrics_ring, "host_copy", Late)
     monkeypatch.setattr(training_module, "host_copy", Late)
     assert logs(*overrides) == at_once
 
@@ -318,15 +318,15 @@ def test_numbers_that_arrive_late_are_in_the_rows_of_their_period(
 def test_numbers_that_arrive_late_change_neither_states_nor_when_they_are_saved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spec = tiny_spec("exploration.epsilon_end=1.0")  # no choice waits for a number
+    spec = tiny_spec("exploration.epsilon_end=1.0")  # no action waits for a value
     at_once = digest_after(spec, 95)
-    monkeypatch.setattr(journal, "host_copy", Late)
+    monkeypatch.setattr(metrics_ring, "host_copy", Late)
     monkeypatch.setattr(training_module, "host_copy", Late)
     assert digest_after(spec, 95) == at_once
 
 
 def test_host_waits_for_updates_before_it_waits_for_actions(monkeypatch: pytest.MonkeyPatch) -> None:
-    # or the log would count the updates' time as acting
+    # otherwise the log counts the time of updates as acting
     waited: list[int] = []
 
     class Noted(Late):
@@ -334,13 +334,13 @@ def test_host_waits_for_updates_before_it_waits_for_actions(monkeypatch: pytest.
             waited.append(self._source.dim())
             return super().wait()
 
-    monkeypatch.setattr(journal, "host_copy", Noted)
+    monkeypatch.setattr(metrics_ring, "host_copy", Noted)
     monkeypatch.setattr(training_module, "host_copy", Noted)
     with begun(tiny_spec()) as training:
         ticks_of(training, 70)
         waited.clear()
         training.act(0.0)
-    assert waited == [2, 1]  # the table of numbers, the row of actions
+    assert waited == [2, 1]  # the table of metrics, the row of actions
 
 
 def test_eager_work_is_done_as_often_as_it_is_asked_for() -> None:

@@ -103,10 +103,10 @@ def test_training_draws_from_no_global_stream() -> None:
         ("learner.target_period_updates=1", "toggles.double=true", "toggles.random_shifts=true"),
     ],
 )
-@pytest.mark.parametrize("ticks", [50, 90])
-def test_loaded_training_goes_on_as_the_saved_one_would(overrides: tuple[str, ...], ticks: int) -> None:
-    # 50 ticks: inside one environment's prefill; 90: past it
-    assert_goes_on(tiny_spec("training.total_frames=600", *overrides), ticks)
+@pytest.mark.parametrize("iterations", [50, 90])
+def test_loaded_training_goes_on_as_the_saved_one_would(overrides: tuple[str, ...], iterations: int) -> None:
+    # 50 iterations: inside one environment's prefill; 90: past it
+    assert_goes_on(tiny_spec("training.total_frames=600", *overrides), iterations)
 
 
 @pytest.mark.slow
@@ -114,9 +114,9 @@ def test_loaded_training_of_pong_goes_on_as_the_saved_one_would() -> None:
     assert_goes_on(short_pong("env.sticky_probability=0.25"), 1_300)
 
 
-def assert_goes_on(spec: Spec, ticks: int) -> None:
+def assert_goes_on(spec: Spec, iterations: int) -> None:
     with begun(spec) as training:
-        ticks_of(training, ticks)
+        ticks_of(training, iterations)
         saved = copy.deepcopy(training.state_dict())
         ticks_of(training)
         uninterrupted = tree_digest(training.state_dict())
@@ -131,7 +131,7 @@ def discounts(*overrides: str) -> tuple[list[float], list[bool], list[bool]]:
     with begun(tiny_spec("replay.capacity_steps=2_000", *overrides)) as training:
         rows = []
         for iteration in islice(q_learning(training), 150):
-            step = iteration.step  # its arrays are written over by the next
+            step = iteration.step  # the next step overwrites its arrays
             if not step.first[0]:
                 rows.append((bool(step.terminated[0]), bool(step.truncated[0])))
         ring = training.replay.ring

@@ -38,7 +38,7 @@ LEARNED = 3.0
 
 
 def mean_return(*overrides: str, frames: int | None = None) -> float:
-    """Train, and return the mean of 20 games played greedily."""
+    """Train, and return the mean return of 20 greedy games."""
     spec = tiny_spec("env.num_envs=8", *SMALL, *LEARNING, *overrides)
     with begun(spec) as training:
         ticks_of(training, frames)

@@ -13,7 +13,7 @@ from atari_dqn.types import StepBatch
 
 @dataclass
 class Fakes:
-    """Parts that only note what is asked of them.
+    """Parts that only record their calls.
 
     Environment 0 shows a reset row at each iteration in `resets_at`.
     """
@@ -137,7 +137,7 @@ def test_network_is_five_calls_below_the_loop_when_acting(monkeypatch: pytest.Mo
 
         def noted(*arguments, **named):
             ours = [frame.function for frame in inspect.stack() if "/atari_dqn/" in frame.filename]
-            depths.append(1 + ours.index("q_learning"))  # q_values itself, and what is between
+            depths.append(1 + ours.index("q_learning"))  # q_values itself and the frames between
             return q_values(*arguments, **named)
 
         monkeypatch.setattr(training.actor.network, "q_values", noted)

@@ -41,7 +41,7 @@ def test_rows_come_with_those_of_the_replay(tmp_path: Path) -> None:
     assert rows["env_frames"].to_list() == [120, 240, 360, 480, 600]
 
 
-def test_nothing_is_logged_while_nothing_can_be_sampled() -> None:
+def test_nothing_is_reported_while_nothing_can_be_sampled() -> None:
     with begun(tiny_spec()) as training:
         row = PredictionLog(training, seed=1).row(
             Row(table="replay_log", values={"step": 0, "env_frames": 0})

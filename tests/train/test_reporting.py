@@ -99,8 +99,8 @@ def test_D02_rows_of_a_real_run_hold_exactly_the_declared_columns() -> None:
     with begun(tiny_spec("training.total_frames=600")) as training:
         rows = [
             row
-            for tick in q_learning(training)
-            for row in training.reporter.rows(tick, replay_transitions=training.replay.num_transitions)
+            for iteration in q_learning(training)
+            for row in training.reporter.rows(iteration, replay_transitions=training.replay.num_transitions)
         ]
     assert {(row.table, tuple(row.values)) for row in rows if row.table == "train_log"} == {
         ("train_log", column_names("train_log"))
@@ -114,8 +114,8 @@ def test_D02_every_metric_of_a_learning_period_is_a_number() -> None:
     with begun(tiny_spec("training.total_frames=600")) as training:
         rows = [
             row
-            for tick in q_learning(training)
-            for row in training.reporter.rows(tick, replay_transitions=training.replay.num_transitions)
+            for iteration in q_learning(training)
+            for row in training.reporter.rows(iteration, replay_transitions=training.replay.num_transitions)
             if row.table == "update_log"
         ]
     assert all(math.isfinite(value) for value in rows[-1].values.values())
@@ -237,7 +237,7 @@ def spend(watch: Stopwatch, hands: Hands, part: str, seconds: float) -> None:
 
 
 def lap(watch: Stopwatch) -> tuple[float, dict[str, float]]:
-    """Give a lap's seconds, and those of the parts that took any."""
+    """Return the seconds of a lap, and those of the parts that are not 0."""
     total, parts = watch.lap()
     return total, {part: seconds for part, seconds in parts.items() if seconds}
 

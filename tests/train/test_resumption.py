@@ -100,8 +100,8 @@ def test_extension_says_what_becomes_of_schedules(tmp_path: Path) -> None:
     run(tmp_path / "run", *SHORT, "toggles.prioritized=true")
     resume(tmp_path / "run", total_frames=1_000)
     lines = [json.loads(line) for line in (tmp_path / "run/events.jsonl").read_text().splitlines()]
-    extensions = [line for line in lines if line["kind"] == "extended"]
-    assert [line["data"]["schedules"] for line in extensions] == ["β still reaches 1 at frame 800"]
+    reported = [line for line in lines if line["kind"] == "extended"]
+    assert [line["data"]["schedules"] for line in reported] == ["β still reaches 1 at frame 800"]
 
 
 def test_run_that_died_before_its_first_checkpoint_begins_again(
@@ -142,9 +142,9 @@ def test_run_whose_gpu_kernels_may_differ_promises_nothing(
 ) -> None:
     run(tmp_path / "run", *SHORT, f"learner.deterministic={deterministic}")
     monkeypatch.setattr(promises, "_other_machine", lambda *_: iter(()))
-    found = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), torch.device("cuda", 0)))
-    assert len(found) == reasons
-    assert all("learner.deterministic = false" in reason for reason in found)
+    reported = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), torch.device("cuda", 0)))
+    assert len(reported) == reasons
+    assert all("learner.deterministic = false" in reason for reason in reported)
 
 
 def test_other_kernels_than_a_run_began_with_are_reported(
@@ -153,8 +153,8 @@ def test_other_kernels_than_a_run_began_with_are_reported(
     run(tmp_path / "run", *SHORT)
     began = ", ".join(kernels_for("fp32", promises.kernels_here())) or "none"
     monkeypatch.setattr(promises, "kernels_here", lambda: ("fp64 vectors",))
-    found = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), CPU))
-    assert found == [f"compiled kernels: fp64 vectors, it began with {began}"]
+    reported = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), CPU))
+    assert reported == [f"compiled kernels: fp64 vectors, it began with {began}"]
 
 
 def test_kernels_that_a_run_does_not_use_may_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,12 +177,12 @@ def compiled_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirector
 
 
 def test_run_whose_gpu_kernels_were_compiled_promises_nothing(compiled_run: RunDirectory) -> None:
-    found = [list(promises.why_inexact(compiled_run, device)) for device in (torch.device("cuda", 0), CPU)]
-    assert [len(reasons) for reasons in found] == [1, 0]
-    assert "learner.compile = true" in found[0][0]
+    reported = [list(promises.why_inexact(compiled_run, device)) for device in (torch.device("cuda", 0), CPU)]
+    assert [len(reasons) for reasons in reported] == [1, 0]
+    assert "learner.compile = true" in reported[0][0]
 
 
-def test_another_compiler_is_reported_for_a_compiled_run(
+def test_another_compiler_of_a_compiled_run_is_reported(
     compiled_run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(promises, "compiler_version", lambda: "g++ 13")

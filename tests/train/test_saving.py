@@ -108,8 +108,8 @@ def test_evaluation_that_is_cut_off_takes_no_training_with_it(
 def test_run_that_ended_before_its_first_checkpoint_says_that_it_begins_anew(tmp_path: Path) -> None:
     cut(tmp_path / "run", 50, *RARELY_EVALUATED)
     resume(tmp_path / "run")
-    (notice,) = notices(tmp_path / "run", "resumed")
-    assert notice["message"] == "the run ended before it saved a checkpoint, so it starts again on cpu"
+    (reported,) = notices(tmp_path / "run", "resumed")
+    assert reported["message"] == "the run ended before it saved a checkpoint, so it starts again on cpu"
 
 
 def test_frames_come_due_once_at_each_multiple() -> None:

@@ -90,9 +90,9 @@ class Recorder:
 
 
 def test_evaluation_is_announced_before_its_first_game(tmp_path: Path) -> None:
-    recorder = Recorder()
-    run(tmp_path / "run", SHORT, views=[recorder])
-    final = [event for event in recorder.events if isinstance(event, Progress) and "final" in event.activity]
+    handled = Recorder()
+    run(tmp_path / "run", SHORT, views=[handled])
+    final = [event for event in handled.events if isinstance(event, Progress) and "final" in event.activity]
     assert [event.done for event in final] == list(range(final[0].total + 1))
 
 
@@ -362,8 +362,8 @@ def test_run_without_a_saved_replay_says_on_resuming_that_it_differs(tmp_path: P
     with pytest.raises(InterruptedRunError):
         run(path, SHORT, UNSAVED, views=[SignalAt(in_training)])
     resume(path)
-    events = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
-    (inexact,) = [line["message"] for line in events if line["kind"] == "inexact"]
+    reported = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    (inexact,) = [line["message"] for line in reported if line["kind"] == "inexact"]
     assert "its replay was not saved (checkpoint.replay = false)" in inexact
 
 

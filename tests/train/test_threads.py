@@ -39,8 +39,8 @@ def resume(path: Path, **options: object) -> None:
 
 
 def events(path: Path, kind: str) -> list[dict]:
-    found = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
-    return [event for event in found if event["kind"] == kind]
+    reported = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    return [event for event in reported if event["kind"] == kind]
 
 
 def test_run_goes_on_with_the_threads_it_began_with(copied: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_checkpoint_is_evaluated_with_the_threads_it_was_saved_with(copied: Pa
     resume(copied, total_frames=1_000, threads=2)
     load_frozen(copied / "checkpoints" / "step_000000250", CPU)
     assert torch.get_num_threads() == 2
-    load_frozen(copied / "checkpoints" / "step_000000200", CPU)  # from which it went on with two
+    load_frozen(copied / "checkpoints" / "step_000000200", CPU)  # from which it continued with two
     assert torch.get_num_threads() == 1
 
 
@@ -171,7 +171,7 @@ def test_verify_plays_on_no_further_than_the_threads_stayed(
     resume(copied, total_frames=1_000, threads=2)
 
     def play_here(*arguments):
-        return repeat_from(*arguments[:-1])  # but how to tell of progress
+        return repeat_from(*arguments[:-1])  # without the progress callback
 
     monkeypatch.setattr(proof, "repeat_in_fresh_process", play_here)
     found = proof.verify_run(

@@ -1,4 +1,4 @@
-"""Track B's promises, each on a real run of the toy game."""
+"""Properties of Track B, each on a real run of the toy game."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ TRACK_B = (
 
 
 def betas(*overrides: str) -> list[float]:
-    """Return the β that every iteration's updates were made with, over a whole run."""
+    """Train a complete run; return the β of the updates of every iteration."""
     with begun(tiny_spec("toggles.prioritized=true", *overrides)) as training:
         schedule, read = training.replay.sampler.beta, []
 
@@ -37,7 +37,7 @@ def test_D01_beta_is_one_at_the_last_update_of_a_real_run(envs: int, frames: int
 @pytest.mark.parametrize(
     ("envs", "period", "skip"), [(3, 4, 4), (3, 5, 3), (5, 4, 4), (7, 3, 1), (8, 1, 4), (1, 7, 3)]
 )
-def test_D01_beta_is_one_at_the_last_update_whatever_the_ratio_of_updates_to_ticks(
+def test_D01_beta_is_one_at_the_last_update_whatever_the_ratio_of_updates_to_iterations(
     envs: int, period: int, skip: int
 ) -> None:
     for steps in range(130, 140):

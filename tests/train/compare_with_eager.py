@@ -1,6 +1,6 @@
-"""Trains the tiny run as it is written and compiled, and prints how far apart the two come, as JSON.
+"""Train the tiny run eagerly and compiled, and print the differences as JSON.
 
-A program of its own: the checks of shapes that tests put around every function cannot be compiled.
+This is a separate program, because the shape checks that tests add to every function cannot be compiled.
 """
 
 import json
@@ -19,7 +19,7 @@ from atari_dqn.fast import structure
 
 
 def learned(overrides: list[str], updates: int) -> dict[str, object]:
-    """Return all weights after so many updates, how far they have moved, and where the streams are."""
+    """Train for some updates; return the weights, their largest change and the states of the streams."""
     counters.clear()
     with begun(tiny_spec(*overrides)) as training:
         graphs_before = graphs()
@@ -39,7 +39,7 @@ def learned(overrides: list[str], updates: int) -> dict[str, object]:
 
 
 def graphs() -> int:
-    """Return how many graphs PyTorch has read out of functions."""
+    """Return the number of graphs that PyTorch has traced."""
     return counters["stats"]["unique_graphs"]
 
 
