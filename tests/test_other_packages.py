@@ -25,7 +25,7 @@ class NarrowTorso(ConvolutionalTorso):
 
 def log_cosh(target_rule, settings):
     """Make the loss ln cosh of the TD error."""
-    return TDLoss(target_rule=target_rule, compare=ScalarLoss(lambda error: error.cosh().log()))
+    return TDLoss(target_rule=target_rule, distribution_loss=ScalarLoss(lambda error: error.cosh().log()))
 '''
 ENTRY_POINTS = """
 [atari_dqn.networks]
