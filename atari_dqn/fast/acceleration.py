@@ -60,7 +60,7 @@ class Acceleration:
     def optimizer(self, optimizer: Optimizer) -> Optimizer:
         """Change an optimizer's class in place to one with a fused step, if its kind has one."""
         name = type(optimizer).__name__
-        by = "one pass" if accelerate_optimizer(optimizer) else "PyTorch"
+        by = "fused step" if accelerate_optimizer(optimizer) else "PyTorch"
         self._choices.append(Choice("optimizer", by, name))
         return optimizer
 

@@ -110,7 +110,7 @@ def test_implicit_network_draws_as_many_fractions_as_it_is_asked_for(asked: int 
     assert (found.outputs.shape[2], found.fractions.shape) == (count, (2, count))
 
 
-def test_q_values_beside_a_target_are_of_fractions_of_their_own() -> None:
+def test_q_values_with_a_target_have_fractions_of_their_own() -> None:
     network, (one, other) = make("iqn"), (stream(), stream())
     found, q_values = network.distribution_and_q_values(frames(2), one, num_quantiles=5)
     alone = network.distribution(frames(2), other, num_quantiles=5)
@@ -132,8 +132,8 @@ def test_quantile_at_a_fraction_does_not_depend_on_the_others_that_are_asked_for
     network = make("iqn")
     assert isinstance(network, ImplicitQuantileNetwork)
     alone = network.features_at(frames(2), torch.tensor([[0.3], [0.3]]))
-    beside = network.features_at(frames(2), torch.tensor([[0.9, 0.3], [0.1, 0.3]]))
-    torch.testing.assert_close(alone, beside[1::2], rtol=1e-5, atol=1e-5)
+    with_others = network.features_at(frames(2), torch.tensor([[0.9, 0.3], [0.1, 0.3]]))
+    torch.testing.assert_close(alone, with_others[1::2], rtol=1e-5, atol=1e-5)
 
 
 def test_embedding_is_the_papers_fourth_equation() -> None:

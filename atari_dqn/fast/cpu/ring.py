@@ -13,7 +13,7 @@ from atari_dqn.replay.ring import FrameRing
 
 
 class KernelRing(FrameRing):
-    """A `FrameRing` on a CPU. A cell that is none of the ring's is an `IndexError`."""
+    """A `FrameRing` on a CPU. An index outside the ring raises `IndexError`."""
 
     def __init__(self, **sizes: Any) -> None:
         super().__init__(**sizes)
@@ -21,13 +21,15 @@ class KernelRing(FrameRing):
         assert kernels is not None
         self._kernels = kernels
 
-    def stacks(self, cell: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
-        """Gather each cell's frame behind the S − 1 before it, zero before its episode's first frame."""
-        assert cell.dtype == torch.int64
-        cell = cell.contiguous()
-        stacks = torch.empty((len(cell), self.stack, *self.frame.shape[1:]), dtype=torch.uint8)
+    def stacks(self, indices: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
+        """Gather the stack that ends at each index; frames before the episode's start are zero."""
+        assert indices.dtype == torch.int64
+        indices = indices.contiguous()
+        stacks = torch.empty((len(indices), self.stack, *self.frame.shape[1:]), dtype=torch.uint8)
         sizes = (self.zero_cell, self.num_envs, self.stack, self.frame[0].numel())
         tables = self.frame.data_ptr(), self.start.data_ptr()
-        if not self._kernels.gather_stacks(*tables, *sizes, cell.data_ptr(), len(cell), stacks.data_ptr()):
-            raise IndexError(f"expected cells from 0 to {self.zero_cell - 1}, found {cell.tolist()}")
+        if not self._kernels.gather_stacks(
+            *tables, *sizes, indices.data_ptr(), len(indices), stacks.data_ptr()
+        ):
+            raise IndexError(f"expected indices from 0 to {self.zero_cell - 1}, found {indices.tolist()}")
         return stacks
