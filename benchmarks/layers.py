@@ -103,7 +103,7 @@ def milliseconds(layer: Layer, way: str, upstream: Tensor) -> float:
 
 
 def measured(layer: Layer, rounds: int) -> dict[str, Any]:
-    """Return what each way takes."""
+    """Measure the milliseconds of each way."""
     upstream = torch.ones_like(layer.ways["pytorch"](layer.x))
     times = [{way: milliseconds(layer, way, upstream) for way in WAYS} for _ in range(1 + rounds)][1:]
     return {

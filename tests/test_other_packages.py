@@ -25,7 +25,7 @@ class NarrowTorso(ConvolutionalTorso):
 
 def log_cosh(target_rule, settings):
     """Make the loss ln cosh of the TD error."""
-    return TDLoss(target_rule=target_rule, compare=ScalarLoss(lambda error: error.cosh().log()))
+    return TDLoss(target_rule=target_rule, distribution_loss=ScalarLoss(lambda error: error.cosh().log()))
 '''
 ENTRY_POINTS = """
 [atari_dqn.networks]
@@ -45,7 +45,7 @@ SETS = (
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of installed packages with one of somebody else's."""
+    """A folder of installed packages with another author's part."""
     folder = tmp_path_factory.mktemp("packages")
     (folder / "other_agents.py").write_text(MODULE)
     info = folder / "other_agents-1.0.dist-info"
@@ -73,7 +73,7 @@ def test_torso_and_loss_of_another_package_train_resume_and_compare(packages: Pa
     assert "log_cosh" in (tmp_path / "run/spec.toml").read_text()
 
 
-def test_name_that_nobody_installed_is_refused(packages: Path) -> None:
-    told = dqn(packages, "train", str(TINY_CATCH), "--set", "network.kind=narow", "--plain")
-    assert told.returncode == 2
-    assert 'network.kind: found "narow"' in told.stderr
+def test_name_that_no_package_has_is_refused(packages: Path) -> None:
+    refused = dqn(packages, "train", str(TINY_CATCH), "--set", "network.kind=narow", "--plain")
+    assert refused.returncode == 2
+    assert 'network.kind: found "narow"' in refused.stderr

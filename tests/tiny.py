@@ -43,11 +43,11 @@ def begun(spec: Spec) -> Iterator[Training]:
 
 def ticks_of(training: Training, count: int | None = None) -> list[Iteration]:
     """Play `count` ticks, or all that the budget leaves, and report each, as a session does."""
-    ticks = []
-    for tick in islice(q_learning(training), count):
-        list(training.reporter.rows(tick, replay_transitions=training.replay.num_transitions))
-        ticks.append(tick)
-    return ticks
+    iterations = []
+    for iteration in islice(q_learning(training), count):
+        list(training.reporter.rows(iteration, replay_transitions=training.replay.num_transitions))
+        iterations.append(iteration)
+    return iterations
 
 
 def digest_after(spec: Spec, count: int | None = None) -> str:

@@ -91,22 +91,22 @@ def child(order: dict[str, Any]) -> None:
     os._exit(0)
 
 
-def tell(answer: object) -> None:
+def report(answer: object) -> None:
     sys.stdout.write(f"{answer}\n")
     sys.stdout.flush()
 
 
 def main() -> None:
     importlib.import_module("torch._dynamo")  # which PyTorch's optimizers import when they are made
-    tell("ready")
+    report("ready")
     for line in sys.stdin:
         process = os.fork()
         if process == 0:
             child(json.loads(line))
         while os.getpgid(process) != process:  # until then its group is not to be killed
             time.sleep(0.001)
-        tell(process)
-        tell(os.waitpid(process, 0)[1])
+        report(process)
+        report(os.waitpid(process, 0)[1])
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What learns, in plain PyTorch: networks, losses, optimizers, the learner and the actor."""
+"""The agents in plain PyTorch: networks, losses, optimizers, the learner and the actor."""

@@ -1,4 +1,4 @@
-"""The actor: ε-greedy actions, on the stacks of frames that it keeps."""
+"""The actor: ε-greedy actions for a batch of environments, whose frame stacks it holds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from atari_dqn.types import StateDict, StepBatch
 
 
 def greedy_actions(network: QNetwork, stacks: Frames, rng: Rng | None = None) -> Int64[Tensor, "E"]:
-    """Select each environment's action of the highest q-value, the first of several that are equal.
+    """Compute each environment's action with the highest q-value; of equal ones, the first.
 
-    Each environment has its own noise, where the network is noisy and there is an rng.
+    Noisy layers draw noise for each environment from `rng`; without it they use their means.
     """
     with torch.inference_mode():
         actions: Tensor = network.q_values(stacks, rng, noise_rows=len(stacks)).argmax(dim=1)
@@ -27,12 +27,12 @@ def greedy_actions(network: QNetwork, stacks: Frames, rng: Rng | None = None) ->
 
 
 class Actor:
-    """Explores each environment with probability ε, else takes the action of the highest q-value.
+    """Selects a random action with probability ε and the greedy action otherwise, in each environment.
 
-    Both draws of an environment are made whatever ε is, so that the stream's place depends on the number of
-    decisions alone. Where every environment explores, no q-value is computed.
+    Each environment makes two draws in each step, whatever ε is, so that the state of `stream` depends only
+    on the number of steps. If all environments explore, no q-values are computed.
 
-    Its frame stacks, greedy actions and noise are on the network's device:
+    The frame stacks, the greedy actions and the noise are on the network's device:
 
         frames   A   B   C   D | E   F   G          | = an episode's start
         stack of G (S = 4):      0   E   F   G      0 = the zero frame
@@ -54,23 +54,24 @@ class Actor:
         device = generator.device
         self.stacks = torch.zeros((envs, stack, *frame_shape), dtype=torch.uint8, device=device)
         self.actions = torch.zeros(envs, dtype=torch.int64, device=device)
-        """The greedy actions, which `select` has `compute_greedy` write on the device."""
+        """The greedy actions of the latest step that computed them."""
         self.compute_greedy: Callable[[], None] = self._compute_greedy
         self.select: Callable[[], None] = self.compute_greedy
+        """Writes `actions` for `begin`: `compute_greedy`, or a replay of its operations."""
         self.greedy_counts = np.zeros(num_actions, dtype=np.int64)
-        """How often each action was the greedy one so far, where q-values were computed."""
+        """Number of times that each action was greedy, over the steps that computed q-values."""
         self._explores = np.zeros(envs, dtype=np.bool_)
         self._random = np.zeros(envs, dtype=np.int64)
 
     def observe(self, step: StepBatch) -> None:
-        """Add the newest frames to the stacks; before an episode's first frame is none."""
+        """Append the newest frames to the stacks; at an episode's start, clear its stack first."""
         first = torch.from_numpy(step.first).to(self.stacks.device)
         self.stacks[:, :-1] = self.stacks[:, 1:].clone()
         self.stacks.masked_fill_(first[:, None, None, None], 0)
         self.stacks[:, -1] = torch.from_numpy(step.frame).to(self.stacks.device)
 
     def begin(self, epsilon: float) -> bool:
-        """Draw which environments explore; have the greedy actions selected if one does not, and tell so."""
+        """Draw which environments explore; return whether the greedy actions were computed."""
         self._explores = self.stream.random(self.envs) < epsilon
         self._random = self.stream.integers(self.num_actions, size=self.envs)
         if self._explores.all():
@@ -79,21 +80,21 @@ class Actor:
         return True
 
     def finish(self, greedy: Int64[np.ndarray, "E"] | None) -> Int64[np.ndarray, "E"]:
-        """Give one action per environment, given the greedy ones where `begin` told of any."""
+        """Combine random and greedy actions; `greedy` is None if `begin` returned False."""
         if greedy is None:
             return self._random
         self.greedy_counts += np.bincount(greedy, minlength=self.num_actions)
         return np.where(self._explores, self._random, greedy)
 
     def act(self, epsilon: float) -> Int64[np.ndarray, "E"]:
-        """Give one ε-greedy action per environment."""
+        """Compute one ε-greedy action per environment."""
         return self.finish(self.actions.cpu().numpy() if self.begin(epsilon) else None)
 
     def _compute_greedy(self) -> None:
         self.actions.copy_(greedy_actions(self.network, self.stacks, self.generator))
 
     def state_dict(self) -> StateDict:
-        """Give both streams' states and the counts of greedy actions; stacks are made from the replay."""
+        """Collect both random states and the counts; the stacks are rebuilt from the replay buffer."""
         return {
             "stream": generator_state(self.stream),
             "generator": self.generator.get_state(),
@@ -101,7 +102,7 @@ class Actor:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Put streams and counts where they were."""
+        """Restore both random states and the counts."""
         set_generator_state(self.stream, state["stream"])
         restore_generator(self.generator, state["generator"])
         self.greedy_counts[:] = state["greedy_counts"]

@@ -15,32 +15,32 @@ from torch import Tensor
 from atari_dqn.minibatch import Minibatch
 
 Augment = Callable[[Minibatch, torch.Generator], Minibatch]
-"""Makes the minibatch that is learned from of the one that was sampled."""
+"""Transforms a sampled minibatch before the loss is computed."""
 
 
 def unchanged(batch: Minibatch, generator: torch.Generator) -> Minibatch:
-    """Give the minibatch itself."""
+    """Return the minibatch as it is."""
     del generator
     return batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomShifts:
-    """Shifts every stack by up to `shift_pixels` each way and changes its brightness, all its frames alike.
+    """Shifts every stack by up to `shift_pixels` in each direction and scales its brightness.
 
-    The two states of a transition are changed apart. Actions are chosen on frames as they are.
+    All frames of a stack change alike, the two states of a transition differently, the actor's frames never.
     """
 
     shift_pixels: int
     intensity_scale: float
 
     def __call__(self, batch: Minibatch, generator: torch.Generator) -> Minibatch:
-        """Shift and brighten both states."""
+        """Augment both states of every transition."""
         return replace(
-            batch, s_tm1=self._changed(batch.s_tm1, generator), s_t=self._changed(batch.s_t, generator)
+            batch, s_tm1=self._augmented(batch.s_tm1, generator), s_t=self._augmented(batch.s_t, generator)
         )
 
-    def _changed(
+    def _augmented(
         self, frames: UInt8[Tensor, "B S H W"], generator: torch.Generator
     ) -> Float[Tensor, "B S H W"]:
         reach = self.shift_pixels
@@ -53,12 +53,12 @@ class RandomShifts:
 def shifted(
     frames: UInt8[Tensor, "B S H W"], down: Int64[Tensor, "B"], right: Int64[Tensor, "B"], *, reach: int
 ) -> UInt8[Tensor, "B S H W"]:
-    """Shift each stack by its own numbers of pixels; what comes in repeats the edge.
+    """Shift each stack by its own numbers of pixels; pixels that move in repeat the edge.
 
-    No number may be beyond ± `reach`: what lies there is another row. A row is copied in one piece:
+    Shifts must lie within ± `reach`, or the window would reach into the next row. Rows are copied whole:
 
-        a padded row     e e e e | a b c d … x y z | e e e e      e: an edge's pixel, `reach` of them a side
-        shifted by 2         e e   a b c d … x                    one window of it
+        a padded row     e e e e | a b c d … x y z | e e e e      e: an edge pixel, `reach` on each side
+        shifted by 2         e e   a b c d … x                    a window of the padded row
     """
     batch, stack, height, width = frames.shape
     left_edge, right_edge = (edge.expand(-1, -1, -1, reach) for edge in (frames[..., :1], frames[..., -1:]))

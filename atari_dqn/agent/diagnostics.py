@@ -1,4 +1,4 @@
-"""Statistics of a network's predictions and units, for logs. They draw no noise. B states."""
+"""Statistics of value distributions and hidden units, for logs. No noise is drawn. B states."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ NAMES = ("action_gap", "std_return", "lowest_atom_mass", "highest_atom_mass", "c
 
 @torch.inference_mode()
 def prediction_report(network: QNetwork, frames: Frames, actions: Int64[Tensor, "B"]) -> dict[str, float]:
-    """Compute means over states: the gap of the best action, and the shape of the taken ones' distributions.
+    """Compute the mean action gap, and the mean statistics of the selected actions' distributions.
 
-    NaN where a distribution has no such thing: a scalar has no spread, quantiles no atoms, masses no order.
+    A statistic that the kind of distribution does not have is NaN: scalars have no standard deviation,
+    quantiles no atoms, and categorical distributions no crossed quantiles.
     """
     predicted = network.distribution(frames)
     best = predicted.q_values().topk(2, dim=1).values
     means = {
         "action_gap": (best[:, 0] - best[:, 1]).mean(),
-        **{name: gather_q(values, actions).mean() for name, values in predicted.shape().items()},
+        **{name: gather_q(values, actions).mean() for name, values in predicted.statistics().items()},
     }
     return dict.fromkeys(NAMES, math.nan) | {name: float(mean) for name, mean in means.items()}
 

@@ -1,4 +1,4 @@
-"""Value distributions: every action's return as one value, masses on atoms, or quantiles.
+"""Value distributions: the return of every action as its mean, as masses on atoms, or as quantiles.
 
 B batch, A actions, Z numbers per action.
 """
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueDistribution(ABC):
-    """The outputs of a head, and what they mean."""
+    """The outputs of a head, interpreted as distributions of returns."""
 
     outputs: Float[Tensor, "B A Z"]
     """Z numbers for each action."""
@@ -26,10 +26,10 @@ class ValueDistribution(ABC):
 
     @abstractmethod
     def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
-        """Compute every action's return as points and their masses, which add up to 1."""
+        """Compute the points of every action's distribution and their masses, which sum to 1."""
 
-    def shape(self) -> dict[str, Float[Tensor, "B A"]]:
-        """Compute statistics of every action's distribution that show whether its kind fits, by name."""
+    def statistics(self) -> dict[str, Float[Tensor, "B A"]]:
+        """Compute statistics of every action's distribution, by name, for `diagnostics`."""
         return {}
 
 
@@ -38,11 +38,11 @@ class Scalar(ValueDistribution):
     """The expected return itself, Z = 1."""
 
     def q_values(self) -> Float[Tensor, "B A"]:
-        """Give the outputs."""
+        """Return the outputs, which are the q-values."""
         return self.outputs.squeeze(2)
 
     def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
-        """Put all the mass on the one known point."""
+        """Put all the mass on the q-value."""
         return self.outputs, torch.ones_like(self.outputs)
 
 
@@ -60,8 +60,8 @@ class Categorical(ValueDistribution):
         """Compute the masses on the atoms."""
         return self.atoms.expand_as(self.outputs), self.outputs.softmax(dim=2)
 
-    def shape(self) -> dict[str, Float[Tensor, "B A"]]:
-        """Compute the spread, and the mass on the edges, where a support too narrow puts it."""
+    def statistics(self) -> dict[str, Float[Tensor, "B A"]]:
+        """Compute the standard deviation, and the edge atoms' masses: large if the support is too narrow."""
         points, mass = self.distribution()
         return {
             "std_return": _standard_deviation(points, mass),
@@ -81,11 +81,11 @@ class Quantiles(ValueDistribution):
         return self.outputs.mean(dim=2)
 
     def distribution(self) -> tuple[Float[Tensor, "B A Z"], Float[Tensor, "B A Z"]]:
-        """Sort the quantiles, each with as much mass."""
+        """Sort the quantiles; all have the same mass."""
         return self.outputs.sort(dim=2).values, torch.full_like(self.outputs, 1 / self.outputs.shape[2])
 
-    def shape(self) -> dict[str, Float[Tensor, "B A"]]:
-        """Compute the spread, and which share of neighbours is in the wrong order; fractions must ascend."""
+    def statistics(self) -> dict[str, Float[Tensor, "B A"]]:
+        """Compute the standard deviation and the share of crossed neighbours; fractions must ascend."""
         crossed = self.outputs.diff(dim=2) < 0
         return {
             "std_return": _standard_deviation(*self.distribution()),
@@ -99,14 +99,14 @@ def _standard_deviation(points: Float[Tensor, "B A Z"], mass: Float[Tensor, "B A
 
 
 class ValueLayer(nn.Module, ABC):
-    """A network's last part: gives a head's outputs their meaning."""
+    """The last module of a network: turns the outputs of a head into a value distribution."""
 
     size: int
     """Z."""
 
     @abstractmethod
     def forward(self, outputs: Float[Tensor, "B A Z"]) -> ValueDistribution:
-        """Make a value distribution of outputs."""
+        """Make a value distribution from outputs."""
 
 
 class ScalarValue(ValueLayer):
@@ -115,7 +115,7 @@ class ScalarValue(ValueLayer):
     size = 1
 
     def forward(self, outputs: Float[Tensor, "B A Z"]) -> Scalar:
-        """Take the outputs as values."""
+        """Interpret the outputs as q-values."""
         return Scalar(outputs)
 
 
@@ -130,12 +130,12 @@ class CategoricalValue(ValueLayer):
         self.register_buffer("atoms", torch.linspace(v_min, v_max, num_atoms), persistent=False)
 
     def forward(self, outputs: Float[Tensor, "B A Z"]) -> Categorical:
-        """Take the outputs as logits."""
+        """Interpret the outputs as logits."""
         return Categorical(outputs, self.atoms)
 
 
 class QuantileValue(ValueLayer):
-    """A quantile at the middle of each of `num_quantiles` equal parts of (0, 1)."""
+    """Quantiles at the midpoints of `num_quantiles` equal intervals of (0, 1)."""
 
     fractions: Tensor
 
@@ -145,10 +145,10 @@ class QuantileValue(ValueLayer):
         self.register_buffer("fractions", midpoints(num_quantiles)[None], persistent=False)
 
     def forward(self, outputs: Float[Tensor, "B A Z"]) -> Quantiles:
-        """Take the outputs as quantiles."""
+        """Interpret the outputs as quantiles."""
         return Quantiles(outputs, self.fractions)
 
 
 def midpoints(count: int) -> Float[Tensor, "Z"]:
-    """Compute the middles of `count` equal parts of (0, 1)."""
+    """Compute the midpoints of `count` equal intervals of (0, 1)."""
     return (torch.arange(count) + 0.5) / count

@@ -1,4 +1,4 @@
-"""Heads: features in, Z numbers per action out. B batch, D features, A actions."""
+"""Heads: from features to Z outputs per action. B batch, D features, A actions."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from atari_dqn.agent.torsos import MakeLinear
 
 
 class Head(nn.Module, ABC):
-    """Turns the features of `streams` hidden layers into `size` numbers per action."""
+    """Computes `size` outputs per action from the features of `streams` hidden layers."""
 
     streams: int
 
     @abstractmethod
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A Z"]:
-        """Compute the numbers of every action."""
+        """Compute the outputs of every action."""
 
 
 class LinearHead(Head):
-    """Every action's numbers by one linear layer."""
+    """One linear layer for all actions."""
 
     streams = 1
 
@@ -33,15 +33,15 @@ class LinearHead(Head):
         self.output = layer(num_features, num_actions * size)
 
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A Z"]:
-        """Compute the numbers of every action."""
+        """Compute the outputs of every action."""
         outputs: Tensor = self.output(features)
         return outputs.view(features.shape[0], -1, self.size)
 
 
 class DuelingHead(Head):
-    """The state's numbers plus each action's advantage over their mean. Wang et al. (2016), eq. 9.
+    """State value plus advantages, less their mean over actions. Wang et al. (2016), eq. 9.
 
-    Of logits each atom has a value and advantages of its own. Hessel et al. (2018).
+    With Z > 1 this is done for each of the Z outputs separately. Hessel et al. (2018).
     """
 
     streams = 2
@@ -63,12 +63,12 @@ class DuelingHead(Head):
         return outputs
 
     def _split(self, features: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
-        """Split the features into those of the state's value and those of the advantages."""
+        """Split the features into those for the value and those for the advantages."""
         return features.chunk(self.streams, dim=1)
 
 
 class SharedDuelingHead(DuelingHead):
-    """A dueling head whose two parts share the hidden units, as in Dopamine's FullRainbowNetwork."""
+    """A dueling head whose two streams share the hidden layer, as in Dopamine's FullRainbowNetwork."""
 
     streams = 1
 

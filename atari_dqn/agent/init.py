@@ -1,4 +1,4 @@
-"""Initial weights, explicit for every layer: hidden layers by key, output layers with a linear gain."""
+"""Initial weights: the initializer is a key of the spec; the gain is √2 before a ReLU, 1 in the head."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _uniform(layer: nn.Module, bound: float, generator: torch.Generator) -> None
 
 @torch.no_grad()
 def _fill(parameter: Tensor, values: Tensor) -> None:
-    """Copy values that were drawn in the order of their indices, however the parameter lies in memory."""
+    """Copy values that were drawn in index order, whatever the parameter's memory format."""
     parameter.copy_(values)
 
 
@@ -40,7 +40,7 @@ def he_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Gener
 def xavier_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
     """Draw weights from U(±√(6 / (fan_in + fan_out))), whatever the gain; biases are 0.
 
-    Glorot & Bengio (2010). A convolution's fan_out counts its kernel's pixels, as its fan_in does.
+    Glorot & Bengio (2010). A convolution's fan_out is its filters times its kernel's pixels.
     """
     del gain
     fan_out = layer.weight.numel() // layer.weight.shape[1]
@@ -67,7 +67,7 @@ INITIALIZERS: dict[str, Initializer] = {
 
 
 def initialize(network: QNetwork, *, init: str, generator: torch.Generator) -> None:
-    """Draw every weight of a network from `generator`, in the order its layers are listed."""
+    """Draw all weights of a network from `generator`, in the order of its layers."""
     fill = INITIALIZERS[init]
     for part, gain in (*((part, RELU_GAIN) for part in network.encoder_parts), (network.head, 1.0)):
         for layer in part.modules():

@@ -24,10 +24,10 @@ EMBEDDING_COSINES = 64  # n in eq. 4
 
 
 class ImplicitQuantileNetwork(QNetwork):
-    """Computes the return's quantile at any fraction.
+    """Computes the quantiles of the return at any fractions.
 
-    The encoded frames are multiplied by an embedding of the fraction, eq. 4. An action is selected by the
-    mean over `num_policy_quantiles` fractions, K; without an rng they are evenly spread.
+    The encoded frames are multiplied by an embedding of the fraction, eq. 4. The q-values are means over
+    K = `num_policy_quantiles` fractions, drawn from `rng`, or evenly spaced without it.
     """
 
     frequencies: Tensor
@@ -56,7 +56,7 @@ class ImplicitQuantileNetwork(QNetwork):
     def distribution_and_q_values(
         self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None
     ) -> tuple[Quantiles, Float[Tensor, "B A"]]:
-        """Compute quantiles at `num_quantiles` fractions, and q-values from K others, in one pass."""
+        """Compute quantiles at `num_quantiles` fractions and q-values at K others, in one forward pass."""
         count = num_quantiles or self.num_policy_quantiles
         with noise_in(self, rng, 1):
             drawn = [self._fractions(len(frames), each, rng) for each in (count, self.num_policy_quantiles)]
@@ -64,11 +64,11 @@ class ImplicitQuantileNetwork(QNetwork):
         return Quantiles(both.outputs[..., :count], drawn[0]), both.outputs[..., count:].mean(dim=2)
 
     def features(self, frames: Frames) -> Float[Tensor, "BN D"]:
-        """Compute the hidden units at each of K evenly spread fractions."""
+        """Compute the hidden units at each of K evenly spaced fractions."""
         return self.features_at(frames, self._fractions(len(frames), self.num_policy_quantiles, None))
 
     def features_at(self, frames: Frames, fractions: Float[Tensor, "B N"]) -> Float[Tensor, "BN D"]:
-        """Compute the hidden units at each of these fractions."""
+        """Compute the hidden units at the given fractions."""
         waves = (fractions.flatten()[:, None] * self.frequencies).cos()
         with self.torso_precision(frames):
             encoded = self.torso.encode(frames)

@@ -1,4 +1,4 @@
-"""The learner: Algorithm 1's inner lines. One minibatch in, one gradient step, metrics out as tensors."""
+"""The learner: one gradient step per minibatch, and the target network. Mnih et al. (2015), Algorithm 1."""
 
 from __future__ import annotations
 
@@ -22,25 +22,24 @@ _REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What one gradient step measured."""
+    """The metrics and priorities that a gradient step computes."""
 
     metrics: Mapping[str, Tensor]
-    """The scalars of `losses.UPDATE_METRICS`, still on their device."""
+    """The scalars named in `losses.UPDATE_METRICS`, on the learner's device."""
     priorities: Float[Tensor, "B"]
-    """How wrong each transition's prediction was, for the replay."""
+    """The new priorities of the transitions, not below 0."""
 
 
 class Learner:
-    """Holds the online and the target network and moves the one toward the other's targets.
+    """Trains the online network toward targets of the target network.
 
-    They may be one and the same network, if it would be copied after every update.
+    Both may be the same object if the target network would be copied after every update.
 
-    A minibatch may be taken in `accumulate` equal parts, whose gradients add up to that of the whole.
-    A gradient that is not finite changes neither weights nor optimizer. Its update counts all the same, so
-    that copies to the target network stay in step.
+    A minibatch may be split into `accumulate` equal parts, whose gradients sum to that of the whole. If the
+    gradient is not finite, the step changes neither weights nor optimizer; it still counts as an update, so
+    that the target network is copied at the same steps.
 
-    Noise, fractions and shifts come from `generator`, on the networks' device; each part of a minibatch draws
-    its own, when its turn comes.
+    Noise, quantile fractions and shifts are drawn from `generator`, on the networks' device, part by part.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Learner:
         return update
 
     def gradient_step(self, batch: Minibatch) -> Update:
-        """Take one gradient step: work of the device, which no number of the host's changes."""
+        """Take one gradient step; it depends on no counter of the host."""
         try:
             # "Set yⱼ = rⱼ if episode terminates at step j + 1, otherwise rⱼ + γ maxₐ′ Q̂(φⱼ₊₁, a′; θ⁻)"
             outputs = [self._backward(part) for part in batch.split(self._accumulate)]
@@ -86,13 +85,13 @@ class Learner:
             self._nonfinite_gradients.add_(1).masked_fill_(finite, 0.0)
             self._step_if(finite)
         finally:
-            self.online.zero_grad()  # or one that was interrupted would be part of the next
+            self.online.zero_grad()  # after an exception too: nothing may leak into the next step
         metrics = {name: _reduced(name, outputs) for name in LOSS_METRICS}
         metrics |= {"grad_norm": grad_norm, "nonfinite_gradients": self._nonfinite_gradients.clone()}
         return Update(metrics=metrics, priorities=_joined([output.priorities for output in outputs]))
 
     def count_updates(self, updates: int) -> None:
-        """Count gradient steps, no more than `updates_to_copy`."""
+        """Count gradient steps, at most `updates_to_copy`, and copy the network when it is due."""
         assert updates <= self.updates_to_copy
         self.updates += updates
         # "Every C steps reset Q̂ = Q"
@@ -106,38 +105,38 @@ class Learner:
 
     @property
     def updates_to_copy(self) -> int:
-        """How many updates there are until the networks are copied, the one before the copy included."""
+        """The number of updates up to and including the one that copies the network."""
         return self._target_period_updates - self.updates % self._target_period_updates
 
     def mutated_tensors(self) -> list[Tensor]:
-        """List the tensors that `gradient_step` changes; an optimizer's are there after its first step."""
+        """List the tensors that `gradient_step` changes; some optimizers create theirs in the first step."""
         averages = [value for state in self.optimizer.state.values() for value in state.values()]
         return [*self._weights, *(value for value in averages if isinstance(value, Tensor)),
                 self._nonfinite_gradients]  # fmt: skip
 
     def _backward(self, part: Minibatch) -> LossOutput:
-        """Add the gradients of a part of a minibatch to those there are."""
+        """Add the gradients of a part of a minibatch to `.grad`."""
         part = self._augment(part, self.generator)
         output = self.loss(part, self.online, self.target, self.generator)
         self._reduced_loss(output).backward()  # type: ignore[no-untyped-call]
         return output
 
     def _reduced_loss(self, output: LossOutput) -> Float[Tensor, ""]:
-        """Reduce the loss of a part to its share of the minibatch's."""
+        """Reduce the loss of a part to its contribution to the loss of the minibatch."""
         total = _REDUCTIONS[self._reduction](output.loss)
         return total if self._reduction == "sum" else total / self._accumulate
 
     def _clip_gradients(self) -> Float[Tensor, ""]:
-        """Scale the gradients to the largest norm allowed; return the norm they had."""
+        """Clip the gradients to the largest norm; return the norm before clipping."""
         return nn.utils.clip_grad_norm_(self._weights, self._max_grad_norm, foreach=True)
 
     def _step_if(self, finite: Tensor) -> None:
-        """Move the weights by their gradients, or leave everything as it is."""
+        """Step the optimizer, unless the gradient is not finite."""
         if finite:
             self.optimizer.step()
 
     def state_dict(self) -> StateDict:
-        """Give both networks, the optimizer, the counts and the random stream."""
+        """Collect both networks, the optimizer, the counters and the random state."""
         return {
             "online": dict(self.online.state_dict()),
             "target": dict(self.target.state_dict()),
@@ -148,7 +147,7 @@ class Learner:
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Take over networks and optimizer, strictly; a mismatch names the keys."""
+        """Load both networks, the optimizer, the counters and the random state; keys must match exactly."""
         self.online.load_state_dict(state["online"])
         if self.target is not self.online:
             self.target.load_state_dict(state["target"])
@@ -159,7 +158,7 @@ class Learner:
 
 
 def load_optimizer(optimizer: Optimizer, state: StateDict) -> None:
-    """Take over a state, but not what it says of the device it was on, nor how it lay in memory."""
+    """Load an optimizer's state, keeping this device's `capturable` and the weights' memory format."""
     groups = [
         {**saved, "capturable": own["capturable"]} if "capturable" in own else saved
         for saved, own in zip(state["param_groups"], optimizer.param_groups, strict=True)
@@ -168,11 +167,11 @@ def load_optimizer(optimizer: Optimizer, state: StateDict) -> None:
     for weight, averages in optimizer.state.items():
         for name, value in averages.items():
             if isinstance(value, Tensor) and value.shape == weight.shape:
-                averages[name] = torch.empty_like(weight).copy_(value)  # PyTorch's Adam reads both in a row
+                averages[name] = torch.empty_like(weight).copy_(value)  # fused Adam needs equal strides
 
 
 def _reduced(name: str, outputs: Sequence[LossOutput]) -> Float[Tensor, ""]:
-    """Reduce a metric of all transitions as it was declared."""
+    """Reduce a metric over the minibatch as `LOSS_METRICS` declares."""
     return _REDUCTIONS[LOSS_METRICS[name]](_joined([output.metrics[name] for output in outputs]))
 
 

@@ -1,4 +1,4 @@
-"""Losses: from a minibatch and two networks to a number for each transition. B minibatch, Z per action."""
+"""Losses: one value for each transition of a minibatch. B minibatch, A actions, Z outputs per action."""
 
 from __future__ import annotations
 
@@ -23,61 +23,61 @@ LOSS_METRICS: dict[str, Literal["mean", "max"]] = {
     "max_q": "max",
     "mean_abs_td_error": "mean",
 }
-"""Metrics of a loss, a number for each transition, and how a minibatch's are reduced."""
+"""The metrics of a loss, one value per transition, and their reduction over the minibatch."""
 UPDATE_METRICS = (*LOSS_METRICS, "grad_norm", "nonfinite_gradients")
-"""All of an update's; `nonfinite_gradients` counts the updates in a row, this one the last, without a finite
-gradient."""
+"""All metrics of an update. `nonfinite_gradients` is the number of consecutive updates, up to and including
+this one, whose gradient was not finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossOutput:
-    """What a loss computes of each transition."""
+    """The loss, priority and metrics of each transition."""
 
     loss: Float[Tensor, "B"]
-    """Weighted by the transitions' importance weights; its gradient is taken."""
+    """Times the importance weights; the only part with a gradient."""
     priorities: Float[Tensor, "B"]
-    """Not below 0, for the replay; without a gradient, as the metrics are."""
+    """For the replay buffer, not below 0."""
     metrics: Mapping[str, Float[Tensor, "B"]]
-    """The names of `LOSS_METRICS`."""
+    """By the names of `LOSS_METRICS`."""
 
 
 class LossFn(Protocol):
-    """Computes the loss of a minibatch, of shape B before it is reduced."""
+    """Computes the loss of each transition of a minibatch."""
 
     def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, /) -> LossOutput:
         """Compute the loss."""
 
 
-class Comparison(NamedTuple):
-    """How far a value distribution is from its target."""
+class LossTerms(NamedTuple):
+    """The loss of each transition, before the importance weight, its priority and its TD error."""
 
     loss: Float[Tensor, "B"]
     priority: Float[Tensor, "B"]
     td_error: Float[Tensor, "B"]
-    """The target's expected return less the prediction's."""
+    """Expected return of the target minus that of the prediction."""
 
 
-Compare = Callable[[Any, Int64[Tensor, "B"], Bootstrap], Comparison]
-"""Compares the value distribution of the taken actions with its target."""
+DistributionLossFn = Callable[[Any, Int64[Tensor, "B"], Bootstrap], LossTerms]
+"""Computes the loss of the selected actions' value distributions against their targets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TDLoss:
-    """The temporal-difference loss of every agent here: predict, bootstrap, compare."""
+    """The temporal-difference loss, for any target rule and any kind of value distribution."""
 
     target_rule: TargetRule
-    compare: Compare
+    distribution_loss: DistributionLossFn
     num_quantiles: int | None = None
-    """N of Dabney et al. (2018b), where quantiles are drawn."""
+    """N of Dabney et al. (2018b); None if the network has fixed fractions."""
     num_target_quantiles: int | None = None
-    """N′."""
+    """N′ of the same."""
 
     def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, /) -> LossOutput:
         """Compute the loss."""
         with torch.no_grad():
             bootstrap = self.target_rule(batch, online, target, rng, self.num_target_quantiles)
         predicted = online.distribution(batch.s_tm1, rng, num_quantiles=self.num_quantiles)
-        error = self.compare(predicted, batch.a_tm1, bootstrap)
+        error = self.distribution_loss(predicted, batch.a_tm1, bootstrap)
         loss = error.loss * batch.weight
         with torch.no_grad():
             q_tm1 = predicted.q_values()
@@ -92,43 +92,43 @@ class TDLoss:
 
 @dataclass(frozen=True, slots=True)
 class ScalarLoss:
-    """Huber's or the squared loss of the TD error; |TD error| is the priority. Schaul et al. (2016)."""
+    """Huber or squared loss of the TD error; the priority is |TD error|. Schaul et al. (2016)."""
 
     rule: Callable[[Tensor], Tensor]
 
-    def __call__(self, predicted: Scalar, a_tm1: Int64[Tensor, "B"], bootstrap: Bootstrap) -> Comparison:
-        """Compare values."""
+    def __call__(self, predicted: Scalar, a_tm1: Int64[Tensor, "B"], bootstrap: Bootstrap) -> LossTerms:
+        """Compute the loss of q-values."""
         target = rules.bellman_target(bootstrap.r_t, bootstrap.discount_t, bootstrap.z_t)
         td_error = (target - rules.gather_q(predicted.outputs, a_tm1)).squeeze(1)
-        return Comparison(self.rule(td_error), td_error.abs(), td_error)
+        return LossTerms(self.rule(td_error), td_error.abs(), td_error)
 
 
 @dataclass(frozen=True, slots=True)
 class CategoricalLoss:
-    """The KL divergence of masses on atoms from their target. Bellemare et al. (2017), Algorithm 1.
+    """KL divergence from the projected target to the prediction. Bellemare et al. (2017), Algorithm 1.
 
-    The priority is a rule of `CATEGORICAL_PRIORITIES`.
+    The priority is computed by one of `CATEGORICAL_PRIORITIES`.
     """
 
     priority: Callable[[Tensor, Tensor], Tensor]
 
-    def __call__(self, predicted: Categorical, a_tm1: Int64[Tensor, "B"], bootstrap: Bootstrap) -> Comparison:
-        """Compare masses on atoms."""
+    def __call__(self, predicted: Categorical, a_tm1: Int64[Tensor, "B"], bootstrap: Bootstrap) -> LossTerms:
+        """Compute the loss of masses on atoms."""
         atoms = predicted.atoms
         points = rules.bellman_target(bootstrap.r_t, bootstrap.discount_t, atoms[None])
         target = rules.categorical_projection(points, bootstrap.z_t.softmax(dim=1), atoms)
         logits = rules.gather_q(predicted.outputs, a_tm1)
         priority = self.priority(target, logits.detach()).clamp(min=0.0)
         td_error = (target - logits.detach().softmax(dim=1)) @ atoms
-        return Comparison(rules.kl_divergence(target, logits), priority, td_error)
+        return LossTerms(rules.kl_divergence(target, logits), priority, td_error)
 
 
-def quantile_loss(predicted: Quantiles, a_tm1: Int64[Tensor, "B"], bootstrap: Bootstrap) -> Comparison:
-    """Compare every quantile with every target; the loss is the priority. Dabney et al. (2018)."""
+def quantile_loss(predicted: Quantiles, a_tm1: Int64[Tensor, "B"], bootstrap: Bootstrap) -> LossTerms:
+    """Compute the quantile Huber loss, which is also the priority. Dabney et al. (2018)."""
     target = rules.bellman_target(bootstrap.r_t, bootstrap.discount_t, bootstrap.z_t)
     quantiles = rules.gather_q(predicted.outputs, a_tm1)
     loss = rules.quantile_huber(quantiles, predicted.fractions, target)
-    return Comparison(loss, loss, target.mean(dim=1) - quantiles.mean(dim=1))
+    return LossTerms(loss, loss, target.mean(dim=1) - quantiles.mean(dim=1))
 
 
 CATEGORICAL_PRIORITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

@@ -18,10 +18,10 @@ from atari_dqn.minibatch import Frames
 
 
 class QNetwork(nn.Module):
-    """Stacked frames in, value distributions and q-values out.
+    """Computes value distributions and q-values of stacked frames.
 
-    The torso runs in `precision`; the head always in fp32, because gaps between actions are often under one
-    percent, less than bf16 resolves. Without an rng noisy layers are their means, as in evaluations.
+    The torso computes in `precision`, the head always in fp32: the q-values of two actions often differ by
+    less than one percent, which bf16 does not resolve. Without an rng noisy layers use their means.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class QNetwork(nn.Module):
         return (self.torso,)
 
     def forward(self, frames: Frames, rng: Rng | None = None) -> Float[Tensor, "B A"]:
-        """Compute the q-values of stacked frames, each row under its own noise."""
+        """Compute the q-values of stacked frames, each stack under its own noise."""
         return self.q_values(frames, rng, noise_rows=len(frames))
 
     def q_values(
@@ -50,7 +50,7 @@ class QNetwork(nn.Module):
     def distribution(
         self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None, noise_rows: int = 1
     ) -> ValueDistribution:
-        """Compute the value distribution of every action; `num_quantiles` is for networks that draw them."""
+        """Compute the value distribution of every action; only an IQN uses `num_quantiles`."""
         del num_quantiles
         with noise_in(self, rng, noise_rows):
             distribution: ValueDistribution = self.value(self.head(self.features(frames)))
@@ -59,7 +59,7 @@ class QNetwork(nn.Module):
     def distribution_and_q_values(
         self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None
     ) -> tuple[ValueDistribution, Float[Tensor, "B A"]]:
-        """Compute the value distribution, and the q-values by which an action is selected."""
+        """Compute the value distribution, and the q-values that select an action."""
         distribution = self.distribution(frames, rng, num_quantiles=num_quantiles)
         return distribution, distribution.q_values()
 
@@ -70,7 +70,7 @@ class QNetwork(nn.Module):
         return features.float()
 
     def torso_precision(self, frames: Frames) -> torch.autocast:
-        """Have the block compute in the torso's precision."""
+        """Make a context in which operations run in the torso's precision."""
         return torch.autocast(
             frames.device.type, self.dtype, enabled=self.dtype != torch.float32, cache_enabled=False
         )

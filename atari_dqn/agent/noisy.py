@@ -1,6 +1,6 @@
-"""Noisy layers: exploration that the network learns. Fortunato et al. (2018), factorised Gaussian noise.
+"""Noisy linear layers with factorised Gaussian noise. Fortunato et al. (2018).
 
-B batch, D inputs, F outputs, R equal parts of the batch, each with its own noise.
+B batch, D inputs, F outputs, R noise samples, one for each of R equal parts of the batch.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ Noise = tuple[Float[Tensor, "R D"], Float[Tensor, "R F"]]  # εⁱ and εᵒ
 
 
 class NoisyLinear(nn.Linear):
-    """A fully connected layer with noise of learned size on every weight and bias.
+    """A linear layer with noise on every weight and bias, whose scale is learned.
 
-    (W + Σ ⊙ εᵒεⁱᵀ) x + b + σ ⊙ εᵒ, where εⁱ and εᵒ have a number for each input and output. As the noise of
-    a weight is a product, it is Σ applied to εⁱ ⊙ x, times εᵒ: two products, and no noisy weights are made.
-    Without noise the layer is its mean, which evaluations use.
+    (W + Σ ⊙ εᵒεⁱᵀ) x + b + σ ⊙ εᵒ, with one εⁱ for each input and one εᵒ for each output, is computed as
+    W x + b + εᵒ ⊙ (Σ (εⁱ ⊙ x) + σ), without a noisy weight matrix. Without noise it is W x + b.
     """
 
     def __init__(self, in_features: int, out_features: int, *, sigma: float) -> None:
@@ -35,7 +34,7 @@ class NoisyLinear(nn.Linear):
         self.noise: Noise | None = None
 
     def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
-        """Compute the layer's output under its noise."""
+        """Compute the output under the current noise."""
         mean = super().forward(x)
         if self.noise is None:
             return mean
@@ -46,12 +45,12 @@ class NoisyLinear(nn.Linear):
         return mean + (deviation * noise_out[:, None]).flatten(0, 1)
 
     def set_noise(self, noise: Noise | None) -> None:
-        """Take over a noise, or none."""
+        """Set the noise of the next forward passes; None removes it."""
         self.noise = noise
 
     @torch.no_grad()
     def initialize(self, generator: torch.Generator) -> None:
-        """Draw means from U(±1/√fan_in); every σ is σ₀ / √fan_in. Fortunato et al. (2018), section 3.2."""
+        """Draw means from U(±1/√fan_in); set σ to σ₀ / √fan_in. Fortunato et al. (2018), section 3.2."""
         bound = 1 / math.sqrt(self.in_features)
         for mean, sigma in ((self.weight, self.weight_sigma), (self.bias, self.bias_sigma)):
             mean.copy_(torch.empty(mean.shape).uniform_(-bound, bound, generator=generator))
@@ -60,7 +59,7 @@ class NoisyLinear(nn.Linear):
 
 @contextmanager
 def noise_in(network: nn.Module, rng: Rng | None, rows: int) -> Iterator[None]:
-    """Give each noisy layer of a network fresh noise while the context lasts; none without rng."""
+    """Draw noise for all noisy layers of a network, and remove it at the end; without rng there is none."""
     layers = [] if rng is None else noisy_layers(network)
     if rng is not None and layers:
         draw_noise(layers, rng, rows)
@@ -72,14 +71,14 @@ def noise_in(network: nn.Module, rng: Rng | None, rows: int) -> Iterator[None]:
 
 
 def noisy_layers(network: nn.Module) -> list[NoisyLinear]:
-    """List a network's noisy layers, in the order in which their noise is drawn."""
+    """List the noisy layers of a network, in the order in which their noise is drawn."""
     return [layer for layer in network.modules() if isinstance(layer, NoisyLinear)]
 
 
 def draw_noise(layers: Sequence[NoisyLinear], rng: Rng, rows: int) -> None:
-    """Draw each layer's noise: for the whole batch with one row, else for each of its `rows` equal parts.
+    """Draw `rows` noise samples for each layer, one for each of `rows` equal parts of the batch.
 
-    Signed roots, as products of two of them have a variance of about 1. Fortunato et al. (2018).
+    f(x) = sgn(x) √|x| of Gaussian numbers x. Fortunato et al. (2018), section 3.
     """
     drawn = normal(rng, rows, num_draws(layers))
     counts = [count for layer in layers for count in (layer.in_features, layer.out_features)]
@@ -89,5 +88,5 @@ def draw_noise(layers: Sequence[NoisyLinear], rng: Rng, rows: int) -> None:
 
 
 def num_draws(layers: Iterable[NoisyLinear]) -> int:
-    """Count the numbers that make one noise of these layers."""
+    """Count the random numbers of one noise sample of these layers."""
     return sum(layer.in_features + layer.out_features for layer in layers)

@@ -1,4 +1,4 @@
-"""Optimizers: DeepMind's RMSProp, and PyTorch's, made from plain values."""
+"""Optimizers: DeepMind's RMSProp, and factories for it and for PyTorch's."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch.optim import Adam, Optimizer, RMSprop
 
 
 class DeepMindRMSProp(Optimizer):
-    """RMSProp as DeepMind's Lua code has it: centred, ε inside the root, no heavy-ball term.
+    """RMSProp of DeepMind's Lua code: centred, ε inside the root, without momentum.
 
         g ← ρ₁ g + (1 − ρ₁) d      n ← ρ₂ n + (1 − ρ₂) d²      w ← w − η d / √(n − g² + ε)
 
-    d is the gradient. `torch.optim.RMSprop(centered=True)` adds ε outside the root. `deepmind/dqn`,
-    NeuralQLearner.lua, qLearnMinibatch.
+    d is the gradient. Source: qLearnMinibatch in NeuralQLearner.lua of `deepmind/dqn`.
+    `torch.optim.RMSprop(centered=True)` adds ε outside the root.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class DeepMindRMSProp(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Move every parameter that has a gradient."""
-        assert closure is None, "one gradient, one step"
+        """Update every parameter that has a gradient."""
+        assert closure is None, "closures are not supported"
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is None:
@@ -58,7 +58,7 @@ class DeepMindRMSProp(Optimizer):
 
 
 def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
-    """Make the Lua code's RMSProp. `epsilon` lies inside the root."""
+    """Make DeepMind's RMSProp; `epsilon` is added inside the root."""
     return DeepMindRMSProp(
         parameters,
         lr=values["learning_rate"],
@@ -69,7 +69,7 @@ def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Opt
 
 
 def adam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
-    """Make PyTorch's Adam. Kingma & Ba (2015). `epsilon` lies beside the root."""
+    """Make PyTorch's Adam; `epsilon` is added outside the root. Kingma & Ba (2015)."""
     weights = list(parameters)
     return Adam(
         weights,
@@ -82,7 +82,7 @@ def adam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
 
 
 def torch_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
-    """Make PyTorch's centred RMSProp. `epsilon` lies beside the root."""
+    """Make PyTorch's centred RMSProp; `epsilon` is added outside the root."""
     weights = list(parameters)
     return RMSprop(
         weights,

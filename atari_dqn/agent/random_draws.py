@@ -1,4 +1,4 @@
-"""Random numbers that networks draw: noise and quantile fractions, in the order of their use."""
+"""Random numbers for noise and quantile fractions, from a generator or another source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Draws(Protocol):
-    """A source of random numbers other than a generator."""
+    """A source of random numbers that replaces a generator."""
 
     def normal(self, *shape: int) -> Tensor:
         """Draw numbers from N(0, 1)."""
@@ -19,7 +19,7 @@ class Draws(Protocol):
 
 
 Rng = torch.Generator | Draws
-"""Where random numbers come from: a stream on the network's device, or numbers given in its place."""
+"""A generator on the network's device, or a source in its place."""
 
 
 def normal(rng: Rng, *shape: int) -> Tensor:

@@ -1,8 +1,8 @@
 """Learning rules: pure functions of tensors, in the papers' symbols and in time order.
 
-`x_tm1` belongs to the step an action was taken at, `x_t` to the step it led to. B minibatch, A actions, Z
-numbers predicted of an action: one value, a logit for each atom, or N quantiles; P points. `discount_t` holds
-γⁿ times the product of the step discounts, so no rule sees an ending or an n.
+`x_tm1` is of the time step before the action and `x_t` of the one after it. B minibatch, A actions, P points,
+Z outputs per action: a q-value, a logit for each atom, or N quantiles. `discount_t` is γⁿ times the product
+of the step discounts, 0 after the end of an episode, so no rule depends on n or on terminal flags.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 
 def gather_q(z: Float[Tensor, "B A *Z"], a: Int64[Tensor, "B"]) -> Float[Tensor, "B *Z"]:
-    """Select the numbers of each row's action."""
+    """Select the outputs of each transition's action."""
     place = a.view(-1, *[1] * (z.dim() - 1)).expand(-1, 1, *z.shape[2:])
     return z.gather(1, place).squeeze(1)
 
@@ -22,7 +22,7 @@ def gather_q(z: Float[Tensor, "B A *Z"], a: Int64[Tensor, "B"]) -> Float[Tensor,
 def bellman_target(
     r_t: Float[Tensor, "B"], discount_t: Float[Tensor, "B"], z_t: Float[Tensor, "#B Z"]
 ) -> Float[Tensor, "B Z"]:
-    """Compute r + γ z, of values, of quantiles, or of atoms."""
+    """Compute r + γ z, where z are q-values, quantiles or atoms."""
     return r_t[:, None] + discount_t[:, None] * z_t
 
 
@@ -39,10 +39,10 @@ def mse(td_error: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
 def categorical_projection(
     points: Float[Tensor, "B P"], mass: Float[Tensor, "B P"], atoms: Float[Tensor, "Z"]
 ) -> Float[Tensor, "B Z"]:
-    """Compute masses at any points as masses on evenly spaced atoms. Bellemare et al. (2017), Algorithm 1.
+    """Project masses at any points on evenly spaced atoms. Bellemare et al. (2017), Algorithm 1.
 
-    A point gives its mass to its two neighbours by nearness, which keeps mass and mean; one outside of the
-    support gives it to the edge.
+    The mass of a point is split between its two neighbouring atoms in proportion to nearness, which preserves
+    the total mass and the mean. A point outside the support is clipped to the edge.
     """
     inside = points.clamp(atoms[0], atoms[-1])
     distance = (inside[:, None, :] - atoms[:, None]) / (atoms[1] - atoms[0])
@@ -51,17 +51,17 @@ def categorical_projection(
 
 
 def kl_divergence(target: Float[Tensor, "B Z"], logits: Float[Tensor, "B Z"]) -> Float[Tensor, "B"]:
-    """Compute Σ m (ln m − ln p), p the softmax of the logits; finite where they are, and where m is 0.
+    """Compute Σ m (ln m − ln p), with p the softmax of the logits and 0 ln 0 = 0.
 
-    Its gradient is that of `cross_entropy`; it is Hessel et al. (2018)'s priority.
+    Its gradient equals that of `cross_entropy`. It is the priority of Hessel et al. (2018).
     """
     return (torch.xlogy(target, target) - target * logits.log_softmax(dim=1)).sum(dim=1)
 
 
 def cross_entropy(target: Float[Tensor, "B Z"], logits: Float[Tensor, "B Z"]) -> Float[Tensor, "B"]:
-    """Compute −Σ m ln p, p the softmax of the logits. Bellemare et al. (2017), Algorithm 1.
+    """Compute −Σ m ln p, with p the softmax of the logits. Bellemare et al. (2017), Algorithm 1.
 
-    It is larger than the KL divergence by the target's entropy, which no weight changes.
+    It exceeds the KL divergence by the entropy of the target, which does not depend on the logits.
     """
     return -(logits.log_softmax(dim=1) * target).sum(dim=1)
 
@@ -79,14 +79,14 @@ def quantile_huber(
 
 
 def scaled_log_policy(q: Float[Tensor, "B A"], temperature: float) -> Float[Tensor, "B A"]:
-    """Compute τ ln π, π the softmax of q / τ. Vieillard et al. (2020), eq. 2; finite wherever q is."""
+    """Compute τ ln π, with π the softmax of q / τ; finite if q is. Vieillard et al. (2020), eq. 2."""
     return temperature * (q / temperature).log_softmax(dim=1)
 
 
 def soft_value(
     z_t: Float[Tensor, "B A Z"], log_policy_t: Float[Tensor, "B A"], temperature: float
 ) -> Float[Tensor, "B Z"]:
-    """Compute Σₐ π (z − τ ln π): the policy's expectation and its entropy. Vieillard et al. (2020), eq. 2."""
+    """Compute Σₐ π (z − τ ln π): the expectation under π plus τ times its entropy, of the same eq. 2."""
     policy = (log_policy_t / temperature).exp()
     return (policy[:, :, None] * (z_t - log_policy_t[:, :, None])).sum(dim=1)
 
@@ -94,5 +94,5 @@ def soft_value(
 def munchausen_bonus(
     log_policy_tm1: Float[Tensor, "B A"], a_tm1: Int64[Tensor, "B"], *, scale: float, lowest: float
 ) -> Float[Tensor, "B"]:
-    """Compute α τ ln π(a|s), τ ln π clipped to `lowest`, for the reward. Vieillard et al. (2020), eq. 2."""
+    """Compute α [τ ln π(a|s)] clipped to [`lowest`, 0], the addition to the reward, of the same eq. 2."""
     return scale * gather_q(log_policy_tm1, a_tm1).clamp(min=lowest, max=0.0)

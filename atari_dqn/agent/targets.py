@@ -1,4 +1,4 @@
-"""Bootstrap targets: which network selects the next action, which one evaluates it, and how. B minibatch."""
+"""Target rules: the network that selects the next action, and the one that evaluates it. B minibatch."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from atari_dqn.minibatch import Minibatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bootstrap:
-    """The parts of a transition's target r + γ z."""
+    """The terms of the target r + γ z."""
 
     r_t: Float[Tensor, "B"]
     discount_t: Float[Tensor, "B"]
     z_t: Float[Tensor, "B Z"]
-    """The value distribution of the selected next action."""
+    """The outputs of the selected next action, or their expectation under the policy."""
 
 
 class TargetRule(Protocol):
-    """Evaluates what follows a transition. `num_quantiles`: N′ of Dabney et al. (2018b)."""
+    """Computes the bootstrap terms of a minibatch. `num_quantiles` is N′ of Dabney et al. (2018b)."""
 
     def __call__(
         self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None, /
     ) -> Bootstrap:
-        """Compute the parts of each transition's target."""
+        """Compute the terms of each transition's target."""
 
 
 def dqn_target(
     batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
 ) -> Bootstrap:
-    """Select and evaluate by the target network. Mnih et al. (2015), Algorithm 1."""
+    """Select and evaluate with the target network. Mnih et al. (2015), Algorithm 1."""
     del online
     next_t, q_t = target.distribution_and_q_values(batch.s_t, rng, num_quantiles=num_quantiles)
     z_t = rules.gather_q(next_t.outputs, q_t.argmax(dim=1))
@@ -46,7 +46,7 @@ def dqn_target(
 def double_dqn_target(
     batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
 ) -> Bootstrap:
-    """Select by the online network, evaluate by the target network. van Hasselt et al. (2016), eq. 4."""
+    """Select with the online network, evaluate with the target one. van Hasselt et al. (2016), eq. 4."""
     next_t = target.distribution(batch.s_t, rng, num_quantiles=num_quantiles)
     z_t = rules.gather_q(next_t.outputs, online.q_values(batch.s_t, rng).argmax(dim=1))
     return Bootstrap(r_t=batch.r_t, discount_t=batch.discount_t, z_t=z_t)
@@ -54,10 +54,10 @@ def double_dqn_target(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MunchausenTarget:
-    """Evaluate by the target network's soft policy; add its clipped log-probability to the reward.
+    """Soft value under the target network's softmax policy, plus its clipped log-probability.
 
-    Over n steps the bonus is that of the first. Vieillard et al. (2020), eq. 2; α is `scale`, τ is
-    `temperature`, l₀ is `lowest`.
+    With n-step returns the bonus is that of the first step. Vieillard et al. (2020), eq. 2; α is `scale`, τ
+    is `temperature` and l₀ is `lowest`.
     """
 
     scale: float
@@ -67,7 +67,7 @@ class MunchausenTarget:
     def __call__(
         self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
     ) -> Bootstrap:
-        """Compute the parts of each transition's soft target."""
+        """Compute the terms of each transition's soft target."""
         del online
         q_tm1 = target.q_values(batch.s_tm1, rng)
         next_t, q_t = target.distribution_and_q_values(batch.s_t, rng, num_quantiles=num_quantiles)

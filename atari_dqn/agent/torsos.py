@@ -1,4 +1,4 @@
-"""Torsos: stacked frames in, features out. Convolutions, then a fully connected layer, each behind a ReLU.
+"""Torsos: from stacked frames to features. Convolutions and a fully connected layer, each with a ReLU.
 
 B batch, S stacked frames, H×W one frame, C channels, F encoded numbers, D features.
 """
@@ -20,9 +20,9 @@ Pair = tuple[int, int]
 
 
 class Torso(nn.Module, ABC):
-    """An encoder and a fully connected layer: `num_features` features of stacked frames.
+    """An encoder, then a fully connected layer with `num_features` outputs.
 
-    A head of several streams gets as many hidden layers, computed as one: they have the same input.
+    For a head with several streams, their hidden layers, which have the same input, are one layer.
     """
 
     num_encoded: int
@@ -32,13 +32,13 @@ class Torso(nn.Module, ABC):
     hidden: nn.Module
 
     def _add_hidden(self, *, num_encoded: int, num_features: int, layer: MakeLinear) -> None:
-        """Add the fully connected layer; last, so that weights are drawn in that order."""
+        """Add the fully connected layer: after the convolutions, because weights are drawn in that order."""
         self.num_encoded, self.num_features = num_encoded, num_features
         self.hidden = layer(num_encoded, num_features)
 
     @abstractmethod
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
-        """Compute the output of the convolutions for frames of numbers from 0 to 255."""
+        """Compute the flattened output of the convolutions; pixels are from 0 to 255."""
 
     def hidden_units(self, encoded: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
         """Compute the hidden layer's units."""
@@ -50,12 +50,12 @@ class Torso(nn.Module, ABC):
 
 
 def scaled(frames: Frames) -> Float[Tensor, "B S H W"]:
-    """Scale pixels to [0, 1], channels-last in memory, as convolutions are quickest."""
+    """Scale pixels to [0, 1], in the channels-last memory format, which suits convolutions."""
     return frames.contiguous(memory_format=torch.channels_last) / 255.0
 
 
 class ConvolutionalTorso(Torso):
-    """A chain of convolutions without padding."""
+    """A stack of convolutions without padding."""
 
     CONVOLUTIONS: tuple[tuple[int, int, int], ...]
     """Channels, kernel and stride of each layer."""
@@ -84,7 +84,7 @@ class ConvolutionalTorso(Torso):
         )
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
-        """Compute the output of the convolutions, channel by channel."""
+        """Compute the flattened output of the convolutions, channel by channel."""
         x = scaled(frames)
         for convolution in self.convolutions:
             x = F.relu(convolution(x))
@@ -100,30 +100,30 @@ class ConvolutionalTorso(Torso):
 
 
 class NatureTorso(ConvolutionalTorso):
-    """Mnih et al. (2015), Methods: 64 × 7 × 7 = 3,136 encoded numbers of 84 × 84 pixels."""
+    """Mnih et al. (2015), Methods: from 84 × 84 pixels to 64 × 7 × 7 = 3,136 encoded numbers."""
 
     CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
     HIDDEN_UNITS = 512
 
 
 class DataEfficientTorso(ConvolutionalTorso):
-    """van Hasselt et al. (2019): 64 × 3 × 3 = 576 encoded numbers of 84 × 84 pixels."""
+    """van Hasselt et al. (2019): from 84 × 84 pixels to 64 × 3 × 3 = 576 encoded numbers."""
 
     CONVOLUTIONS = ((32, 5, 5), (64, 5, 5))
     HIDDEN_UNITS = 256
 
 
 class SamePadConv2d(nn.Conv2d):
-    """A convolution whose output has ⌈size / stride⌉ pixels a side, as TensorFlow's "SAME".
+    """A convolution with TensorFlow's "SAME" padding: the output has ⌈size / stride⌉ pixels on each side.
 
-    An odd number of zeros has one more at the right and below.
+    If the padding is odd, the extra zero is on the right or below.
     """
 
     def __init__(self, before: int, out: int, kernel: int, stride: int, shape: Pair) -> None:
         super().__init__(before, out, kernel, stride)
         height, width = (max(0, (-(-size // stride) - 1) * stride + kernel - size) for size in shape)
         self.zeros = (height // 2, height - height // 2, width // 2, width - width // 2)
-        """How many zeros are above, below, left and right of an image."""
+        """Padding above, below, left and right of an image."""
 
     def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C2 H2 W2"]:
         """Compute the convolution of the padded images."""
@@ -144,7 +144,7 @@ class DopamineTorso(NatureTorso):
 
 
 class ResidualBlock(nn.Module):
-    """x plus two convolutions of it, each behind a ReLU."""
+    """A residual block of two convolutions, each after a ReLU."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ class ImpalaTorso(Torso):
         )
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
-        """Compute the output of the sections, behind a ReLU."""
+        """Compute the flattened output of the sections, after a ReLU."""
         x = scaled(frames)
         for section in self.sections:
             x = section(x)

@@ -1,4 +1,4 @@
-"""The kinds of value distribution: for each its network and its loss. Nothing else depends on the kind."""
+"""The kinds of value distribution: the network and the loss of each. Nothing else depends on the kind."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from atari_dqn.agent.targets import TargetRule
 from atari_dqn.agent.torsos import Torso
 
 MakeParts = Callable[[int], tuple[Torso, Head]]
-"""Makes a torso, and a head that puts out so many numbers per action."""
+"""Makes a torso, and a head with the given number of outputs per action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the kinds can be told; each kind uses its own part."""
+    """The settings of all kinds; each kind reads its own, and the others keep their defaults."""
 
     precision: str = "fp32"
     v_min: float = 0.0
@@ -42,20 +42,20 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """One kind: how its network is made, and how the loss of a target rule is."""
+    """A kind of value distribution: factories of its network and its loss."""
 
     network: Callable[[MakeParts, Settings], QNetwork]
     loss: Callable[[TargetRule, Settings], LossFn]
 
 
 def huber(target_rule: TargetRule, _: Settings) -> LossFn:
-    """Make the loss of Mnih et al. (2015): the TD error clipped to ±1 in the gradient."""
-    return TDLoss(target_rule=target_rule, compare=ScalarLoss(rules.huber))
+    """Make the Huber loss, whose gradient is the TD error clipped to ±1. Mnih et al. (2015)."""
+    return TDLoss(target_rule=target_rule, distribution_loss=ScalarLoss(rules.huber))
 
 
 def mse(target_rule: TargetRule, _: Settings) -> LossFn:
-    """Make the squared loss."""
-    return TDLoss(target_rule=target_rule, compare=ScalarLoss(rules.mse))
+    """Make the squared loss ½δ²."""
+    return TDLoss(target_rule=target_rule, distribution_loss=ScalarLoss(rules.mse))
 
 
 def _with(make_parts: MakeParts, value: ValueLayer, settings: Settings) -> QNetwork:
@@ -69,12 +69,12 @@ VALUE_KINDS: dict[str, ValueKind] = {
             make, CategoricalValue(v_min=of.v_min, v_max=of.v_max, num_atoms=of.num_atoms), of
         ),
         lambda rule, of: TDLoss(
-            target_rule=rule, compare=CategoricalLoss(CATEGORICAL_PRIORITIES[of.priority])
+            target_rule=rule, distribution_loss=CategoricalLoss(CATEGORICAL_PRIORITIES[of.priority])
         ),
     ),
     "qr_dqn": ValueKind(
         lambda make, of: _with(make, QuantileValue(num_quantiles=of.num_quantiles), of),
-        lambda rule, _: TDLoss(target_rule=rule, compare=quantile_loss),
+        lambda rule, _: TDLoss(target_rule=rule, distribution_loss=quantile_loss),
     ),
     "iqn": ValueKind(
         lambda make, of: ImplicitQuantileNetwork(
@@ -82,7 +82,7 @@ VALUE_KINDS: dict[str, ValueKind] = {
         ),
         lambda rule, of: TDLoss(
             target_rule=rule,
-            compare=quantile_loss,
+            distribution_loss=quantile_loss,
             num_quantiles=of.num_fractions,
             num_target_quantiles=of.num_target_fractions,
         ),

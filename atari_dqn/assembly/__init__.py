@@ -1,1 +1,1 @@
-"""Assembly: the parts of a training, made from the whole spec."""
+"""Assembly: makes the parts of a training from a spec."""

@@ -1,4 +1,4 @@
-"""The door to `fast`: the back end whose parts compute sooner, or plain parts where it is not there."""
+"""The back end of an assembly: `fast`, or plain PyTorch if the folder `fast` is missing."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _PACKAGE = "atari_dqn.fast"
 
 
 class Work(Protocol):
-    """Work of a device on fixed tensors (`train.work`)."""
+    """A function of fixed tensors that a device runs (`train.work`)."""
 
     def run(self, times: int = 1) -> None:
-        """Do it so many times."""
+        """Run the function `times` times."""
         ...
 
     def forget(self) -> None:
-        """Take note that some of its tensors were replaced."""
+        """Discard what was captured, because some of the tensors were replaced."""
         ...
 
 
@@ -39,19 +39,19 @@ class Backend(Protocol):
     """Makes or changes the parts of one assembly (`fast.acceleration.Acceleration`)."""
 
     def choices(self) -> list[str]:
-        """Describe what computes which part, and why."""
+        """Describe how each part is computed, and why."""
         ...
 
     def kernels(self) -> tuple[str, ...]:
-        """Name the compiled kernels that give numbers here."""
+        """List the compiled kernels in use."""
         ...
 
     def network(self, network: QNetwork, /) -> QNetwork:
-        """Swap the layers of a finished network."""
+        """Accelerate a finished network in place."""
         ...
 
     def optimizer(self, optimizer: Optimizer, /) -> Optimizer:
-        """Give an optimizer of the same state."""
+        """Accelerate an optimizer in place; its state stays."""
         ...
 
     def learner(self, **parts: Any) -> Learner:
@@ -59,11 +59,11 @@ class Backend(Protocol):
         ...
 
     def priority_tree(self, capacity: int, *, device: torch.device) -> PriorityTree:
-        """Make a tree of priorities."""
+        """Make a priority tree."""
         ...
 
     def ring(self, *, device: torch.device, **sizes: Any) -> FrameRing:
-        """Make a ring of frames."""
+        """Make a frame ring."""
         ...
 
     def captured(
@@ -74,11 +74,11 @@ class Backend(Protocol):
         mutated: Callable[[], list[Tensor]],
         most_at_once: int = 1,
     ) -> Work:
-        """Have work be played from recordings."""
+        """Make `function` run from captured graphs."""
         ...
 
     def compiling(self) -> AbstractContextManager[None]:
-        """Have a block compile."""
+        """Make a context for the calls that compile."""
         ...
 
     def compile(self, actor: Actor, learner: Learner, batch: Minibatch) -> None:
@@ -87,22 +87,22 @@ class Backend(Protocol):
 
 
 class Plain:
-    """The parts as they are written, in PyTorch."""
+    """The back end without acceleration."""
 
     def choices(self) -> list[str]:
-        """Tell that PyTorch computes everything."""
+        """Describe that PyTorch computes all parts."""
         return ["all: PyTorch (atari_dqn.fast is not installed)"]
 
     def kernels(self) -> tuple[str, ...]:
-        """Name none."""
+        """List no kernels."""
         return ()
 
     def network(self, network: QNetwork, /) -> QNetwork:
-        """Give the network as it is."""
+        """Return the network unchanged."""
         return network
 
     def optimizer(self, optimizer: Optimizer, /) -> Optimizer:
-        """Give the optimizer as it is."""
+        """Return the optimizer unchanged."""
         return optimizer
 
     def learner(self, **parts: Any) -> Learner:
@@ -110,27 +110,27 @@ class Plain:
         return Learner(**parts)
 
     def priority_tree(self, capacity: int, *, device: torch.device) -> PriorityTree:
-        """Make a tree of priorities."""
+        """Make a priority tree."""
         return PriorityTree(capacity, device=device)
 
     def ring(self, *, device: torch.device, **sizes: Any) -> FrameRing:
-        """Make a ring of frames."""
+        """Make a frame ring."""
         return FrameRing(device=device, **sizes)
 
     def captured(self, function: Callable[[], None], **_: Any) -> Work:
-        """Refuse: what cannot be captured is not asked for."""
+        """Raise: callers check `can_capture` first."""
         raise AssertionError(f"nothing captures {function}")
 
     def compiling(self) -> AbstractContextManager[None]:
-        """Change nothing."""
+        """Do nothing."""
         return nullcontext()
 
     def compile(self, actor: Actor, learner: Learner, batch: Minibatch) -> None:
-        """Change nothing."""
+        """Do nothing."""
 
 
 def fast_module(name: str) -> ModuleType | None:
-    """Import a module of `fast`; None where the folder is not there."""
+    """Import a module of `fast`; None if the folder is missing."""
     try:
         return import_module(f"{_PACKAGE}.{name}")
     except ModuleNotFoundError as error:
@@ -142,8 +142,8 @@ def fast_module(name: str) -> ModuleType | None:
 def make_backend(device: torch.device, *, compiled: bool = False, fuse: bool = True) -> Backend:
     """Make the back end for one assembly.
 
-    `UserError` where work is to be compiled and `fast` is not there. `fuse` false has each layer of a network
-    called by itself.
+    `UserError` if `compiled` is set and `fast` is missing. Without `fuse` every layer of a network is a
+    separate call.
     """
     found = fast_module("acceleration")
     if found is None:
@@ -155,17 +155,17 @@ def make_backend(device: torch.device, *, compiled: bool = False, fuse: bool = T
 
 
 def can_capture() -> bool:
-    """Tell whether work can be played from CUDA graphs."""
+    """Return whether CUDA graphs are available."""
     return fast_module("cuda_graphs") is not None
 
 
 def kernels_here() -> tuple[str, ...]:
-    """Name the compiled kernels that run on this processor."""
+    """List the compiled kernels that run on this processor."""
     found = fast_module("cpu.library")
     return () if found is None else tuple(found.kernels_here())
 
 
 def kernels_for(precision: str, kernels: Sequence[str]) -> list[str]:
-    """Select the kernels that give numbers to a run that learns in a precision."""
+    """Select the kernels that a run in this precision uses."""
     found = fast_module("cpu.library")
     return list(kernels) if found is None else list(found.kernels_for(precision, kernels))

@@ -1,4 +1,4 @@
-"""Parts from a spec: the places where a toggle chooses a part, once."""
+"""Makes parts from a spec: each toggle selects a part here, once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def given(value: T | None) -> T:
-    """Return the value of a key whose part was chosen: the spec is complete."""
+    """Check that a key of a selected part has a value, and return it."""
     assert value is not None, "a chosen part has every key"
     return value
 
@@ -46,7 +46,7 @@ def given(value: T | None) -> T:
 def build_network(
     spec: Spec, info: GameInfo, device: torch.device, backend: Backend | None = None
 ) -> QNetwork:
-    """Make a network of the spec's kind, its weights drawn from the run's own stream."""
+    """Make the network, with initial weights from the run's random stream "network"."""
     flush_denormals()
     assert spec.learner.precision != AUTO, "atari_dqn.machine.automatic.resolve_auto comes first"
     network = _value_kind(spec).network(partial(_torso_and_head, spec, info), _settings(spec))
@@ -63,15 +63,15 @@ def _value_kind(spec: Spec) -> ValueKind:
 
 
 def _settings(spec: Spec) -> Settings:
-    """Give the keys of value distributions that the spec has."""
+    """Collect the settings of the value distribution from the spec."""
     values = {key: value for key, value in asdict(spec.distribution).items() if value is not None}
-    if spec.replay.priority is not None:  # a uniform replay has no such key
+    if spec.replay.priority is not None:  # None for uniform replay
         values["priority"] = spec.replay.priority
     return Settings(precision=spec.learner.precision, **values)
 
 
 def _torso_and_head(spec: Spec, info: GameInfo, size: int) -> tuple[Torso, Head]:
-    """Make a torso, and a head that puts out `size` numbers for each action."""
+    """Make a torso, and a head with `size` outputs per action."""
     layers = {}
     if spec.toggles.noisy:
         layers["layer"] = partial(NoisyLinear, sigma=given(spec.network.noisy_sigma))
@@ -95,7 +95,7 @@ def _head_type(spec: Spec) -> type[Head]:
 
 
 def build_optimizer(network: QNetwork, optimizer: Optimizer) -> torch.optim.Optimizer:
-    """Make the chosen optimizer of the values its kind uses."""
+    """Make the optimizer from the keys that its kind has."""
     values = {key: value for key, value in asdict(optimizer).items() if key != "kind" and value is not None}
     return OPTIMIZERS.load(optimizer.kind)(network.parameters(), **values)
 
@@ -103,9 +103,9 @@ def build_optimizer(network: QNetwork, optimizer: Optimizer) -> torch.optim.Opti
 def build_learner(
     spec: Spec, info: GameInfo, device: torch.device, backend: Backend | None = None
 ) -> Learner:
-    """Make online and target network, optimizer and loss.
+    """Make the learner with its networks, optimizer and loss.
 
-    A target network that is copied after every update is the online network: it is made once.
+    If the target network is copied after every update, it is the online network itself.
     """
     backend = backend or make_backend(device, compiled=spec.learner.compile)
     online = build_network(spec, info, device, backend)
@@ -124,7 +124,7 @@ def build_learner(
 
 
 def device_stream(spec: Spec, name: str, device: torch.device) -> torch.Generator:
-    """Make the run's stream of that name on a device."""
+    """Make a generator on a device, seeded by the run's seed and a stream's name."""
     return torch.Generator(device=device).manual_seed(torch_seed(spec.seed, name))
 
 
@@ -139,10 +139,10 @@ def _target_rule(spec: Spec) -> TargetRule:
             temperature=given(spec.learner.munchausen_temperature),
             lowest=given(spec.learner.munchausen_lowest),
         )
-    # One network that draws nothing chooses as it rates: no need to ask it twice about the same frames.
-    draws = spec.toggles.noisy or spec.toggles.distribution == "iqn"
-    asks_two = spec.toggles.double and (draws or not _is_one_network(spec))
-    return double_dqn_target if asks_two else dqn_target
+    # If both networks are one and it draws no random numbers, both rules compute the same: take the cheaper.
+    is_random = spec.toggles.noisy or spec.toggles.distribution == "iqn"
+    is_double = spec.toggles.double and (is_random or not _is_one_network(spec))
+    return double_dqn_target if is_double else dqn_target
 
 
 def _augment(spec: Spec) -> Augment:
@@ -154,13 +154,13 @@ def _augment(spec: Spec) -> Augment:
 
 
 def _loss(spec: Spec) -> LossFn:
-    """Make the loss: the chosen one, where values are scalars, or that of the kind's paper."""
+    """Make the loss: the one the spec names, for scalar values, else that of the kind of distribution."""
     make = _value_kind(spec).loss if spec.learner.loss is None else LOSSES.load(spec.learner.loss)
     return make(_target_rule(spec), _settings(spec))
 
 
 def _build_sampler(spec: Spec, backend: Backend, *, capacity: int, device: torch.device) -> Sampler:
-    """Make the sampler that `toggles.prioritized` chooses."""
+    """Make a uniform or a prioritized sampler."""
     seed, batch_size = torch_seed(spec.seed, "replay"), spec.learner.batch_size
     if not spec.toggles.prioritized:
         return UniformSampler(capacity=capacity, batch_size=batch_size, seed=seed, device=device)
@@ -183,7 +183,7 @@ def _build_sampler(spec: Spec, backend: Backend, *, capacity: int, device: torch
 def build_replay(
     spec: Spec, info: GameInfo, device: torch.device, backend: Backend | None = None
 ) -> ReplayBuffer:
-    """Make the replay where the spec wants it."""
+    """Make the replay buffer on the device that `replay.device` selects."""
     backend = backend or make_backend(device)
     envs, stack, capacity = spec.env.num_envs, spec.env.stack_frames, spec.replay.capacity_steps
     needed = replay_bytes(capacity_steps=capacity, screen_size_pixels=spec.env.screen_size_pixels)

@@ -1,4 +1,4 @@
-"""The parts a spec can choose by name. Other packages add theirs through entry points (docs/extending.md)."""
+"""Parts that a spec selects by name; other packages add theirs by entry points (docs/extending.md)."""
 
 from __future__ import annotations
 

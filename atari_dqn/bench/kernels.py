@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry
 _ARITHMETIC = {
     "aten::convolution", "aten::convolution_backward",
     "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm",
-    "atari_dqn::convolve", "atari_dqn::convolve_backward", "atari_dqn::see", "atari_dqn::see_backward",
+    "atari_dqn::convolve", "atari_dqn::convolve_backward", "atari_dqn::encode", "atari_dqn::encode_backward",
     "atari_dqn::multiply", "atari_dqn::multiply_backward",
     "atari_dqn::multiply_noisy", "atari_dqn::multiply_noisy_backward",
 }  # fmt: skip
@@ -90,10 +90,10 @@ def _flop(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float
 
 def _flop_of_ours(name: str, args: tuple[Any, ...]) -> float:
     """Return the floating-point operations of one of our kernels; a gradient takes as many as the output."""
-    if name == "see":
-        output, *hidden = torch.ops.atari_dqn.see(*args[:-1], True)
+    if name == "encode":
+        output, *hidden = torch.ops.atari_dqn.encode(*args[:-1], True)
         return sum(map(_flop_of_layer, [*hidden, output], args[1]))
-    if name == "see_backward":
+    if name == "encode_backward":
         output, *hidden = args[3]
         of_weights = list(map(_flop_of_layer, [*hidden, output], args[2]))
         return sum(of_weights) + sum(of_weights[1:])  # no gradient with respect to the input bytes

@@ -1,4 +1,4 @@
-"""The same numbers sooner: CPU kernels, compiled work, CUDA graphs. Assembly, bench and doctor import it.
+"""Acceleration: CPU kernels, compilation and CUDA graphs. Only assembly and `dqn doctor` import it.
 
-Nothing here is needed: with this folder deleted everything trains, resumes and passes its tests, only slower.
+It is optional: without this folder everything trains, resumes and passes its tests, but more slowly.
 """

@@ -1,4 +1,4 @@
-"""The back end: what assembly asks for parts that compute the same numbers sooner on this machine."""
+"""The back end of an assembly: makes or changes parts so that they run faster on this machine."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from atari_dqn.replay.ring import FrameRing
 
 
 class Acceleration:
-    """Makes parts, or changes finished ones, for one assembly. It looks at the first network, once.
+    """Makes or changes the parts of one assembly.
 
-    Nothing is watched afterwards: whoever changes a network's modules asks for acceleration again, of a new
-    object.
+    It inspects the first network, once. Later changes of a network's modules are not noticed: they need a new
+    `Acceleration`.
     """
 
     def __init__(self, device: torch.device, *, compiled: bool = False, fuse: bool = True) -> None:
@@ -41,15 +41,15 @@ class Acceleration:
         self._choices: list[Choice] = []
 
     def choices(self) -> list[str]:
-        """Describe what computes which part, and why."""
+        """Describe how each part is computed, and why."""
         return [str(choice) for choice in [*(self._plan.choices if self._plan else ()), *self._choices]]
 
     def kernels(self) -> tuple[str, ...]:
-        """Name the compiled kernels that give numbers here."""
+        """List the compiled kernels in use."""
         return kernels_here() if self.device.type == "cpu" else ()
 
     def network(self, network: QNetwork) -> QNetwork:
-        """Swap the layers of a finished network; what is compiled keeps PyTorch's."""
+        """Change the classes of a network's modules in place; networks to be compiled stay as they are."""
         if self.compiled:
             return network
         if self._plan is None:
@@ -58,9 +58,9 @@ class Acceleration:
         return network
 
     def optimizer(self, optimizer: Optimizer) -> Optimizer:
-        """Give an optimizer of the same state whose step is one pass, where there is one of its kind."""
+        """Change an optimizer's class in place to one with a fused step, if its kind has one."""
         name = type(optimizer).__name__
-        by = "one pass" if accelerate_optimizer(optimizer) else "PyTorch"
+        by = "fused step" if accelerate_optimizer(optimizer) else "PyTorch"
         self._choices.append(Choice("optimizer", by, name))
         return optimizer
 
@@ -69,16 +69,16 @@ class Acceleration:
         learner = CompiledLearner(**parts) if self.compiled else FastLearner(**parts)
         if learner.leaves_unwritten:
             self._choices.append(
-                Choice("largest gradient", "not written", "its optimizer makes it as it reads")
+                Choice("largest gradient", "not written", "the optimizer computes it block by block")
             )
         return learner
 
     def priority_tree(self, capacity: int, *, device: torch.device) -> PriorityTree:
-        """Make a tree of priorities."""
+        """Make a priority tree."""
         return (KernelTree if _has_portable(device) else PriorityTree)(capacity, device=device)
 
     def ring(self, *, device: torch.device, **sizes: Any) -> FrameRing:
-        """Make a ring of frames."""
+        """Make a frame ring."""
         return (KernelRing if _has_portable(device) else FrameRing)(device=device, **sizes)
 
     def captured(
@@ -89,15 +89,15 @@ class Acceleration:
         mutated: Callable[[], list[Tensor]],
         most_at_once: int = 1,
     ) -> CudaGraphs:
-        """Have work be played from CUDA graphs."""
+        """Make `function` run from CUDA graphs."""
         return CudaGraphs(function, generators=generators, mutated=mutated, most_at_once=most_at_once)
 
     def compiling(self) -> AbstractContextManager[None]:
-        """Have a block compile; `UserError` where that cannot be done."""
+        """Make a context for the calls that compile; `UserError` if compilation fails."""
         return compiling() if self.compiled else nullcontext()
 
     def compile(self, actor: Actor, learner: Learner, batch: Minibatch) -> None:
-        """Compile acting and learning before anything waits for it; no weight and no stream moves."""
+        """Compile acting and learning now, without changing weights or random states."""
         if not isinstance(learner, CompiledLearner):
             return
         compile_acting(actor)

@@ -1,6 +1,7 @@
-"""Work that PyTorch compiles into few large kernels. Ansel et al. (2024), "PyTorch 2".
+"""Compilation of acting and learning by PyTorch into few large kernels. Ansel et al. (2024), "PyTorch 2".
 
-An update is a hundred and more small operations, and asking for each takes a CPU about as long as doing it.
+An update consists of more than a hundred small operations; on a CPU, launching one takes about as long as
+executing it.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import compiler_name, has_compiler
 
 _KERNELS = "TORCHINDUCTOR_CACHE_DIR"
-"""Where PyTorch keeps kernels. It sets this by itself, as soon as it is imported."""
+"""The cache of compiled kernels. PyTorch sets this variable when its compiler is imported."""
 _ALONE: dict[str, Any] = {"isolate_recompiles": True}
-"""PyTorch limits how often work is compiled: for each piece by itself, in versions that can."""
+"""PyTorch limits recompilations; this counts them for each compiled function separately, where supported."""
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Have a block make compiled work and call it once; a `UserError` where that cannot be done.
+    """Enclose the first calls of compiled functions; `UserError` if they cannot be compiled.
 
-    Kernels are kept among the user's own files: PyTorch loads what it finds, and its default is a folder
-    that anybody on the machine can make.
+    Kernels are cached in the user's own cache folder: PyTorch loads the files that it finds, and its default
+    is a folder under /tmp that any user of the machine can create.
     """
     if not has_compiler():
         raise UserError(
@@ -53,36 +54,36 @@ def compiling() -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """Return what went wrong, without the story around it: the backend's own error, where it is that."""
+    """Extract the first line of the error, of the inner one if PyTorch wrapped it."""
     inner = getattr(error, "inner_exception", error)
     lines = str(inner).split("\n")
     return next((line for line in lines if line.strip()), type(inner).__name__)
 
 
 class RecordedDraw(NamedTuple):
-    """One draw of random numbers: `normal` from N(0, 1) or `uniform` from [0, 1)."""
+    """A draw of random numbers: `normal` from N(0, 1) or `uniform` from [0, 1)."""
 
     kind: str
     shape: tuple[int, ...]
 
     def drawn(self, generator: torch.Generator) -> Tensor:
-        """Draw the numbers from a stream, on its device."""
+        """Draw the numbers from a generator, on its device."""
         return (normal if self.kind == "normal" else uniform)(generator, *self.shape)
 
 
 class DrawRecorder:
-    """Records what work draws, and draws nothing."""
+    """Records the draws that a function makes, and returns zeros."""
 
     def __init__(self, device: torch.device) -> None:
         self.draws: list[RecordedDraw] = []
         self._device = device
 
     def normal(self, *shape: int) -> Tensor:
-        """Record the draw; give zeros in its place."""
+        """Record the draw; return zeros."""
         return self._record("normal", shape)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Record the draw; give zeros in its place."""
+        """Record the draw; return zeros."""
         return self._record("uniform", shape)
 
     def _record(self, kind: str, shape: tuple[int, ...]) -> Tensor:
@@ -91,7 +92,7 @@ class DrawRecorder:
 
 
 class DrawnAhead:
-    """Gives out numbers that were drawn before, in order."""
+    """Returns numbers that were drawn before, in order."""
 
     def __init__(self, numbers: Iterable[Tensor]) -> None:
         self._numbers = list(numbers)
@@ -99,20 +100,20 @@ class DrawnAhead:
 
     @property
     def left(self) -> int:
-        """How many draws were not asked for yet."""
+        """The number of draws that were not used yet."""
         return len(self._numbers) - self._given
 
     def normal(self, *shape: int) -> Tensor:
-        """Give the next numbers."""
+        """Return the next numbers."""
         return self._next(shape)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Give the next numbers."""
+        """Return the next numbers."""
         return self._next(shape)
 
     def _next(self, shape: tuple[int, ...]) -> Tensor:
         numbers = self._numbers[self._given]
-        assert tuple(numbers.shape) == shape, "the work asks for other numbers than were recorded"
+        assert tuple(numbers.shape) == shape, "the function draws other numbers than were recorded"
         self._given += 1
         return numbers
 
@@ -120,9 +121,9 @@ class DrawnAhead:
 class Compiled:
     """A function of a source of random numbers and of tensors, compiled when it is first called.
 
-    Compiled work is a function of tensors: it can hold no generator, so its numbers are drawn before it
-    begins, from the same stream in the same order. Shapes must be the same at every call. The first call also
-    runs the function once as it is written, without gradients, to record its draws; that moves no stream.
+    A compiled function cannot hold a generator, so its random numbers are drawn before the call, from the
+    same generator in the same order. Shapes must be the same in every call. The first call also runs the
+    uncompiled function once, without gradients, to record its draws; that does not advance the generator.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -132,7 +133,7 @@ class Compiled:
         self._draws: list[RecordedDraw] | None = None
 
     def __call__(self, generator: torch.Generator, *inputs: Any) -> Any:
-        """Compute what the function computes."""
+        """Call the function."""
         if self._draws is None:
             self._draws = self._recorded(generator.device, inputs)
         return self._compiled([draw.drawn(generator) for draw in self._draws], *inputs)
@@ -146,15 +147,15 @@ class Compiled:
     def _with_numbers(self, numbers: list[Tensor], *inputs: Any) -> Any:
         drawn = DrawnAhead(numbers)
         result = self._function(drawn, *inputs)
-        assert drawn.left == 0, "the work asks for fewer numbers than were recorded"
+        assert drawn.left == 0, "the function draws fewer numbers than were recorded"
         return result
 
 
 def compile_acting(actor: Actor) -> None:
-    """Have an actor select greedy actions by compiled work."""
+    """Compile an actor's selection of greedy actions."""
 
     def select(rng: Rng, stacks: Tensor) -> Tensor:
-        with torch.no_grad():  # in inference mode PyTorch compiles no view of a weight
+        with torch.no_grad():  # PyTorch cannot compile views of weights in inference mode
             return actor.network.q_values(stacks, rng, noise_rows=len(stacks)).argmax(dim=1)
 
     compiled = Compiled(select)

@@ -1,7 +1,7 @@
-"""Work of fixed shapes on fixed tensors, captured in CUDA graphs and played again.
+"""Functions of fixed tensors, captured in CUDA graphs and replayed.
 
-An update of a small network is a hundred small kernels, and asking for each takes the host longer than the
-GPU needs to run it. A graph asks for all of them at once (docs/decisions/0026-one-update-is-one-graph.md).
+An update of a small network is a hundred small kernels, and launching one takes the host longer than the GPU
+needs to run it. A graph launches all of them at once (docs/decisions/0026-one-update-is-one-graph.md).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 _WARM_UP_TIMES = 3
-"""Libraries make their handles, choose kernels and take memory in the first calls; no graph may hold that."""
+"""In their first calls libraries create handles, select kernels and allocate memory; graphs may not."""
 
 
 class CudaGraphs:
-    """Captures the work when it is first asked for, and plays it again from then on.
+    """Captures a function in its first run and replays it from then on.
 
-    Several times at once are one graph: there is one of each power of two up to `most_at_once`, so that a
-    number of times is played with few launches and none of the host's work between them.
+    There is a graph for each power of two up to `most_at_once`, which repeats the function that many times,
+    so that any number of runs takes few launches.
 
-    Capturing executes nothing. The warm-up before it does, and `unchanged` puts back what that wrote: the
-    tensors that `mutated` lists, and the places of `generators`.
+    Capturing executes nothing, but the warm-up before it does: `unchanged` then restores the tensors that
+    `mutated` lists and the states of `generators`.
     """
 
     def __init__(
@@ -40,14 +40,14 @@ class CudaGraphs:
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
 
     def run(self, times: int = 1) -> None:
-        """Play it so many times."""
+        """Run the function `times` times."""
         if not self._graphs:
             self._capture()
         for size in parts(times, self._sizes):
             self._graphs[size].replay()
 
     def forget(self) -> None:
-        """Capture anew at the next run."""
+        """Discard the graphs; the next run captures new ones."""
         self._graphs.clear()
 
     def _capture(self) -> None:
@@ -62,7 +62,7 @@ class CudaGraphs:
             graph = torch.cuda.CUDAGraph()
             for generator in self._generators:
                 graph.register_generator_state(generator)
-            # other threads write checkpoints and logs meanwhile: only this one must keep to what is allowed
+            # thread-local, because other threads write checkpoints and logs meanwhile
             with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
                 for _ in range(size):
                     self._function()
@@ -76,7 +76,7 @@ def powers_of_two(most: int) -> Iterator[int]:
 
 
 def parts(times: int, sizes: Sequence[int]) -> Iterator[int]:
-    """Yield sizes that add up to `times`, the largest first. Sizes fall, and 1 is the last."""
+    """Yield sizes that add up to `times`, largest first; `sizes` must fall and end with 1."""
     for size in sizes:
         while times >= size:
             yield size
@@ -85,9 +85,9 @@ def parts(times: int, sizes: Sequence[int]) -> Iterator[int]:
 
 @contextmanager
 def unchanged(mutated: Callable[[], list[Tensor]], generators: Sequence[torch.Generator]) -> Iterator[None]:
-    """Put back, when the context ends, what the tensors held and where the generators were.
+    """Restore tensors and generators at the end of the context.
 
-    A tensor that came into being meanwhile, an optimizer's average, is set to 0, as it begins.
+    A tensor that was created in it, such as an optimizer's average, is set to 0, its initial value.
     """
     with torch.no_grad():
         before = [(tensor, tensor.clone()) for tensor in mutated()]

@@ -1,4 +1,4 @@
-"""A network's pass as one call of the project's own kernels, forward or backward (docs/decisions/0036, 0037).
+"""Networks whose forward and backward passes are one kernel call each (docs/decisions/0036).
 
 B batch, S stacked frames, H×W one frame, A actions, Z numbers per action.
 """
@@ -26,23 +26,23 @@ from atari_dqn.minibatch import Frames
 
 _FP32_BYTES = 4
 Noise = Float[Tensor, "1 N"]
-"""That of all layers' inputs and outputs, one after the other."""
+"""The noise of all layers, concatenated: inputs, then outputs, of each."""
 
 
 class FusedNetwork(QNetwork):
-    """A `QNetwork` all of whose layers are one call, and all of whose gradients are another.
+    """A `QNetwork` whose forward pass is one kernel call, and whose backward pass is another.
 
-    Between layers, Python and torch take as long as the kernels do for one image. Modules inside are not
-    called, so their hooks are not either. Frames that are no bytes, and parts of a batch with noise of their
-    own, go layer by layer.
+    For one image, Python and PyTorch take as long between layers as the kernels in them. The modules inside
+    are not called, and neither are their hooks. Frames that are not bytes, and batches with several noise
+    samples, are computed layer by layer.
     """
 
     fused: FusedPass
     unwritten: list[FactoredGradient] | None = None
-    """Where a learner has the backward pass leave the hidden layer's gradient; None while it learns not."""
+    """The list to which the backward pass appends the factored gradient; None outside a gradient step."""
 
     def accelerate(self) -> None:
-        """Set what `QNetwork` lacks."""
+        """Set the attributes that `QNetwork` does not have."""
         self.fused = FusedPass(self)
 
     def distribution(
@@ -53,12 +53,12 @@ class FusedNetwork(QNetwork):
         if frames.dtype is not torch.uint8 or (noisy and noise_rows > 1):
             return super().distribution(frames, rng, num_quantiles=num_quantiles, noise_rows=noise_rows)
         draws = normal(rng, 1, num_draws(noisy)) if rng is not None and noisy else None
-        whole: ValueDistribution = self.value(self.fused.outputs(frames, draws, self.unwritten))
-        return whole
+        value: ValueDistribution = self.value(self.fused.outputs(frames, draws, self.unwritten))
+        return value
 
 
 class _Dense:
-    """A fully connected layer, and where its noise lies in that of all layers."""
+    """A fully connected layer and the offset of its noise in that of all layers."""
 
     def __init__(self, layer: nn.Linear, noise_at: int, cache: LowPrecisionWeight | None) -> None:
         self.layer, self.noise_at, self._cache = layer, noise_at, cache
@@ -66,17 +66,17 @@ class _Dense:
 
     @property
     def sigmas(self) -> tuple[Tensor, ...]:
-        """The deviations of weight and bias, if the layer is noisy."""
+        """The σ parameters of weight and bias, if the layer is noisy."""
         layer = self.layer
         return (layer.weight_sigma, layer.bias_sigma) if isinstance(layer, NoisyLinear) else ()
 
     @property
     def parameters(self) -> list[Tensor]:
-        """The weight, the bias and, if the layer is noisy, the deviations of both."""
+        """The weight, the bias and, if the layer is noisy, the σ of both."""
         return [self.layer.weight, self.layer.bias, *self.sigmas]
 
-    def described(self, dtype: torch.dtype, noise: Noise | None) -> Layer:
-        """Describe the layer to the kernels."""
+    def arguments(self, dtype: torch.dtype, noise: Noise | None) -> Layer:
+        """Collect the layer's arguments of the kernels."""
         weight, bias = self.layer.weight, self.layer.bias.data_ptr()
         outputs, inputs = weight.shape
         if noise is None or not self._is_noisy:
@@ -88,12 +88,12 @@ class _Dense:
         return weight.data_ptr(), bias, of_weight, of_bias, noise_in, noise_out, inputs, outputs
 
     def empty_gradients(self, noise: Noise | None) -> Room:
-        """Make room for the gradients of the parameters; deviations have none without noise."""
+        """Allocate the gradients of the parameters; without noise σ has none."""
         due = self.parameters if noise is not None else self.parameters[:2]
         return [torch.empty_like(parameter) for parameter in due] + [None] * (4 - len(due))
 
     def factored(self, x: Tensor, of_outputs: Tensor, noise: Noise | None) -> FactoredGradient:
-        """Give the gradient of the weight, and under noise of its deviations, as the factors that make it."""
+        """Make the factored gradient of the weight and, under noise, of its σ."""
         weight = self.layer.weight
         if noise is None or not self._is_noisy:
             return FactoredGradient((weight,), x, of_outputs)
@@ -104,7 +104,7 @@ class _Dense:
 
 
 class FusedPass:
-    """What the kernels are told of a network; its parameters are read anew at each call."""
+    """The kernel calls of a network; they read the current parameters each time."""
 
     def __init__(self, network: QNetwork) -> None:
         torso, head = network.torso, network.head
@@ -123,10 +123,10 @@ class FusedPass:
     def outputs(
         self, frames: Frames, draws: Noise | None, unwritten: list[FactoredGradient] | None = None
     ) -> Float[Tensor, "B A Z"]:
-        """Compute the head's numbers under the noise that is made of `draws` from N(0, 1), or under none.
+        """Compute the head's outputs under the noise made from `draws` from N(0, 1), or without noise.
 
-        The draws are for all layers, one after the other, and overwritten. The backward pass may leave the
-        gradient of the hidden layer's weights in `unwritten`, and none to autograd.
+        `draws` has the numbers of all layers, one after the other, and is overwritten. The backward pass may
+        append the factored gradient of the hidden layer's weight to `unwritten` instead of computing it.
         """
         if torch.is_grad_enabled():
             leaves = self.parameters()
@@ -135,19 +135,19 @@ class FusedPass:
         return self.forward(self.layers(frames, draws), draws, None)
 
     def parameters(self) -> list[Tensor]:
-        """List what gets a gradient."""
+        """List the parameters that get a gradient."""
         of_dense = [parameter for layer in self._dense for parameter in layer.parameters]
         return [*self._stack.parameters(), *of_dense]
 
     def layers(self, frames: Frames, noise: Noise | None) -> Layers:
-        """Describe a pass to the kernels."""
+        """Collect the arguments of a pass."""
         hidden, *head = self._dense
-        of_head = [layer.described(torch.float32, noise) for layer in head]
-        chain, biases = self._stack.arguments(frames)
-        return Layers(chain=chain, biases=biases, dense=[hidden.described(self._dtype, noise), *of_head])
+        of_head = [layer.arguments(torch.float32, noise) for layer in head]
+        stack, biases = self._stack.arguments(frames)
+        return Layers(stack=stack, biases=biases, dense=[hidden.arguments(self._dtype, noise), *of_head])
 
     def forward(self, layers: Layers, draws: Noise | None, kept: Kept | None) -> Float[Tensor, "B A Z"]:
-        """Compute the outputs of a pass."""
+        """Compute the outputs of a forward pass."""
         actions = self._actions.layer.out_features // self._size
         outputs = torch.empty(layers.batch, actions, self._size)
         forward(layers, draws=draws, outputs=outputs, kept=kept)
@@ -161,23 +161,23 @@ class FusedPass:
         noise: Noise | None,
         unwritten: list[FactoredGradient] | None,
     ) -> list[Tensor | None]:
-        """Compute the parameters' gradients; the hidden weights' may be left in `unwritten`."""
+        """Compute the gradients of the parameters; that of the hidden weight may go to `unwritten`."""
         stack, hidden = self._stack, self._hidden
         of_stack, rooms = stack.empty_gradients(), [layer.empty_gradients(noise) for layer in self._dense]
         of_units = torch.empty(layers.batch, layers.num_units, dtype=self._dtype)
         if unwritten is not None:
-            product = hidden.factored(kept.seen(layers.batch), of_units, noise)
+            product = hidden.factored(kept.encoded(layers.batch), of_units, noise)
             if may_be_factored(product):
                 rooms[0][0::2] = None, None
                 unwritten.append(product)
-        backward(layers, kept, upstream.contiguous(), of_chain=of_stack, of_dense=rooms, of_units=of_units)
+        backward(layers, kept, upstream.contiguous(), of_stack=of_stack, of_dense=rooms, of_units=of_units)
         rows = zip(self._dense, rooms, strict=True)
         of_dense = [tensor for layer, room in rows for tensor in room[: len(layer.parameters)]]
         return [*stack.gradients(of_stack[0]), *of_stack[1], *of_dense]
 
 
 class _Outputs(torch.autograd.Function):
-    """A network's outputs, and the gradients of its parameters; bytes have none."""
+    """The outputs of a network and the gradients of its parameters."""
 
     @staticmethod
     def forward(
@@ -192,7 +192,7 @@ class _Outputs(torch.autograd.Function):
         kept = Kept(layers)
         outputs = fused.forward(layers, draws, kept)
         ctx.fused, ctx.layers, ctx.kept, ctx.noise, ctx.unwritten = fused, layers, kept, draws, unwritten
-        ctx.save_for_backward(frames, *parameters)  # autograd refuses one that is changed meanwhile
+        ctx.save_for_backward(frames, *parameters)  # autograd raises if one was changed
         return outputs
 
     @staticmethod
@@ -204,7 +204,7 @@ class _Outputs(torch.autograd.Function):
 
 
 def dense_layers(torso: nn.Module, head: nn.Module) -> Sequence[nn.Linear]:
-    """List the hidden layer, the state's of a dueling head, and the actions'."""
+    """List the hidden layer, the value layer of a dueling head, and the layer of the actions."""
     found = [
         torso.hidden,
         *([head.value, head.advantage] if isinstance(head, DuelingHead) else [head.output]),

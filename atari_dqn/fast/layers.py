@@ -1,6 +1,6 @@
-"""Layers computed by the project's own kernels: the parameters, names and numbers of PyTorch's, sooner.
+"""Layers computed by the project's kernels, with the parameters, names and results of PyTorch's layers.
 
-`accelerated` changes the class of a finished layer, as `torch.nn.utils.parametrize` does.
+`structure.apply_plan` changes the class of a finished layer to one of these.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from atari_dqn.fast.low_precision import LowPrecisionWeight
 
 
 class FastLinear(nn.Linear):
-    """`nn.Linear` in the format `dtype`, whatever that of its input."""
+    """`nn.Linear` that computes in `dtype`, whatever the format of its input."""
 
     dtype: torch.dtype
     cache: LowPrecisionWeight
 
     def accelerate(self, dtype: torch.dtype) -> None:
-        """Set what `nn.Linear` lacks."""
+        """Set the attributes that `nn.Linear` does not have."""
         self.dtype, self.cache = dtype, LowPrecisionWeight()
 
     def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
@@ -33,10 +33,10 @@ class FastLinear(nn.Linear):
 
 
 class FastNoisyLinear(NoisyLinear):
-    """`NoisyLinear` in the format `dtype`.
+    """`NoisyLinear` that computes in `dtype`.
 
-    Where all rows have one noise their weights are the same: one product, whose noisy weights are made piece
-    by piece where they are read.
+    If the whole batch has one noise sample, the layer is one product, whose kernel computes the noisy weights
+    block by block as it reads them.
     """
 
     dtype: torch.dtype
@@ -44,11 +44,11 @@ class FastNoisyLinear(NoisyLinear):
     sigma_cache: LowPrecisionWeight
 
     def accelerate(self, dtype: torch.dtype) -> None:
-        """Set what `NoisyLinear` lacks."""
+        """Set the attributes that `NoisyLinear` does not have."""
         self.dtype, self.cache, self.sigma_cache = dtype, LowPrecisionWeight(), LowPrecisionWeight()
 
     def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
-        """Compute the layer's output under its noise."""
+        """Compute the output under the current noise."""
         x = x.to(self.dtype)
         if self.noise is None:
             return product(x, self.weight, self.bias, self.cache)
@@ -67,13 +67,13 @@ class FastNoisyLinear(NoisyLinear):
 
 
 class FastConv2d(nn.Conv2d):
-    """`nn.Conv2d` in the format `dtype`, whatever that of its input."""
+    """`nn.Conv2d` that computes in `dtype`, whatever the format of its input."""
 
     dtype: torch.dtype
     cache: LowPrecisionWeight
 
     def accelerate(self, dtype: torch.dtype) -> None:
-        """Set what `nn.Conv2d` lacks."""
+        """Set the attributes that `nn.Conv2d` does not have."""
         self.dtype, self.cache = dtype, LowPrecisionWeight()
 
     def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C2 H2 W2"]:
@@ -85,7 +85,7 @@ class FastConv2d(nn.Conv2d):
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor, cache: LowPrecisionWeight) -> Tensor:
-    """Compute x Wᵀ + b in the format of x; `cache` has the weight in it."""
+    """Compute x Wᵀ + b in the format of x; `cache` converts the weight to it."""
     if not torch.is_grad_enabled():
         y: Tensor = torch.ops.atari_dqn.multiply(x, cache.of(weight, x.dtype), bias, False)
         return y
@@ -116,7 +116,7 @@ class _Product(torch.autograd.Function):
 
 
 class _NoisyProduct(torch.autograd.Function):
-    """A noisy layer under one noise for all rows; a deviation's gradient is its mean's times noise."""
+    """A noisy layer under one noise sample; the gradient of Σ is that of W times the noise."""
 
     @staticmethod
     def forward(

@@ -1,4 +1,4 @@
-"""The gradient step sooner: with the state, the draws and, to rounding, the numbers of `Learner`."""
+"""Faster gradient steps, with the state, the draws and, up to rounding, the results of `Learner`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from atari_dqn.fast.optimizers import FastAdam, FastRMSProp, gradient_norm, step
 from atari_dqn.minibatch import Minibatch
 
 _CLIP_EPSILON = 1e-6
-"""What PyTorch adds to the norm that it divides by."""
+"""PyTorch adds this to the norm before it divides by it."""
 
 
 class FastLearner(Learner):
-    """A `Learner` that waits for no GPU, and on a CPU takes its norm by a kernel.
+    """A `Learner` that does not wait for a GPU, and computes the gradient's norm by a kernel on a CPU.
 
-    Where the online network is fused and the optimizer knows how, the largest gradient, the hidden layer's,
-    is not written while it learns. Outside of `gradient_step` the network's gradients are PyTorch's.
+    If the online network is fused and the optimizer supports it, the largest gradient, that of the hidden
+    layer's weight, is kept as two factors during `gradient_step`. Elsewhere `.grad` is complete.
     """
 
     def __init__(self, **parts: Any) -> None:
@@ -44,7 +44,7 @@ class FastLearner(Learner):
 
     @property
     def leaves_unwritten(self) -> bool:
-        """Whether the hidden layer's gradient may stay the factors of a product."""
+        """Whether the gradient of the hidden layer's weight is kept as two factors."""
         return self._unwritten is not None
 
     @contextmanager
@@ -60,7 +60,7 @@ class FastLearner(Learner):
             self._unwritten.clear()
 
     def _place_of_unwritten(self) -> list[FactoredGradient] | None:
-        """Find where the optimizer looks for gradients that are not written; None where it must have all."""
+        """Find the optimizer's list of factored gradients; None if it needs every gradient in `.grad`."""
         optimizer = self.optimizer
         if self._accumulate > 1 or not isinstance(self.online, FusedNetwork):
             return None
@@ -82,7 +82,7 @@ class FastLearner(Learner):
         return norm
 
     def _is_within(self, norm: Float[Tensor, ""]) -> bool:
-        """Tell whether clipping would multiply by 1, where the host need not wait to know."""
+        """Return whether clipping would change nothing; False on a GPU, so as not to wait for it."""
         return self._is_on_cpu and self._max_grad_norm >= norm.item() + _CLIP_EPSILON
 
     def _step_if(self, finite: Tensor) -> None:
@@ -100,7 +100,7 @@ class CompiledLearner(FastLearner):
         self._compiled = Compiled(self._total)
 
     def try_out(self, batch: Minibatch) -> None:
-        """Do what an update does before it moves a weight: what is to be compiled is compiled then."""
+        """Compute loss and gradients once, which compiles them, without a step."""
         for part in batch.split(self._accumulate):
             self._backward(part)
         self.optimizer.zero_grad()

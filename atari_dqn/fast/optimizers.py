@@ -1,6 +1,6 @@
-"""Optimizers' steps in one pass over all weights, by kernels (docs/decisions/0034), or without a host's look.
+"""Optimizers whose step is one kernel (docs/decisions/0034), or does not wait for the GPU.
 
-Classes with the state of the plain ones; `accelerate_optimizer` changes the class of a finished one.
+They have the state of the plain classes; `accelerate_optimizer` changes the class of a finished optimizer.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from atari_dqn.fast.cpu.factored import FactoredGradient, Rule
 from atari_dqn.fast.cpu.library import integers, library, pointers
 
 BLOCK_WEIGHTS = 2**18
-"""Weights of a large layer that a CPU moves at once; with their gradients and averages they fill 4 MB."""
+"""Number of weights that a CPU updates at once; with gradients and averages they take 4 MB of cache."""
 Row = tuple[Tensor, ...]
 """A weight, its gradient and its two averages."""
 
 
 class FastRMSProp(DeepMindRMSProp):
-    """`DeepMindRMSProp` by a kernel on a CPU, else by few operations over all weights.
+    """`DeepMindRMSProp` by a kernel on a CPU, elsewhere by PyTorch's `_foreach` operations.
 
-    With `found_inf` set to a scalar tensor of 1 a step changes nothing, and the host need not know.
+    If `found_inf` is a scalar tensor with the value 1, a step changes nothing, as in PyTorch's fused Adam.
     """
 
     found_inf: Tensor | None = None
     unwritten: list[FactoredGradient]
-    """Gradients that are not written, to be stepped by with the others."""
+    """Factored gradients, which the step applies with the others."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Move every parameter that has a gradient."""
-        assert closure is None, "one gradient, one step"
+        """Update every parameter that has a gradient."""
+        assert closure is None, "closures are not supported"
         (group,) = self.param_groups
         rows: list[Row] = [
             (weight, weight.grad, self.state[weight]["mean"], self.state[weight]["mean_square"])
@@ -71,16 +71,16 @@ class FastRMSProp(DeepMindRMSProp):
 
 
 class FastAdam(Adam):
-    """PyTorch's fused Adam, by a kernel of the project's own on a CPU. Kingma & Ba (2015)."""
+    """PyTorch's fused Adam, by one of the project's kernels on a CPU. Kingma & Ba (2015)."""
 
     found_inf: Tensor | None = None
     unwritten: list[FactoredGradient]
-    """Gradients that are not written, to be stepped by with the others."""
+    """Factored gradients, which the step applies with the others."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Move every parameter that has a gradient."""
-        assert closure is None, "one gradient, one step"
+        """Update every parameter that has a gradient."""
+        assert closure is None, "closures are not supported"
         (group,) = self.param_groups
         written = [weight for weight in group["params"] if weight.grad is not None]
         if self.found_inf is None and written and written[0].is_cpu and self._move(group, written):
@@ -92,7 +92,7 @@ class FastAdam(Adam):
         increment_version(written)  # PyTorch's fused kernel changes weights without counting it
 
     def _move(self, group: dict[str, Any], written: list[Tensor]) -> bool:
-        """Move weights by the kernel; return False, and move nothing, where it cannot."""
+        """Update the weights by the kernel; return False, and change nothing, if it cannot."""
         states = [self._state_of(weight) for weight in written]
         of_unwritten = [
             [self._state_of(weight) for weight in gradient.weights] for gradient in self.unwritten
@@ -115,14 +115,14 @@ class FastAdam(Adam):
         return True
 
     def _write_out(self) -> list[Tensor]:
-        """Write out the gradients that are not written; return their weights."""
+        """Compute the factored gradients into `.grad`; return their weights."""
         pairs = [pair for each in self.unwritten for pair in zip(each.weights, each.written(), strict=True)]
         for weight, gradient in pairs:
             weight.grad = gradient
         return [weight for weight, _ in pairs]
 
     def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
-        """Give a weight's state, begun as PyTorch begins it."""
+        """Return a weight's state, initialized as by PyTorch."""
         state: dict[str, Tensor] = self.state[weight]
         if not state:
             state["step"] = torch.zeros(())
@@ -138,44 +138,42 @@ FAST: dict[type[Optimizer], type[FastRMSProp] | type[FastAdam]] = {
 
 
 def accelerate_optimizer(optimizer: Optimizer) -> bool:
-    """Change the class of an optimizer to the fast one of its kind; return False where there is none."""
+    """Change an optimizer's class to the fast one of its kind; return False if there is none."""
     fast = FAST.get(type(optimizer))
     if fast is None:
         return False
     optimizer.__class__ = fast
-    optimizer._patch_step_function()  # or PyTorch's hooks would not be called
+    optimizer._patch_step_function()  # so that hooks are called around the new step
     optimizer.unwritten = []  # type: ignore[attr-defined]
     return True
 
 
 def step_by_flag(optimizer: Optimizer, finite: Tensor) -> None:
-    """Step, or change nothing where `finite` is false: by `found_inf`, PyTorch's own word, 1 for a skip."""
+    """Step if `finite`, by setting PyTorch's attribute `found_inf`: 1 skips the step."""
     optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
     optimizer.step()
 
 
 def step_and_take_back(optimizer: Optimizer, finite: Tensor) -> None:
-    """Step in any case, and put everything back where `finite` is false. Averages begin at 0."""
+    """Step in any case, then restore everything unless `finite`. Averages are 0 initially."""
     with torch.no_grad():
-        before = {id(tensor): tensor.clone() for tensor in _moved_by(optimizer)}
+        before = {id(tensor): tensor.clone() for tensor in _mutated_tensors(optimizer)}
         optimizer.step()
-        for tensor in _moved_by(optimizer):
+        for tensor in _mutated_tensors(optimizer):
             held = before.get(id(tensor), torch.zeros_like(tensor))
             tensor.copy_(torch.where(finite, tensor, held))
 
 
 def step_on_device(optimizer: Optimizer) -> Callable[[Optimizer, Tensor], None]:
-    """Choose the way to step that waits for no GPU."""
+    """Select the function that steps without waiting for the GPU."""
     knows_found_inf = isinstance(optimizer, FastRMSProp) or optimizer.defaults.get("fused")
     return step_by_flag if knows_found_inf else step_and_take_back
 
 
 def move(rule: Rule, rows: Sequence[Row], *numbers: float) -> bool:
-    """Move weights and averages by a kernel's rule; return False, and move nothing, where it cannot.
+    """Update weights and averages by a kernel; return False, and change nothing, if it cannot.
 
-    Without rows there is nothing to move.
-
-    Each row has to be fp32 in one piece of a CPU's memory, all of it in the same order.
+    The tensors of a row must be fp32, contiguous in a CPU's memory, with the same strides.
     """
     kernels = library("portable")
     if not rows:
@@ -191,10 +189,10 @@ def move(rule: Rule, rows: Sequence[Row], *numbers: float) -> bool:
 
 
 def gradient_norm(gradients: list[Tensor], unwritten: Sequence[FactoredGradient] = ()) -> Float[Tensor, ""]:
-    """Compute the root of the sum of all squares, by a kernel where that can read them."""
+    """Compute the 2-norm of all gradients, by a kernel if it can read them."""
     kernels = library("portable")
     is_read = kernels is not None and all(map(is_readable, gradients))
-    if not is_read and not unwritten:  # perhaps on a GPU, which is not waited for
+    if not is_read and not unwritten:  # no .item(): they may be on a GPU
         return nn.utils.get_total_norm(gradients, foreach=True)
     if kernels is not None and is_read:
         counts = integers([gradient.numel() for gradient in gradients])
@@ -205,13 +203,13 @@ def gradient_norm(gradients: list[Tensor], unwritten: Sequence[FactoredGradient]
 
 
 def is_readable(tensor: Tensor) -> bool:
-    """Tell whether a tensor is fp32 and fills one piece of a CPU's memory, channels last or first."""
+    """Return whether a tensor is fp32 on a CPU and contiguous or channels-last."""
     in_one_piece = tensor.is_contiguous() or tensor.is_contiguous(memory_format=torch.channels_last)
     return in_one_piece and _is_fp32_of_cpu(tensor)
 
 
 def _lay_alike(weight: Tensor, state: dict[str, Tensor]) -> None:
-    """Copy a weight's gradient and averages to its own strides, which PyTorch's fused Adam relies on."""
+    """Copy a weight's gradient and averages to its strides, as PyTorch's fused Adam needs them."""
     gradient = weight.grad
     if gradient is not None and gradient.stride() != weight.stride():
         weight.grad = torch.empty_like(weight).copy_(gradient)
@@ -220,30 +218,30 @@ def _lay_alike(weight: Tensor, state: dict[str, Tensor]) -> None:
             state[name] = torch.empty_like(weight).copy_(value)
 
 
-def _moved_by(optimizer: Optimizer) -> list[Tensor]:
-    """List the tensors that a step changes: weights, and averages, which may come with the first step."""
+def _mutated_tensors(optimizer: Optimizer) -> list[Tensor]:
+    """List the tensors that a step changes; averages may be created by the first step."""
     averages = [value for state in optimizer.state.values() for value in state.values()]
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     return [value for value in [*weights, *averages] if isinstance(value, Tensor)]
 
 
 def _rmsprop_numbers(group: dict[str, Any]) -> tuple[float, ...]:
-    """Give a group's numbers as the kernel takes them: the decays, and what a new gradient counts."""
+    """Compute the kernel's arguments: learning rate, ε, and the factors of old averages and new gradients."""
     of_gradient, decay = 1 - group["gradient_decay"], group["squared_gradient_decay"]
     return group["lr"], group["eps"], of_gradient, decay, 1 - decay
 
 
 def _adam_numbers(group: dict[str, Any], step: float) -> tuple[float, ...]:
-    """Give a group's numbers as the kernel takes them: averages begin at 0, which is made up for."""
+    """Compute the kernel's arguments, with the bias correction of the averages."""
     beta1, beta2 = group["betas"]
     rate, root = group["lr"] / (1 - beta1**step), math.sqrt(1 - beta2**step)
     return rate, group["eps"], 1 - beta1, beta2, 1 - beta2, root
 
 
 def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
-    """Yield rows to be moved together: all at once on a GPU, which is then asked for few operations.
+    """Yield rows to update together: all rows on a GPU, which then gets few operations.
 
-    On a CPU a large layer is moved in pieces that stay in its cache from one operation to the next.
+    On a CPU a large layer is updated in pieces that stay in the cache between operations.
     """
     small = [row for row in rows if not _is_large(row[0])]
     if small:
@@ -260,7 +258,7 @@ def _is_large(weight: Tensor) -> bool:
 
 
 def _zero_if(flag: Tensor, tensors: list[Tensor]) -> None:
-    """Set fp32 tensors to 0 where the scalar `flag` is 1. NaN × 0 is NaN, so their bits are multiplied."""
+    """Set fp32 tensors to 0 if the scalar `flag` is 1; on their bits, as NaN × 0 is NaN."""
     torch._foreach_mul_([tensor.view(torch.int32) for tensor in tensors], (1 - flag).int())
 
 

@@ -1,4 +1,4 @@
-"""One look at a finished network: which of its modules the project's kernels compute on this machine."""
+"""The inspection of a finished network: which of its modules the kernels can compute on this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEADS = (LinearHead, DuelingHead, SharedDuelingHead)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """By what a part is computed, and why."""
+    """How a part is computed, and why."""
 
     part: str
     by: str
@@ -35,14 +35,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The classes that a network's modules get, by their names, in order; and what was found."""
+    """The new classes of a network's modules, by module name and in order, and the reasons."""
 
     classes: dict[str, tuple[type[nn.Module], torch.dtype | None]] = field(default_factory=dict)
     choices: list[Choice] = field(default_factory=list)
 
 
 def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> Plan:
-    """Look at a finished network and plan which modules are swapped. Made once for an assembly."""
+    """Inspect a finished network and plan the new classes of its modules; done once for each assembly."""
     plan = Plan()
     if device.type != "cpu":
         plan.choices.append(Choice("network", "PyTorch", f"its kernels are for a CPU, this is {device.type}"))
@@ -57,17 +57,17 @@ def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> P
         if fast is not None and _is_planned_layer(plan, name):
             plan.classes[name] = fast, dtype
             plan.choices.append(Choice(name, "kernel", "its sizes fit"))
-    reason = why_not_fused(plan, network) if fuse else "each layer is asked for by itself"
+    reason = why_not_fused(plan, network) if fuse else "fusion was not requested"
     if reason is None:
         plan.classes[""] = FusedNetwork, None
     plan.choices.append(
-        Choice("network", "PyTorch" if reason else "one call", reason or "all of its layers have kernels")
+        Choice("network", "PyTorch" if reason else "fused", reason or "all of its layers have kernels")
     )
     return plan
 
 
 def apply_plan(plan: Plan, network: QNetwork) -> None:
-    """Change the classes of a network's modules. Parameters, their names and their values stay."""
+    """Change the classes of a network's modules; parameters, their names and their values stay."""
     for name, (fast, dtype) in plan.classes.items():
         module = network.get_submodule(name)
         module.__class__ = fast
@@ -75,7 +75,7 @@ def apply_plan(plan: Plan, network: QNetwork) -> None:
 
 
 def why_no_kernels() -> str:
-    """Tell why no product is computed by a kernel here."""
+    """Explain why no kernels of products are available."""
     if library("products") is None:
         return "the kernels were not compiled when the package was installed"
     return "this processor lacks what the kernels need (AVX-512)"
@@ -85,7 +85,7 @@ def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
     torso = network.torso
     is_plain = isinstance(torso, ConvolutionalTorso) and type(torso).encode is ConvolutionalTorso.encode
     if not is_plain or not isinstance(torso, ConvolutionalTorso):
-        plan.choices.append(Choice("torso", "layer by layer", "it is no stack of convolutions"))
+        plan.choices.append(Choice("torso", "layer by layer", "it is not a stack of convolutions"))
         return
     layers = [layer for layer in torso.convolutions if isinstance(layer, nn.Conv2d)]
     if all(layer.kernel_size == layer.stride and not any(zeros_of(layer)) for layer in layers):
@@ -103,7 +103,7 @@ def _is_stackable(layer: nn.Conv2d) -> bool:
 
 
 def _layers(network: QNetwork) -> Iterator[tuple[str, nn.Module, torch.dtype]]:
-    """Yield each module with its name and the format it computes in: a head's is fp32."""
+    """Yield each module with its name and the format in which it computes: fp32 in the head."""
     for name, module in network.named_modules():
         yield name, module, torch.float32 if name.startswith("head") else network.dtype
 
@@ -120,18 +120,18 @@ def _fast_class(module: nn.Module, dtype: torch.dtype) -> type[nn.Module] | None
 
 
 def _is_planned_layer(plan: Plan, name: str) -> bool:
-    """Tell whether a layer is called at all: not the convolutions of products with patches."""
+    """Return whether a layer is called: `PatchTorso` does not call its convolutions."""
     by_patches = plan.classes.get("torso", (None, None))[0] is PatchTorso
     return not (by_patches and name.startswith("torso.convolutions"))
 
 
 def why_not_fused(plan: Plan, network: QNetwork) -> str | None:
-    """Tell why a network's pass is not one call; None where it is."""
+    """Explain why a network cannot be fused; None if it can."""
     torso, head = network.torso, network.head
     if type(network) is not QNetwork or type(head) not in _HEADS:
-        return f"no kernel has a whole pass of {type(network).__name__} and {type(head).__name__}"
+        return f"no kernel computes a whole {type(network).__name__} with a {type(head).__name__}"
     if plan.classes.get("torso", (None, None))[0] is not StackedTorso:
-        return "its torso is no convolution stack"
+        return "its torso is not a convolution stack"
     layers = dense_layers(torso, head)
     if len({type(layer) for layer in layers}) != 1 or type(layers[0]) not in (nn.Linear, NoisyLinear):
         return "its fully connected layers are of several classes"

@@ -1,4 +1,4 @@
-"""Torsos whose convolutions are computed together: as a stack of kernels, or as products with patches."""
+"""Torsos whose convolutions are one kernel call, or products with patches of pixels."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from atari_dqn.agent.torsos import ConvolutionalTorso, SamePadConv2d
-from atari_dqn.fast.cpu.arguments import ChainArguments, row
+from atari_dqn.fast.cpu.arguments import StackArguments, row
 from atari_dqn.fast.low_precision import LowPrecisionWeight
 from atari_dqn.fast.pixel_layout import patches
 from atari_dqn.minibatch import Frames
 
 
 class ConvolutionStack:
-    """Convolutions that follow one another, each with its ReLU, by the project's kernels, image by image.
+    """A stack of convolutions with ReLUs, computed image by image in one kernel call.
 
-    The first takes bytes as they are and scales its weights instead: 0 to 255 are exact in bf16.
+    The first convolution reads bytes, and its weights are scaled instead: 0 to 255 are exact in bf16.
     """
 
     def __init__(self, layers: nn.ModuleList, dtype: torch.dtype) -> None:
@@ -31,16 +31,16 @@ class ConvolutionStack:
         self.zeros = [count for layer in layers for count in zeros_of(layer)]
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
-        """Compute the output of the last layer, channel by channel, of bytes."""
+        """Compute the flattened output of the last layer, channel by channel; frames must be bytes."""
         if torch.is_grad_enabled():
             encoded: Tensor = _Encoded.apply(self, frames, *self.parameters())  # type: ignore[no-untyped-call]
             return encoded
         return self.outputs(frames, self.converted(self.weights()), self.biases(), all_layers=False)[0]
 
-    def arguments(self, frames: Frames) -> tuple[ChainArguments, list[Tensor]]:
-        """Describe the layers and bytes to the kernels; give the biases as well."""
+    def arguments(self, frames: Frames) -> tuple[StackArguments, list[Tensor]]:
+        """Collect the arguments of the kernels, and the biases."""
         weights = self.converted(self.weights())
-        return ChainArguments(frames, weights, self.strides, self.zeros), [
+        return StackArguments(frames, weights, self.strides, self.zeros), [
             row(bias) for bias in self.biases()
         ]
 
@@ -57,33 +57,33 @@ class ConvolutionStack:
         return [*self.weights(), *self.biases()]
 
     def converted(self, weights: Sequence[Tensor]) -> list[Tensor]:
-        """Give weights as the kernels read them."""
+        """Convert weights to the format and scale that the kernels read."""
         return [cache.of(weight, self.dtype) for cache, weight in zip(self._caches, weights, strict=True)]
 
     def empty_gradients(self) -> tuple[list[Tensor], list[Tensor]]:
-        """Make room for the gradients of weights, which the kernels write channels-last, and biases."""
+        """Allocate the gradients of the weights, in the channels-last memory format, and of the biases."""
         return (
             [torch.empty_like(weight, memory_format=torch.channels_last) for weight in self.weights()],
             [torch.empty_like(bias) for bias in self.biases()],
         )
 
     def gradients(self, of_converted: Sequence[Tensor]) -> list[Tensor]:
-        """Compute the weights' gradients, given those of what `converted` gave."""
+        """Compute the gradients of the weights from those of the converted weights."""
         rows = zip(self._caches, of_converted, self.weights(), strict=True)
         return [cache.gradient(gradient, weight) for cache, gradient, weight in rows]
 
     def outputs(
         self, frames: Tensor, converted: Sequence[Tensor], biases: Sequence[Tensor], *, all_layers: bool
     ) -> list[Tensor]:
-        """Compute the encoded frames and, with `all_layers`, the output of each layer but the last."""
-        outputs: list[Tensor] = torch.ops.atari_dqn.see(
+        """Compute the encoded frames and, if `all_layers`, the outputs of all layers but the last."""
+        outputs: list[Tensor] = torch.ops.atari_dqn.encode(
             frames, converted, biases, self.strides, self.zeros, all_layers
         )
         return outputs
 
 
 def zeros_of(layer: nn.Module) -> tuple[int, int, int, int]:
-    """Count the zeros above, below, left and right of a convolution's images."""
+    """Compute a convolution's padding above, below, left and right."""
     if isinstance(layer, SamePadConv2d):
         return layer.zeros
     assert isinstance(layer, nn.Conv2d)
@@ -92,7 +92,7 @@ def zeros_of(layer: nn.Module) -> tuple[int, int, int, int]:
 
 
 class _Encoded(torch.autograd.Function):
-    """A stack's output, and the gradients of its weights and biases; bytes have none."""
+    """The output of a stack and the gradients of its weights and biases."""
 
     @staticmethod
     def forward(ctx: Any, stack: ConvolutionStack, frames: Tensor, *parameters: Tensor) -> Tensor:
@@ -107,45 +107,48 @@ class _Encoded(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        stack, (frames, *saved) = ctx.stack, ctx.saved_tensors  # weights too: autograd refuses changed ones
+        stack, (frames, *saved) = ctx.stack, ctx.saved_tensors  # weights: autograd raises if one was changed
         count = len(saved) // 3
         outputs, converted = saved[:count], saved[count : 2 * count]
-        found = torch.ops.atari_dqn.see_backward(
+        found = torch.ops.atari_dqn.encode_backward(
             gradients[0], frames, converted, outputs, stack.strides, stack.zeros
         )
         return None, None, *stack.gradients(found[:count]), *found[count:]
 
 
 class StackedTorso(ConvolutionalTorso):
-    """A convolutional torso by the stack of kernels; frames that are no bytes go layer by layer."""
+    """A convolutional torso in one kernel call; frames that are not bytes are computed layer by layer."""
 
     stack: ConvolutionStack
 
     def accelerate(self, dtype: torch.dtype) -> None:
-        """Set what `ConvolutionalTorso` lacks."""
+        """Set the attributes that `ConvolutionalTorso` does not have."""
         self.stack = ConvolutionStack(self.convolutions, dtype)
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
-        """Compute the output of the convolutions, channel by channel."""
+        """Compute the flattened output of the convolutions, channel by channel."""
         return self.stack.encode(frames) if frames.dtype is torch.uint8 else super().encode(frames)
 
 
 class PatchTorso(ConvolutionalTorso):
-    """A torso whose convolutions do not overlap: on a CPU they are products with patches of pixels."""
+    """A torso whose convolutions have no overlapping kernels: each is a product with patches of pixels."""
 
     dtype: torch.dtype
 
     def accelerate(self, dtype: torch.dtype) -> None:
-        """Set what `ConvolutionalTorso` lacks."""
+        """Set the attributes that `ConvolutionalTorso` does not have."""
         self.dtype = dtype
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
-        """Compute the output of the convolutions, channel by channel."""
+        """Compute the flattened output of the convolutions, channel by channel."""
+        expected = self.convolutions[0].in_channels
+        if frames.shape[1] != expected:
+            raise ValueError(f"expected frames with {expected} channels, found size {tuple(frames.shape)}")
         sides = tuple(int(layer.kernel_size[0]) for layer in self.convolutions)  # type: ignore[index]
         x = patches(frames, sides).to(self.dtype)
         for place, layer in enumerate(self.convolutions):
             assert isinstance(layer, nn.Conv2d)
-            weight = layer.weight.permute(0, 2, 3, 1).flatten(1)  # a view, as weights are channels-last
+            weight = layer.weight.permute(0, 2, 3, 1).flatten(1)  # a view: weights are channels-last
             weight = weight / 255.0 if place == 0 else weight
             x = F.relu(F.linear(x.reshape(-1, weight.shape[1]), weight, layer.bias))
         return x.view(len(frames), -1, x.shape[1]).transpose(1, 2).flatten(1)

@@ -37,7 +37,7 @@ def make_learner(
         online=online,
         target=make_network(seed=2).to(device),
         optimizer=optimizer(online.parameters()) if optimizer else torch.optim.SGD(online.parameters(), lr),
-        loss=TDLoss(target_rule=target_rule, compare=ScalarLoss(getattr(rules, loss))),
+        loss=TDLoss(target_rule=target_rule, distribution_loss=ScalarLoss(getattr(rules, loss))),
         reduction=reduction,
         accumulate=accumulate,
         max_grad_norm=max_grad_norm,

@@ -88,7 +88,7 @@ def test_W05_gradient_flows_to_every_parameter_of_a_dueling_network(init: str) -
     assert [name for name, part in parameters.items() if part.grad is None or not part.grad.any()] == []
 
 
-def test_dueling_network_keeps_its_head_in_fp32_beside_a_bf16_torso() -> None:
+def test_dueling_network_keeps_its_head_in_fp32_with_a_bf16_torso() -> None:
     network = make_network(head=DuelingHead, precision="bf16")
     seen: list[torch.dtype] = []
     network.head.register_forward_pre_hook(lambda _, given: seen.append(given[0].dtype))

@@ -309,7 +309,7 @@ def test_M05_update_that_is_skipped_counts_for_the_copies_to_the_target_network(
     assert torch.equal(learner.target(frames(2)), learner.online(frames(2)))
 
 
-def test_D03_error_that_is_not_finite_is_told_as_such_and_leaves_the_others_as_they_are() -> None:
+def test_D03_error_that_is_not_finite_is_reported_and_leaves_the_others_as_they_are() -> None:
     errors = make_learner().update(BAD["nan"]).priorities
     assert errors.isfinite().tolist() == [True, False, True, True]
 

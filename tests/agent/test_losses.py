@@ -13,7 +13,7 @@ from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.losses import CATEGORICAL_PRIORITIES, CategoricalLoss, ScalarLoss, TDLoss, quantile_loss
 from atari_dqn.agent.targets import Bootstrap, MunchausenTarget, double_dqn_target, dqn_target
 
-COMPARE = {
+LOSSES = {
     "value": ScalarLoss(rules.huber),
     "c51": CategoricalLoss(rules.kl_divergence),
     "qr_dqn": quantile_loss,
@@ -26,13 +26,14 @@ def learner_of(kind: str, *, rule=dqn_target, accumulate: int = 1) -> Learner:
     online = make(kind)
     return Learner(
         online=online, target=make(kind), optimizer=torch.optim.Adam(online.parameters(), 0.001),
-        loss=TDLoss(target_rule=rule, compare=COMPARE[kind], num_quantiles=6, num_target_quantiles=5),
+        loss=TDLoss(target_rule=rule, distribution_loss=LOSSES[kind], num_quantiles=6,
+                    num_target_quantiles=5),
         reduction="mean", accumulate=accumulate,
         max_grad_norm=float("inf"), target_period_updates=10_000, generator=stream(seed=3),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", COMPARE)
+@pytest.mark.parametrize("kind", LOSSES)
 def test_learning_fits_a_minibatch_shown_again_and_again(kind: str) -> None:
     learner, batch = learner_of(kind), make_batch(discount_t=torch.zeros(4))
     for _ in range(150):
@@ -42,7 +43,7 @@ def test_learning_fits_a_minibatch_shown_again_and_again(kind: str) -> None:
     torch.testing.assert_close(values, batch.r_t, rtol=0, atol=0.15)
 
 
-@pytest.mark.parametrize("kind", COMPARE)
+@pytest.mark.parametrize("kind", LOSSES)
 def test_errors_for_the_replay_are_finite_and_not_below_zero(kind: str) -> None:
     update = learner_of(kind).update(make_batch())
     assert (update.priorities >= 0).all()
@@ -51,7 +52,7 @@ def test_errors_for_the_replay_are_finite_and_not_below_zero(kind: str) -> None:
         torch.testing.assert_close(update.priorities.mean(), update.metrics["loss"], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", COMPARE)
+@pytest.mark.parametrize("kind", LOSSES)
 def test_D03_update_of_a_nan_reward_moves_nothing(kind: str) -> None:
     learner = learner_of(kind)
     before = flat(learner)
@@ -59,7 +60,7 @@ def test_D03_update_of_a_nan_reward_moves_nothing(kind: str) -> None:
     assert torch.equal(flat(learner), before)
 
 
-@pytest.mark.parametrize("kind", COMPARE)
+@pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("rule", [dqn_target, double_dqn_target, MUNCHAUSEN])
 def test_loaded_learner_draws_on_as_the_saved_one_would(kind: str, rule) -> None:
     if kind in ("c51", "qr_dqn") and rule is MUNCHAUSEN:
@@ -76,7 +77,7 @@ def test_td_error_of_atoms_is_the_difference_of_means() -> None:
     learner, batch = learner_of("c51"), make_batch(r_t=torch.zeros(4))  # nothing falls off the support
     with torch.no_grad():
         predicted = learner.online.distribution(batch.s_tm1)
-        compared = COMPARE["c51"](
+        compared = LOSSES["c51"](
             predicted, batch.a_tm1, dqn_target(batch, learner.online, learner.target, stream())
         )
         q_t = learner.target(batch.s_t).amax(dim=1)
@@ -132,7 +133,7 @@ def test_munchausen_target_equals_the_papers_formula() -> None:
     torch.testing.assert_close(found.double(), batch.r_t + bonus + 0.99 * soft, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", COMPARE)
+@pytest.mark.parametrize("kind", LOSSES)
 def test_minibatch_in_parts_is_learned_from_as_a_whole(kind: str) -> None:
     # iqn draws other fractions for each part; the others are equal to rounding
     whole, parts = (learner_of(kind, accumulate=n).update(make_batch(8)) for n in (1, 4))
@@ -142,7 +143,7 @@ def test_minibatch_in_parts_is_learned_from_as_a_whole(kind: str) -> None:
 
 
 def test_W09_no_gradient_reaches_the_target_network_of_any_kind() -> None:
-    for kind in COMPARE:
+    for kind in LOSSES:
         learner = learner_of(kind)
         learner.update(make_batch())
         assert {parameter.grad for parameter in learner.target.parameters()} == {None}

@@ -103,7 +103,7 @@ def test_torch_rmsprop_is_torchs_own_centred_one() -> None:
     np.testing.assert_allclose(follow(torch_rmsprop, TORCH_RMSPROP), theirs, rtol=0, atol=1e-6)
 
 
-def test_torch_rmsprops_epsilon_lies_beside_the_root() -> None:
+def test_torch_rmsprops_epsilon_is_outside_the_root() -> None:
     # first step: √(0.1·1 − (0.1·1)²) + 0.001 = 0.3 + 0.001
     moved = 1 - follow(torch_rmsprop, TORCH_RMSPROP | {"learning_rate": 1.0}, sizes=[np.ones(5)])
     np.testing.assert_allclose(moved, 1 / 0.301, rtol=1e-6)

@@ -110,7 +110,7 @@ def test_implicit_network_draws_as_many_fractions_as_it_is_asked_for(asked: int 
     assert (found.outputs.shape[2], found.fractions.shape) == (count, (2, count))
 
 
-def test_q_values_beside_a_target_are_of_fractions_of_their_own() -> None:
+def test_q_values_with_a_target_have_fractions_of_their_own() -> None:
     network, (one, other) = make("iqn"), (stream(), stream())
     found, q_values = network.distribution_and_q_values(frames(2), one, num_quantiles=5)
     alone = network.distribution(frames(2), other, num_quantiles=5)
@@ -132,8 +132,8 @@ def test_quantile_at_a_fraction_does_not_depend_on_the_others_that_are_asked_for
     network = make("iqn")
     assert isinstance(network, ImplicitQuantileNetwork)
     alone = network.features_at(frames(2), torch.tensor([[0.3], [0.3]]))
-    beside = network.features_at(frames(2), torch.tensor([[0.9, 0.3], [0.1, 0.3]]))
-    torch.testing.assert_close(alone, beside[1::2], rtol=1e-5, atol=1e-5)
+    with_others = network.features_at(frames(2), torch.tensor([[0.9, 0.3], [0.1, 0.3]]))
+    torch.testing.assert_close(alone, with_others[1::2], rtol=1e-5, atol=1e-5)
 
 
 def test_embedding_is_the_papers_fourth_equation() -> None:
@@ -150,7 +150,7 @@ def test_embedding_is_the_papers_fourth_equation() -> None:
 
 def test_shape_of_masses_is_their_spread_and_what_lies_on_the_edges() -> None:
     logits = torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]]).log()
-    shape = Categorical(logits, torch.tensor([-2.0, 0.0, 2.0])).shape()
+    shape = Categorical(logits, torch.tensor([-2.0, 0.0, 2.0])).statistics()
     # means −0.5 and 1.2, mean squares 3 and 3.2
     torch.testing.assert_close(shape["std_return"], torch.tensor([[2.75, 1.76]]).sqrt())
     torch.testing.assert_close(shape["lowest_atom_mass"], torch.tensor([[0.5, 0.1]]))
@@ -160,18 +160,18 @@ def test_shape_of_masses_is_their_spread_and_what_lies_on_the_edges() -> None:
 def test_shape_of_quantiles_is_their_spread_and_which_neighbours_crossed() -> None:
     quantiles = torch.tensor([[[1.0, 2.0, 3.0, 4.0, 5.0], [3.0, 2.0, 2.0, 1.0, 7.0]]])
     fractions = torch.tensor([[0.1, 0.3, 0.5, 0.7, 0.9]])
-    shape = Quantiles(quantiles, fractions).shape()
+    shape = Quantiles(quantiles, fractions).statistics()
     torch.testing.assert_close(shape["std_return"], torch.tensor([[2.0, 4.4]]).sqrt())
     torch.testing.assert_close(shape["crossed_share"], torch.tensor([[0.0, 0.5]]))
 
 
 def test_value_has_no_shape() -> None:
-    assert Scalar(torch.zeros(2, 3, 1)).shape() == {}
+    assert Scalar(torch.zeros(2, 3, 1)).statistics() == {}
 
 
 def test_report_is_of_the_taken_actions() -> None:
     network, states = make("c51"), frames(4)
-    shape, values = network.distribution(states).shape(), network(states)
+    shape, values = network.distribution(states).statistics(), network(states)
     report = prediction_report(network, states, torch.tensor([2, 0, 1, 1]))
     for name in ("std_return", "lowest_atom_mass", "highest_atom_mass"):
         assert report[name] == pytest.approx(shape[name][range(4), [2, 0, 1, 1]].mean().item())

@@ -1,4 +1,4 @@
-"""What acceleration takes of a finished network, that it computes the same, and that it looks once."""
+"""Acceleration of a finished network: the classes it changes, equal results, one inspection."""
 
 import copy
 from functools import partial
@@ -109,7 +109,7 @@ def test_implicit_and_noisy_layers_get_kernels() -> None:
     ]  # fmt: skip
 
 
-def test_without_kernels_only_patches_are_taken_and_the_reason_is_told(
+def test_without_kernels_only_patches_are_taken_and_the_reason_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     leave_to_torch(monkeypatch)
@@ -130,25 +130,25 @@ def test_what_is_compiled_and_what_is_on_a_gpu_stays_pytorchs() -> None:
 def test_assembly_inspects_one_network_once(
     overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked_at: list[QNetwork] = []
+    inspected: list[QNetwork] = []
     inspect_network = structure.inspect_network
 
-    def noted(network, device, *, fuse):
-        looked_at.append(network)
+    def recording(network, device, *, fuse):
+        inspected.append(network)
         return inspect_network(network, device, fuse=fuse)
 
-    monkeypatch.setattr(structure, "inspect_network", noted)
+    monkeypatch.setattr(structure, "inspect_network", recording)
     with begun(tiny_spec(*overrides)) as training:
         ticks_of(training, 80)
         assert training.learner.updates
-    assert len(looked_at) == 1
+    assert len(inspected) == 1
 
 
-def test_run_tells_what_computes_its_parts() -> None:
+def test_run_lists_how_its_parts_are_computed() -> None:
     with begun(tiny_spec("network.kind=data_efficient", "env.screen_size_pixels=50")) as training:
-        told = training.backend.choices()
-    assert "torso: products with patches (its kernels do not overlap)" in told
-    assert "optimizer: one pass (DeepMindRMSProp)" in told
+        choices = training.backend.choices()
+    assert "torso: products with patches (its kernels do not overlap)" in choices
+    assert "optimizer: fused step (DeepMindRMSProp)" in choices
 
 
 def test_copied_network_reads_its_own_weights() -> None:
@@ -170,11 +170,11 @@ def unwritten_at_each_step(of: Learner, monkeypatch: pytest.MonkeyPatch, updates
     found: list[int] = []
     clip = of._clip_gradients
 
-    def noted() -> Tensor:
+    def recording() -> Tensor:
         found.append(len(of._unwritten or []))
         return clip()
 
-    monkeypatch.setattr(of, "_clip_gradients", noted)
+    monkeypatch.setattr(of, "_clip_gradients", recording)
     spec = tiny_spec()
     with begun(spec) as training:
         ticks_of(training, 70)
@@ -215,7 +215,7 @@ class Largest(DuelingHead):
         return outputs - outputs.amax(dim=1, keepdim=True)
 
 
-def test_class_made_from_ours_computes_by_its_own_methods() -> None:
+def test_subclass_computes_by_its_own_methods() -> None:
     made = []
     for is_fast in (False, True):
         torso = Doubled(stack=4, frame_shape=(84, 84), streams=2)

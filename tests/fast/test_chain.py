@@ -1,4 +1,4 @@
-"""The chain of convolutions: what one after the other computes, of bytes and in one pass."""
+"""The stack of convolutions in one kernel call, against one convolution after another."""
 
 from collections.abc import Sequence
 
@@ -18,8 +18,8 @@ EACH_ZEROS = pytest.mark.parametrize("zeros", [WITHOUT_ZEROS, DOPAMINE], ids=["n
 EACH_BATCH = pytest.mark.parametrize("batch", [1, 9, 32])
 
 
-class Chain:
-    """The Nature convolutions, drawn, of frames that are bytes."""
+class Stack:
+    """The Nature convolutions with random weights, and random frames of bytes."""
 
     def __init__(self, batch: int, zeros: list[int], dtype: torch.dtype) -> None:
         torch.manual_seed(0)
@@ -33,20 +33,20 @@ class Chain:
         self.biases = [torch.randn(len(weight)) * 0.1 for weight in self.weights]
         self.outputs: Sequence[Tensor] = ()
 
-    def see(self, *, keeps: bool = True) -> Tensor:
-        self.outputs = torch.ops.atari_dqn.see(
-            self.frames, self.weights, self.biases, STRIDES, self.zeros, keeps
+    def encode(self, *, all_layers: bool = True) -> Tensor:
+        self.outputs = torch.ops.atari_dqn.encode(
+            self.frames, self.weights, self.biases, STRIDES, self.zeros, all_layers
         )
         return self.outputs[0]
 
     def gradients(self, upstream: Tensor) -> Sequence[Tensor]:
-        self.see()
-        return torch.ops.atari_dqn.see_backward(
+        self.encode()
+        return torch.ops.atari_dqn.encode_backward(
             upstream, self.frames, self.weights, self.outputs, STRIDES, self.zeros
         )
 
     def one_by_one(self) -> tuple[Tensor, list[Tensor]]:
-        """Return what is seen in double precision, each layer's output rounded, and what depends on it."""
+        """Compute the encoding in double precision, each output rounded, and the tensors with gradients."""
         x, dtype = self.frames.double(), self.weights[0].dtype
         wide = [tensor.double().requires_grad_() for tensor in (*self.weights, *self.biases)]
         for place, stride in enumerate(STRIDES):
@@ -56,29 +56,27 @@ class Chain:
         return x.flatten(1), wide
 
     def upstream(self) -> Tensor:
-        seen = self.see()
-        return torch.randn(seen.shape).to(seen.dtype)
+        encoded = self.encode()
+        return torch.randn(encoded.shape).to(encoded.dtype)
 
 
 @EACH_ZEROS
 @EACH_BATCH
-def test_what_is_seen_is_what_layers_make_one_by_one(
-    batch: int, zeros: list[int], dtype: torch.dtype
-) -> None:
-    chain = Chain(batch, zeros, dtype)
-    assert_near(chain.see(), chain.one_by_one()[0].detach())
+def test_encoding_is_that_of_layers_one_by_one(batch: int, zeros: list[int], dtype: torch.dtype) -> None:
+    stack = Stack(batch, zeros, dtype)
+    assert_near(stack.encode(), stack.one_by_one()[0].detach())
 
 
 @EACH_ZEROS
 @EACH_BATCH
 def test_gradients_are_those_of_layers_one_by_one(batch: int, zeros: list[int], dtype: torch.dtype) -> None:
-    chain = Chain(batch, zeros, dtype)
-    exact, wide = chain.one_by_one()
-    upstream = chain.upstream()
+    stack = Stack(batch, zeros, dtype)
+    exact, wide = stack.one_by_one()
+    upstream = stack.upstream()
     # between layers bf16 rounds the upstream gradient, by a 512th each time
     allowed = 1e-5 if dtype == torch.float32 else 1 / 100
     for ours, theirs in zip(
-        chain.gradients(upstream), torch.autograd.grad(exact, wide, upstream.double()), strict=True
+        stack.gradients(upstream), torch.autograd.grad(exact, wide, upstream.double()), strict=True
     ):
         assert (ours - theirs).abs().max() <= allowed * theirs.abs().max()
 
@@ -88,57 +86,55 @@ def test_gradients_are_those_of_layers_one_by_one(batch: int, zeros: list[int], 
 def test_bits_are_the_same_with_any_number_of_threads(
     batch: int, zeros: list[int], dtype: torch.dtype
 ) -> None:
-    chain = Chain(batch, zeros, dtype)
-    upstream, found = chain.upstream(), []
+    stack = Stack(batch, zeros, dtype)
+    upstream, found = stack.upstream(), []
     for count in (1, 2, 3):
         with threads(count):
-            found.append([chain.see(), *chain.gradients(upstream)])
+            found.append([stack.encode(), *stack.gradients(upstream)])
     assert all(map(torch.equal, found[0], found[1]))
     assert all(map(torch.equal, found[0], found[2]))
 
 
-def test_what_an_image_shows_does_not_depend_on_the_others(dtype: torch.dtype) -> None:
-    chain = Chain(9, WITHOUT_ZEROS, dtype)
-    seen = chain.see()
-    chain.frames = chain.frames[4:5]
-    assert torch.equal(chain.see(), seen[4:5])
+def test_encoding_of_an_image_does_not_depend_on_the_others(dtype: torch.dtype) -> None:
+    stack = Stack(9, WITHOUT_ZEROS, dtype)
+    encoded = stack.encode()
+    stack.frames = stack.frames[4:5]
+    assert torch.equal(stack.encode(), encoded[4:5])
 
 
 def test_order_of_the_bytes_in_memory_makes_no_difference(dtype: torch.dtype) -> None:
-    chain = Chain(3, WITHOUT_ZEROS, dtype)
-    upstream = chain.upstream()
-    before = [chain.see(), *chain.gradients(upstream)]
-    chain.frames = chain.frames.contiguous(memory_format=torch.channels_last)
-    assert all(map(torch.equal, before, [chain.see(), *chain.gradients(upstream)]))
+    stack = Stack(3, WITHOUT_ZEROS, dtype)
+    upstream = stack.upstream()
+    before = [stack.encode(), *stack.gradients(upstream)]
+    stack.frames = stack.frames.contiguous(memory_format=torch.channels_last)
+    assert all(map(torch.equal, before, [stack.encode(), *stack.gradients(upstream)]))
 
 
 @pytest.mark.parametrize(("channels", "side"), [(2, 84), (4, 83), (8, 60)])
-def test_frames_of_other_sizes_and_stacks_are_seen_as_well(
-    channels: int, side: int, dtype: torch.dtype
-) -> None:
-    chain = Chain(2, WITHOUT_ZEROS, dtype)
-    chain.frames = torch.randint(0, 256, (2, channels, side, side), dtype=torch.uint8)
-    chain.weights[0] = torch.randn(32, channels, 16 // channels * 2, 8).to(dtype) / 2550
+def test_frames_of_other_sizes_and_stacks_are_encoded(channels: int, side: int, dtype: torch.dtype) -> None:
+    stack = Stack(2, WITHOUT_ZEROS, dtype)
+    stack.frames = torch.randint(0, 256, (2, channels, side, side), dtype=torch.uint8)
+    stack.weights[0] = torch.randn(32, channels, 16 // channels * 2, 8).to(dtype) / 2550
     if channels * 8 % 32:
-        chain.weights[0] = torch.randn(32, channels, 8, 16).to(dtype) / 2550
-    assert_near(chain.see(), chain.one_by_one()[0].detach())
+        stack.weights[0] = torch.randn(32, channels, 8, 16).to(dtype) / 2550
+    assert_near(stack.encode(), stack.one_by_one()[0].detach())
 
 
 def test_kept_outputs_change_nothing(dtype: torch.dtype) -> None:
-    chain = Chain(3, DOPAMINE, dtype)
-    assert torch.equal(chain.see(keeps=False), chain.see(keeps=True))
-    assert len(chain.outputs) == len(STRIDES)
+    stack = Stack(3, DOPAMINE, dtype)
+    assert torch.equal(stack.encode(all_layers=False), stack.encode(all_layers=True))
+    assert len(stack.outputs) == len(STRIDES)
 
 
-def test_not_a_number_that_is_seen_lets_its_gradient_through(dtype: torch.dtype) -> None:
-    chain = Chain(2, WITHOUT_ZEROS, dtype)
-    upstream = chain.upstream()
-    chain.biases[-1][5] = torch.nan
-    of_bias = chain.gradients(upstream)[-1]
+def test_gradient_passes_an_output_that_is_nan(dtype: torch.dtype) -> None:
+    stack = Stack(2, WITHOUT_ZEROS, dtype)
+    upstream = stack.upstream()
+    stack.biases[-1][5] = torch.nan
+    of_bias = stack.gradients(upstream)[-1]
     assert_near(of_bias[5], upstream.view(2, 64, -1)[:, 5].double().sum())
 
 
-def test_no_frames_are_left_to_torch(dtype: torch.dtype) -> None:
+def test_an_empty_batch_is_not_taken(dtype: torch.dtype) -> None:
     frames = torch.zeros(2, 4, 84, 84, dtype=torch.uint8)
     assert products.takes_bytes(frames, 4, dtype)
     assert not products.takes_bytes(frames[:0], 4, dtype)

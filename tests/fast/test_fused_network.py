@@ -1,4 +1,4 @@
-"""A network fused into one call, forward or backward, against the plain one of the same weights."""
+"""A fused network against the plain one with the same weights."""
 
 import copy
 from collections.abc import Callable
@@ -80,13 +80,13 @@ EACH_KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
-    """What passes in one call put out."""
+    """The outputs of all fused forward passes."""
     made: list[Tensor] = []
-    in_one_call = fused_network.forward
+    fused_forward = fused_network.forward
 
     def noted(*args, outputs: Tensor, **layers) -> None:
         made.append(outputs)
-        in_one_call(*args, outputs=outputs, **layers)
+        fused_forward(*args, outputs=outputs, **layers)
 
     monkeypatch.setattr(fused_network, "forward", noted)
     return made
@@ -99,7 +99,7 @@ def near(kind: Kind) -> float:
 @EACH_KIND
 @pytest.mark.parametrize("count", [1, 5, 33])
 @pytest.mark.parametrize("draws", [True, False])
-def test_one_call_puts_out_what_the_plain_network_does(
+def test_fused_outputs_are_those_of_the_plain_network(
     kind: Kind, count: int, draws: bool, calls: list[Tensor]
 ) -> None:
     rngs = [stream(seed=1), stream(seed=1)] if draws else [None, None]
@@ -119,7 +119,7 @@ def test_layers_by_kernels_put_out_what_the_plain_ones_do(kind: Kind, calls: lis
     torch.testing.assert_close(found, expected, rtol=near(kind), atol=near(kind))
 
 
-def test_one_call_draws_the_numbers_that_the_layers_draw() -> None:
+def test_fused_pass_draws_the_same_numbers_as_the_layers() -> None:
     one, other = stream(), stream()
     with torch.no_grad():
         RAINBOW.made().distribution(frames(1), one)
@@ -148,7 +148,7 @@ def assert_alike(found: dict[str, Tensor | None], expected: dict[str, Tensor | N
 
 @EACH_KIND
 @pytest.mark.parametrize("count", [1, 5, 33])
-def test_one_call_gives_the_gradients_that_the_layers_do(kind: Kind, count: int, calls: list[Tensor]) -> None:
+def test_fused_gradients_are_those_of_the_layers(kind: Kind, count: int, calls: list[Tensor]) -> None:
     network = kind.made()
     found = gradients(network, count, stream(seed=1))
     assert len(calls) == 1
@@ -228,7 +228,7 @@ def test_weights_that_changed_are_seen(precision: str) -> None:
 
 
 @EACH_KIND
-def test_weights_that_were_assigned_are_read_in_one_call(kind: Kind, calls: list[Tensor]) -> None:
+def test_weights_that_were_assigned_are_read_fused_forward(kind: Kind, calls: list[Tensor]) -> None:
     network, other = kind.made(), kind.made()
     initialize(other, init="he_uniform", generator=stream(seed=9))
     with torch.no_grad():

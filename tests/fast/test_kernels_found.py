@@ -1,4 +1,4 @@
-"""Where no kernels are, PyTorch computes; which there are is told."""
+"""The available kernels: PyTorch computes without them, and a run records them."""
 
 import os
 import shutil

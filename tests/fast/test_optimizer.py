@@ -36,7 +36,7 @@ EACH_OPTIMIZER = pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
 
 
 def moved(make: Make, weights: Sequence[torch.Tensor], of_each: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return what five steps by multiples of gradients make of weights."""
+    """Compute five steps by multiples of gradients, from weights."""
     moving = [nn.Parameter(weight.clone()) for weight in weights]
     optimizer = make(moving)
     accelerate_optimizer(optimizer)
@@ -69,7 +69,7 @@ def ones() -> list[torch.Tensor]:
 
 
 @EACH_OPTIMIZER
-def test_step_in_one_pass_is_the_one_by_torchs_operations(
+def test_fused_step_equals_the_step_by_pytorchs_operations(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = moved(make, ones(), gradients())

@@ -42,9 +42,9 @@ def test_assembly_finds_no_fast_and_says_so(copied: Path) -> None:
         "import atari_dqn, torch; from atari_dqn.assembly.acceleration import make_backend, kernels_here;"
         "print(atari_dqn.__file__); print(make_backend(torch.device('cpu')).choices(), kernels_here())"
     )
-    told = run(copied, "-P", "-c", program)
-    assert str(copied) in told
-    assert "['all: PyTorch (atari_dqn.fast is not installed)'] ()" in told
+    output = run(copied, "-P", "-c", program)
+    assert str(copied) in output
+    assert "['all: PyTorch (atari_dqn.fast is not installed)'] ()" in output
 
 
 def test_run_trains_and_a_resume_goes_on_exactly(copied: Path, tmp_path: Path) -> None:
@@ -60,12 +60,12 @@ def test_run_trains_and_a_resume_goes_on_exactly(copied: Path, tmp_path: Path) -
 
 def test_agents_take_the_course_that_was_recorded(copied: Path) -> None:
     chosen = "run_takes or Rainbow or IQN or DER or DQN"
-    told = run(
+    output = run(
         copied, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/train/test_golden.py", "-k", chosen
     )
-    assert "passed" in told
+    assert "passed" in output
 
 
 def test_default_tests_of_agents_pass(copied: Path) -> None:
-    told = run(copied, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/agent")
-    assert "passed" in told
+    output = run(copied, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/agent")
+    assert "passed" in output

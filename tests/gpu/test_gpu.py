@@ -76,7 +76,7 @@ def test_run_repeats_to_the_bit(overrides: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("overrides", [FAST, TRACK_B], ids=["A", "B"])
 def test_a_thousand_updates_from_graphs_have_the_losses_of_those_without(overrides: tuple[str, ...]) -> None:
-    """On a replay that stands still; the tolerance is 1e-4 of the loss at each update."""
+    """On a replay that does not change; the tolerance is 1e-4 of the loss at each update."""
     losses = []
     for captured in (True, False):
         with begun_there(*overrides) as training:
@@ -119,7 +119,7 @@ def test_capturing_changes_no_state(overrides: tuple[str, ...]) -> None:
         assert tree_digest(training.state_dict()) == before
 
 
-def test_tick_waits_for_the_gpu_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_iteration_waits_for_the_gpu_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[int] = []
     wait = FromGpu.wait
 
@@ -180,13 +180,13 @@ def test_replay_on_the_gpu_equals_one_in_ram(overrides: tuple[str, ...]) -> None
     for replay in replays:
         replay.begin(step)
     stream = np.random.default_rng(0)
-    for tick in range(150):
+    for iteration in range(150):
         actions = stream.integers(envs.info.num_actions, size=5)
         envs.send(actions)
         step = envs.recv()
         for replay in replays:
             replay.append(actions, step.discount(terminal_on_life_loss=True), step)
-        if tick % 10 == 9:
+        if iteration % 10 == 9:
             same_draws(replays, torch.rand(4, spec.learner.batch_size, dtype=torch.float64))
     for replay in replays:
         replay.check()

@@ -1,7 +1,8 @@
 """A finished Rainbow run of the version before the rooms, in `rainbow_run.tar.xz`: every command takes it.
 
 Its parameters and state were written by other modules and classes (one folder `agents` held the kernels), and
-its spec has `env.lanes`. It trained for 800 frames: double, dueling, prioritized, noisy, C51, 3-step returns.
+its spec has former names of keys. It trained for 800 frames: double, dueling, prioritized,
+noisy, C51, 3-step returns.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Kernels for CPUs in C++, which pip compiles where it can; torch's own take over where they are missing."""
+"""Kernels for CPUs in C++, compiled by pip if there is a compiler; without them PyTorch's are used."""

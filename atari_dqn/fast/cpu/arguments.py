@@ -1,4 +1,4 @@
-"""What kernels are told: where tensors lie, what sizes they have and which format."""
+"""Arguments of the kernels: addresses, sizes and formats of tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from atari_dqn.fast.cpu.shapes import shapes_of
 
 
 def noisy_addresses(mean: Tensor, deviation: Tensor, noise_in: Tensor, noise_out: Tensor) -> tuple[int, ...]:
-    """Return where a noisy layer's weights and its noise lie, which the kernels take in fp32 alone."""
+    """List the addresses of a noisy layer's weights and noise, which must be fp32."""
     outputs, inputs = mean.shape
     return (
         _fp32_address(mean, outputs * inputs), _fp32_address(deviation, outputs * inputs),
@@ -27,51 +27,52 @@ def _fp32_address(tensor: Tensor, count: int) -> int:
 
 
 def sizes_of(x: Tensor, weight: Tensor) -> tuple[int, int, int]:
-    """Return rows, inputs and outputs of a product."""
+    """Return rows, inputs and outputs of a product; `ValueError` if the weight has other inputs."""
     rows, inputs = x.shape
     outputs, inputs_of_weight = weight.shape
-    assert inputs == inputs_of_weight
+    if inputs != inputs_of_weight:
+        raise ValueError(f"expected {inputs_of_weight} inputs of each row, found size {tuple(x.shape)}")
     return rows, inputs, outputs
 
 
 def address(tensor: Tensor, count: int) -> int:
-    """Return where so many values lie."""
+    """Return the address of a tensor's values; it must have `count` of them."""
     assert tensor.numel() == count
     return tensor.data_ptr()
 
 
 def row(values: Tensor) -> Tensor:
-    """Return values as the kernels read a bias: fp32, one after the other."""
+    """Convert a bias to contiguous fp32, as the kernels read it."""
     return values.float().contiguous()
 
 
 def channels_last(x: Tensor) -> Tensor:
-    """Return images or weights with the channels of a pixel side by side."""
+    """Convert images or weights to the channels-last memory format."""
     return x.contiguous(memory_format=torch.channels_last)
 
 
 def empty_images(size: Sequence[int], like: Tensor) -> Tensor:
-    """Return room for images, channels-last, in the format of others."""
+    """Allocate images, channels-last, with the dtype of `like`."""
     return torch.empty(size, dtype=like.dtype, memory_format=torch.channels_last)
 
 
 def kernels() -> ctypes.CDLL:
-    """Return the library of products, where there is one."""
+    """Return the library of products, which must be available."""
     found = library("products")
-    assert found is not None, "ask takes_… first"
+    assert found is not None, "check takes_… first"
     return found
 
 
 def unit_of(*tensors: Tensor) -> int:
-    """Return the unit for tensors, which are in one format."""
+    """Return the number of the unit that computes on these tensors, which have one dtype."""
     (dtype,) = {tensor.dtype for tensor in tensors}
     unit = unit_for(dtype)
-    assert unit is not None, "ask takes_… first"
+    assert unit is not None, "check takes_… first"
     return unit
 
 
-class ChainArguments:
-    """What the kernels are told of a chain of convolutions: its images, shapes and weights."""
+class StackArguments:
+    """The arguments of a stack of convolutions: its images, shapes and weights."""
 
     def __init__(self, pixels: Tensor, weights: list[Tensor], strides: list[int], zeros: list[int]) -> None:
         in_planes = pixels.is_contiguous()

@@ -1,6 +1,6 @@
-"""The gradient of a fully connected layer's weights as the two sides of a product, and what is done with it.
+"""The gradient of a fully connected layer's weight, kept as the two factors of its product.
 
-Written out it would be the largest thing that an update writes and reads. B batch, D inputs, F outputs.
+Written out, it would be the largest tensor of an update. B batch, D inputs, F outputs.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from atari_dqn.fast.cpu.arguments import address, kernels, sizes_of, unit_of
 from atari_dqn.fast.cpu.library import library, numbers
 
 MULTIPLE = 32
-"""Of this the kernels take inputs and outputs in multiples."""
+"""Inputs and outputs must be multiples of this."""
 MOST_ROWS = 128
-"""A minibatch with more is not worth it: what its rows have in common is made pair by pair."""
+"""Larger minibatches gain nothing: the norm takes a product of every pair of rows."""
 Rule = Literal["rmsprop", "adam"]
 _RULES: tuple[Rule, ...] = ("rmsprop", "adam")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FactoredGradient:
-    """The gradient upstreamᵀ x · scale of a layer's weights, in one format; weights and noise are fp32."""
+    """The gradient upstreamᵀ x · scale of a weight; the factors have one dtype, all else is fp32."""
 
     weights: tuple[Tensor, ...]
-    """The weight, F × D, and under noise its deviations, whose gradient is that of the weight times εᵒεⁱᵀ."""
+    """The weight, F × D, and under noise its Σ, whose gradient is that of the weight times εᵒεⁱᵀ."""
     x: Float[Tensor, "B D"]
     upstream: Float[Tensor, "B F"]
     noise: tuple[Float[Tensor, "D"], Float[Tensor, "F"]] | None = None
     scale: float = 1.0
 
     def squares(self) -> float:
-        """Return the sum of the squares of all that the gradient would be, before it is scaled."""
+        """Compute the sum of squares of the gradient before it is scaled."""
         return float(kernels().squares_of_product(*self._sides()))
 
     def step(self, rule: Rule, averages: Sequence[tuple[Tensor, Tensor]], values: Sequence[float]) -> None:
-        """Move the weights and two averages of each by a kernel's rule, to the bit as if it were written."""
+        """Update the weights and their averages by a kernel: the same to the bit as from `.grad`."""
         rows = [(weight, *of_weight) for weight, of_weight in zip(self.weights, averages, strict=True)]
         moved = [tensor for row in rows for tensor in row]
         places = [address(tensor, self.weights[0].numel()) for tensor in moved]
@@ -53,7 +53,7 @@ class FactoredGradient:
         increment_version(moved)
 
     def written(self) -> list[Tensor]:
-        """Return the gradient of each of the weights, written out in fp32."""
+        """Compute the full gradient of each weight in fp32."""
         gradient = self.upstream.float().T @ self.x.float() * self.scale
         if self.noise is None:
             return [gradient]
@@ -71,7 +71,7 @@ class FactoredGradient:
 
 
 def may_be_factored(gradient: FactoredGradient) -> bool:
-    """Return whether a gradient may stay the two sides of a product: the kernels step by it."""
+    """Return whether the kernels can step by a gradient that is kept as factors."""
     outputs, inputs = gradient.weights[0].shape
     has_kernels = library("portable") is not None and library("products") is not None
     fits = outputs % MULTIPLE == 0 and inputs % MULTIPLE == 0 and len(gradient.x) <= MOST_ROWS

@@ -1,4 +1,4 @@
-"""The compiled kernels: found, loaded and told apart by processor."""
+"""The compiled kernels: loading them, and selecting the ones for this processor."""
 
 from __future__ import annotations
 
@@ -58,19 +58,21 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
         "multiply_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 2, *_PRODUCT, *[_ADDRESS] * 3)),
     },
 }
-"""Of each library its functions, with what they return and what they take, as their sources have them."""
+"""The functions of each library, with the types of their result and arguments, as in the C++ sources."""
 UNITS = ("fp32 vectors", "bf16 vectors", "bf16 tiles")
-"""What adds up products: AVX-512, AVX512_BF16 and AMX, in the order that the kernels number them."""
+"""The instruction sets of the products, AVX-512, AVX512_BF16 and AMX, in the order of the kernels' enum."""
 
 
 @cache
 def library(name: str) -> ctypes.CDLL | None:
-    """Return one of the compiled libraries; None where pip could not compile it or torch lacks OpenMP.
+    """Load a compiled library; None if pip could not compile it or PyTorch has no OpenMP.
 
-    It runs in the threads of the OpenMP that torch has loaded, as many as torch is set to. `UserError` where
-    it was compiled of other sources than lie beside it: what it would compute is anyone's guess.
+    It uses PyTorch's OpenMP and number of threads. `UserError` if it was compiled from other sources than
+    those next to it, because its results would be unknown.
     """
-    assert torch.get_num_threads() >= 1  # torch comes first: its OpenMP has the functions left open here
+    assert (
+        torch.get_num_threads() >= 1
+    )  # loads torch's OpenMP, which has the undefined symbols of the library
     for suffix in EXTENSION_SUFFIXES:
         path = FOLDER / f"_{name}{suffix}"
         if path.exists():
@@ -87,27 +89,27 @@ def library(name: str) -> ctypes.CDLL | None:
 
 
 def _check_sources(found: ctypes.CDLL, path: Path) -> None:
-    """Raise unless a library is of the sources here, if these are: a package that was built has none."""
+    """Raise `UserError` if a library was compiled from other sources; an installed wheel has no sources."""
     sources = sorted(FOLDER.glob("*.?pp"))
     here = zlib.crc32(b"".join(source.read_bytes() for source in sources))
     function = getattr(found, "kernel_sources", None)
     if sources and (function is None or function() & 0xFFFFFFFF != here):
         raise UserError(
-            f"{path.name} was compiled of other sources than lie beside it; install again: pip install -e .; "
-            f"to go on without it: rm {path}"
+            f"{path.name} was compiled from other sources than those next to it; install again: "
+            f"pip install -e .; to go on without it: rm {path}"
         )
 
 
 @cache
 def units() -> tuple[str, ...]:
-    """Return which of `UNITS` the kernels have here; none without a compiler or with another processor."""
+    """List the available `UNITS`; none without compiled kernels or on other processors."""
     found = library("products")
     bits = 0 if found is None else found.units()
     return tuple(name for bit, name in enumerate(UNITS) if bits >> bit & 1)
 
 
 def unit_for(dtype: torch.dtype) -> int | None:
-    """Return the number of the quickest unit here for a format; None where there is none."""
+    """Return the number of the fastest available unit for a dtype, or None."""
     return _unit_for(dtype)
 
 
@@ -121,33 +123,33 @@ def _quickest(kernels: Sequence[str], precision: str) -> int | None:
 
 
 def libraries_lacking() -> tuple[str, ...]:
-    """Return which libraries an installation compiles on such a system and are not to be loaded here."""
+    """List the libraries that should have been compiled on this system but cannot be loaded."""
     on_linux = sys.platform == "linux"
     meant = {"portable": on_linux, "products": on_linux and platform.machine() == "x86_64"}
     return tuple(name for name, is_meant in meant.items() if is_meant and library(name) is None)
 
 
 def kernels_here() -> tuple[str, ...]:
-    """Return which of the kernels run here: where they do, numbers are rounded otherwise than by torch's."""
+    """List the available kernels; they round differently from PyTorch's."""
     return (*units(), *(("portable",) if library("portable") is not None else ()))
 
 
 def kernels_for(precision: str, kernels: Sequence[str]) -> list[str]:
-    """Return which of the kernels give numbers to a run that learns in a precision, fp32 or bf16."""
+    """Select the kernels that a run in this precision, fp32 or bf16, uses."""
     others = [name for name in UNITS if UNITS.index(name) != _quickest(kernels, precision)]
     return [name for name in kernels if name not in others]
 
 
 def pointers(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
-    """Return where each tensor's values lie."""
+    """Make a C array of the tensors' addresses."""
     return (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
 
 
 def integers(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
-    """Return numbers as an array in C."""
+    """Make a C array of integers."""
     return (ctypes.c_int64 * len(values))(*values)
 
 
 def numbers(values: Sequence[float]) -> ctypes.Array[ctypes.c_float]:
-    """Return fp32 numbers as an array in C."""
+    """Make a C array of fp32 numbers."""
     return (ctypes.c_float * len(values))(*values)

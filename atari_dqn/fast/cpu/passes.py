@@ -1,4 +1,4 @@
-"""A whole pass through a network by the project's own kernels, in one call, forward or backward.
+"""The forward pass and the backward pass of a network, as one kernel call each.
 
 B batch, A actions, Z numbers per action, F outputs of the hidden layer.
 """
@@ -15,43 +15,46 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from atari_dqn.fast.cpu.arguments import ChainArguments, address, kernels, unit_of
+from atari_dqn.fast.cpu.arguments import StackArguments, address, kernels, unit_of
 from atari_dqn.fast.cpu.library import integers, pointers
 
 _LINE_BYTES = 64
 Layer = tuple[int, int, int, int, int, int, int, int]
-"""What the kernels are told of a fully connected layer.
+"""The arguments of a fully connected layer.
 
-Where its weights and biases lie, where their deviations and its noise of inputs and outputs, 0 without noise;
-how many inputs and outputs it has.
+The addresses of weight and bias, those of their σ and of the noise of inputs and outputs (0 without noise),
+then the numbers of inputs and outputs.
 """
 _NO_LAYER: Layer = (0, 0, 0, 0, 0, 0, 0, 0)
 Room = list[Tensor | None]
-"""Where a layer's gradients go: of its weights, biases and the deviations of both; None where none is due."""
+"""The gradients to write: of weight, bias and the σ of both; None if one is not needed."""
 _NO_ROOM: Room = [None] * 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layers:
-    """What the kernels are told of a network: a chain of convolutions, a hidden layer and a head's layers.
+    """The arguments of a network: a stack of convolutions, a hidden layer and the layers of the head.
 
-    Weights of the chain and the hidden layer are in one format, those of the head in fp32. What rates the
-    state reads the first of the hidden units, what rates the actions the last.
+    The weights of the stack and the hidden layer have one dtype, those of the head are fp32. In a dueling
+    head the value layer reads the first half of the hidden units and the advantage layer the second.
+    `ValueError` if the stack's outputs are not the hidden layer's inputs.
     """
 
-    chain: ChainArguments
+    stack: StackArguments
     biases: Sequence[Tensor]
-    """Of the chain."""
+    """Of the stack."""
     dense: Sequence[Layer]
-    """The hidden layer, what rates the actions and, if there is one, what rates the state."""
+    """The hidden layer, the layer of the actions and, in a dueling head, the value layer."""
 
     def __post_init__(self) -> None:
-        assert self.dense[0][-2] == math.prod(self.chain.sizes[-1][1:])
+        inputs, encoded = self.dense[0][-2], self.stack.sizes[-1]
+        if inputs != math.prod(encoded[1:]):
+            raise ValueError(f"expected frames whose encoding has {inputs} numbers, found size {encoded}")
 
     @property
     def batch(self) -> int:
         """B."""
-        return self.chain.sizes[-1][0]
+        return self.stack.sizes[-1][0]
 
     @property
     def num_units(self) -> int:
@@ -63,27 +66,27 @@ class Layers:
         """A Z."""
         return self.dense[1][-1]
 
-    def told(self) -> ctypes.Array[ctypes.c_int64]:
-        """Return the fully connected layers as the kernels read them: three."""
+    def dense_numbers(self) -> ctypes.Array[ctypes.c_int64]:
+        """Make the C array of the fully connected layers, always three."""
         return integers([number for layer in [*self.dense, _NO_LAYER][:3] for number in layer])
 
 
 class Kept:
-    """What a forward pass keeps for the backward one: each convolution's outputs, then the hidden units."""
+    """The tensors that a forward pass saves for the backward pass: convolutions' outputs, hidden units."""
 
     def __init__(self, layers: Layers) -> None:
-        counts = [*map(math.prod, layers.chain.sizes), layers.batch * layers.num_units]
-        dtype = layers.chain.weights[0].dtype
+        counts = [*map(math.prod, layers.stack.sizes), layers.batch * layers.num_units]
+        dtype = layers.stack.weights[0].dtype
         line = _LINE_BYTES // dtype.itemsize
         *begins, end = accumulate((-(-count // line) * line for count in counts), initial=0)
         self._values = torch.empty(end, dtype=dtype)
         at = self._values.data_ptr()
         self.addresses = integers([at + begin * dtype.itemsize for begin in begins])
-        self._seen = slice(begins[-2], begins[-2] + counts[-2])
+        self._encoded = slice(begins[-2], begins[-2] + counts[-2])
 
-    def seen(self, batch: int) -> Float[Tensor, "B D"]:
-        """Return what the hidden layer saw."""
-        return self._values[self._seen].view(batch, -1)
+    def encoded(self, batch: int) -> Float[Tensor, "B D"]:
+        """Return the input of the hidden layer."""
+        return self._values[self._encoded].view(batch, -1)
 
 
 def forward(
@@ -93,14 +96,15 @@ def forward(
     outputs: Float[Tensor, "B A Z"],
     kept: Kept | None = None,
 ) -> None:
-    """Write what a network puts out and, if that is asked for, what is to be `kept`.
+    """Compute the outputs of a network and, if given, the tensors to be `kept`.
 
-    Of `draws` from N(0, 1) the layers' noise is made, in their place.
+    `draws` from N(0, 1) are overwritten by the noise of the layers.
     """
     batch, _, numbers = outputs.shape
     assert batch == layers.batch
     kernels().forward(
-        unit_of(*layers.chain.weights), *layers.chain.arguments, pointers(layers.biases), layers.told(),
+        unit_of(*layers.stack.weights), *layers.stack.arguments, pointers(layers.biases),
+        layers.dense_numbers(),
         None if draws is None else draws.data_ptr(), 0 if draws is None else draws.numel(), numbers,
         None if kept is None else kept.addresses, address(outputs, batch * layers.num_outputs),
     )  # fmt: skip
@@ -111,22 +115,22 @@ def backward(
     kept: Kept,
     upstream: Float[Tensor, "B A Z"],
     *,
-    of_chain: tuple[Sequence[Tensor], Sequence[Tensor]],
+    of_stack: tuple[Sequence[Tensor], Sequence[Tensor]],
     of_dense: Sequence[Room],
     of_units: Float[Tensor, "B F"],
 ) -> None:
-    """Write a network's gradients, given what its forward pass kept.
+    """Compute the gradients of a network from the kept tensors of its forward pass.
 
-    `of_chain` is for the convolutions' weights and biases, `of_units` for the gradient of the hidden layer's
-    outputs before their ReLU. Its product with what the layer saw is the gradient of the layer's weights,
-    which is not written if `of_dense` has no room for it.
+    `of_stack` receives the gradients of the convolutions' weights and biases, `of_units` that of the hidden
+    layer's outputs before the ReLU. Its product with the layer's input is the gradient of the layer's weight,
+    which is not computed if it is None in `of_dense`.
     """
     batch, actions, numbers = upstream.shape
     assert (batch, actions * numbers) == (layers.batch, layers.num_outputs)
     rooms = [tensor for room in [*of_dense, _NO_ROOM][:3] for tensor in room]
     kernels().backward(
-        unit_of(*layers.chain.weights, of_units), *layers.chain.arguments, layers.told(), numbers,
-        kept.addresses, upstream.data_ptr(), *map(pointers, of_chain),
+        unit_of(*layers.stack.weights, of_units), *layers.stack.arguments, layers.dense_numbers(), numbers,
+        kept.addresses, upstream.data_ptr(), *map(pointers, of_stack),
         integers([0 if tensor is None else tensor.data_ptr() for tensor in rooms]),
         address(of_units, batch * layers.num_units),
     )  # fmt: skip

@@ -1,7 +1,9 @@
-"""Convolutions and products by the project's own kernels, as operators of torch, whose profiler sees them.
+"""Convolutions and matrix products by the project's kernels, as PyTorch operators, visible to its profiler.
 
-In fp32 or bf16; gradients of weights and biases are fp32 in both. A sum over a minibatch is made in the same
-order whatever the number of threads. B minibatch, C channels, H×W pixels, D inputs, F filters or outputs.
+They compute in fp32 or bf16; the gradients of weights and biases are always fp32. Sums over a minibatch have
+the same order with any number of threads.
+
+B minibatch, C channels, H×W pixels, D inputs, F filters or outputs.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import torch
 from torch import Tensor
 
 from atari_dqn.fast.cpu.arguments import (
-    ChainArguments,
+    StackArguments,
     address,
     channels_last,
     empty_images,
@@ -28,37 +30,37 @@ from atari_dqn.fast.cpu.library import integers, pointers, unit_for
 from atari_dqn.fast.cpu.shapes import Size, around, shape_of
 
 MULTIPLE = 32
-"""Of this the kernels take sizes in multiples; others are left to torch."""
+"""Sizes must be multiples of this; others are computed by PyTorch."""
 
 
 def takes_convolution(x: Tensor, weight: Tensor) -> bool:
-    """Return whether the kernels compute this convolution of B × C × H × W here."""
+    """Return whether the kernels can compute this convolution of B × C × H × W."""
     has_images = x.ndim == 4 and x.shape[0] > 0 and x.shape[1] == weight.shape[1]
     return has_images and unit_for(x.dtype) is not None and fits_convolution(weight.shape)
 
 
 def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
-    """Return whether the kernels compute convolutions that fit of these B × C × H × W bytes, in `dtype`."""
+    """Return whether the kernels can compute a stack of convolutions of these B × C × H × W bytes."""
     are_bytes = pixels.dtype is torch.uint8 and pixels.is_cpu
     has_images = pixels.ndim == 4 and pixels.shape[0] > 0 and pixels.shape[1] == channels
     return are_bytes and has_images and unit_for(dtype) is not None
 
 
 def takes_product(x: Tensor, weight: Tensor) -> bool:
-    """Return whether the kernels compute this product of B × D rows with F × D weights here."""
+    """Return whether the kernels can compute this product of B × D rows with F × D weights."""
     has_rows = x.ndim == 2 and x.shape[0] > 0 and x.shape[1] == weight.shape[1]
     return has_rows and unit_for(x.dtype) is not None and fits_product(weight.shape, x.dtype)
 
 
 def fits_product(weight: Size, dtype: torch.dtype) -> bool:
-    """Return whether the kernels compute a product with a weight of this size, in `dtype`, at all."""
+    """Return whether the kernels support a product with a weight of this size in `dtype`."""
     outputs, inputs = weight
     any_outputs = dtype is torch.float32 and outputs >= MULTIPLE
     return (any_outputs or outputs % MULTIPLE == 0) and inputs % MULTIPLE == 0
 
 
 def fits_convolution(weight: Size) -> bool:
-    """Return whether the kernels compute a convolution with a weight of this size at all."""
+    """Return whether the kernels support a convolution with a weight of this size."""
     filters, channels, _, wide = weight
     return filters % MULTIPLE == 0 and channels * wide % MULTIPLE == 0 and channels % 2 == 0
 
@@ -66,7 +68,7 @@ def fits_convolution(weight: Size) -> bool:
 def _convolve(
     x: Tensor, weight: Tensor, bias: Tensor, stride: list[int], padding: list[int], relu: bool
 ) -> Tensor:
-    """Return the convolution plus bias, channels-last, behind a ReLU if `relu`."""
+    """Compute a convolution with bias, channels-last, and a ReLU if `relu`."""
     x, weight, bias = channels_last(x), channels_last(weight), row(bias)
     numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
     y = empty_images(size, x)
@@ -87,7 +89,7 @@ def _convolve_backward(
     relu: bool,
     of_x: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of x, empty unless `of_x`, of the weight and of the bias."""
+    """Compute the gradients of x, empty unless `of_x`, of the weight and of the bias."""
     upstream, x, weight, y = (channels_last(tensor) for tensor in (upstream, x, weight, y))
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
@@ -100,30 +102,31 @@ def _convolve_backward(
     return gradient, of_weight, of_bias
 
 
-def _see(
+def _encode(
     pixels: Tensor,
     weights: list[Tensor],
     biases: list[Tensor],
     strides: list[int],
     zeros: list[int],
-    keeps: bool,
+    all_layers: bool,
 ) -> list[Tensor]:
-    """Return what a chain of convolutions, each behind a ReLU, makes of bytes: B × F, channel by channel.
+    """Compute the output of a stack of convolutions with ReLUs of bytes: B × F, channel by channel.
 
-    Then, if it `keeps` them, what each layer but the last puts out. `zeros` has four numbers a layer.
+    With `all_layers` the outputs of all layers but the last follow. `zeros` has the padding of each layer:
+    four numbers.
     """
-    chain = ChainArguments(pixels, weights, strides, zeros)
-    outputs = [empty_images(size, weights[0]) for size in chain.sizes[:-1]] if keeps else []
-    seen = weights[0].new_empty(pixels.shape[0], math.prod(chain.sizes[-1][1:]))
+    stack = StackArguments(pixels, weights, strides, zeros)
+    outputs = [empty_images(size, weights[0]) for size in stack.sizes[:-1]] if all_layers else []
+    encoded = weights[0].new_empty(pixels.shape[0], math.prod(stack.sizes[-1][1:]))
     rows = [row(bias) for bias in biases]
     kernels().see(
-        unit_of(seen), *chain.arguments, pointers(rows), pointers(outputs) if keeps else None,
-        seen.data_ptr(),
+        unit_of(encoded), *stack.arguments, pointers(rows), pointers(outputs) if all_layers else None,
+        encoded.data_ptr(),
     )  # fmt: skip
-    return [seen, *outputs]
+    return [encoded, *outputs]
 
 
-def _see_backward(
+def _encode_backward(
     upstream: Tensor,
     pixels: Tensor,
     weights: list[Tensor],
@@ -131,23 +134,23 @@ def _see_backward(
     strides: list[int],
     zeros: list[int],
 ) -> list[Tensor]:
-    """Return the gradients of the weights, then of the biases; `outputs` is what `see` returned and kept."""
-    chain = ChainArguments(pixels, weights, strides, zeros)
-    seen, *kept = outputs
+    """Compute the gradients of the weights, then of the biases; `outputs` are those of `encode`."""
+    stack = StackArguments(pixels, weights, strides, zeros)
+    encoded, *kept = outputs
     upstream = upstream.contiguous()
-    of_weights = [torch.empty_like(weight, dtype=torch.float32) for weight in chain.weights]
+    of_weights = [torch.empty_like(weight, dtype=torch.float32) for weight in stack.weights]
     of_biases = [torch.empty(len(weight)) for weight in weights]
-    assert [output.shape for output in kept] == chain.sizes[:-1]
-    count = math.prod(chain.sizes[-1])
+    assert [output.shape for output in kept] == stack.sizes[:-1]
+    count = math.prod(stack.sizes[-1])
     kernels().see_backward(
-        unit_of(*weights, *outputs, upstream), *chain.arguments, pointers(kept), address(seen, count),
+        unit_of(*weights, *outputs, upstream), *stack.arguments, pointers(kept), address(encoded, count),
         address(upstream, count), pointers(of_weights), pointers(of_biases),
     )  # fmt: skip
     return [*of_weights, *of_biases]
 
 
 def _multiply(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-    """Return x wᵀ + b, behind a ReLU if `relu`."""
+    """Compute x wᵀ + b, and a ReLU if `relu`."""
     x, weight, bias = x.contiguous(), weight.contiguous(), row(bias)
     rows, inputs, outputs = sizes_of(x, weight)
     y = x.new_empty(rows, outputs)
@@ -161,7 +164,7 @@ def _multiply(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
 def _multiply_backward(
     upstream: Tensor, x: Tensor, weight: Tensor, y: Tensor, relu: bool, of_x: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of x, empty unless `of_x`, of the weight and of the bias."""
+    """Compute the gradients of x, empty unless `of_x`, of the weight and of the bias."""
     upstream, x, weight = upstream.contiguous(), x.contiguous(), weight.contiguous()
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     rows, inputs, outputs = sizes_of(x, weight)
@@ -184,7 +187,7 @@ def _multiply_noisy(
     bias_deviation: Tensor,
     relu: bool,
 ) -> Tensor:
-    """Return x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b + σ ⊙ εᵒ, behind a ReLU if `relu`; all but x is fp32."""
+    """Compute x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b + σ ⊙ εᵒ, and a ReLU if `relu`; all but x is fp32."""
     x, (rows, inputs, outputs) = x.contiguous(), sizes_of(x, mean)
     bias, bias_deviation = row(bias), row(bias_deviation)
     y = x.new_empty(rows, outputs)
@@ -206,7 +209,7 @@ def _multiply_noisy_backward(
     relu: bool,
     of_x: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of x, empty unless `of_x`, of weights' means and deviations and of biases'."""
+    """Compute the gradients of x, empty unless `of_x`, of W, Σ, b and σ."""
     upstream, x = upstream.contiguous(), x.contiguous()
     rows, inputs, outputs = sizes_of(x, mean)
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
@@ -231,9 +234,10 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     f"convolve_backward(Tensor upstream, {_LAYER}, Tensor y, {_WINDOW}, bool of_x) -> {_THREE}": (
         _convolve_backward
     ),
-    f"see(Tensor pixels, Tensor[] weights, Tensor[] biases, {_WINDOWS}, bool keeps) -> Tensor[]": _see,
-    f"see_backward(Tensor upstream, Tensor pixels, Tensor[] weights, Tensor[] outputs, {_WINDOWS})"
-    " -> Tensor[]": _see_backward,
+    f"encode(Tensor pixels, Tensor[] weights, Tensor[] biases, {_WINDOWS}, bool all_layers)"
+    " -> Tensor[]": _encode,
+    f"encode_backward(Tensor upstream, Tensor pixels, Tensor[] weights, Tensor[] outputs, {_WINDOWS})"
+    " -> Tensor[]": _encode_backward,
     f"multiply({_LAYER}, Tensor bias, bool relu) -> Tensor": _multiply,
     f"multiply_backward(Tensor upstream, {_LAYER}, Tensor y, bool relu, bool of_x) -> {_THREE}": (
         _multiply_backward

@@ -1,4 +1,4 @@
-"""What kernels are told of a convolution's shape: numbers in the order that they read them."""
+"""The shapes of convolutions as the kernels read them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from atari_dqn.fast.cpu.library import integers
 
 Size = tuple[int, ...]
 Zeros = Sequence[int]
-"""How many zeros are put above, below, left and right of an image."""
+"""Padding above, below, left and right of an image."""
 
 
 @lru_cache(maxsize=64)
 def shapes_of(
     size: Size, weights: tuple[Size, ...], strides: tuple[int, ...], zeros: tuple[int, ...]
 ) -> tuple[ctypes.Array[ctypes.c_int64], list[Size]]:
-    """Return a chain's numbers as the kernels read them, layer after layer, and what size each puts out."""
+    """Compute the C array of a stack's shapes, layer by layer, and the output size of each layer."""
     shapes: list[int] = []
     sizes: list[Size] = []
     for place, weight in enumerate(weights):
@@ -28,9 +28,9 @@ def shapes_of(
 
 
 def shape_of(size: Size, weight: Size, stride: int, zeros: Zeros) -> tuple[Size, Size]:
-    """Return a convolution's numbers in the order that the kernels read them, and the size it puts out.
+    """Compute a convolution's numbers in the kernels' order, and its output size.
 
-    `ValueError` where there is nothing to put out, or channels do not fit.
+    `ValueError` if the output is empty or the channels do not match.
     """
     batch, channels, height, width = size
     filters, channels_of_weight, high, wide = weight
@@ -40,10 +40,12 @@ def shape_of(size: Size, weight: Size, stride: int, zeros: Zeros) -> tuple[Size,
     out_width = (width + left + right - wide) // stride + 1
     if channels != channels_of_weight or min(batch, out_height, out_width) < 1:
         found, kernel = tuple(size), tuple(weight)
-        raise ValueError(f"found images of {found}, too small or not for weights of {kernel}")
+        raise ValueError(
+            f"images of size {found} are too small or have wrong channels for weights of {kernel}"
+        )
     return numbers, (batch, filters, out_height, out_width)
 
 
 def around(padding: Sequence[int]) -> Zeros:
-    """Return the zeros on four sides, given those above and left, as PyTorch has them."""
+    """Expand PyTorch's padding (vertical, horizontal) to the four sides."""
     return padding[0], padding[0], padding[1], padding[1]
