@@ -13,7 +13,8 @@ def test_frames_to_steps_rounds_up(frames: int, steps: int):
     assert frames_to_steps(frames, frame_skip=4) == steps
 
 
-def test_d07_frame_skip_of_3_scales_every_count():
+@pytest.mark.fault("D07")
+def test_frame_skip_of_3_scales_every_count():
     run = clock(steps=100, frame_skip=3, prefill_steps=40)
     assert run.env_frames == 300
     assert run.learning_frames == 180
@@ -31,7 +32,8 @@ def test_learning_frames_are_zero_before_the_prefill_ends():
     assert [clock(steps=steps).learning_frames for steps in (0, 9, 10, 11)] == [0, 0, 0, 4]
 
 
-def test_d06_epsilon_is_1_at_the_first_learning_step():
+@pytest.mark.fault("D06")
+def test_epsilon_is_1_at_the_first_learning_step():
     epsilon = LinearSchedule(start=1.0, end=0.1, decay_frames=1_000_000)
     first = clock(steps=50_000, prefill_steps=50_000)
     assert first.learning

@@ -61,6 +61,7 @@ def test_unknown_device_is_a_user_error(name: str) -> None:
         resolve_device(name)
 
 
+@pytest.mark.fault("W12")
 @pytest.mark.parametrize(
     ("precision", "device", "capability"),
     [
@@ -70,14 +71,15 @@ def test_unknown_device_is_a_user_error(name: str) -> None:
         ("bf16", "cpu", None),
     ],
 )
-def test_W12_precision_that_the_device_has_is_taken(
+def test_precision_that_the_device_has_is_taken(
     precision: str, device: str, capability, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
     check_precision(precision, torch.device(device))
 
 
-def test_W12_bf16_on_a_gpu_without_it_is_refused_before_anything_starts(
+@pytest.mark.fault("W12")
+def test_bf16_on_a_gpu_without_it_is_refused_before_anything_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 5))
@@ -96,8 +98,9 @@ def test_gpu_of_a_run_becomes_the_current_one(monkeypatch: pytest.MonkeyPatch) -
     assert made == [torch.device("cuda", 1)]
 
 
+@pytest.mark.fault("P12")
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_P12_kernels_of_a_gpu_are_the_same_each_time_or_the_quickest(deterministic: bool) -> None:
+def test_kernels_of_a_gpu_are_the_same_each_time_or_the_quickest(deterministic: bool) -> None:
     with torch.backends.cudnn.flags():
         set_kernels(torch.device("cuda"), deterministic=deterministic)
         cudnn = torch.backends.cudnn

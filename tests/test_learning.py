@@ -19,11 +19,13 @@ def test_q_target_is_reward_and_discounted_largest_value() -> None:
     assert q_target(r_t, discount_t, q_t).tolist() == [1 + 0.5 * 6, -1 + 0.25 * -4]
 
 
-def test_dok_target_of_a_last_transition_is_its_reward() -> None:
+@pytest.mark.fault("D-ok.discount")
+def test_target_of_a_last_transition_is_its_reward() -> None:
     assert q_target(torch.tensor([3.0]), torch.tensor([0.0]), torch.tensor([[50.0, 60.0]])).tolist() == [3.0]
 
 
-def test_dok_double_selects_with_one_network_and_rates_with_the_other() -> None:
+@pytest.mark.fault("D-ok.double")
+def test_double_selects_with_one_network_and_rates_with_the_other() -> None:
     rates, selects = torch.tensor([[10.0, 20.0, 30.0]]), torch.tensor([[5.0, 9.0, 1.0]])
     target = q_target(torch.tensor([1.0]), torch.tensor([0.5]), rates, selects)
     assert target.tolist() == [1 + 0.5 * 20]
@@ -50,7 +52,8 @@ def test_double_equals_plain_where_both_networks_are_one() -> None:
     assert torch.equal(q_target(r_t, discount_t, q_t, q_t), q_target(r_t, discount_t, q_t))
 
 
-def test_dok_gather_q_selects_each_rows_own_action() -> None:
+@pytest.mark.fault("D-ok.taken")
+def test_gather_q_selects_each_rows_own_action() -> None:
     q = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     assert gather_q(q, torch.tensor([2, 0])).tolist() == [3.0, 4.0]
 
@@ -78,9 +81,10 @@ def test_mse_is_half_the_square() -> None:
     assert mse(torch.tensor([-3.0, 0.0, 0.5])).tolist() == [4.5, 0.0, 0.125]
 
 
+@pytest.mark.fault("P02", "P03")
 @pytest.mark.parametrize("rule", [huber, mse])
 @pytest.mark.parametrize("size", [1e6, -1e6])
-def test_P02_P03_losses_of_errors_of_a_million_are_finite(rule, size: float) -> None:
+def test_losses_of_errors_of_a_million_are_finite(rule, size: float) -> None:
     error = torch.tensor([size], requires_grad=True)
     loss = rule(error)
     loss.sum().backward()
@@ -89,7 +93,8 @@ def test_P02_P03_losses_of_errors_of_a_million_are_finite(rule, size: float) -> 
     assert torch.isfinite(error.grad).all()
 
 
-def test_P02_targets_of_values_of_a_million_are_finite() -> None:
+@pytest.mark.fault("P02")
+def test_targets_of_values_of_a_million_are_finite() -> None:
     values = torch.tensor([[1e6, -1e6]])
     assert q_target(torch.tensor([1e6]), torch.tensor([0.99]), values).tolist() == [1.99e6]
 

@@ -70,6 +70,7 @@ def test_whole_numbers_where_a_network_expects_pixels_are_caught():
         network(torch.zeros(2, 4, 36, 36, dtype=torch.int64))
 
 
+@pytest.mark.fault("P09")
 def test_minibatch_of_unequal_columns_is_caught():
     stacks = torch.zeros((2, 4, 8, 8), dtype=torch.uint8)
     ones, cells = torch.ones(2), torch.zeros(2, dtype=torch.int64)

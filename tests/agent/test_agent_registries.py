@@ -31,6 +31,7 @@ def test_optimizer_of_every_kind_moves_every_weight_it_is_given(name: str) -> No
     assert all((new < old).all() for new, old in zip(network.parameters(), before, strict=True))
 
 
+@pytest.mark.fault("W13")
 @pytest.mark.parametrize("name", list(OPTIMIZERS))
 def test_optimizer_of_every_kind_has_one_group_with_the_specs_learning_rate(name: str) -> None:
     spec = load_spec(TINY_CATCH, [f"optimizer.kind={name}", "optimizer.learning_rate=0.125"]).spec

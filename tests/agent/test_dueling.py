@@ -18,7 +18,8 @@ def head_of(network) -> DuelingHead:
     return network.head
 
 
-def test_D21_dueling_network_has_3292837_parameters_for_4_actions() -> None:
+@pytest.mark.fault("D21")
+def test_dueling_network_has_3292837_parameters_for_4_actions() -> None:
     network = make_network(side=84, actions=4, head=DuelingHead)
     parts = {
         "convolutions": 8_224 + 32_832 + 36_928,
@@ -44,7 +45,8 @@ def test_plan_counts_the_parameters_of_a_dueling_network(side: int, stack: int, 
     assert count(torso) + count(DuelingHead(torso.num_features, actions)) == planned
 
 
-def test_dok_advantages_are_taken_from_their_mean() -> None:
+@pytest.mark.fault("D-ok.dueling")
+def test_advantages_are_taken_from_their_mean() -> None:
     head = DuelingHead(4, 3)
     with torch.no_grad():
         for parameter in head.parameters():
@@ -54,7 +56,8 @@ def test_dok_advantages_are_taken_from_their_mean() -> None:
     assert head(torch.zeros(1, 4)).squeeze(2).tolist() == [[8.0, 9.0, 13.0]]  # 10 + (1, 2, 6) − 3
 
 
-def test_dok_constant_added_to_all_advantages_changes_no_value() -> None:
+@pytest.mark.fault("D-ok.dueling")
+def test_constant_added_to_all_advantages_changes_no_value() -> None:
     network = make_network(head=DuelingHead)
     before = network(frames(4))
     with torch.no_grad():
@@ -80,8 +83,9 @@ def test_streams_share_the_convolutions_and_no_hidden_unit() -> None:
     assert seen["state"].shape == seen["actions"].shape == (2, 512)
 
 
+@pytest.mark.fault("W05")
 @pytest.mark.parametrize("init", sorted(INITIALIZERS))
-def test_W05_gradient_flows_to_every_parameter_of_a_dueling_network(init: str) -> None:
+def test_gradient_flows_to_every_parameter_of_a_dueling_network(init: str) -> None:
     network = make_network(init=init, head=DuelingHead)
     network(frames(16)).square().sum().backward()
     parameters = dict(network.named_parameters())
@@ -95,8 +99,9 @@ def test_dueling_network_keeps_its_head_in_fp32_with_a_bf16_torso() -> None:
     assert (network(frames(2)).dtype, seen) == (torch.float32, [torch.float32])
 
 
+@pytest.mark.fault("D13")
 @pytest.mark.parametrize("name", ["head.value", "head.advantage"])
-def test_D13_both_output_layers_have_a_linear_gain(name: str) -> None:
+def test_both_output_layers_have_a_linear_gain(name: str) -> None:
     found = make_network(head=DuelingHead, actions=4).get_submodule(name)
     assert isinstance(found, nn.Linear)
     bound = (3 / 512) ** 0.5

@@ -27,7 +27,8 @@ def test_target_network_begins_as_a_copy_of_the_online_one() -> None:
     assert torch.equal(learner.target(frames(2)), learner.online(frames(2)))
 
 
-def test_D10_W09_target_network_never_requires_or_receives_gradients() -> None:
+@pytest.mark.fault("D10", "W09")
+def test_target_network_never_requires_or_receives_gradients() -> None:
     learner = make_learner(optimizer=RMSPROP, target_rule=double_dqn_target, target_period_updates=2)
     for _ in range(5):
         learner.update(make_batch())
@@ -36,8 +37,9 @@ def test_D10_W09_target_network_never_requires_or_receives_gradients() -> None:
     }
 
 
+@pytest.mark.fault("W09")
 @pytest.mark.parametrize("rule", [dqn_target, double_dqn_target])
-def test_W09_bootstrapped_value_carries_no_gradient(rule) -> None:
+def test_bootstrapped_value_carries_no_gradient(rule) -> None:
     learner = make_learner(target_rule=rule)
     with torch.no_grad():
         q_tm1 = learner.online(frames(4, seed=1))
@@ -50,7 +52,8 @@ def test_W09_bootstrapped_value_carries_no_gradient(rule) -> None:
     torch.testing.assert_close(moved, expected, rtol=1e-4, atol=1e-8)
 
 
-def test_M05_target_network_is_copied_exactly_once_in_a_period(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.fault("M05")
+def test_target_network_is_copied_exactly_once_in_a_period(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = make_learner(target_period_updates=10, lr=0.0)
     copied_at: list[int] = []
     monkeypatch.setattr(learner, "copy_to_target", lambda: copied_at.append(learner.updates))
@@ -59,7 +62,8 @@ def test_M05_target_network_is_copied_exactly_once_in_a_period(monkeypatch: pyte
     assert copied_at == [10, 20, 30]
 
 
-def test_dok_target_network_stands_still_between_copies() -> None:
+@pytest.mark.fault("D-ok.target")
+def test_target_network_stands_still_between_copies() -> None:
     learner = make_learner(target_period_updates=3)
     seen = []
     for _ in range(6):
@@ -75,14 +79,16 @@ def test_target_network_equals_the_online_one_after_a_copy() -> None:
     assert torch.equal(learner.target(frames(2)), learner.online(frames(2)))
 
 
-def test_W02_sum_is_the_mean_times_the_batch_size() -> None:
+@pytest.mark.fault("W02")
+def test_sum_is_the_mean_times_the_batch_size() -> None:
     moved = {name: movement(make_learner(reduction=name), make_batch(8)) for name in ("sum", "mean")}
     torch.testing.assert_close(moved["sum"], 8 * moved["mean"], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.fault("M06")
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 @pytest.mark.parametrize("parts", [2, 4, 8])
-def test_M06_minibatch_in_parts_moves_the_weights_as_the_whole_does(reduction: str, parts: int) -> None:
+def test_minibatch_in_parts_moves_the_weights_as_the_whole_does(reduction: str, parts: int) -> None:
     weight = torch.linspace(0.2, 1.0, 8)
     whole = movement(make_learner(reduction=reduction), make_batch(8, weight=weight))
     added = movement(make_learner(reduction=reduction, accumulate=parts), make_batch(8, weight=weight))
@@ -90,7 +96,8 @@ def test_M06_minibatch_in_parts_moves_the_weights_as_the_whole_does(reduction: s
     torch.testing.assert_close(added, whole, rtol=1e-4, atol=1e-7)
 
 
-def test_M06_minibatch_in_parts_reports_metrics_and_errors_of_the_whole() -> None:
+@pytest.mark.fault("M06")
+def test_minibatch_in_parts_reports_metrics_and_errors_of_the_whole() -> None:
     rule = double_dqn_target
     whole, added = (make_learner(accumulate=n, target_rule=rule).update(make_batch(8)) for n in (1, 4))
     torch.testing.assert_close(added.priorities, whole.priorities)
@@ -99,7 +106,8 @@ def test_M06_minibatch_in_parts_reports_metrics_and_errors_of_the_whole() -> Non
         torch.testing.assert_close(added.metrics[name], value, msg=name)
 
 
-def test_M06_minibatch_in_parts_is_one_update_of_one_gradient() -> None:
+@pytest.mark.fault("M06")
+def test_minibatch_in_parts_is_one_update_of_one_gradient() -> None:
     learner = make_learner(
         optimizer=RMSPROP, accumulate=4, target_period_updates=2, max_grad_norm=0.01, lr=1.0
     )
@@ -110,15 +118,17 @@ def test_M06_minibatch_in_parts_is_one_update_of_one_gradient() -> None:
     assert all(weight.grad is None for weight in learner.online.parameters())
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.parametrize("place", [0, 7])
-def test_D03_part_without_a_finite_gradient_keeps_the_whole_minibatch_from_the_weights(place: int) -> None:
+def test_part_without_a_finite_gradient_keeps_the_whole_minibatch_from_the_weights(place: int) -> None:
     learner = make_learner(loss="mse", accumulate=4)
     rewards = torch.zeros(8)
     rewards[place] = float("nan")
     assert movement(learner, make_batch(8, r_t=rewards)).abs().max() == 0.0
 
 
-def test_dok_weights_multiply_each_transitions_loss_before_the_reduction() -> None:
+@pytest.mark.fault("D-ok.weights")
+def test_weights_multiply_each_transitions_loss_before_the_reduction() -> None:
     moved = movement(make_learner(), make_batch(2, weight=torch.tensor([0.0, 3.0])))
     only = {name: getattr(make_batch(2), name)[1:] for name in ("s_tm1", "a_tm1", "r_t", "discount_t", "s_t")}
     alone = movement(make_learner(), make_batch(1, **only))
@@ -157,7 +167,8 @@ def test_errors_of_each_transition_come_out_for_the_replay() -> None:
     torch.testing.assert_close(learner.update(batch).priorities, expected)
 
 
-def test_P15_gradient_norm_reported_is_the_norm_before_clipping() -> None:
+@pytest.mark.fault("P15")
+def test_gradient_norm_reported_is_the_norm_before_clipping() -> None:
     unclipped = make_learner().update(make_batch()).metrics["grad_norm"]
     clipped = make_learner(max_grad_norm=0.001).update(make_batch()).metrics["grad_norm"]
     assert clipped == unclipped > 0.001
@@ -201,6 +212,7 @@ def test_no_clipping_leaves_gradients_to_the_bit() -> None:
     assert torch.equal(flat(learner), before - torch.cat([part.flatten() for part in gradient]))
 
 
+@pytest.mark.fault("D-ok.double")
 def test_double_asks_the_online_network_which_action_and_the_target_network_how_good() -> None:
     learner, batch = make_learner(), make_batch()
     with torch.no_grad():
@@ -210,14 +222,16 @@ def test_double_asks_the_online_network_which_action_and_the_target_network_how_
     assert torch.equal(value, expected)
 
 
-def test_P02_rewards_of_a_million_leave_finite_weights() -> None:
+@pytest.mark.fault("P02")
+def test_rewards_of_a_million_leave_finite_weights() -> None:
     learner = make_learner(optimizer=RMSPROP)
     for _ in range(3):
         learner.update(make_batch(r_t=torch.tensor([1e6, -1e6, 1e6, 0.0])))
     assert torch.isfinite(flat(learner)).all()
 
 
-def test_D21_learning_fits_a_minibatch_shown_again_and_again() -> None:
+@pytest.mark.fault("D21")
+def test_learning_fits_a_minibatch_shown_again_and_again() -> None:
     learner, batch = make_learner(optimizer=RMSPROP), make_batch(discount_t=torch.zeros(4))
     losses = [learner.update(batch).metrics["loss"].item() for _ in range(60)]
     assert losses[-1] < 0.01 * losses[0]
@@ -236,7 +250,8 @@ def test_loaded_learner_goes_on_as_the_saved_one_would() -> None:
     assert torch.equal(saved.target(frames(2)), loaded.target(frames(2)))
 
 
-def test_P05_state_without_a_layer_is_refused_by_name() -> None:
+@pytest.mark.fault("P05")
+def test_state_without_a_layer_is_refused_by_name() -> None:
     learner = make_learner()
     state = learner.state_dict()
     del state["target"]["torso.hidden.bias"]
@@ -262,9 +277,10 @@ def state_digest(learner: Learner) -> str:
     return tree_digest({name: state[name] for name in ("online", "optimizer")})
 
 
+@pytest.mark.fault("D03", "P14")
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_D03_gradient_that_is_not_finite_changes_no_bit_of_weights_or_optimizer(optimizer, bad) -> None:
+def test_gradient_that_is_not_finite_changes_no_bit_of_weights_or_optimizer(optimizer, bad) -> None:
     learner = make_learner(optimizer=OPTIMIZERS[optimizer], loss="mse", max_grad_norm=10.0)
     learner.update(make_batch())
     before = state_digest(learner)
@@ -274,9 +290,10 @@ def test_D03_gradient_that_is_not_finite_changes_no_bit_of_weights_or_optimizer(
     assert state_digest(learner) != before
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.gpu
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_D03_gradient_that_is_not_finite_changes_nothing_on_a_gpu(optimizer) -> None:
+def test_gradient_that_is_not_finite_changes_nothing_on_a_gpu(optimizer) -> None:
     cuda = torch.device("cuda")
     learner = make_learner(optimizer=OPTIMIZERS[optimizer], loss="mse", max_grad_norm=10.0, device=cuda)
     learner.update(make_batch().to(cuda))
@@ -285,7 +302,8 @@ def test_D03_gradient_that_is_not_finite_changes_nothing_on_a_gpu(optimizer) -> 
     assert state_digest(learner) == before
 
 
-def test_D03_gradients_in_a_row_that_are_not_finite_are_counted_and_a_finite_one_ends_the_count() -> None:
+@pytest.mark.fault("D03")
+def test_gradients_in_a_row_that_are_not_finite_are_counted_and_a_finite_one_ends_the_count() -> None:
     learner = make_learner(loss="mse")
     found = [
         learner.update(batch).metrics["nonfinite_gradients"].item()
@@ -294,14 +312,16 @@ def test_D03_gradients_in_a_row_that_are_not_finite_are_counted_and_a_finite_one
     assert found == [0, 1, 2, 0, 1]
 
 
-def test_D03_count_is_part_of_the_state() -> None:
+@pytest.mark.fault("D03")
+def test_count_is_part_of_the_state() -> None:
     saved, loaded = make_learner(loss="mse"), make_learner(loss="mse")
     saved.update(BAD["nan"])
     loaded.load_state_dict(copy.deepcopy(saved.state_dict()))
     assert loaded.update(BAD["nan"]).metrics["nonfinite_gradients"] == 2
 
 
-def test_M05_update_that_is_skipped_counts_for_the_copies_to_the_target_network() -> None:
+@pytest.mark.fault("M05")
+def test_update_that_is_skipped_counts_for_the_copies_to_the_target_network() -> None:
     learner = make_learner(loss="mse", target_period_updates=3)
     for batch in (make_batch(), BAD["nan"], BAD["nan"]):
         learner.update(batch)
@@ -309,7 +329,8 @@ def test_M05_update_that_is_skipped_counts_for_the_copies_to_the_target_network(
     assert torch.equal(learner.target(frames(2)), learner.online(frames(2)))
 
 
-def test_D03_error_that_is_not_finite_is_reported_and_leaves_the_others_as_they_are() -> None:
+@pytest.mark.fault("D03")
+def test_error_that_is_not_finite_is_reported_and_leaves_the_others_as_they_are() -> None:
     errors = make_learner().update(BAD["nan"]).priorities
     assert errors.isfinite().tolist() == [True, False, True, True]
 

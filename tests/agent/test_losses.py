@@ -52,8 +52,9 @@ def test_errors_for_the_replay_are_finite_and_not_below_zero(kind: str) -> None:
         torch.testing.assert_close(update.priorities.mean(), update.metrics["loss"], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.parametrize("kind", LOSSES)
-def test_D03_update_of_a_nan_reward_moves_nothing(kind: str) -> None:
+def test_update_of_a_nan_reward_moves_nothing(kind: str) -> None:
     learner = learner_of(kind)
     before = flat(learner)
     learner.update(make_batch(r_t=torch.tensor([float("nan")] * 4)))
@@ -142,7 +143,8 @@ def test_minibatch_in_parts_is_learned_from_as_a_whole(kind: str) -> None:
     )
 
 
-def test_W09_no_gradient_reaches_the_target_network_of_any_kind() -> None:
+@pytest.mark.fault("W09")
+def test_no_gradient_reaches_the_target_network_of_any_kind() -> None:
     for kind in LOSSES:
         learner = learner_of(kind)
         learner.update(make_batch())

@@ -22,10 +22,11 @@ def set_first_to_nan(parameter: torch.Tensor) -> None:
         parameter[(0,) * parameter.ndim] = torch.nan
 
 
+@pytest.mark.fault("H08")
 @pytest.mark.parametrize("has_gradients", [True, False])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("torso_type", TORSOS)
-def test_H08_nan_in_any_weight_or_bias_makes_action_values_nan(
+def test_nan_in_any_weight_or_bias_makes_action_values_nan(
     torso_type: type, precision: str, has_gradients: bool
 ) -> None:
     finite_at_nan = []

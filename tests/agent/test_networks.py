@@ -26,15 +26,18 @@ HIDDEN = LAYERS | {"torso.hidden": 64}  # one pixel of 64 channels is left of 36
 ALL = HIDDEN | {"head.output": 512}
 
 
-def test_D21_nature_network_has_1686180_parameters_for_4_actions() -> None:
+@pytest.mark.fault("D21")
+def test_nature_network_has_1686180_parameters_for_4_actions() -> None:
     assert count(make_network(side=84, actions=4)) == 1_686_180
 
 
-def test_D21_nature_network_has_1684128_parameters_before_its_output_layer() -> None:
+@pytest.mark.fault("D21")
+def test_nature_network_has_1684128_parameters_before_its_output_layer() -> None:
     assert count(NatureTorso(stack=4, frame_shape=(84, 84))) == 1_684_128
 
 
-def test_dok_convolutions_leave_3136_features_of_84_pixels() -> None:
+@pytest.mark.fault("D-ok.features")
+def test_convolutions_leave_3136_features_of_84_pixels() -> None:
     assert NatureTorso(stack=4, frame_shape=(84, 84)).hidden.in_features == 3_136
 
 
@@ -49,13 +52,15 @@ def test_plan_counts_the_parameters_that_are_there(side: int, stack: int, action
     assert count(torso) + actions * 513 == planned
 
 
-def test_D21_values_have_one_column_for_each_action() -> None:
+@pytest.mark.fault("D21")
+def test_values_have_one_column_for_each_action() -> None:
     assert make_network(actions=5)(frames(2)).shape == (2, 5)
 
 
+@pytest.mark.fault("W05")
 @pytest.mark.parametrize("init", sorted(INITIALIZERS))
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_W05_gradient_flows_to_every_parameter_at_the_start(init: str, precision: str) -> None:
+def test_gradient_flows_to_every_parameter_at_the_start(init: str, precision: str) -> None:
     network = make_network(init=init, precision=precision)
     network(frames(16)).square().sum().backward()
     without = [
@@ -66,7 +71,8 @@ def test_W05_gradient_flows_to_every_parameter_at_the_start(init: str, precision
     assert without == []
 
 
-def test_dok_bytes_count_as_numbers_from_0_to_1() -> None:
+@pytest.mark.fault("D-ok.bytes")
+def test_bytes_count_as_numbers_from_0_to_1() -> None:
     network = make_network()
     stacks = frames(2)
     x = stacks / 255.0
@@ -78,7 +84,8 @@ def test_dok_bytes_count_as_numbers_from_0_to_1() -> None:
     torch.testing.assert_close(network.torso(stacks.float()), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_dok_bytes_become_floats_in_the_network() -> None:
+@pytest.mark.fault("D-ok.bytes")
+def test_bytes_become_floats_in_the_network() -> None:
     network, seen = make_network(), []
     layer("torso.hidden", network).register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
     network(frames(1))
@@ -116,16 +123,18 @@ def test_bf16_values_are_close_to_fp32() -> None:
     torch.testing.assert_close(bf16, fp32, rtol=0.05, atol=0.02)
 
 
+@pytest.mark.fault("P08")
 @pytest.mark.parametrize(("name", "fan_in"), ALL.items())
-def test_P08_fan_in_uniform_fills_weights_and_biases_up_to_its_bound(name: str, fan_in: int) -> None:
+def test_fan_in_uniform_fills_weights_and_biases_up_to_its_bound(name: str, fan_in: int) -> None:
     found = layer(name, make_network(init="fan_in_uniform"))
     bound = 1 / math.sqrt(fan_in)
     assert 0.95 * bound < found.weight.abs().max() <= bound
     assert 0 < found.bias.abs().max() <= bound
 
 
+@pytest.mark.fault("D13")
 @pytest.mark.parametrize(("name", "fan_in"), HIDDEN.items())
-def test_D13_he_uniform_gives_hidden_layers_the_gain_of_a_relu(name: str, fan_in: int) -> None:
+def test_he_uniform_gives_hidden_layers_the_gain_of_a_relu(name: str, fan_in: int) -> None:
     bound = math.sqrt(6 / fan_in)
     assert 0.95 * bound < layer(name, make_network(init="he_uniform")).weight.abs().max() <= bound
 
@@ -138,25 +147,29 @@ def test_xavier_uniform_is_bounded_by_both_fans_without_a_gain(name: str, fans: 
     assert 0.95 * bound < layer(name, make_network(init="xavier_uniform")).weight.abs().max() <= bound
 
 
-def test_D13_he_uniform_gives_the_output_layer_a_linear_gain() -> None:
+@pytest.mark.fault("D13")
+def test_he_uniform_gives_the_output_layer_a_linear_gain() -> None:
     bound = math.sqrt(3 / 512)
     found = layer("head.output", make_network(init="he_uniform")).weight.abs().max()
     assert 0.95 * bound < found <= bound
 
 
-def test_D13_orthogonal_gives_the_output_layer_a_linear_gain() -> None:
+@pytest.mark.fault("D13")
+def test_orthogonal_gives_the_output_layer_a_linear_gain() -> None:
     weight = layer("head.output", make_network(init="orthogonal")).weight
     torch.testing.assert_close(weight @ weight.T, torch.eye(3), rtol=0, atol=1e-5)
 
 
-def test_D13_orthogonal_gives_hidden_layers_the_gain_of_a_relu() -> None:
+@pytest.mark.fault("D13")
+def test_orthogonal_gives_hidden_layers_the_gain_of_a_relu() -> None:
     weight = layer("torso.hidden", make_network(init="orthogonal")).weight
     torch.testing.assert_close(weight.T @ weight, 2 * torch.eye(64), rtol=0, atol=1e-5)
 
 
+@pytest.mark.fault("P08")
 @pytest.mark.parametrize("init", ["he_uniform", "xavier_uniform", "orthogonal"])
 @pytest.mark.parametrize("name", ALL)
-def test_P08_other_initialisations_have_no_bias(init: str, name: str) -> None:
+def test_other_initialisations_have_no_bias(init: str, name: str) -> None:
     assert not layer(name, make_network(init=init)).bias.any()
 
 
@@ -184,7 +197,8 @@ def test_initial_weights_leave_the_global_stream_alone() -> None:
     assert torch.equal(network(frames(1)), other(frames(1)))
 
 
-def test_P05_weights_of_another_network_are_refused_by_name() -> None:
+@pytest.mark.fault("P05")
+def test_weights_of_another_network_are_refused_by_name() -> None:
     state = make_network().state_dict()
     state["head.value.weight"] = state.pop("head.output.weight")
     with pytest.raises(

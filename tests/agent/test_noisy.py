@@ -106,8 +106,9 @@ def test_minibatch_is_predicted_under_one_noise() -> None:
     torch.testing.assert_close(values[1:], values[:1].expand(2, -1), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.fault("W05")
 @pytest.mark.parametrize("dueling", [False, True])
-def test_W05_gradient_flows_to_every_mean_and_every_noise(dueling: bool) -> None:
+def test_gradient_flows_to_every_mean_and_every_noise(dueling: bool) -> None:
     made = network(dueling=dueling)
     made.distribution(frames(16), stream()).outputs.square().sum().backward()
     missing = [name for name, w in made.named_parameters() if w.grad is None or not w.grad.any()]

@@ -61,7 +61,8 @@ def test_root_is_of_a_negative_number_only_where_decays_differ(
     assert found == steps_to_nan
 
 
-def test_dok_rmsprops_epsilon_lies_inside_the_root() -> None:
+@pytest.mark.fault("D-ok.rmsprop")
+def test_rmsprops_epsilon_lies_inside_the_root() -> None:
     # first step: √(0.1·1 − (0.05·1)² + 0.01) = 0.327872, where √(0.0975) + 0.01 = 0.322250
     moved = 1 - follow(deepmind_rmsprop, RMSPROP | {"learning_rate": 1.0}, sizes=[np.ones(5)])
     np.testing.assert_allclose(moved, 1 / 0.3278719, rtol=1e-6)
@@ -81,7 +82,8 @@ def test_rmsprop_stands_still_once_the_gradient_is_zero() -> None:
     assert np.array_equal(follow(deepmind_rmsprop, RMSPROP, sizes=[*pushes, np.zeros(5)]), pushed)
 
 
-def test_P03_rmsprop_of_one_gradient_repeated_stays_finite() -> None:
+@pytest.mark.fault("P03")
+def test_rmsprop_of_one_gradient_repeated_stays_finite() -> None:
     # the variance under the root cancels to rounding; ε keeps it positive
     assert np.isfinite(follow(deepmind_rmsprop, RMSPROP, sizes=[np.full(5, 300.0)] * 400)).all()
 

@@ -1,6 +1,7 @@
 import copy
 
 import numpy as np
+import pytest
 import torch
 from parts import frames, make_network, stream
 from scipy.stats import chisquare
@@ -36,7 +37,8 @@ def choices(of: Actor, epsilon: float, times: int) -> np.ndarray:
     return np.concatenate([of.act(epsilon) for _ in range(times)])
 
 
-def test_D21_without_exploration_every_action_is_the_best_one() -> None:
+@pytest.mark.fault("D21")
+def test_without_exploration_every_action_is_the_best_one() -> None:
     assert set(choices(policy(envs=3), 0.0, 200)) == {2}
 
 
@@ -44,7 +46,8 @@ def test_first_of_equal_actions_is_taken() -> None:
     assert greedy_actions(Counting(), frames(2)).tolist() == [2, 2]
 
 
-def test_D21_with_full_exploration_actions_are_uniform() -> None:
+@pytest.mark.fault("D21")
+def test_with_full_exploration_actions_are_uniform() -> None:
     assert chisquare(np.bincount(choices(policy(envs=4), 1.0, 3_000))).pvalue > 0.001
 
 
@@ -73,13 +76,15 @@ def test_envs_explore_apart() -> None:
     assert mixed.count(2) > 40
 
 
-def test_P04_acting_is_in_inference_mode() -> None:
+@pytest.mark.fault("P04")
+def test_acting_is_in_inference_mode() -> None:
     of = policy()
     choices(of, 0.0, 3)
     assert set(of.network.asked) == {(False, True)}
 
 
-def test_P04_acting_leaves_gradients_on_for_learning() -> None:
+@pytest.mark.fault("P04")
+def test_acting_leaves_gradients_on_for_learning() -> None:
     network = make_network()
     greedy_actions(network, frames(1))
     assert network(frames(1)).requires_grad

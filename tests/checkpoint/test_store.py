@@ -55,7 +55,8 @@ def test_manifest_has_the_sha256_of_every_other_file_and_the_state_digest(store:
     assert len(files) == 6  # agent.pt, state.json, three arrays, one segment of the replay
 
 
-def test_D17_catalog_entry_has_step_path_score_and_time_in_utc(store: CheckpointStore) -> None:
+@pytest.mark.fault("D17")
+def test_catalog_entry_has_step_path_score_and_time_in_utc(store: CheckpointStore) -> None:
     store.save(
         step=500_000, training=training_state(), bookkeeping={}, eval_score=12.5, protocol="9fb95e78823e"
     )
@@ -105,7 +106,8 @@ def test_older_checkpoints_go_but_the_best_stays(tmp_path: Path) -> None:
     assert [entry.path for entry in store.catalog()] == kept
 
 
-def test_D03_newest_checkpoint_with_a_tag_is_kept_to_be_inspected(tmp_path: Path) -> None:
+@pytest.mark.fault("D03")
+def test_newest_checkpoint_with_a_tag_is_kept_to_be_inspected(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path, keep_last=1)
     for step, score, tag in ((1, 9.0, None), (2, 1.0, "inspect"), (3, 1.0, "inspect"), (4, 1.0, None)):
         store.save(step=step, training=training_state(step), bookkeeping={}, eval_score=score, tag=tag)
@@ -233,10 +235,9 @@ class Hostile:
         return Path.touch, (self.path,)
 
 
+@pytest.mark.fault("D18")
 @pytest.mark.parametrize("by", ["torch", "pickle"])
-def test_D18_hostile_pickle_runs_nothing_and_is_refused(
-    store: CheckpointStore, tmp_path: Path, by: str
-) -> None:
+def test_hostile_pickle_runs_nothing_and_is_refused(store: CheckpointStore, tmp_path: Path, by: str) -> None:
     save(store, 1)
     path, victim = store.latest() / "agent.pt", tmp_path / "made_by_the_pickle"
     if by == "torch":
@@ -249,7 +250,8 @@ def test_D18_hostile_pickle_runs_nothing_and_is_refused(
     assert not victim.exists()
 
 
-def test_D18_hostile_array_runs_nothing_and_is_refused(store: CheckpointStore, tmp_path: Path) -> None:
+@pytest.mark.fault("D18")
+def test_hostile_array_runs_nothing_and_is_refused(store: CheckpointStore, tmp_path: Path) -> None:
     save(store, 1)
     name, victim = "arrays/returns.npy", tmp_path / "made_by_the_pickle"
     np.save(store.latest() / name, np.array([Hostile(victim)], dtype=object), allow_pickle=True)
@@ -284,8 +286,9 @@ def test_weights_are_read_into_ram_wherever_they_were(
     assert asked == ["cpu"]
 
 
+@pytest.mark.fault("P13")
 @pytest.mark.parametrize("size", [100, 900, 2_000])
-def test_P13_write_that_fails_leaves_the_earlier_checkpoint_whole(store: CheckpointStore, size: int) -> None:
+def test_write_that_fails_leaves_the_earlier_checkpoint_whole(store: CheckpointStore, size: int) -> None:
     save(store, 1, 4.0)
     before = names(store.folder)
     with largest_file(size), pytest.raises(UserError, match=r"cannot write .*step_000000002: file too large"):
@@ -299,6 +302,7 @@ def test_P13_write_that_fails_leaves_the_earlier_checkpoint_whole(store: Checkpo
     load_checkpoint(store.latest())
 
 
+@pytest.mark.fault("P13")
 @pytest.mark.parametrize(
     "fails",
     [
@@ -307,7 +311,7 @@ def test_P13_write_that_fails_leaves_the_earlier_checkpoint_whole(store: Checkpo
         "pathlib.Path.rename",
     ],
 )
-def test_P13_full_disk_is_a_users_error_and_leaves_nothing_partial(
+def test_full_disk_is_a_users_error_and_leaves_nothing_partial(
     store: CheckpointStore, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -322,7 +326,8 @@ def test_P13_full_disk_is_a_users_error_and_leaves_nothing_partial(
     assert names(store.folder) == before
 
 
-def test_P13_process_killed_in_a_save_leaves_a_partial_directory_that_the_next_save_replaces(
+@pytest.mark.fault("P13")
+def test_process_killed_in_a_save_leaves_a_partial_directory_that_the_next_save_replaces(
     store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kill(*_: object) -> None:

@@ -58,10 +58,12 @@ def test_a_cut_score_says_how_many_games_were_cut_and_where():
     assert cut_in_words(1, 2, 1_000) == "1 of 2 games were cut at 1,000 frames, as in no published score"
 
 
+@pytest.mark.fault("H07")
 def test_a_cut_score_is_not_human_normalised(cut: Comparison):
     assert [each.method for each in cut.aggregates] == [cut.results[1].group.method]
 
 
+@pytest.mark.fault("H07")
 def test_a_cut_score_is_compared_with_no_published_evaluation(cut: Comparison):
     assert {each.measure for each in of(cut).references} == {"training"}
 
@@ -77,6 +79,7 @@ def test_a_cut_evaluation_does_not_reach_a_person_s_score(tmp_path: Path):
     assert result.time_to_score.reached == 0
 
 
+@pytest.mark.fault("H07")
 def test_a_cut_score_is_marked_in_the_terminal(cut: Comparison):
     assert "-6.0†" in shown(cut)
     assert "10.0†" not in shown(cut)

@@ -94,6 +94,7 @@ def compared(*paths: Path) -> Comparison:
     return compare_readable(paths, human_table="atari57")
 
 
+@pytest.mark.fault("H04")
 @pytest.mark.parametrize("break_it", BROKEN.values(), ids=BROKEN)
 def test_a_broken_run_is_named_and_left_out(
     good: list[Path], tmp_path: Path, break_it: Callable[[Path], object]

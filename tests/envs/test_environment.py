@@ -17,6 +17,7 @@ def test_first_observation_is_the_screen_after_the_reset():
     assert (frames_shown(env), env.reward, env.first) == ([0], 0.0, True)
 
 
+@pytest.mark.fault("D05")
 def test_step_pools_its_last_two_frames():
     env = begun(ScriptedGame())
     env.step(0)
@@ -25,11 +26,12 @@ def test_step_pools_its_last_two_frames():
     assert frames_shown(env) == [7, 8]
 
 
+@pytest.mark.fault("D05")
 @pytest.mark.parametrize(
     ("last_frame", "shown", "reward"),
     [(5, [5], 1e5), (6, [6], 1.1e6), (7, [7], 1.11e7), (8, [7, 8], 1.111e8)],
 )
-def test_D05_game_over_within_a_skip_shows_no_frame_of_the_step_before(last_frame, shown, reward):
+def test_game_over_within_a_skip_shows_no_frame_of_the_step_before(last_frame, shown, reward):
     env = begun(ScriptedGame(last_frame=last_frame))
     env.step(0)
     env.step(0)
@@ -42,7 +44,8 @@ def test_skip_of_one_frame_shows_that_frame():
     assert frames_shown(env) == [1]
 
 
-def test_D07_skip_of_three_plays_three_frames_a_step():
+@pytest.mark.fault("D07")
+def test_skip_of_three_plays_three_frames_a_step():
     env = begun(ScriptedGame(), frame_skip=3)
     env.step(0)
     env.step(0)

@@ -133,6 +133,7 @@ def kill(process: multiprocessing.Process) -> None:
     os.kill(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.fault("M07")
 def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(envs_of):
     shared_before = set(SHARED.iterdir())
     pool = envs_of(game="catch", env=CATCH, num_envs=5, workers=2)
@@ -148,6 +149,7 @@ def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(envs_o
     assert left_in_shared_memory(shared_before) == set()
 
 
+@pytest.mark.fault("M07")
 def test_worker_killed_while_it_plays_is_reported(envs_of):
     envs = envs_of(game="pong", env=PLAIN, num_envs=2, workers=1)
     envs.reset()
@@ -188,6 +190,7 @@ def test_workers_ignore_signals_to_the_process_group(pool, number):
     assert len(play(pool, random_actions(pool, 10))) == 10
 
 
+@pytest.mark.fault("M07")
 def test_sharing_memory_leaves_no_file(pool):
     assert left_in_shared_memory(pattern="pym-*") == set()
 
@@ -228,6 +231,7 @@ def gone(pid: int) -> bool:
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
+@pytest.mark.fault("M07")
 def test_workers_end_with_a_killed_parent():
     with run_python(program("os.kill(os.getpid(), signal.SIGKILL)")) as parent:
         pids = [int(pid) for pid in parent.communicate(timeout=30)[0].split()]

@@ -80,7 +80,8 @@ def test_evaluation_touches_nothing_of_training() -> None:
         assert all(parameter.requires_grad for parameter in training.learner.online.parameters())
 
 
-def test_P04_evaluation_is_in_inference_mode() -> None:
+@pytest.mark.fault("P04")
+def test_evaluation_is_in_inference_mode() -> None:
     spec = tiny_spec()
     network, modes = build_network(spec, game_info(spec), CPU), set()
     network.torso.register_forward_hook(
@@ -143,19 +144,22 @@ def test_progress_is_reported_up_to_the_last_episode() -> None:
     assert [done for done, _ in reported] == sorted(done for done, _ in reported)
 
 
-def test_D12_episode_that_reaches_the_cap_says_so_and_has_its_length() -> None:
+@pytest.mark.fault("D12")
+def test_episode_that_reaches_the_cap_says_so_and_has_its_length() -> None:
     games = play(tiny_spec("evaluation.max_episode_frames=40", "env.noop_max_frames=0"), 3)
     assert [(game.end_reason, game.length_frames) for game in games] == [("frame_cap", 40)] * 3
 
 
-def test_D12_episode_that_the_game_ends_says_so() -> None:
+@pytest.mark.fault("D12")
+def test_episode_that_the_game_ends_says_so() -> None:
     # three balls of 23 frames missed at the soonest
     games = play(tiny_spec("evaluation.max_episode_frames=2_000", "env.noop_max_frames=0"), 3)
     assert {game.end_reason for game in games} == {"game_over"}
     assert all(69 <= game.length_frames <= 232 for game in games)
 
 
-def test_dok_life_loss_ends_no_evaluation_episode() -> None:
+@pytest.mark.fault("D-ok.lives")
+def test_life_loss_ends_no_evaluation_episode() -> None:
     # a game of Catch takes three lost lives, each after 23 frames at the soonest, no-op frames included
     games = [play(tiny_spec(*LONG, f"env.terminal_on_life_loss={value}"), 5) for value in ("true", "false")]
     assert games[0] == games[1]

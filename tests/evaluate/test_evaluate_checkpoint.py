@@ -143,6 +143,7 @@ def test_human_normalised_score_names_its_table() -> None:
     assert pong.human_normalised == pytest.approx((10 + 20.7) / (14.6 + 20.7))
 
 
+@pytest.mark.fault("H07")
 def test_score_of_games_cut_at_no_published_length_is_not_human_normalised() -> None:
     score = EvaluationScore(returns=(-6.0,), lengths_frames=(120,), end_reasons=("frame_cap",))
     protocol = evaluation_protocol(

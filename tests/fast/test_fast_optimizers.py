@@ -91,9 +91,10 @@ def test_rmsprop_moves_a_large_channels_last_layer_as_it_moves_any_other() -> No
     assert torch.equal(plain, last)
 
 
+@pytest.mark.fault("D03", "P14")
 @pytest.mark.parametrize(("optimizer_of", "values"), [(deepmind_rmsprop, RMSPROP), (adam, ADAM)])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1.0])
-def test_D03_step_with_found_inf_changes_nothing(optimizer_of, values, bad: float) -> None:
+def test_step_with_found_inf_changes_nothing(optimizer_of, values, bad: float) -> None:
     weights = nn.Parameter(torch.ones(5))
     optimizer = optimizer_of([weights], **values)
     weights.grad = torch.tensor(gradients()[0], dtype=torch.float32)
@@ -116,10 +117,9 @@ def test_step_without_found_inf_is_the_plain_step_to_the_bit(optimizer_of, value
     assert follow(watched, values).tolist() == follow(optimizer_of, values).tolist()
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.parametrize(("step", "optimizer_of", "values"), WAYS)
-def test_D03_ways_to_step_that_wait_for_no_gpu_end_where_looking_first_does(
-    step, optimizer_of, values
-) -> None:
+def test_ways_to_step_that_wait_for_no_gpu_end_where_looking_first_does(step, optimizer_of, values) -> None:
     ends = []
     for way in (step_if, step):
         weights = nn.Parameter(torch.ones(5))

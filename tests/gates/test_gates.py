@@ -49,23 +49,27 @@ def states(gate: Gate, *seen) -> list[str]:
     return found
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.parametrize("name", ["loss", "mean_q", "max_q"])
 @pytest.mark.parametrize("value", [NAN, INF, -INF])
-def test_D03_first_loss_or_q_that_is_not_finite_halts(name: str, value: float) -> None:
+def test_first_loss_or_q_that_is_not_finite_halts(name: str, value: float) -> None:
     assert states(LossGate(), update(), update(**{name: value})) == ["ok", "tripped"]
 
 
-def test_D03_largest_finite_loss_does_not_halt() -> None:
+@pytest.mark.fault("D03")
+def test_largest_finite_loss_does_not_halt() -> None:
     assert states(LossGate(), update(loss=3.4e38, max_q=3.4e38, grad_norm=NAN)) == ["ok"]
 
 
-def test_D03_halts_after_more_than_100_gradients_in_a_row_that_are_not_finite() -> None:
+@pytest.mark.fault("D03")
+def test_halts_after_more_than_100_gradients_in_a_row_that_are_not_finite() -> None:
     gate = GradientsGate(max_consecutive=100)
     found = states(gate, *(update(n, nonfinite_gradients=n) for n in range(1, 102)))
     assert found == ["watching"] * 100 + ["tripped"]
 
 
-def test_D03_finite_gradient_in_between_begins_the_count_anew() -> None:
+@pytest.mark.fault("D03")
+def test_finite_gradient_in_between_begins_the_count_anew() -> None:
     gate = GradientsGate(max_consecutive=3)
     assert states(gate, *(update(nonfinite_gradients=n) for n in (1, 2, 3, 0, 1, 2, 3))) == ["watching"] * 7
 
@@ -76,8 +80,9 @@ def test_gate_of_gradients_is_ok_again_after_1000_finite_ones() -> None:
     assert found == ["watching"] * 1000 + ["ok"]
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.parametrize(("norm", "state"), [(1000.0, "ok"), (1000.5, "warned"), (NAN, "ok"), (INF, "ok")])
-def test_D03_gradient_norm_above_1000_warns(norm: float, state: str) -> None:
+def test_gradient_norm_above_1000_warns(norm: float, state: str) -> None:
     assert states(GradNormGate(max_norm=1000.0), update(grad_norm=norm)) == [state]
 
 
@@ -104,6 +109,7 @@ def test_q_without_a_bound_never_warns(reward: float, discount: float) -> None:
     assert states(gate, update(max_q=3e38)) == ["ok"]
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.parametrize(
     ("returns", "found"),
     [
@@ -117,7 +123,7 @@ def test_q_without_a_bound_never_warns(reward: float, discount: float) -> None:
         ((0.0, 0.0, -5.0), ["ok"] * 3),
     ],
 )
-def test_D03_third_evaluation_in_a_row_that_lost_over_half_of_the_gain_warns(returns, found) -> None:
+def test_third_evaluation_in_a_row_that_lost_over_half_of_the_gain_warns(returns, found) -> None:
     assert states(EvaluationsGate(max_drop=0.5, patience=3), *returns) == found
 
 
@@ -217,8 +223,9 @@ def course(gates: Gates, first: int, last: int) -> list[object]:
     return changes
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.parametrize("cut", range(1, 39, 3))
-def test_D03_gates_go_on_from_their_state_as_if_never_interrupted(cut: int) -> None:
+def test_gates_go_on_from_their_state_as_if_never_interrupted(cut: int) -> None:
     clock = Clock(frame_skip=4, prefill_steps=0)
     saved, loaded, whole = (all_gates(clock) for _ in range(3))
     before = course(saved, 1, cut)

@@ -90,25 +90,29 @@ def blown_up(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, HaltedErro
     return path, caught.value
 
 
-def test_D03_learning_rate_of_10_is_halted_by_the_gate_of_gradients(blown_up) -> None:
+@pytest.mark.fault("D03")
+def test_learning_rate_of_10_is_halted_by_the_gate_of_gradients(blown_up) -> None:
     path, error = blown_up
     assert gate_events(path)[-1] == ("gradients", "tripped")
     assert error.exit_code == 3
 
 
-def test_D03_learning_rate_of_10_warns_of_norm_and_q_first(blown_up) -> None:
+@pytest.mark.fault("D03")
+def test_learning_rate_of_10_warns_of_norm_and_q_first(blown_up) -> None:
     path, _ = blown_up
     assert {("grad_norm", "warned"), ("q_bound", "warned")} <= set(gate_events(path))
 
 
-def test_D03_halt_comes_within_111_updates_of_the_first_such_gradient(blown_up) -> None:
+@pytest.mark.fault("D03")
+def test_halt_comes_within_111_updates_of_the_first_such_gradient(blown_up) -> None:
     rows = updates_of(bundle_of(blown_up[0]))
     first = next(row["update"] for row in rows if row["nonfinite_gradients"])
     assert rows[-1]["nonfinite_gradients"] == 101
     assert rows[-1]["update"] == first + 100
 
 
-def test_D03_bundle_holds_batch_updates_weights_spec_and_what_to_look_at_first(blown_up) -> None:
+@pytest.mark.fault("D03")
+def test_bundle_holds_batch_updates_weights_spec_and_what_to_look_at_first(blown_up) -> None:
     bundle = bundle_of(blown_up[0])
     assert sorted(entry.name for entry in bundle.iterdir()) == [
         "README.txt", "agent.pt", "batch", "spec.toml", "updates.csv",
@@ -119,7 +123,8 @@ def test_D03_bundle_holds_batch_updates_weights_spec_and_what_to_look_at_first(b
     assert 'The gate "gradients" halted this run' in (bundle / "README.txt").read_text()
 
 
-def test_D03_halt_leaves_no_summary_and_the_last_good_checkpoint_as_the_latest(blown_up) -> None:
+@pytest.mark.fault("D03")
+def test_halt_leaves_no_summary_and_the_last_good_checkpoint_as_the_latest(blown_up) -> None:
     path, error = blown_up
     assert not (path / "summary.json").exists()
     halted_at = int(bundle_of(path).name.removeprefix("step_"))
@@ -128,7 +133,8 @@ def test_D03_halt_leaves_no_summary_and_the_last_good_checkpoint_as_the_latest(b
     assert latest.resolve().name in str(error)
 
 
-def test_D03_nan_reward_is_halted_by_the_gate_of_the_loss(tmp_path: Path, spoiled) -> None:
+@pytest.mark.fault("D03")
+def test_nan_reward_is_halted_by_the_gate_of_the_loss(tmp_path: Path, spoiled) -> None:
     spoiled(reward_nan_from_step_120)
     with pytest.raises(HaltedError, match=r"gate loss: update \d+: loss or Q is nan"):
         run(tmp_path / "run")
@@ -138,9 +144,10 @@ def test_D03_nan_reward_is_halted_by_the_gate_of_the_loss(tmp_path: Path, spoile
     assert 0 <= (halted_at - 64) / 4 - rows[-1]["update"] <= 10, "updates from the first NaN to the halt"
 
 
+@pytest.mark.fault("H08")
 @pytest.mark.parametrize("kind", ["nature", "data_efficient"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_H08_nan_in_a_convolution_is_halted_by_the_gate_of_the_loss(
+def test_nan_in_a_convolution_is_halted_by_the_gate_of_the_loss(
     tmp_path: Path, spoiled, kind: str, precision: str
 ) -> None:
     spoiled(nan_in_the_first_convolution)
@@ -148,9 +155,8 @@ def test_H08_nan_in_a_convolution_is_halted_by_the_gate_of_the_loss(
         run(tmp_path / "run", f"network.kind={kind}", f"learner.precision={precision}")
 
 
-def test_D03_batch_of_the_bundle_is_that_of_the_first_update_that_is_not_finite(
-    tmp_path: Path, spoiled
-) -> None:
+@pytest.mark.fault("D03")
+def test_batch_of_the_bundle_is_that_of_the_first_update_that_is_not_finite(tmp_path: Path, spoiled) -> None:
     sampled: list[Minibatch] = []
 
     def spoil(training: Training) -> None:
@@ -173,13 +179,15 @@ def test_D03_batch_of_the_bundle_is_that_of_the_first_update_that_is_not_finite(
     assert np.isnan(np.load(bundle / "batch/r_t.npy")).any()
 
 
-def test_D03_nan_reward_is_halted_under_prioritized_replay_too(tmp_path: Path, spoiled) -> None:
+@pytest.mark.fault("D03")
+def test_nan_reward_is_halted_under_prioritized_replay_too(tmp_path: Path, spoiled) -> None:
     spoiled(reward_nan_from_step_120)
     with pytest.raises(HaltedError, match="gate loss"):
         run(tmp_path / "run", "track=B", "replay.prefill_steps=64", "gates.check_period_updates=30")
 
 
-def test_D03_update_between_looks_is_looked_at_before_a_checkpoint(tmp_path: Path, spoiled) -> None:
+@pytest.mark.fault("D03")
+def test_update_between_looks_is_looked_at_before_a_checkpoint(tmp_path: Path, spoiled) -> None:
     spoiled(reward_nan_from_step_120)
     with pytest.raises(HaltedError):
         run(tmp_path / "run", "gates.check_period_updates=1000000")
@@ -241,7 +249,8 @@ def test_measuring_dead_units_changes_no_state() -> None:
         assert tree_digest(training.state_dict()) == before
 
 
-def test_D03_program_ends_with_3_and_says_where_to_look(
+@pytest.mark.fault("D03")
+def test_program_ends_with_3_and_says_where_to_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spoiled
 ) -> None:
     spoiled(reward_nan_from_step_120)
@@ -270,7 +279,8 @@ class InterruptAt:
         pass
 
 
-def test_D03_resumed_run_keeps_the_states_of_its_gates_and_says_them(tmp_path: Path) -> None:
+@pytest.mark.fault("D03")
+def test_resumed_run_keeps_the_states_of_its_gates_and_says_them(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with pytest.raises(InterruptedRunError):
         run(path, "training.total_frames=640", "gates.max_dead_unit_share=0", views=[InterruptAt(100)])
@@ -280,7 +290,8 @@ def test_D03_resumed_run_keeps_the_states_of_its_gates_and_says_them(tmp_path: P
     assert "still " in (path / "events.jsonl").read_text()
 
 
-def test_D03_count_of_gradients_goes_on_over_a_resume(tmp_path: Path) -> None:
+@pytest.mark.fault("D03")
+def test_count_of_gradients_goes_on_over_a_resume(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with pytest.raises(InterruptedRunError):
         run(path, *BLOWN_UP, views=[InterruptAt(200)])
@@ -292,9 +303,8 @@ def test_D03_count_of_gradients_goes_on_over_a_resume(tmp_path: Path) -> None:
     assert rows[-1]["nonfinite_gradients"] == 101
 
 
-def test_D03_third_bad_evaluation_tags_its_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.fault("D03")
+def test_third_bad_evaluation_tags_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     returns = iter([1.0, 9.0, 2.0, 2.0, 2.0, 2.0, 9.0])
     monkeypatch.setattr(EvaluationScore, "mean_return", property(lambda score: score.returns[0]))
     monkeypatch.setattr(

@@ -58,7 +58,8 @@ def header(shape: tuple[int, ...], dtype: str) -> bytes:
     return file.getvalue()
 
 
-def test_H05_array_of_ten_trillion_elements_is_refused(
+@pytest.mark.fault("H05")
+def test_array_of_ten_trillion_elements_is_refused(
     copied: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (checkpoint / "arrays/replay.sampler.cells.npy").write_bytes(header((10**13,), "<i8"))
@@ -82,7 +83,8 @@ def test_file_without_a_header_is_no_array(tmp_path: Path, data: bytes) -> None:
         read_array(tmp_path / "a.npy", ArrayLayout(np.dtype(np.float64), (2,)))
 
 
-def test_H05_segment_of_86_kb_that_says_it_is_3_gb_is_refused(
+@pytest.mark.fault("H05")
+def test_segment_of_86_kb_that_says_it_is_3_gb_is_refused(
     copied: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (segment,) = (checkpoint / "replay").iterdir()
@@ -98,7 +100,8 @@ def test_H05_segment_of_86_kb_that_says_it_is_3_gb_is_refused(
         launch.resume(RunDirectory.open(copied), device=CPU, views=[], total_frames=800)
 
 
-def test_H05_rows_wider_than_the_screen_are_refused(
+@pytest.mark.fault("H05")
+def test_rows_wider_than_the_screen_are_refused(
     copied: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = ("replay", "ring", "rows", "$rows", "columns", "frame")
@@ -108,7 +111,8 @@ def test_H05_rows_wider_than_the_screen_are_refused(
     )
 
 
-def test_H05_segment_with_more_rows_than_the_replay_is_refused(
+@pytest.mark.fault("H05")
+def test_segment_with_more_rows_than_the_replay_is_refused(
     copied: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = ("replay", "ring", "rows", "$rows", "segments", 0)
@@ -129,7 +133,8 @@ def rewritten(archive: Path, compression: int, **sizes: int) -> None:
             new.writestr(name, bytes(sizes.get(Path(name).name, len(data))) if "/data/" in name else data)
 
 
-def test_H05_compressed_weights_are_refused(
+@pytest.mark.fault("H05")
+def test_compressed_weights_are_refused(
     copied: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rewritten(checkpoint / "agent.pt", zipfile.ZIP_DEFLATED)
@@ -138,7 +143,8 @@ def test_H05_compressed_weights_are_refused(
     assert "is compressed" in refusal_of(copied, monkeypatch)
 
 
-def test_H05_weights_larger_than_the_network_are_refused(
+@pytest.mark.fault("H05")
+def test_weights_larger_than_the_network_are_refused(
     copied: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (checkpoint / "agent.pt").unlink()

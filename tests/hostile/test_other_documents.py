@@ -35,6 +35,7 @@ def test_document_above_its_size_is_damage(tmp_path: Path) -> None:
         read_json(tmp_path / "a.json", most_bytes=100)
 
 
+@pytest.mark.fault("H05")
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -43,7 +44,7 @@ def test_document_above_its_size_is_damage(tmp_path: Path) -> None:
         ("hardware", {"cpu_model": "x"}), ("protocols", [1]),
     ],
 )  # fmt: skip
-def test_H05_value_of_another_type_in_the_provenance_is_named(tmp_path: Path, key: str, value: Any) -> None:
+def test_value_of_another_type_in_the_provenance_is_named(tmp_path: Path, key: str, value: Any) -> None:
     record = {"spec": {"digest": "", "toml_sha256": ""}, key: value}
     (tmp_path / "provenance.json").write_text(json.dumps(record))
     with pytest.raises(DamagedError, match=rf"provenance\.json: {key}"):

@@ -113,8 +113,9 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.fault("H05")
 @pytest.mark.parametrize(("name", "key", "value", "message"), REFUSALS)
-def test_H05_value_of_another_type_is_refused_by_file_and_key(
+def test_value_of_another_type_is_refused_by_file_and_key(
     whole: Path, tmp_path: Path, name: str, key: str, value: Any, message: str
 ) -> None:
     refusal = resume_tampered(whole, tmp_path / "run", name, tuple(key.split(".")), value)

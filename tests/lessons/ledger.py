@@ -69,8 +69,7 @@ def load_ledger() -> list[Row]:
 
 def _row(table: dict) -> Row:
     row_id = table["id"]
-    listed = tuple(table.pop("tests", ()))  # the former form: names in place of markers
-    tests = (*listed, *(node for node in marked_tests(row_id) if node not in listed))
+    tests = marked_tests(row_id)
     faults = tuple(_fault(fault, tests) for fault in table.pop("fault", ()))
     return Row(tests=tests, faults=faults, **{"waits": "", **table})
 

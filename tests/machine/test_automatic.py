@@ -22,6 +22,7 @@ AUTO = "learner.precision=auto"
 RUNS = Path(__file__).parents[2] / "runs"
 
 
+@pytest.mark.fault("H09")
 @pytest.mark.parametrize(
     ("flags", "precision"),
     [
@@ -89,6 +90,7 @@ def test_spec_without_auto_is_not_changed(laptop: Hardware) -> None:
     assert resolve_auto(resolved, device="cpu", hardware=laptop) == (resolved, ())
 
 
+@pytest.mark.fault("H09")
 def test_specs_for_laptops_leave_precision_to_the_machine() -> None:
     names = ["pong_quick.toml", "pong_1m_dqn.toml", "pong_1m_iqn.toml", "pong_1m_rainbow.toml"]
     assert {load_spec(RUNS / name).spec.learner.precision for name in names} == {"auto"}
@@ -119,6 +121,7 @@ class Notices:
     def close(self) -> None: ...
 
 
+@pytest.mark.fault("H09")
 def test_a_run_keeps_the_value_chosen_and_says_that_it_was(tmp_path: Path, laptop: Hardware) -> None:
     resolved, choices = resolve_auto(tiny(AUTO), device="cpu", hardware=laptop)
     origin = launch.Origin(command_line=["dqn", "train"], hardware=laptop, choices=choices)

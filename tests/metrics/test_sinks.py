@@ -144,6 +144,7 @@ def test_full_disk_while_logging_a_notice_is_one_clear_message(tmp_path: Path, k
         log.handle(NOTICE)
 
 
+@pytest.mark.fault("D16")
 def test_every_sink_gets_every_event() -> None:
     sinks = [Recorder(), Recorder()]
     events: list[Event] = [row("train_log"), NOTICE, Progress(activity="evaluation", done=0, total=3)]
@@ -163,7 +164,8 @@ def test_a_sink_that_fails_to_close_leaves_no_other_open() -> None:
     assert (before.closed, after.closed) == (True, True)
 
 
-def test_D03_change_of_a_gate_is_a_line_of_the_event_log(tmp_path: Path, kept: Kept) -> None:
+@pytest.mark.fault("D03")
+def test_change_of_a_gate_is_a_line_of_the_event_log(tmp_path: Path, kept: Kept) -> None:
     change = GateChanged(
         gate="loss", state="tripped", step=1000, env_frames=4000, message="it is NaN",
         value=float("nan"), threshold=float("inf"),

@@ -50,8 +50,9 @@ def test_replay_keeps_the_newest_transitions() -> None:
     assert set(numbers_drawn(buffer, 40)) == set(range(47, 57))
 
 
+@pytest.mark.fault("D21")
 @pytest.mark.parametrize("steps", [39, 64, 90])
-def test_D21_draws_are_uniform_over_all_transitions(steps: int) -> None:
+def test_draws_are_uniform_over_all_transitions(steps: int) -> None:
     # 39 steps: not wrapped; 64 and 90: the seam lies inside
     buffer = filled(steps, capacity=40, batch_size=500)
     drawn = numbers_drawn(buffer, 40)
@@ -68,7 +69,8 @@ def test_draws_are_uniform_over_environments() -> None:
     assert chisquare(np.bincount(envs)).pvalue > 0.001
 
 
-def test_W08_drawing_is_with_replacement() -> None:
+@pytest.mark.fault("W08")
+def test_drawing_is_with_replacement() -> None:
     # minibatches of 2 from 3 transitions: a third of 900 have one transition twice, standard deviation 14
     buffer = filled(3, capacity=40, batch_size=2)
     twice = sum(len(set(sample_at(buffer, 0).index.tolist())) == 1 for _ in range(900))
@@ -104,22 +106,25 @@ def test_state_of_a_replay_before_its_first_wrap_has_only_stored_rows() -> None:
     assert (rows.first, rows.stop) == (0, 12)  # row 12, the newest, is not complete
 
 
-def test_P09_state_of_another_shape_is_refused_with_both_shapes() -> None:
+@pytest.mark.fault("P09")
+def test_state_of_another_shape_is_refused_with_both_shapes() -> None:
     state = filled(70, capacity=20).state_dict()
     other = make_buffer(sampler=UniformSampler, frame_shape=(1, 3), stack=1, capacity=20)
     with pytest.raises(ValueError, match=r"replay\.frame: found rows of \(1, 1, 2\), expected \(1, 1, 3\)"):
         other.load_state_dict(state)
 
 
+@pytest.mark.fault("P09")
 @pytest.mark.parametrize(("capacity", "first"), [(10, 60), (30, 40)])
-def test_P09_state_of_another_capacity_is_refused_with_both_ranges(capacity: int, first: int) -> None:
+def test_state_of_another_capacity_is_refused_with_both_ranges(capacity: int, first: int) -> None:
     state = filled(70, capacity=20).state_dict()
     other = make_buffer(sampler=UniformSampler, frame_shape=(1, 2), stack=1, capacity=capacity)
     with pytest.raises(ValueError, match=rf"found rows from \d+ on, expected from {first} on"):
         other.load_state_dict(state)
 
 
-def test_P01_transition_costs_one_frame_and_twenty_bytes() -> None:
+@pytest.mark.fault("P01")
+def test_transition_costs_one_frame_and_twenty_bytes() -> None:
     rows = ring_rows(capacity_steps=1_000, envs=1, stack=4, n_step=1)
     ring = FrameRing(rows=rows, num_envs=1, frame_shape=(84, 84), stack=4, device=CPU)
     sampler = UniformSampler(capacity=rows, batch_size=32, seed=0, device=CPU)

@@ -31,7 +31,8 @@ def drawn(sampler, batches: int) -> np.ndarray:
     return np.concatenate([drawn_at(sampler, 0)[0].numpy() for _ in range(batches)])
 
 
-def test_D21_10000_draws_are_proportional_to_priorities() -> None:
+@pytest.mark.fault("D21")
+def test_10000_draws_are_proportional_to_priorities() -> None:
     errors = np.arange(1, 41) / 8
     counts = np.bincount(drawn(with_errors(errors, batch_size=100), 100), minlength=40)
     expected = errors**0.6 / (errors**0.6).sum() * 10_000
@@ -40,21 +41,24 @@ def test_D21_10000_draws_are_proportional_to_priorities() -> None:
     assert chisquare(counts, expected).pvalue > 0.001
 
 
-def test_D21_draws_one_at_a_time_are_proportional_to_priorities() -> None:
+@pytest.mark.fault("D21")
+def test_draws_one_at_a_time_are_proportional_to_priorities() -> None:
     errors = np.arange(1, 21) / 8
     counts = np.bincount(drawn(with_errors(errors, batch_size=1), 2_000), minlength=20)
     expected = errors**0.6 / (errors**0.6).sum() * 2_000
     assert 0.001 < chisquare(counts, expected).pvalue < 0.999
 
 
-def test_D15_each_stratum_gives_exactly_one_draw_of_every_batch() -> None:
+@pytest.mark.fault("D15")
+def test_each_stratum_gives_exactly_one_draw_of_every_batch() -> None:
     # 8 strata of the mass, each of 10 indices with the same priority
     sampler = with_errors(np.ones(80), batch_size=8)
     for _ in range(200):
         assert (drawn_at(sampler, 0)[0] // 10).tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
-def test_D21_10000_draws_are_proportional_to_priorities_within_each_stratum() -> None:
+@pytest.mark.fault("D21")
+def test_10000_draws_are_proportional_to_priorities_within_each_stratum() -> None:
     # 10 strata of mass 10 each; in every one the indices have 1, 2, 3 and 4 of it
     sampler = with_errors(np.tile([1.0, 2.0, 3.0, 4.0], 10), batch_size=10, alpha=1.0)
     indices = drawn(sampler, 1_000).reshape(1_000, 10) - 4 * np.arange(10)
@@ -75,6 +79,7 @@ def test_alpha_zero_is_uniform_whatever_the_errors() -> None:
     assert drawn_at(sampler, 0)[1].tolist() == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.fault("D14")
 @pytest.mark.parametrize(("env_frames", "beta"), [(0, 0.4), (500, 0.7), (1_000, 1.0)])
 def test_importance_weights_equal_a_float64_reference(env_frames: int, beta: float) -> None:
     errors = np.random.default_rng(0).uniform(0.001, 5, size=100).astype(np.float32)
@@ -87,7 +92,8 @@ def test_importance_weights_equal_a_float64_reference(env_frames: int, beta: flo
     np.testing.assert_allclose(weights.numpy(), reference[indices.numpy()], rtol=1e-6)
 
 
-def test_D14_weights_are_over_the_largest_of_the_whole_buffer_not_of_the_batch() -> None:
+@pytest.mark.fault("D14")
+def test_weights_are_over_the_largest_of_the_whole_buffer_not_of_the_batch() -> None:
     # the index of the largest weight has 10⁻⁶ of the mass, and no batch here holds it
     sampler = with_errors([1e-6, *[1.0] * 31], alpha=1.0)
     indices, weights = drawn_at(sampler, 1_000)
@@ -95,7 +101,8 @@ def test_D14_weights_are_over_the_largest_of_the_whole_buffer_not_of_the_batch()
     np.testing.assert_allclose(weights.numpy(), 1e-6, rtol=1e-5)
 
 
-def test_D14_smallest_priority_counts_no_more_once_its_index_has_left() -> None:
+@pytest.mark.fault("D14")
+def test_smallest_priority_counts_no_more_once_its_index_has_left() -> None:
     sampler = with_errors([1e-6, *[1.0] * 31], alpha=1.0)
     sampler.drop(torch.tensor([0]))
     assert drawn_at(sampler, 1_000)[1].tolist() == [1.0] * 32
@@ -137,7 +144,8 @@ def test_index_that_entered_and_left_between_draws_cannot_be_drawn() -> None:
     assert (sampler.valid_indices().tolist(), sampler.count) == ([0, 1, 6], 3)
 
 
-def test_D15_error_of_an_index_that_has_left_does_not_bring_it_back() -> None:
+@pytest.mark.fault("D15")
+def test_error_of_an_index_that_has_left_does_not_bring_it_back() -> None:
     sampler = with_errors([1.0, 1.0, 1.0])
     sampler.drop(torch.tensor([0]))
     sampler.update_priorities(torch.tensor([0, 1]), torch.tensor([5.0, 2.0]))
@@ -145,8 +153,9 @@ def test_D15_error_of_an_index_that_has_left_does_not_bring_it_back() -> None:
     assert set(drawn(sampler, 50)) == {1, 2}
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.parametrize("error", [math.nan, math.inf])
-def test_D03_error_that_is_not_finite_leaves_the_priority_of_its_index_and_the_sampler_sound(
+def test_error_that_is_not_finite_leaves_the_priority_of_its_index_and_the_sampler_sound(
     error: float,
 ) -> None:
     sampler = with_errors([2.0, 1.0], alpha=1.0)
@@ -170,13 +179,15 @@ def test_of_an_index_drawn_twice_the_finite_error_counts(errors: list[float]) ->
     assert sampler.tree.get(torch.tensor([0, 1])).tolist() == [0.5, 1.0]
 
 
-def test_P02_errors_of_a_million_give_finite_weights() -> None:
+@pytest.mark.fault("P02")
+def test_errors_of_a_million_give_finite_weights() -> None:
     weights = drawn_at(with_errors([1e6, 1e-6, 1.0], priority_offset=1e-6), 1_000)[1]
     assert weights.isfinite().all()
     assert (weights > 0).all()
 
 
-def test_P11_priorities_and_their_sums_are_in_double_precision() -> None:
+@pytest.mark.fault("P11")
+def test_priorities_and_their_sums_are_in_double_precision() -> None:
     state = prioritized().state_dict()
     assert {level.dtype for level in (*state["tree"]["sums"], state["highest"])} == {torch.float64}
 
@@ -191,8 +202,9 @@ def test_drawing_from_an_empty_prioritized_sampler_is_a_fault_of_the_caller() ->
         drawn_at(prioritized(), 0)
 
 
+@pytest.mark.fault("D15")
 @pytest.mark.parametrize("steps", [9, 40, 75])
-def test_D15_reset_rows_and_rows_without_whole_stack_or_window_have_priority_zero(steps: int) -> None:
+def test_reset_rows_and_rows_without_whole_stack_or_window_have_priority_zero(steps: int) -> None:
     tape = "ABCDEFG|HIJK/LMNOPQRSTUVWXYZ" * 3
     buffer = make_buffer(capacity=20, n_step=3, sampler=prioritized, batch_size=200)
     play_tape(buffer, tape[:steps])
@@ -259,7 +271,8 @@ def learn(buffer, *, rounds: int) -> list[object]:
     return history
 
 
-def test_M04_errors_that_come_after_the_next_row_was_stored_are_refused() -> None:
+@pytest.mark.fault("M04")
+def test_errors_that_come_after_the_next_row_was_stored_are_refused() -> None:
     buffer = filled(12, capacity=20, sampler=prioritized)
     found = sample_at(buffer, 0)
     extend(buffer, [13])
@@ -281,7 +294,8 @@ def test_when_indices_enter_in_the_tree_changes_no_bit() -> None:
     assert learn(buffers[0], rounds=3) == learn(buffers[1], rounds=3)
 
 
-def test_M04_replay_of_a_real_run_has_one_writer_and_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.fault("M04")
+def test_replay_of_a_real_run_has_one_writer_and_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     from tiny import begun, ticks_of, tiny_spec
 
     spec = tiny_spec("toggles.prioritized=true", "env.num_envs=3", "system.workers=2")

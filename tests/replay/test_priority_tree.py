@@ -118,7 +118,8 @@ def test_find_agrees_with_a_million_leaves_in_double_precision() -> None:
     assert np.abs(found - np.searchsorted(running, mass, side="right")).max() == 0
 
 
-def test_P11_sums_do_not_drift_over_100000_changes() -> None:
+@pytest.mark.fault("P11")
+def test_sums_do_not_drift_over_100000_changes() -> None:
     tree, stream = make_tree(1_000), np.random.default_rng(0)
     for _ in range(1_000):
         indices = torch.from_numpy(stream.permutation(1_000)[:100])
@@ -127,7 +128,8 @@ def test_P11_sums_do_not_drift_over_100000_changes() -> None:
     assert [level.tolist() for level in tree.sums] == [level.tolist() for level in again.sums]
 
 
-def test_P11_small_priorities_next_to_large_ones_are_kept() -> None:
+@pytest.mark.fault("P11")
+def test_small_priorities_next_to_large_ones_are_kept() -> None:
     # in fp32 the sum of 2²⁴ and 1 is 2²⁴
     tree = filled([2.0**24, 1.0, 1.0], fan_out=2)
     assert tree.total.item() == 2**24 + 2

@@ -109,11 +109,12 @@ def check_all(history: History, capacity: int, n_step: int) -> None:
     assert torch.equal(found.s_t[continues][:, :, 0], after[continues])
 
 
+@pytest.mark.fault("W07")
 @pytest.mark.parametrize("n_step", [1, 3, 5])
 @pytest.mark.parametrize("envs", [1, 3])
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(data=st.data())
-def test_W07_every_transition_equals_the_one_rebuilt_from_history(envs: int, n_step: int, data) -> None:
+def test_every_transition_equals_the_one_rebuilt_from_history(envs: int, n_step: int, data) -> None:
     capacity = 8 * envs
     iterations = data.draw(st.lists(st.tuples(*[EVENTS] * envs), min_size=20, max_size=70))
     buffer = make_buffer(
@@ -128,11 +129,12 @@ def test_W07_every_transition_equals_the_one_rebuilt_from_history(envs: int, n_s
             check_all(history, capacity, n_step)
 
 
+@pytest.mark.fault("D15")
 @pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
 @pytest.mark.parametrize(("envs", "n_step"), [(1, 1), (1, 3), (3, 1), (3, 5)])
 @settings(max_examples=5, deadline=None, derandomize=True)
 @given(data=st.data())
-def test_D15_only_whole_transitions_are_drawn_whatever_the_episodes(
+def test_only_whole_transitions_are_drawn_whatever_the_episodes(
     envs: int, n_step: int, sampler, data
 ) -> None:
     capacity = 8 * envs

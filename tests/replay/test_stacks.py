@@ -41,6 +41,7 @@ def test_lost_life_does_not_cut_a_stack() -> None:
     assert newest(play_tape(make_buffer(), "ABC!D")) == [[1, 2, 3, 4]]
 
 
+@pytest.mark.fault("D21")
 def test_stack_crosses_the_end_of_the_ring() -> None:
     buffer = make_buffer(capacity=3)  # 3 + 3 + 1 = 7 rows: A…G fill it, H and I lie where A and B were
     play_tape(buffer, "ABCDEFGHI")
@@ -77,14 +78,16 @@ def test_stacks_of_environments_are_separate() -> None:
     assert newest(buffer) == [[0, 0, 1, 2], [0, 0, 0, 12]]
 
 
-def test_W10_no_state_holds_a_frame_later_than_its_step() -> None:
+@pytest.mark.fault("W10")
+def test_no_state_holds_a_frame_later_than_its_step() -> None:
     found = transitions(play_tape(make_buffer(capacity=6), "ABCD|EFG!HIJKLMNO"))
     assert all(transition.s_tm1 == "".join(sorted(transition.s_tm1)) for transition in found.values())
     assert len(found) > 5
     assert all(ord(max(transition.s_tm1)) - 64 == transition.action for transition in found.values())
 
 
-def test_dok_frames_stay_bytes_until_the_network() -> None:
+@pytest.mark.fault("D-ok.bytes")
+def test_frames_stay_bytes_until_the_network() -> None:
     buffer = play_tape(make_buffer(), "ABC")
     found = sample_at(buffer, 0)
     assert {found.s_tm1.dtype, found.s_t.dtype, buffer.newest_stacks().dtype} == {torch.uint8}
@@ -96,8 +99,9 @@ def test_pixel_values_are_stored_unchanged() -> None:
     assert buffer.newest_stacks().flatten().tolist() == [255, 0]
 
 
+@pytest.mark.fault("P09")
 @pytest.mark.parametrize("side", [1, 3])
-def test_P09_frames_of_another_size_are_refused_with_both_shapes(side: int) -> None:
+def test_frames_of_another_size_are_refused_with_both_shapes(side: int) -> None:
     # NumPy would broadcast a single pixel to a whole frame
     buffer = make_buffer(frame_shape=(2, 2))
     with pytest.raises(AssertionError, match=rf"found \(1, {side}, {side}\), expected \(1, 2, 2\)"):

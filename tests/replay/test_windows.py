@@ -12,12 +12,14 @@ def test_one_step_transition_is_reward_discount_and_next_stack() -> None:
     assert found["B"] == Transition(s_tm1="··AB", action=2, r_t=2.0, discount_t=0.5, s_t="·ABC")
 
 
+@pytest.mark.fault("W01")
 def test_three_step_window_inside_an_episode() -> None:
     found = transitions(play_tape(make_buffer(n_step=3), "ABCDE", REWARDS))
     # 1 + ½·2 + ¼·4
     assert found["A"] == Transition(s_tm1="···A", action=1, r_t=3.0, discount_t=0.125, s_t="ABCD")
 
 
+@pytest.mark.fault("D21")
 def test_window_that_ends_with_the_game_does_not_bootstrap() -> None:
     found = transitions(play_tape(make_buffer(n_step=3), "ABCD|EFGH", REWARDS))
     assert (found["B"].r_t, found["B"].discount_t) == (2.0 + 0.5 * 4.0, 0.0)
@@ -82,7 +84,8 @@ def test_max_abs_reward_bounds_the_stored_rewards() -> None:
     assert (found["A"].r_t, found["B"].r_t) == (3.0, -2.0)
 
 
-def test_P02_unclipped_rewards_of_a_million_are_kept() -> None:
+@pytest.mark.fault("P02")
+def test_unclipped_rewards_of_a_million_are_kept() -> None:
     buffer = make_buffer(max_abs_reward=float("inf"))
     found = transitions(play_tape(buffer, "ABC", {"B": 1e6, "C": -1e6}))
     assert (found["A"].r_t, found["B"].r_t) == (1e6, -1e6)
@@ -102,8 +105,9 @@ def test_uniform_weights_are_one() -> None:
     assert sample_at(play_tape(make_buffer(), "ABCD"), 0).weight.tolist() == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.fault("W01")
 @pytest.mark.parametrize(("offset", "share"), [(0, 1.0), (1, 0.5), (2, 0.25), (3, 0.0)])
-def test_W01_reward_at_each_offset_of_a_window_reaches_the_gradient(offset: int, share: float) -> None:
+def test_reward_at_each_offset_of_a_window_reaches_the_gradient(offset: int, share: float) -> None:
     rewards = dict.fromkeys("BCDE", 0.0) | {"BCDE"[offset]: 1.0}
     first = transitions(play_tape(make_buffer(n_step=3, gamma=0.5), "ABCDEFGH", rewards))["A"]
     q_tm1 = torch.zeros(1, requires_grad=True)

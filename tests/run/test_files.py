@@ -80,6 +80,7 @@ def test_a_file_larger_than_allowed_is_not_read(tmp_path: Path) -> None:
         read_regular(tmp_path / "f", most_bytes=3)
 
 
+@pytest.mark.fault("H06")
 @pytest.mark.parametrize(
     ("error", "named"),
     [

@@ -19,6 +19,7 @@ def lock_held_still(run: RunDirectory) -> None:
     (run.path / ".lock").touch()
 
 
+@pytest.mark.fault("H06")
 @pytest.mark.parametrize("hold", ["locked", "locked_for_reading"])
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES])
 def test_error_of_another_file_keeps_its_name_and_kind(run: RunDirectory, hold: str, number: int) -> None:

@@ -66,11 +66,12 @@ def test_no_sink_complains(resumed: Path) -> None:
     assert complaints(resumed) == []
 
 
+@pytest.mark.fault("D09")
 @pytest.mark.parametrize(
     ("tag", "table", "column"),
     [("update/epsilon", "update_log", "epsilon"), ("train/episode_return", "train_log", "episode_return")],
 )
-def test_D09_tensorboard_has_every_row_once_at_its_frames(
+def test_tensorboard_has_every_row_once_at_its_frames(
     resumed: Path, board: EventAccumulator, tag: str, table: str, column: str
 ) -> None:
     rows = pl.read_csv(resumed / f"{table}.csv")
@@ -96,7 +97,8 @@ def test_parquet_has_the_current_names_of_columns() -> None:
     assert typed(table, "train_log")["environment"].to_list() == [3]
 
 
-def test_D16_parquet_holds_every_table_as_its_csv_does(resumed: Path) -> None:
+@pytest.mark.fault("D16")
+def test_parquet_holds_every_table_as_its_csv_does(resumed: Path) -> None:
     for table in TABLES:
         text, columns = (
             pl.read_csv(resumed / f"{table}.csv"),
@@ -150,7 +152,8 @@ def history_with(path: Path, name: str) -> list[dict[str, str]]:
     return wandb_history(path)
 
 
-def test_D16_wandb_has_every_episode_once_at_its_frames(resumed: Path) -> None:
+@pytest.mark.fault("D16")
+def test_wandb_has_every_episode_once_at_its_frames(resumed: Path) -> None:
     episodes = pl.read_csv(resumed / "train_log.csv").select("env_frames", "episode_return").rows()
     sent = [
         (int(row["env_frames"]), float(row["train/episode_return"]))
@@ -160,7 +163,8 @@ def test_D16_wandb_has_every_episode_once_at_its_frames(resumed: Path) -> None:
     assert sent == episodes
 
 
-def test_D08_video_of_a_checkpoint_is_uploaded_to_wandb_at_its_frames(
+@pytest.mark.fault("D08")
+def test_video_of_a_checkpoint_is_uploaded_to_wandb_at_its_frames(
     target: Callable[[], Target], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")

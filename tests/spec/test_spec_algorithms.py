@@ -60,8 +60,9 @@ def test_noisy_layers_with_epsilon_are_refused(write_spec):
 SUPPORTS = {"wider than any return": (-10, 200), "below one reward": (-0.5, 0.5), "backwards": (10, -10)}
 
 
+@pytest.mark.fault("W04")
 @pytest.mark.parametrize(("low", "high"), SUPPORTS.values(), ids=SUPPORTS.keys())
-def test_W04_support_that_does_not_suit_the_clipped_return_is_refused(write_spec, low, high):
+def test_support_that_does_not_suit_the_clipped_return_is_refused(write_spec, low, high):
     support = f"[distribution]\nv_min = {low}\nv_max = {high}\n"
     with pytest.raises(SpecError, match=r"distribution\.v_m.*v_m"):
         load_spec(write_spec(toggles('distribution="c51"') + support))

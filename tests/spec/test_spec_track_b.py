@@ -58,8 +58,9 @@ def test_every_line_of_track_b_has_a_comment_on_its_source():
     assert [line for line in lines if "#" not in line] == ['track = "B"']
 
 
+@pytest.mark.fault("W06")
 @pytest.mark.parametrize("key", list(load_track("B")))
-def test_W06_key_taken_out_of_track_b_is_an_error_that_names_it(key: str):
+def test_key_taken_out_of_track_b_is_an_error_that_names_it(key: str):
     table = tomllib.loads(TRACK_B_TEXT)
     section, _, leaf = key.rpartition(".")
     del (table[section] if section else table)[leaf]
@@ -75,6 +76,7 @@ def faults_of(path) -> str:
     return str(caught.value)
 
 
+@pytest.mark.fault("D20")
 @pytest.mark.parametrize(
     "key",
     [
@@ -82,7 +84,7 @@ def faults_of(path) -> str:
         "gates.min_effective_share",
     ],
 )
-def test_D20_prioritized_key_of_a_uniform_run_names_the_toggle_and_both_remedies(write_spec, key: str):
+def test_prioritized_key_of_a_uniform_run_names_the_toggle_and_both_remedies(write_spec, key: str):
     section, leaf = key.split(".")
     assert faults_of(write_spec(f"[{section}]\n{leaf} = 0.5\n")).endswith(
         f"{key}: belongs to toggles.prioritized = true, but toggles.prioritized is false; "
@@ -90,11 +92,13 @@ def test_D20_prioritized_key_of_a_uniform_run_names_the_toggle_and_both_remedies
     )
 
 
-def test_D20_prioritized_key_with_the_toggle_turned_off_is_an_error_on_track_b_too(write_spec):
+@pytest.mark.fault("D20")
+def test_prioritized_key_with_the_toggle_turned_off_is_an_error_on_track_b_too(write_spec):
     message = faults_of(write_spec("[toggles]\nprioritized = false\n[replay]\nalpha = 0.6\n", base=BASE_B))
     assert "replay.alpha: belongs to toggles.prioritized = true" in message
 
 
+@pytest.mark.fault("D19")
 @pytest.mark.parametrize(
     ("kind", "key", "owner"),
     [
@@ -104,7 +108,7 @@ def test_D20_prioritized_key_with_the_toggle_turned_off_is_an_error_on_track_b_t
         ("deepmind_rmsprop", "momentum", "torch_rmsprop"),
     ],
 )
-def test_D19_key_of_another_optimizer_is_an_error_that_names_its_owner(write_spec, kind, key, owner):
+def test_key_of_another_optimizer_is_an_error_that_names_its_owner(write_spec, kind, key, owner):
     message = faults_of(write_spec(f'[optimizer]\nkind = "{kind}"\n{key} = 0.5\n'))
     assert (
         f'optimizer.{key}: belongs to optimizer.kind = "{owner}", but optimizer.kind is "{kind}"' in message

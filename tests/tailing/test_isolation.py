@@ -6,6 +6,7 @@ from atari_dqn.errors import DamagedError
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
 
 
+@pytest.mark.fault("H04")
 @pytest.mark.parametrize(
     ("error", "reason"),
     [

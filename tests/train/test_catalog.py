@@ -89,6 +89,7 @@ def step_as_text(entries: list[dict[str, Any]]) -> None:
     entries[1]["step"] = "150"
 
 
+@pytest.mark.fault("H03")
 @pytest.mark.parametrize("edit", [reverse, lose_the_newest, lose_all, score_as_text, step_as_text])
 def test_run_goes_on_from_the_newest_whole_checkpoint_whatever_the_catalog_says(copied: Path, edit) -> None:
     change(copied, edit)

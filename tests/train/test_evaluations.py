@@ -73,6 +73,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.fault("H02")
 def test_interrupted_evaluation_plays_only_the_missing_games(tmp_path: Path, unbroken: Path) -> None:
     path, done = tmp_path / "run", Done()
     with pytest.raises(InterruptedRunError):

@@ -17,7 +17,8 @@ from atari_dqn.train.loop import q_learning
 ROOT = Path(__file__).parents[2]
 
 
-def test_D04_same_spec_twice_gives_the_same_state() -> None:
+@pytest.mark.fault("D04")
+def test_same_spec_twice_gives_the_same_state() -> None:
     assert digest_after(tiny_spec(), 180) == digest_after(tiny_spec(), 180)
 
 
@@ -42,6 +43,7 @@ def short_pong(*overrides: str) -> Spec:
     return load_spec(ROOT / "runs/pong_trackA.toml", [*values, *overrides]).spec
 
 
+@pytest.mark.fault("D04")
 @pytest.mark.slow
 def test_pong_gives_the_same_state_after_20000_frames_twice_and_with_0_1_and_2_workers() -> None:
     digests = [digest_after(short_pong(f"system.workers={workers}")) for workers in (0, 0, 1, 2)]
@@ -91,6 +93,7 @@ def test_training_draws_from_no_global_stream() -> None:
     assert digest_after(tiny_spec(), 100) == first
 
 
+@pytest.mark.fault("W03")
 @pytest.mark.parametrize(
     "overrides",
     [
@@ -140,6 +143,7 @@ def discounts(*overrides: str) -> tuple[list[float], list[bool], list[bool]]:
     return stored, list(over), list(capped)
 
 
+@pytest.mark.fault("D-ok.lives")
 def test_truncated_episode_keeps_its_discount() -> None:
     stored, over, capped = discounts("env.max_episode_frames=60", "env.terminal_on_life_loss=false")
     assert sum(capped) > 3
@@ -153,6 +157,7 @@ def test_finished_game_has_discount_zero_and_nothing_else_has() -> None:
     assert [value == 0.0 for value in stored] == over
 
 
-def test_dok_life_loss_has_discount_zero_where_the_spec_says_so() -> None:
+@pytest.mark.fault("D-ok.lives")
+def test_life_loss_has_discount_zero_where_the_spec_says_so() -> None:
     lost, _, _ = discounts("env.max_episode_frames=60", "env.terminal_on_life_loss=true")
     assert 0 < lost.count(0.0) < len(lost)

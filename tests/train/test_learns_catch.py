@@ -45,6 +45,7 @@ def mean_return(*overrides: str, frames: int | None = None) -> float:
         return EvaluationScore.of(evaluate(training.learner.online, spec, episodes=20)).mean_return
 
 
+@pytest.mark.fault("D21")
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES, ids=[name.replace(", ", "_") for name in CHANGES])
 def test_agent_learns_the_toy_game(change: str) -> None:

@@ -106,7 +106,8 @@ def test_loop_that_has_reached_its_budget_does_nothing() -> None:
     assert list(q_learning(parts)) == []
 
 
-def test_D06_epsilon_is_one_at_the_first_learning_step_of_a_real_run() -> None:
+@pytest.mark.fault("D06", "M03")
+def test_epsilon_is_one_at_the_first_learning_step_of_a_real_run() -> None:
     epsilon_at_step: dict[int, float] = {}
     with begun(tiny_spec()) as training:
         while training.clock.steps < 67:
@@ -117,7 +118,8 @@ def test_D06_epsilon_is_one_at_the_first_learning_step_of_a_real_run() -> None:
     assert [epsilon_at_step[step] for step in (65, 66)] == pytest.approx([0.9964, 0.9928], abs=1e-12)
 
 
-def test_D06_prefill_does_not_count_toward_epsilons_fall() -> None:
+@pytest.mark.fault("D06")
+def test_prefill_does_not_count_toward_epsilons_fall() -> None:
     epsilons = [each.epsilon for each in q_learning(Fakes(prefill_steps=4, total_steps=12))]
     assert epsilons[:5] == [1.0] * 5
     assert epsilons[5] == pytest.approx(1 - 0.9 * 4 / 80)

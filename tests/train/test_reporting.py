@@ -95,7 +95,8 @@ def test_end_reason_tells_a_finished_game_from_one_that_was_cut() -> None:
     assert [episode.end_reason for episode in ended] == ["game_over", "frame_cap"]
 
 
-def test_D02_rows_of_a_real_run_hold_exactly_the_declared_columns() -> None:
+@pytest.mark.fault("D02")
+def test_rows_of_a_real_run_hold_exactly_the_declared_columns() -> None:
     with begun(tiny_spec("training.total_frames=600")) as training:
         rows = [
             row
@@ -110,7 +111,8 @@ def test_D02_rows_of_a_real_run_hold_exactly_the_declared_columns() -> None:
     }
 
 
-def test_D02_every_metric_of_a_learning_period_is_a_number() -> None:
+@pytest.mark.fault("D02")
+def test_every_metric_of_a_learning_period_is_a_number() -> None:
     with begun(tiny_spec("training.total_frames=600")) as training:
         rows = [
             row
@@ -169,8 +171,9 @@ def test_period_reports_means_and_the_largest_value() -> None:
     )
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_D03_nan_in_any_update_reaches_the_periods_row(place: int) -> None:
+def test_nan_in_any_update_reaches_the_periods_row(place: int) -> None:
     meter = UpdateMeter()
     for update in range(3):
         meter.add(measured(loss=math.nan, max_q=math.nan) if update == place else measured())
@@ -192,7 +195,8 @@ def test_period_without_an_update_reports_nothing() -> None:
     assert all(math.isnan(value) for value in UpdateMeter().take().values())
 
 
-def test_P11_sums_are_kept_in_double_precision() -> None:
+@pytest.mark.fault("P11")
+def test_sums_are_kept_in_double_precision() -> None:
     meter = UpdateMeter()
     meter.add(measured(loss=2.0**25))
     for _ in range(7):
@@ -200,6 +204,7 @@ def test_P11_sums_are_kept_in_double_precision() -> None:
     assert meter.take()["loss"] == (2**25 + 7) / 8
 
 
+@pytest.mark.fault("W03")
 def test_loaded_reporter_goes_on_as_the_saved_one_would() -> None:
     clock = Clock(frame_skip=4, prefill_steps=0)
     saved = make_reporter(clock, envs=2)
@@ -314,7 +319,8 @@ def throughput_row(hands: Hands) -> Row:
     return throughput.row(Row(table="update_log", values=values), elapsed_seconds=99.0)
 
 
-def test_P06_shares_of_training_time_sum_to_one(hands: Hands) -> None:
+@pytest.mark.fault("P06")
+def test_shares_of_training_time_sum_to_one(hands: Hands) -> None:
     values = throughput_row(hands).values
     shares = [values[f"{part}_share"] for part in (*SECONDS, "other")]
     assert shares == [0.125, 0.1875, 0.0625, 0.03125, 0.03125, 0.375, 0.125, 0.0625]

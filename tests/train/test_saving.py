@@ -50,6 +50,7 @@ def test_run_is_saved_whenever_it_passes_a_multiple_of_its_period(tmp_path: Path
     assert steps_saved(tmp_path / "run") == [50, 100, 150, 200, 200]
 
 
+@pytest.mark.fault("H01")
 def test_run_that_loses_power_goes_on_from_its_last_period(tmp_path: Path) -> None:
     cut(tmp_path / "run", 150, *OFTEN)
     assert CheckpointStore(tmp_path / "run/checkpoints").latest().name == "step_000000100"

@@ -96,6 +96,7 @@ def test_evaluation_is_announced_before_its_first_game(tmp_path: Path) -> None:
     assert [event.done for event in final] == list(range(final[0].total + 1))
 
 
+@pytest.mark.fault("W03")
 @pytest.mark.parametrize("when", [in_training, in_full_evaluation, in_final_evaluation, at_a_checkpoint])
 def test_interrupted_and_resumed_run_equals_one_that_was_not(tmp_path: Path, whole: Path, when) -> None:
     path = tmp_path / "run"
@@ -268,14 +269,16 @@ def test_every_score_that_is_written_carries_a_fingerprint_whose_words_are_in_pr
     assert words[summary["best"]["protocol_digest"]]["checkpoint"] == "best"
 
 
+@pytest.mark.fault("D02")
 @pytest.mark.parametrize("name", sorted(TABLES))
-def test_D02_every_table_of_a_run_has_its_columns_and_rows(whole: Path, name: str) -> None:
+def test_every_table_of_a_run_has_its_columns_and_rows(whole: Path, name: str) -> None:
     found = table(whole, name)
     assert tuple(found.columns) == column_names(name)
     assert len(found) > 1
 
 
-def test_D02_no_column_stays_empty(whole: Path) -> None:
+@pytest.mark.fault("D02")
+def test_no_column_stays_empty(whole: Path) -> None:
     empty = [
         f"{name}.{column}"
         for name in TABLES
@@ -287,13 +290,15 @@ def test_D02_no_column_stays_empty(whole: Path) -> None:
     assert empty == [f"prediction_log.{column}" for column in of_distributions]
 
 
-def test_D09_emulator_frames_are_steps_times_the_frame_skip_everywhere(whole: Path) -> None:
+@pytest.mark.fault("D09")
+def test_emulator_frames_are_steps_times_the_frame_skip_everywhere(whole: Path) -> None:
     for name in TABLES:
         rows = table(whole, name)
         assert (rows["env_frames"] == rows["step"] * 4).all()
 
 
-def test_D07_frame_skip_of_three_counts_threes(tmp_path: Path) -> None:
+@pytest.mark.fault("D07")
+def test_frame_skip_of_three_counts_threes(tmp_path: Path) -> None:
     summary = run(tmp_path / "run", "training.total_frames=450", "env.frame_skip=3")
     assert (summary["step"], summary["env_frames"]) == (150, 450)
     episodes = table(tmp_path / "run", "train_log")

@@ -26,18 +26,20 @@ def betas(*overrides: str) -> list[float]:
         return read
 
 
+@pytest.mark.fault("D01")
 @pytest.mark.parametrize("frames", [600, 1_201, 733])
 @pytest.mark.parametrize("envs", [1, 3, 8])
-def test_D01_beta_is_one_at_the_last_update_of_a_real_run(envs: int, frames: int) -> None:
+def test_beta_is_one_at_the_last_update_of_a_real_run(envs: int, frames: int) -> None:
     read = betas(f"env.num_envs={envs}", f"training.total_frames={frames}")
     assert read[-1] == 1.0
     assert 0.4 < read[0] < read[len(read) // 2] < 1.0
 
 
+@pytest.mark.fault("D01")
 @pytest.mark.parametrize(
     ("envs", "period", "skip"), [(3, 4, 4), (3, 5, 3), (5, 4, 4), (7, 3, 1), (8, 1, 4), (1, 7, 3)]
 )
-def test_D01_beta_is_one_at_the_last_update_whatever_the_ratio_of_updates_to_iterations(
+def test_beta_is_one_at_the_last_update_whatever_the_ratio_of_updates_to_iterations(
     envs: int, period: int, skip: int
 ) -> None:
     for steps in range(130, 140):
@@ -48,7 +50,8 @@ def test_D01_beta_is_one_at_the_last_update_whatever_the_ratio_of_updates_to_ite
         assert read[-1] == 1.0, steps
 
 
-def test_D01_beta_is_its_start_at_frame_zero_and_counts_frames() -> None:
+@pytest.mark.fault("D01")
+def test_beta_is_its_start_at_frame_zero_and_counts_frames() -> None:
     spec = tiny_spec("toggles.prioritized=true", "replay.beta_start=0.4", "training.total_frames=1_200")
     with begun(spec) as training:
         beta = training.replay.sampler.beta
@@ -65,7 +68,8 @@ def test_track_b_gives_the_same_state_with_worker_processes() -> None:
     assert digest_after(pooled) == digest_after(inline)
 
 
-def test_D03_updates_of_nan_rewards_leave_every_priority_as_it_was() -> None:
+@pytest.mark.fault("D03")
+def test_updates_of_nan_rewards_leave_every_priority_as_it_was() -> None:
     with begun(tiny_spec(*TRACK_B)) as training:
         ticks_of(training, 100)
         before = training.replay.sampler.priorities()

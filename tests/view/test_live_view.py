@@ -129,15 +129,17 @@ def gate(name: str, state: GateState) -> GateChanged:
     )
 
 
-def test_D03_every_gate_is_shown_ok_from_the_start(screen: Screen) -> None:
+@pytest.mark.fault("D03")
+def test_every_gate_is_shown_ok_from_the_start(screen: Screen) -> None:
     text = screen()
     assert all(f"· {name}" in text for name in GATES)
 
 
+@pytest.mark.fault("D03")
 @pytest.mark.parametrize(
     ("state", "mark"), [("ok", "·"), ("watching", "○"), ("warned", "▲"), ("tripped", "✖")]
 )
-def test_D03_state_of_a_gate_is_shown(screen: Screen, state: GateState, mark: str) -> None:
+def test_state_of_a_gate_is_shown(screen: Screen, state: GateState, mark: str) -> None:
     assert f"{mark} grad_norm" in screen(gate("grad_norm", state))
 
 
@@ -253,7 +255,8 @@ def test_scores_are_never_cut_in_the_middle() -> None:
     assert fitting([20_182.0, -5.0, 1234.0], width=10) == "20,182 -5"
 
 
-def test_D11_report_of_the_replay_is_shown(screen: Screen, row: MakeRow) -> None:
+@pytest.mark.fault("D11")
+def test_report_of_the_replay_is_shown(screen: Screen, row: MakeRow) -> None:
     text = screen(row("replay_log", **REPORT))
     for figure in ("980k", "412k", "45%", "0.448", "0.623", "0.4%"):
         assert figure in text

@@ -127,7 +127,8 @@ def test_reader_that_leaves_a_pipe_does_not_stop_the_run() -> None:
     view.close()
 
 
-def test_D03_change_of_a_gate_is_one_line() -> None:
+@pytest.mark.fault("D03")
+def test_change_of_a_gate_is_one_line() -> None:
     change = GateChanged(
         gate="disk",
         state="warned",
@@ -158,7 +159,8 @@ def test_an_alert_and_its_end_are_shown_and_the_state_watching_is_not(
     assert [line.split()[3] for line in lines_after(*changes)] == [f"{state}:" for state in shown]
 
 
-def test_D11_report_of_the_replay_is_one_line(row: MakeRow) -> None:
+@pytest.mark.fault("D11")
+def test_report_of_the_replay_is_one_line(row: MakeRow) -> None:
     report = row(
         "replay_log", env_frames=4_000_000, transitions=980_123, median_age_steps=412_345.0,
         effective_share=0.4521, beta=0.4481, mean_weight=0.6234, terminal_share=0.0042,
