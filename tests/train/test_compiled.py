@@ -160,7 +160,7 @@ def test_numbers_drawn_ahead_are_given_out_in_order_until_none_is_left() -> None
 
 
 def test_numbers_of_another_shape_than_were_recorded_are_refused() -> None:
-    with pytest.raises(AssertionError, match="asks for other numbers"):
+    with pytest.raises(AssertionError, match="draws other numbers"):
         drawing(DrawnAhead([torch.ones(4)]), torch.ones(3))
 
 
