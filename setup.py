@@ -1,13 +1,18 @@
 """The kernels in C++ and the copy of runs/ in a wheel; all else is in pyproject.toml.
 
-pip compiles the kernels where there is a compiler. They bind no Python: ctypes loads them. OpenMP's functions
-are left open, for the library that torch loads.
+pip compiles the kernels where there is a compiler, once for each instruction set; at run time
+`atari_dqn.fast.cpu.library` loads the best that the processor has. They bind no Python: ctypes loads them.
+OpenMP's functions are left open, for the library that torch loads; where a compiler has no OpenMP, the kernels
+use one thread.
 """
 
+import os
 import platform
 import shutil
 import sys
+import tempfile
 import zlib
+from copy import copy
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -15,12 +20,17 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 FLAGS = [
-    "-std=c++17", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
+    "-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
+    "-Wno-unknown-pragmas",  # OpenMP's, where there is none
     "-Wno-maybe-uninitialized", "-Wno-uninitialized",  # in the compiler's own headers
 ]  # fmt: skip
-AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw"]
-AMX = ["-mamx-tile", "-mamx-bf16"]  # what a processor lacks is never called
-PRODUCTS = ["backward", "convolution", "forward", "linear", "step", "torso"]
+AVX2 = ["-mavx2", "-mfma"]
+AVX512 = [
+    "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw", "-mamx-tile", "-mamx-bf16",
+]  # fmt: skip
+"""What a processor lacks of them, bf16 and AMX, is never called."""
+PORTABLE = ["frames", "optimizer", "priorities"]
+PRODUCTS = ["backward", "convolution", "forward", "linear", "step", "torso", "units"]
 FOLDER = "atari_dqn/fast/cpu"
 FILES = sorted(Path(FOLDER).glob("*.?pp"))
 SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in FILES))
@@ -33,9 +43,23 @@ def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
         f"atari_dqn.fast.cpu._{name}",
         [f"{FOLDER}/{source}.cpp" for source in sources],
         define_macros=[("KERNEL_SOURCES", f"{SOURCES}u")],
-        extra_compile_args=flags,
+        extra_compile_args=[*FLAGS, *flags],
         optional=True,
     )
+
+
+def libraries() -> list[Extension]:
+    """List the libraries for this kind of processor, the names ending in the instruction set they need."""
+    machine = platform.machine().lower()
+    if sys.platform not in ("linux", "darwin"):
+        return []
+    found = [kernels("portable", PORTABLE, [])]
+    if machine in ("x86_64", "amd64"):
+        for name, flags in {"avx2": AVX2, "avx512": AVX512}.items():
+            found += [kernels(f"portable_{name}", PORTABLE, flags), kernels(f"products_{name}", PRODUCTS, flags)]
+    if machine in ("aarch64", "arm64"):
+        found.append(kernels("products_neon", PRODUCTS, []))
+    return found
 
 
 class Build(build_ext):
@@ -48,10 +72,32 @@ class Build(build_ext):
                 path.unlink()
         super().run()
 
+    def build_extensions(self) -> None:
+        """Compile the libraries, with OpenMP if the compiler has it, several at once."""
+        openmp = self.openmp()
+        for extension in self.extensions:
+            extension.extra_compile_args = [*extension.extra_compile_args, *openmp]
+        self.parallel = self.parallel or os.cpu_count()
+        super().build_extensions()
+
     def build_extension(self, ext: Extension) -> None:
-        """Compile a library."""
+        """Compile a library, its objects in a folder of its own: several have the same sources."""
         Path(self.get_ext_fullpath(ext.name)).unlink(missing_ok=True)
-        super().build_extension(ext)
+        own = copy(self)
+        own.build_temp = str(Path(self.build_temp, ext.name))
+        build_ext.build_extension(own, ext)
+
+    def openmp(self) -> list[str]:
+        """List the flags of OpenMP as GCC has it, whose functions torch's library defines; none elsewhere."""
+        source = "#include <omp.h>\n#ifdef __clang__\n#error its calls are not those of torch's library\n#endif\n"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "openmp.cpp")
+            path.write_text(source)
+            try:
+                self.compiler.compile([str(path)], output_dir=folder, extra_postargs=["-fopenmp"])
+            except Exception:  # of whichever kind the compiler's class raises
+                return []
+        return ["-fopenmp"]
 
 
 class BuildPython(build_py):
@@ -66,15 +112,4 @@ class BuildPython(build_py):
             shutil.copytree("runs", folder, ignore=shutil.ignore_patterns("*.md"))
 
 
-on_linux = sys.platform == "linux"
-setup(
-    cmdclass={"build_ext": Build, "build_py": BuildPython},
-    ext_modules=[
-        *([kernels("portable", ["frames", "optimizer", "priorities"], FLAGS)] if on_linux else []),
-        *(
-            [kernels("products", PRODUCTS, FLAGS + AVX512 + AMX)]
-            if on_linux and platform.machine() == "x86_64"
-            else []
-        ),
-    ],
-)
+setup(cmdclass={"build_ext": Build, "build_py": BuildPython}, ext_modules=libraries())

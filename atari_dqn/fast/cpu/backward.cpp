@@ -22,7 +22,7 @@ void narrow_backward(const Layer& layer, const float* x, const float* upstream, 
     const auto* weight = static_cast<const float*>(layer.weight);
     const bool noisy = layer.deviation;
     const auto noise = [&](size_t n, size_t k) {
-        return _mm512_mul_ps(_mm512_loadu_ps(layer.noise_in + k), _mm512_set1_ps(layer.noise_out[n]));
+        return load(layer.noise_in + k) * splat(layer.noise_out[n]);
     };
     for (size_t n = 0; n < outputs; ++n) {
         float of_bias = 0;
@@ -30,25 +30,25 @@ void narrow_backward(const Layer& layer, const float* x, const float* upstream, 
         to.bias[n] = of_bias;
         if (noisy) to.bias_deviation[n] = of_bias * layer.noise_out[n];
         for (size_t k = 0; k < inputs; k += kSide) {
-            __m512 sum = _mm512_setzero_ps();
+            vec sum = vec{};
             for (size_t row = 0; row < rows; ++row)
-                sum = _mm512_fmadd_ps(_mm512_set1_ps(upstream[row * outputs + n]), _mm512_loadu_ps(x + row * inputs + k),
+                sum = multiply_add(splat(upstream[row * outputs + n]), load(x + row * inputs + k),
                                       sum);
-            _mm512_storeu_ps(to.weight + n * inputs + k, sum);
-            if (noisy) _mm512_storeu_ps(to.deviation + n * inputs + k, _mm512_mul_ps(sum, noise(n, k)));
+            store(to.weight + n * inputs + k, sum);
+            if (noisy) store(to.deviation + n * inputs + k, sum * noise(n, k));
         }
     }
     for (size_t k = 0; k < inputs; k += kSide) {
-        __m512 column[kBlock];  // of the weights
+        vec column[kBlock];  // of the weights
         for (size_t n = 0; n < outputs; ++n) {
-            column[n] = _mm512_loadu_ps(weight + n * inputs + k);
-            if (noisy) column[n] = _mm512_fmadd_ps(noise(n, k), _mm512_loadu_ps(layer.deviation + n * inputs + k), column[n]);
+            column[n] = load(weight + n * inputs + k);
+            if (noisy) column[n] = multiply_add(noise(n, k), load(layer.deviation + n * inputs + k), column[n]);
         }
         for (size_t row = 0; row < rows; ++row) {
-            __m512 sum = _mm512_setzero_ps();
+            vec sum = vec{};
             for (size_t n = 0; n < outputs; ++n)
-                sum = _mm512_fmadd_ps(_mm512_set1_ps(upstream[row * outputs + n]), column[n], sum);
-            _mm512_storeu_ps(of_x + row * inputs + k, sum);
+                sum = multiply_add(splat(upstream[row * outputs + n]), column[n], sum);
+            store(of_x + row * inputs + k, sum);
         }
     }
 }
@@ -99,7 +99,7 @@ void narrowed(const typename Format::value* units, const float* of_units, size_t
         keep<Format>(units, of_units, count, to);
     } else {
         for (size_t i = 0; i < count; i += kBlock)
-            Format::store(to + i, _mm512_loadu_ps(of_units + i), _mm512_loadu_ps(of_units + i + kSide));
+            Format::store(to + i, load(of_units + i), load(of_units + i + kSide));
         keep<Format>(units, to, count, to);
     }
 }

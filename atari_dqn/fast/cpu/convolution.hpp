@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "units.hpp"
+#include "dispatch.hpp"
 
 namespace {
 
@@ -41,6 +41,7 @@ struct Shape {
     }
 };
 
+constexpr size_t kSegment = 256;  // pixels whose gradients are multiplied while they stay in a core's cache
 constexpr size_t kChunk = 8;  // images whose gradients of weights are summed together, whatever the threads
 
 template <class Unit>
@@ -50,7 +51,6 @@ struct Memory {
     Scratch<value> images, gradient;
     Scratch<float> partial, columns, sum;
     Scratch<const value*> seen;
-    Scratch<size_t> begins;
 };
 
 // An image with the zeros around it: where it lies, or in `scratch`.
@@ -70,9 +70,10 @@ void store_inside(const Shape& shape, const float* sum, typename Format::value* 
     for (size_t row = 0; row < shape.height; ++row, to += shape.row()) {
         const float* from = sum + shape.inside() + row * shape.pitch();
         for (size_t at = 0; at < shape.row(); at += kSide) {
+            vec some{};
             const size_t left = std::min(shape.row() - at, kSide);
-            const auto mask = static_cast<__mmask16>((1u << left) - 1);
-            Format::store_some(to + at, mask, _mm512_maskz_loadu_ps(mask, from + at));
+            std::memcpy(&some, from + at, left * sizeof *from);
+            Format::store_some(to + at, left, some);
         }
     }
 }
@@ -124,10 +125,14 @@ class Backward {
         const Rows gradient = Unit::columns(gradient_, padded_, filters, memory_.gradient_columns);
         const value** seen = look();
         if constexpr (Unit::kTakesRows) {
-            for (size_t high = 0; high < shape_.kernel_height; ++high)
-                for (size_t at = 0; at < row; at += kBlock)
-                    Unit::products(gradient, filters, {words}, AtPlaces{seen, high * shape_.pitch() + at},
-                                   weight + high * row + at, shape_.kernel());
+            for (size_t begin = 0; begin < words; begin += kSegment) {
+                const Rows segment{gradient.at + begin * gradient.step, gradient.pitch, gradient.step};
+                const Way way{std::min(kSegment, words - begin), 1, 0, begin > 0};
+                for (size_t high = 0; high < shape_.kernel_height; ++high)
+                    for (size_t at = 0; at < row; at += kBlock)
+                        Unit::products(segment, filters, way, AtPlaces{seen + begin, high * shape_.pitch() + at},
+                                       weight + high * row + at, shape_.kernel());
+            }
             return;
         }
         word* patches = memory_.patches.of(words * row);
@@ -150,48 +155,65 @@ class Backward {
 
     // `panels` are the weights as `pack_transposed` has them.
     void of_x(const word* panels, value* to) {
-        const size_t filters = shape_.filters, words = filters / kPerWord, pixels = shape_.pixels();
-        const Blocks blocks(1, pixels, Unit::kRows);
-        const typename Unit::Scope scope(blocks.pixels);
-        float* sum = memory_.sum.of(shape_.padded());
-        size_t* begins = memory_.begins.of(pixels);
-        for (size_t pixel = 0; pixel < pixels; ++pixel) begins[pixel] = shape_.seen_from(pixel);
-        for (size_t image = 0; image < images_; ++image) {
-            const Rows gradient{reinterpret_cast<const word*>(gradient_ + image * pixels * filters), words, 1};
-            std::memset(sum, 0, shape_.padded() * sizeof(float));
-            for (size_t high = 0; high < shape_.kernel_height; ++high)
-                add_kernel_row(gradient, blocks, panels + high * shape_.kernel_row() * words, begins,
-                               sum + high * shape_.pitch());
-            store_inside<Format>(shape_, sum, to + image * shape_.image());
+        for (size_t image = 0; image < images_; ++image, to += shape_.image()) {
+            const value* gradient = gradient_ + image * shape_.out();
+            if constexpr (Unit::kTakesRows) {
+                const bool in_place = !shape_.pads();
+                float* sum = in_place ? to : memory_.sum.of(shape_.padded());
+                std::memset(sum, 0, shape_.padded() * sizeof(float));
+                add_rows(gradient, panels, sum);
+                if (!in_place) store_inside<Format>(shape_, sum, to);
+            } else {
+                float* sum = memory_.sum.of(shape_.padded());
+                std::memset(sum, 0, shape_.padded() * sizeof(float));
+                add_blocks(gradient, panels, sum);
+                store_inside<Format>(shape_, sum, to);
+            }
         }
     }
 
   private:
-    // Adds what one row of the kernel gives to the gradient of all that it saw, a pair of blocks at a time.
-    void add_kernel_row(Rows gradient, const Blocks& blocks, const word* panels, const size_t* begins, float* sum) {
-        const size_t row = shape_.kernel_row(), words = shape_.filters / kPerWord, block_size = blocks.pixels * row;
+    // Adds what the pixels of the output give to the gradient of all that they saw: a row of them, for one block of a
+    // kernel row, at a time. No two pixels of a row meet in one place.
+    void add_rows(const value* gradient, const word* panels, float* sum) {
+        const size_t row = shape_.kernel_row(), words = shape_.filters, width = shape_.out_width();
+        for (size_t high = 0; high < shape_.kernel_height; ++high, sum += shape_.pitch())
+            for (size_t column = 0; column < row; column += kBlock, panels += kBlock * words)
+                for (size_t y = 0; y < shape_.out_height(); ++y)
+                    Unit::products({gradient + y * width * words, words, 1}, width, {words, 1, 0, true}, panels,
+                                   panels + words * kSide, sum + shape_.seen_from(y * width) + column,
+                                   shape_.stride * shape_.channels);
+    }
+
+    // The same for units that sum up blocks of a size: through a buffer, a pair of blocks at a time.
+    void add_blocks(const value* from, const word* panels, float* sum) {
+        const size_t row = shape_.kernel_row(), words = shape_.filters / kPerWord;
+        const Blocks blocks(1, shape_.pixels(), Unit::kRows);
+        const size_t block_size = blocks.pixels * row;
+        const typename Unit::Scope scope(blocks.pixels);
+        const Rows gradient{reinterpret_cast<const word*>(from), words, 1};
         float* columns = memory_.columns.of(2 * block_size);
-        for (size_t block = 0, done = 0; block < blocks.count; block += 2) {
-            const size_t count = std::min<size_t>(2, blocks.count - block);
-            const size_t firsts[] = {blocks.first_pixel(block), blocks.first_pixel(block + count - 1)};
-            for (size_t column = 0; column < row; column += kBlock) {
-                const word* panel = panels + column * words;
-                float* to = columns + column;
-                if (count == 2)
-                    Unit::products(gradient.from(firsts[0]), gradient.from(firsts[1]), blocks.pixels, {words}, panel,
-                                   panel + words * kSide, to, to + block_size, row);
-                else
-                    Unit::products(gradient.from(firsts[0]), blocks.pixels, {words}, panel, panel + words * kSide, to,
-                                   row);
-            }
-            for (size_t i = 0; i < count; ++i)
-                for (const size_t end = firsts[i] + blocks.pixels; done < end; ++done) {
-                    float* at = sum + begins[done];
-                    const float* more = columns + i * block_size + (done - firsts[i]) * row;
-                    for (size_t j = 0; j < row; j += kSide)
-                        _mm512_storeu_ps(at + j, _mm512_add_ps(_mm512_loadu_ps(at + j), _mm512_loadu_ps(more + j)));
+        for (size_t high = 0; high < shape_.kernel_height; ++high, sum += shape_.pitch(), panels += row * words)
+            for (size_t block = 0, done = 0; block < blocks.count; block += 2) {
+                const size_t count = std::min<size_t>(2, blocks.count - block);
+                const size_t firsts[] = {blocks.first_pixel(block), blocks.first_pixel(block + count - 1)};
+                for (size_t column = 0; column < row; column += kBlock) {
+                    const word* panel = panels + column * words;
+                    float* to = columns + column;
+                    if (count == 2)
+                        Unit::products(gradient.from(firsts[0]), gradient.from(firsts[1]), blocks.pixels, {words},
+                                       panel, panel + words * kSide, to, to + block_size, row);
+                    else
+                        Unit::products(gradient.from(firsts[0]), blocks.pixels, {words}, panel, panel + words * kSide,
+                                       to, row);
                 }
-        }
+                for (size_t i = 0; i < count; ++i)
+                    for (const size_t end = firsts[i] + blocks.pixels; done < end; ++done) {
+                        float* at = sum + shape_.seen_from(done);
+                        const float* more = columns + i * block_size + (done - firsts[i]) * row;
+                        for (size_t j = 0; j < row; j += kSide) store(at + j, load(at + j) + load(more + j));
+                    }
+            }
     }
 
     // Where each pixel's kernel looks first; those behind the last pixel meet gradients of 0.
@@ -219,7 +241,7 @@ template <class Format>
 void store_finished(const float* sums, size_t rows, const float* bias, bool relu, typename Format::value* y, size_t pitch) {
     const Finish<Format> finish(bias, relu);
     for (size_t row = 0; row < rows; ++row)
-        finish.store(_mm512_load_ps(sums + row * kBlock), _mm512_load_ps(sums + row * kBlock + kSide), y + row * pitch);
+        finish.store(load(sums + row * kBlock), load(sums + row * kBlock + kSide), y + row * pitch);
 }
 
 // The weights of 16 filters of a layer as their panel, for `convolve_image`.
@@ -239,7 +261,7 @@ void convolve_image(const Shape& shape, const typename Unit::value* in, const wo
     const Blocks blocks = blocks_of<Unit>(shape);
     const Way way{shape.kernel_row() / kPerWord, shape.kernel_height, shape.pitch() / kPerWord};
     const size_t begin = blocks.count * part / parts, end = blocks.count * (part + 1) / parts;
-    alignas(64) float sums[2][kSide * kBlock];
+    alignas(64) float sums[2][Unit::kRows * kBlock];
     for (size_t filter = 0; filter < filters; filter += kBlock)  // whose weights stay in the nearest cache
         for (size_t block = begin; block < end; block += 2) {
             const size_t count = std::min<size_t>(2, end - block);

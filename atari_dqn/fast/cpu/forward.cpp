@@ -13,13 +13,13 @@ struct Memory {
 };
 
 inline float dot(const float* x, const float* weight, const float* noise, size_t count) {
-    __m512 sum = _mm512_setzero_ps();
+    vec products{};
     for (size_t k = 0; k < count; k += kSide) {
-        __m512 each = _mm512_loadu_ps(x + k);
-        if (noise) each = _mm512_mul_ps(each, _mm512_loadu_ps(noise + k));
-        sum = _mm512_fmadd_ps(each, _mm512_loadu_ps(weight + k), sum);
+        vec each = load(x + k);
+        if (noise) each *= load(noise + k);
+        products = multiply_add(each, load(weight + k), products);
     }
-    return _mm512_reduce_add_ps(sum);
+    return sum(products);
 }
 
 // A layer of too few outputs for products in blocks.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "units.hpp"
+#include "dispatch.hpp"
 
 namespace {
 

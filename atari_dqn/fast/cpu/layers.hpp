@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "calls.hpp"
-#include "units.hpp"
+#include "dispatch.hpp"
 
 // A fully connected layer; as Python fills it in.
 struct Layer {
@@ -22,7 +22,7 @@ const float* widened(const typename Format::value* units, size_t count, Scratch<
     if constexpr (Format::kPerWord == 1) return units;
     float* to = wide.of(round_up(count, kBlock));
     for (size_t i = 0; i < count; i += kBlock) {
-        __m512 first, second;
+        vec first, second;
         Format::load(units + i, first, second);
         Fp32::store(to + i, first, second);
     }

@@ -1,8 +1,9 @@
-"""The compiled kernels: loading them, and selecting the ones for this processor."""
+"""The compiled kernels: loading those for this processor's instruction set."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import sys
 import zlib
@@ -29,6 +30,7 @@ _SIDES: _Types = (_CHOICE, *[_ADDRESS] * 2, *[_COUNT] * 3, *[_ADDRESS] * 2)  # u
 _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
     "portable": {
         "kernel_sources": (ctypes.c_uint, ()),
+        "has_threads": (ctypes.c_int, ()),
         "norm": (ctypes.c_double, (_ADDRESS, _ADDRESS, _COUNT)),
         "rmsprop": (None, (*[_ADDRESS] * 5, _COUNT, *[_NUMBER] * 5)),
         "adam": (None, (*[_ADDRESS] * 5, _COUNT, *[_NUMBER] * 6)),
@@ -60,28 +62,60 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
 }
 """The functions of each library, with the types of their result and arguments, as in the C++ sources."""
 UNITS = ("fp32 vectors", "bf16 vectors", "bf16 tiles")
-"""The instruction sets of the products, AVX-512, AVX512_BF16 and AMX, in the order of the kernels' enum."""
+"""The ways to add up products, in the order of the kernels' enum; the last two need AVX512_BF16 and AMX."""
+INSTRUCTION_SETS = {"avx512": "AVX-512", "avx2": "AVX2", "neon": "NEON"}
+"""What the products are compiled for, best first, with its written name."""
+OVERRIDE = "ATARI_DQN_ISA"
+"""The environment variable that chooses one of `INSTRUCTION_SETS`, or `none`: no compiled kernels."""
 
 
 @cache
 def library(name: str) -> ctypes.CDLL | None:
-    """Load a compiled library; None if pip could not compile it or PyTorch has no OpenMP.
+    """Load a compiled library, `portable` or `products`, for `instruction_set()`; None if there is none.
 
-    It uses PyTorch's OpenMP and number of threads. `UserError` if it was compiled from other sources than
-    those next to it, because its results would be unknown.
+    pip could not compile it, PyTorch has no OpenMP, or `ATARI_DQN_ISA` is `none`. `UserError` if it was
+    compiled from other sources than those next to it, because its results would be unknown.
     """
-    assert (
-        torch.get_num_threads() >= 1
-    )  # loads torch's OpenMP, which has the undefined symbols of the library
+    chosen = instruction_set()
+    if chosen == "none":
+        return None
+    found = _load(f"{name}_{chosen}", name) if chosen else None
+    return found if found is not None or name != "portable" else _load(name, name)
+
+
+@cache
+def instruction_set() -> str | None:
+    """Choose the best instruction set that was compiled and that this processor has; None if there is none.
+
+    `ATARI_DQN_ISA` chooses another. `UserError` if that is not available.
+    """
+    available = [name for name in INSTRUCTION_SETS if _bits(name)]
+    asked = os.environ.get(OVERRIDE)
+    if not asked:
+        return next(iter(available), None)
+    if asked != "none" and asked not in available:
+        here = ", ".join([*available, "none"])
+        raise UserError(f"{OVERRIDE}={asked} is not available on this machine; available: {here}")
+    return asked
+
+
+def _bits(name: str) -> int:
+    found = _load(f"products_{name}", "products")
+    return 0 if found is None else int(found.units())
+
+
+@cache
+def _load(file: str, functions: str) -> ctypes.CDLL | None:
+    assert torch.get_num_threads() >= 1  # loads torch's OpenMP, whose symbols the library has undefined
     for suffix in EXTENSION_SUFFIXES:
-        path = FOLDER / f"_{name}{suffix}"
+        path = FOLDER / f"_{file}{suffix}"
         if path.exists():
             try:
                 found = ctypes.CDLL(str(path))
             except OSError:
                 return None
             _check_sources(found, path)
-            for function, (returned, taken) in _FUNCTIONS[name].items():
+            for function, (returned, taken) in _FUNCTIONS[functions].items():
                 getattr(found, function).restype = returned
                 getattr(found, function).argtypes = taken
             return found
@@ -103,8 +137,8 @@ def _check_sources(found: ctypes.CDLL, path: Path) -> None:
 @cache
 def units() -> tuple[str, ...]:
     """List the available `UNITS`; none without compiled kernels or on other processors."""
-    found = library("products")
-    bits = 0 if found is None else found.units()
+    chosen = instruction_set()
+    bits = 0 if chosen in (None, "none") else _bits(chosen)
     return tuple(name for bit, name in enumerate(UNITS) if bits >> bit & 1)
 
 
@@ -119,25 +153,43 @@ def _unit_for(dtype: torch.dtype) -> int | None:
 
 
 def _quickest(kernels: Sequence[str], precision: str) -> int | None:
-    return max((UNITS.index(name) for name in kernels if name.startswith(precision)), default=None)
+    found = [UNITS.index(_unit_of(name)) for name in kernels if name.startswith(precision)]
+    return max(found, default=None)
 
 
 def libraries_lacking() -> tuple[str, ...]:
     """List the libraries that should have been compiled on this system but cannot be loaded."""
-    on_linux = sys.platform == "linux"
-    meant = {"portable": on_linux, "products": on_linux and platform.machine() == "x86_64"}
+    has_kernels = sys.platform in ("linux", "darwin")
+    has_products = has_kernels and platform.machine().lower() in ("x86_64", "amd64", "aarch64", "arm64")
+    meant = {"portable": has_kernels, "products": has_products}
     return tuple(name for name, is_meant in meant.items() if is_meant and library(name) is None)
 
 
 def kernels_here() -> tuple[str, ...]:
-    """List the available kernels; they round differently from PyTorch's."""
-    return (*units(), *(("portable",) if library("portable") is not None else ()))
+    """List the available kernels; they round differently from PyTorch's, and from one another."""
+    portable = ("portable",) if library("portable") is not None else ()
+    return (*(_name(unit, instruction_set()) for unit in units()), *portable)
+
+
+def uses_threads() -> bool:
+    """Return whether the kernels were compiled with OpenMP; else they use one thread."""
+    found = library("portable")
+    return found is not None and bool(found.has_threads())
 
 
 def kernels_for(precision: str, kernels: Sequence[str]) -> list[str]:
     """Select the kernels that a run in this precision, fp32 or bf16, uses."""
-    others = [name for name in UNITS if UNITS.index(name) != _quickest(kernels, precision)]
-    return [name for name in kernels if name not in others]
+    quickest = _quickest(kernels, precision)
+    return [name for name in kernels if _unit_of(name) not in UNITS or UNITS.index(_unit_of(name)) == quickest]
+
+
+def _name(unit: str, chosen: str | None) -> str:
+    """Name a unit as provenance records it: AVX-512's have no suffix, as they were the first."""
+    return unit if chosen in (None, "avx512") else f"{unit} of {INSTRUCTION_SETS[chosen]}"
+
+
+def _unit_of(name: str) -> str:
+    return name.partition(" of ")[0]
 
 
 def pointers(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:

@@ -3,9 +3,6 @@
 // The weights, which are by far the most there is to read, are read once, where they lie. Noisy ones are made of their
 // means and deviations in a core's own cache, piece by piece, when they are about to be read (weights.hpp).
 // A multiple of 32: the inputs, and the outputs but of vectors in fp32, where they may be any number from 32 on.
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -13,8 +10,6 @@
 #include "weights.hpp"
 
 namespace {
-
-inline float sum(__m512 x) { return _mm512_reduce_add_ps(x); }
 
 // Calls `run` with the first of 32 outputs, shared among threads. The last 32 may overlap those before them, whose
 // thread then makes some again, as they were.
@@ -41,13 +36,13 @@ void few(const typename Unit::value* x, const Plain<Unit>& weights, const float*
             const word* w = reinterpret_cast<const word*>(weights.weight) + (n + i) * words;
             for (size_t row = 0; row < count; ++row) {
                 const word* at = rows + row * words;
-                __m512 a = _mm512_setzero_ps(), b = a, c = a, d = a;
+                vec a = vec{}, b = a, c = a, d = a;
                 for (size_t k = 0; k < words; k += kSide) {
-                    const __m512 each = _mm512_loadu_ps(at + k);
-                    a = Format::add_product(each, _mm512_loadu_ps(w + k), a);
-                    b = Format::add_product(each, _mm512_loadu_ps(w + words + k), b);
-                    c = Format::add_product(each, _mm512_loadu_ps(w + 2 * words + k), c);
-                    d = Format::add_product(each, _mm512_loadu_ps(w + 3 * words + k), d);
+                    const vec each = load(at + k);
+                    a = Format::add_product(each, load(w + k), a);
+                    b = Format::add_product(each, load(w + words + k), b);
+                    c = Format::add_product(each, load(w + 2 * words + k), c);
+                    d = Format::add_product(each, load(w + 3 * words + k), d);
                 }
                 float* to = products[row] + i;
                 to[0] = sum(a), to[1] = sum(b), to[2] = sum(c), to[3] = sum(d);
@@ -55,7 +50,7 @@ void few(const typename Unit::value* x, const Plain<Unit>& weights, const float*
         }
         const Finish<Format> finish(bias + n, relu);
         for (size_t row = 0; row < count; ++row)
-            finish.store(_mm512_load_ps(products[row]), _mm512_load_ps(products[row] + kSide), y + row * n_size + n);
+            finish.store(load(products[row]), load(products[row] + kSide), y + row * n_size + n);
     });
 }
 
@@ -71,74 +66,119 @@ void few(const typename Unit::value* x, const Noisy<Unit>& weights, const float*
         for (size_t i = 0; i < kBlock; ++i) {
             const float *mean = weights.mean + (n + i) * k_size, *deviation = weights.deviation + (n + i) * k_size;
             for (size_t row = 0; row < count; ++row) {
-                __m512 a = _mm512_setzero_ps(), b = a, c = a, d = a, first, second;
+                vec a = vec{}, b = a, c = a, d = a, first, second;
                 for (size_t k = 0; k < k_size; k += kBlock) {
                     Format::load(x + row * k_size + k, first, second);
-                    a = _mm512_fmadd_ps(first, _mm512_loadu_ps(mean + k), a);
-                    b = _mm512_fmadd_ps(second, _mm512_loadu_ps(mean + k + kSide), b);
-                    first = _mm512_mul_ps(first, _mm512_loadu_ps(weights.noise_in + k));
-                    second = _mm512_mul_ps(second, _mm512_loadu_ps(weights.noise_in + k + kSide));
-                    c = _mm512_fmadd_ps(first, _mm512_loadu_ps(deviation + k), c);
-                    d = _mm512_fmadd_ps(second, _mm512_loadu_ps(deviation + k + kSide), d);
+                    a = multiply_add(first, load(mean + k), a);
+                    b = multiply_add(second, load(mean + k + kSide), b);
+                    first *= load(weights.noise_in + k);
+                    second *= load(weights.noise_in + k + kSide);
+                    c = multiply_add(first, load(deviation + k), c);
+                    d = multiply_add(second, load(deviation + k + kSide), d);
                 }
-                products[row][i] = sum(_mm512_add_ps(a, b)) + weights.noise_out[n + i] * sum(_mm512_add_ps(c, d));
+                products[row][i] = sum(a + b) + weights.noise_out[n + i] * sum(c + d);
             }
         }
         const Finish<Format> finish(bias + n, relu);
         for (size_t row = 0; row < count; ++row)
-            finish.store(_mm512_load_ps(products[row]), _mm512_load_ps(products[row] + kSide), y + row * n_size + n);
+            finish.store(load(products[row]), load(products[row] + kSide), y + row * n_size + n);
     });
+}
+
+// Many rows are multiplied so many at a time: their panels, and the weights that pass, share a core's cache.
+constexpr size_t kManyRows = 64;
+constexpr size_t kTransposed = 256;  // words of a row that a thread transposes at a time
+
+// The rows of a minibatch in panels: what comes out of a product with weights is transposed.
+template <class Unit>
+class RowPanels {
+    using Format = typename Unit::Format;
+    using value = typename Unit::value;
+
+  public:
+    RowPanels(const value* x, size_t count, size_t k_size)
+        : words(k_size / Format::kPerWord), padded(round_up(count, kBlock)), x_(x), k_size_(k_size),
+          whole_(count / kSide * kSide) {
+        Memory<Unit>& memory = kept<Memory<Unit>>();
+        panels_ = memory.panels.of(padded * words);
+        last_ = memory.rows.of((padded - whole_) * k_size);
+        std::copy(x + whole_ * k_size, x + count * k_size, last_);
+        std::fill_n(last_ + (count - whole_) * k_size, (padded - count) * k_size, value(0));
+    }
+
+    // Shared among threads.
+    void place() const {
+#pragma omp for schedule(static) collapse(2)
+        for (size_t row = 0; row < padded; row += kSide)
+            for (size_t k = 0; k < words; k += kTransposed) {
+                const value* from = row < whole_ ? x_ + row * k_size_ : last_ + (row - whole_) * k_size_;
+                panel_of_rows(from + k * Format::kPerWord, k_size_, std::min(kTransposed, words - k),
+                              panels_ + row * words + k * kSide);
+            }
+    }
+    // A block of rows from `row` on, from input `k` on.
+    InPanels from(size_t row, size_t k) const {
+        const word* panel = panels_ + row * words + k / Format::kPerWord * kSide;
+        return {panel, panel + words * kSide};
+    }
+
+    const size_t words, padded;
+
+  private:
+    const value* x_;
+    size_t k_size_, whole_;
+    word* panels_;
+    value* last_;
+};
+
+// The sums of a block of outputs, from `n` on, for all rows.
+template <class Unit, class Weights>
+void multiply_block(const RowPanels<Unit>& x, const Weights& weights, size_t count, size_t n,
+                    const typename Weights::Next::Offsets& offsets, float* sums) {
+    constexpr size_t kPerWord = Unit::Format::kPerWord;
+    for (size_t k = 0, end; k < weights.k_size; k = end) {
+        end = std::min(k + weights.piece(weights.k_size), weights.k_size);
+        const View<typename Unit::value> piece = weights.rows(n, k, end);
+        const Rows rows{reinterpret_cast<const word*>(piece.at), piece.pitch / kPerWord, 1};
+        const Way way{(end - k) / kPerWord, 1, 0, k > 0};
+        const auto next = weights.lines(end < weights.k_size ? n : n + kBlock, end % weights.k_size, offsets);
+        for (size_t row = 0; row < count; row += kBlock)
+            Unit::products(rows, way, x.from(row, k), next, sums + row * kBlock, kBlock);
+    }
+}
+
+// Stores the transpose of a block's sums.
+template <class Format>
+void store_transposed(const float* sums, const Finish<Format>& finish, size_t count, typename Format::value* y,
+                      size_t pitch) {
+    vec block[2][kSide];
+    for (size_t row = 0; row < count; row += kSide) {
+        const float* from = sums + row / kBlock * kBlock * kBlock + row % kBlock;
+        transpose_words(from, kBlock, block[0]);
+        transpose_words(from + kSide * kBlock, kBlock, block[1]);
+        for (size_t i = 0; i < std::min(kSide, count - row); ++i)
+            finish.store(block[0][i], block[1][i], y + (row + i) * pitch);
+    }
 }
 
 template <class Unit, class Weights>
 void forward(const typename Unit::value* x, const Weights& weights, const float* bias, size_t count, bool relu,
              typename Unit::value* y) {
     using Format = typename Unit::Format;
-    using value = typename Unit::value;
+    for (; count > kManyRows; count -= kManyRows, x += kManyRows * weights.k_size, y += kManyRows * weights.n_size)
+        forward<Unit>(x, weights, bias, kManyRows, relu, y);
     if (count <= Unit::kFew) return few<Unit>(x, weights, bias, count, relu, y);
-    const size_t k_size = weights.k_size, n_size = weights.n_size;
-    const size_t padded = round_up(count, kBlock), words = k_size / Format::kPerWord;
-    Memory<Unit>& memory = kept<Memory<Unit>>();
-    word* panels = memory.panels.of(padded * words);  // of x: what comes out is transposed
-    const size_t whole = count / kSide * kSide;
-    value* last = memory.rows.of((padded - whole) * k_size);
-    std::copy(x + whole * k_size, x + count * k_size, last);
-    std::fill_n(last + (count - whole) * k_size, (padded - count) * k_size, value(0));
+    const RowPanels<Unit> rows(x, count, weights.k_size);
 #pragma omp parallel
     {
         typename Weights::Next::Offsets offsets;
         weights.find_lines(kWords * Format::kPerWord, offsets);
         const typename Unit::Scope scope(kSide);
-        float* sums = kept<Memory<Unit>>().sums.of(padded * kBlock);
-        __m512i block[2][kSide];
-#pragma omp for schedule(static)
-        for (size_t k = 0; k < words; k += kSide)
-            for (size_t row = 0; row < padded; row += kSide)
-                panel_of_rows((row < whole ? x + row * k_size : last + (row - whole) * k_size) + k * Format::kPerWord,
-                              k_size, kSide, panels + row * words + k * kSide);
-        for_each_block(n_size, [&](size_t n) {
-            const Finish<Format> finish(bias + n, relu);
-            for (size_t k = 0, end; k < k_size; k = end) {
-                end = std::min(k + weights.piece(k_size), k_size);
-                const View<value> piece = weights.rows(n, k, end);
-                const Rows rows{reinterpret_cast<const word*>(piece.at), piece.pitch / Format::kPerWord, 1};
-                const Way way{(end - k) / Format::kPerWord, 1, 0, k > 0};
-                const auto next = weights.lines(end < k_size ? n : n + kBlock, end % k_size, offsets);
-                for (size_t row = 0; row < count; row += kBlock) {
-                    const word* panel = panels + row * words + k / Format::kPerWord * kSide;
-                    Unit::products(rows, way, InPanels{panel, panel + words * kSide}, next, sums + row * kBlock, kBlock);
-                }
-            }
-            for (size_t row = 0; row < count; row += kBlock) {
-                const float* done = sums + row * kBlock;
-                for (size_t part = 0; part < kBlock && row + part < count; part += kSide) {
-                    transpose_words(done + part, kBlock, block[0]);
-                    transpose_words(done + kSide * kBlock + part, kBlock, block[1]);
-                    for (size_t i = 0; i < std::min(kSide, count - row - part); ++i)
-                        finish.store(_mm512_castsi512_ps(block[0][i]), _mm512_castsi512_ps(block[1][i]),
-                                     y + (row + part + i) * n_size + n);
-                }
-            }
+        float* sums = kept<Memory<Unit>>().sums.of(rows.padded * kBlock);
+        rows.place();
+        for_each_block(weights.n_size, [&](size_t n) {
+            multiply_block<Unit>(rows, weights, count, n, offsets, sums);
+            store_transposed<Format>(sums, Finish<Format>(bias + n, relu), count, y + n, weights.n_size);
         });
     }
 }
@@ -147,8 +187,8 @@ void forward(const typename Unit::value* x, const Weights& weights, const float*
 template <class Format>
 void store_rows(const float* sums, size_t rows, typename Format::value* to, size_t pitch) {
     for (size_t row = 0; row < rows; ++row)
-        Format::store(to + row * pitch, _mm512_load_ps(sums + row * kBlock),
-                      _mm512_load_ps(sums + row * kBlock + kSide));
+        Format::store(to + row * pitch, load(sums + row * kBlock),
+                      load(sums + row * kBlock + kSide));
 }
 
 // Columns of weights in panels, up to `kBand`: `words` words of each.
@@ -209,14 +249,14 @@ void weight_gradient(const Sides<Unit>& sides, const Weights& weights, size_t n,
     for (size_t k = 0; k < k_size; k += kBlock) {
         const word* panel = sides.panels + k * row_words;
         float* to = of_weight + n * k_size + k;
-        // 32 rows at a time are more than a processor foresees
+        // so many rows at a time are more than a processor foresees
         for (size_t i = 0; i < kBlock; ++i)
-            for (size_t line = 0; line < kBlock; line += kSide) {
-                ask_to_write(to + i * k_size + 2 * kBlock + line);
-                weights.ask_for_gradient(n + i, k + 2 * kBlock + line);
+            for (size_t line = 0; line < kBlock; line += kLine) {
+                prefetch_to_write(to + i * k_size + 2 * kBlock + line);
+                weights.prefetch_gradient(n + i, k + 2 * kBlock + line);
             }
-        Unit::products(sides.of_outputs.from(n), sides.of_outputs.from(n + kSide), kSide, {row_words}, panel,
-                       panel + row_words * kSide, to, to + kSide * k_size, k_size);
+        Unit::products(sides.of_outputs.from(n), {row_words}, InPanels{panel, panel + row_words * kSide}, NoLines{}, to,
+                       k_size);
         weights.deviation_gradient(to, n, k);
     }
 }
@@ -243,20 +283,6 @@ void backward(const typename Unit::value* x, const Weights& weights, const typen
 }
 
 }  // namespace
-
-// What this library was compiled of, as a number.
-extern "C" unsigned kernel_sources() { return KERNEL_SOURCES; }
-
-// Which units this processor has, one bit each; asks the system for tile registers, once, before the first product.
-extern "C" int units() {
-    constexpr long kRequest = 0x1023, kTileData = 18;
-    const bool vectors = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    const bool bf16_vectors = vectors && __builtin_cpu_supports("avx512bf16");
-    const bool tiles = bf16_vectors && __builtin_cpu_supports("amx-bf16") &&
-                       syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
-    return vectors << kVectorsFp32 | bf16_vectors << kVectorsBf16 | tiles << kTilesBf16;
-}
 
 extern "C" void multiply(int unit, const void* x, const void* weight, const float* bias, std::int64_t batch,
                          std::int64_t inputs, std::int64_t outputs, int relu, void* y) {

@@ -6,15 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-// the same arithmetic, in vectors as wide as the processor has
-#if defined(__x86_64__) && __GNUC__ >= 12
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#elif defined(__x86_64__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
-
 namespace {
 
 constexpr std::int64_t kBlock = 1 << 14;
@@ -41,7 +32,7 @@ struct Tensors {
     float* const* mean_squares;
 };
 
-FOR_EACH_PROCESSOR static void move_rmsprop(float* __restrict weight, const float* __restrict gradient,
+static void move_rmsprop(float* __restrict weight, const float* __restrict gradient,
                                             float* __restrict mean, float* __restrict mean_square, std::int64_t count,
                                             float learning_rate, float epsilon, float of_gradient, float decay,
                                             float of_square) {
@@ -55,7 +46,7 @@ FOR_EACH_PROCESSOR static void move_rmsprop(float* __restrict weight, const floa
     }
 }
 
-FOR_EACH_PROCESSOR static void move_adam(float* __restrict weight, const float* __restrict gradient,
+static void move_adam(float* __restrict weight, const float* __restrict gradient,
                                          float* __restrict mean, float* __restrict mean_square, std::int64_t count,
                                          float learning_rate, float epsilon, float of_gradient, float decay,
                                          float of_square, float root) {
@@ -69,7 +60,7 @@ FOR_EACH_PROCESSOR static void move_adam(float* __restrict weight, const float* 
     }
 }
 
-FOR_EACH_PROCESSOR static double sum_of_squares(const float* x, std::int64_t count) {
+static double sum_of_squares(const float* x, std::int64_t count) {
     constexpr int kLanes = 64, kPiece = 1024;  // sums of 16 squares in single precision, then in double; the rest in one
     double totals[kLanes] = {};
     for (std::int64_t at = 0; at < count; at += kPiece) {

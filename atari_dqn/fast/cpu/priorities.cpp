@@ -38,6 +38,15 @@ std::int64_t descend(const double* children, std::int64_t fan_out, double& left)
 // What this library was compiled of, as a number.
 extern "C" unsigned kernel_sources() { return KERNEL_SOURCES; }
 
+// Whether it was compiled with OpenMP.
+extern "C" int has_threads() {
+#ifdef _OPENMP
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 // The cell that each mass falls on. `sums` are the levels, leaves first, the root's last.
 extern "C" void find_cells(const double* const* sums, std::int64_t levels, std::int64_t fan_out, const double* masses,
                            std::int64_t count, std::int64_t* cells) {

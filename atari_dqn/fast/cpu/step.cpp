@@ -20,23 +20,20 @@ class RmsProp {
     static constexpr size_t kNumbers = 5;
 
     explicit RmsProp(const float* numbers) {
-        for (size_t i = 0; i < kNumbers; ++i) number_[i] = _mm512_set1_ps(numbers[i]);
+        for (size_t i = 0; i < kNumbers; ++i) number_[i] = splat(numbers[i]);
     }
-    ALWAYS_INLINE void move(__m512 d, float* weight, float* mean, float* mean_square) const {
+    ALWAYS_INLINE void move(vec d, float* weight, float* mean, float* mean_square) const {
         const auto [rate, epsilon, of_gradient, decay, of_square] = number_;
-        const __m512 before = _mm512_loadu_ps(mean);
-        const __m512 g = _mm512_add_ps(before, _mm512_mul_ps(of_gradient, _mm512_sub_ps(d, before)));
-        const __m512 n = _mm512_add_ps(_mm512_mul_ps(_mm512_loadu_ps(mean_square), decay),
-                                       _mm512_mul_ps(_mm512_mul_ps(of_square, d), d));
-        const __m512 under = _mm512_add_ps(_mm512_sub_ps(n, _mm512_mul_ps(g, g)), epsilon);
-        _mm512_storeu_ps(mean, g);
-        _mm512_storeu_ps(mean_square, n);
-        const __m512 by = _mm512_div_ps(_mm512_mul_ps(rate, d), _mm512_sqrt_ps(under));
-        _mm512_storeu_ps(weight, _mm512_sub_ps(_mm512_loadu_ps(weight), by));
+        const vec before = load(mean);
+        const vec g = before + of_gradient * (d - before);
+        const vec n = load(mean_square) * decay + of_square * d * d;
+        store(mean, g);
+        store(mean_square, n);
+        store(weight, load(weight) - rate * d / root(n - g * g + epsilon));
     }
 
   private:
-    __m512 number_[kNumbers];
+    vec number_[kNumbers];
 };
 
 // Adam: `adam` in optimizer.cpp.
@@ -45,30 +42,27 @@ class Adam {
     static constexpr size_t kNumbers = 6;
 
     explicit Adam(const float* numbers) {
-        for (size_t i = 0; i < kNumbers; ++i) number_[i] = _mm512_set1_ps(numbers[i]);
+        for (size_t i = 0; i < kNumbers; ++i) number_[i] = splat(numbers[i]);
     }
-    ALWAYS_INLINE void move(__m512 d, float* weight, float* mean, float* mean_square) const {
-        const auto [rate, epsilon, of_gradient, decay, of_square, root] = number_;
-        const __m512 before = _mm512_loadu_ps(mean);
-        const __m512 m = _mm512_add_ps(before, _mm512_mul_ps(of_gradient, _mm512_sub_ps(d, before)));
-        const __m512 v = _mm512_add_ps(_mm512_mul_ps(_mm512_loadu_ps(mean_square), decay),
-                                       _mm512_mul_ps(_mm512_mul_ps(of_square, d), d));
-        const __m512 under = _mm512_add_ps(_mm512_div_ps(_mm512_sqrt_ps(v), root), epsilon);
-        _mm512_storeu_ps(mean, m);
-        _mm512_storeu_ps(mean_square, v);
-        const __m512 by = _mm512_div_ps(_mm512_mul_ps(rate, m), under);
-        _mm512_storeu_ps(weight, _mm512_sub_ps(_mm512_loadu_ps(weight), by));
+    ALWAYS_INLINE void move(vec d, float* weight, float* mean, float* mean_square) const {
+        const auto [rate, epsilon, of_gradient, decay, of_square, correction] = number_;
+        const vec before = load(mean);
+        const vec m = before + of_gradient * (d - before);
+        const vec v = load(mean_square) * decay + of_square * d * d;
+        store(mean, m);
+        store(mean_square, v);
+        store(weight, load(weight) - rate * m / (root(v) / correction + epsilon));
     }
 
   private:
-    __m512 number_[kNumbers];
+    vec number_[kNumbers];
 };
 
 // The noise of a layer's weights; none if null.
 struct Noise {
     const float *in, *out;
 
-    __m512 of(size_t n, size_t k) const { return _mm512_mul_ps(_mm512_loadu_ps(in + k), _mm512_set1_ps(out[n])); }
+    vec of(size_t n, size_t k) const { return load(in + k) * splat(out[n]); }
 };
 
 constexpr size_t kStrip = 8;  // rows of weights at a time: with more, what is asked for leaves the nearest cache
@@ -76,7 +70,7 @@ constexpr size_t kStrip = 8;  // rows of weights at a time: with more, what is a
 template <class Unit, class Rule>
 void step(const Sides<Unit>& sides, size_t inputs, size_t outputs, Noise noise, float scale, const Moved* moved,
           const Rule& rule) {
-    const __m512 scales = _mm512_set1_ps(scale);
+    const vec scales = splat(scale);
 #pragma omp parallel
     {
         const typename Unit::Scope scope(kStrip);
@@ -88,11 +82,11 @@ void step(const Sides<Unit>& sides, size_t inputs, size_t outputs, Noise noise, 
             for (size_t begin = 0; begin < inputs; begin += kBand) {
                 const size_t end = std::min(begin + kBand, inputs);
                 for (size_t k = begin; k < end; k += kBlock) {
-                    for (size_t at = 0; at < kStrip * kBlock; at += kSide) {
+                    for (size_t at = 0; at < kStrip * kBlock; at += kLine) {
                         const size_t to = (n + at / kBlock) * inputs + k + at % kBlock;
                         for (size_t i = 0; i < (noise.in ? 2 : 1); ++i)
-                            ask_to_write(moved[i].weight + to), ask_to_write(moved[i].mean + to),
-                                ask_to_write(moved[i].mean_square + to);
+                            prefetch_to_write(moved[i].weight + to), prefetch_to_write(moved[i].mean + to),
+                                prefetch_to_write(moved[i].mean_square + to);
                     }
                     const word* panel = sides.panels + k * sides.row_words;
                     Unit::products(sides.of_outputs.from(n), kStrip, {sides.row_words}, panel,
@@ -100,13 +94,13 @@ void step(const Sides<Unit>& sides, size_t inputs, size_t outputs, Noise noise, 
                 }
                 for (size_t row = 0; row < kStrip; ++row)
                     for (size_t k = begin; k < end; k += kSide) {
-                        const __m512 product = _mm512_load_ps(made + row * kBand + k - begin);
+                        const vec product = load(made + row * kBand + k - begin);
                         const size_t to = (n + row) * inputs + k;
-                        const auto move = [&](const Moved& of, __m512 d) {
-                            rule.move(_mm512_mul_ps(d, scales), of.weight + to, of.mean + to, of.mean_square + to);
+                        const auto move = [&](const Moved& of, vec d) {
+                            rule.move(d * scales, of.weight + to, of.mean + to, of.mean_square + to);
                         };
                         move(moved[0], product);
-                        if (noise.in) move(moved[1], _mm512_mul_ps(product, noise.of(n + row, k)));
+                        if (noise.in) move(moved[1], product * noise.of(n + row, k));
                     }
             }
     }
@@ -119,19 +113,19 @@ void add_pairs(const typename Format::value* x, size_t count, size_t columns, co
 #pragma omp for schedule(static, 1)
     for (size_t i = 0; i < count; ++i)
         for (size_t j = 0; j <= i; ++j) {
-            __m512 a = _mm512_setzero_ps(), b = a, c = a, d = a;
+            vec a = vec{}, b = a, c = a, d = a;
             for (size_t k = 0; k < columns; k += kBlock) {
-                __m512 x0, x1, y0, y1;
+                vec x0, x1, y0, y1;
                 Format::load(x + i * columns + k, x0, x1);
                 Format::load(x + j * columns + k, y0, y1);
-                x0 = _mm512_mul_ps(x0, y0), x1 = _mm512_mul_ps(x1, y1);
-                a = _mm512_add_ps(a, x0), b = _mm512_add_ps(b, x1);
+                x0 *= y0, x1 *= y1;
+                a += x0, b += x1;
                 if (!noise) continue;
-                const __m512 n0 = _mm512_loadu_ps(noise + k), n1 = _mm512_loadu_ps(noise + k + kSide);
-                c = _mm512_fmadd_ps(x0, _mm512_mul_ps(n0, n0), c), d = _mm512_fmadd_ps(x1, _mm512_mul_ps(n1, n1), d);
+                const vec n0 = load(noise + k), n1 = load(noise + k + kSide);
+                c = multiply_add(x0, n0 * n0, c), d = multiply_add(x1, n1 * n1, d);
             }
-            sums[i * count + j] = _mm512_reduce_add_ps(_mm512_add_ps(a, b));
-            noisy_sums[i * count + j] = _mm512_reduce_add_ps(_mm512_add_ps(c, d));
+            sums[i * count + j] = sum(a + b);
+            noisy_sums[i * count + j] = sum(c + d);
         }
 }
 

@@ -2,8 +2,6 @@
 //
 // An image goes through all layers in one core's cache. What comes out lies channel by channel, as the weights
 // of a fully connected layer have it.
-#include <omp.h>
-
 #include <vector>
 
 #include "calls.hpp"
@@ -46,35 +44,55 @@ struct ChainMemory {
     Scratch<float> partial;
 };
 
-// 32 bytes as values.
+typedef std::uint8_t bytes __attribute__((vector_size(16)));
+
+inline bytes load_bytes(const std::uint8_t* at) {
+    bytes x;
+    std::memcpy(&x, at, sizeof x);
+    return x;
+}
+
+// 16 bytes as values.
 template <class Format>
-void widen(__m128i first, __m128i second, typename Format::value* to) {
-    Format::store(to, _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(first)), _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(second)));
+void widen(bytes x, typename Format::value* to) {
+    for (size_t i = 0; i < sizeof x; ++i) to[i] = Format::of_byte(x[i]);
+}
+
+// The bytes of two vectors alternately: of their first halves, or of their second.
+template <size_t kBytes, size_t... i>
+bytes interleaved(bytes a, bytes b, size_t half, std::index_sequence<i...>) {
+    constexpr auto from = [](size_t at, size_t first) {
+        return first + at / (2 * kBytes) * kBytes + at % kBytes + at / kBytes % 2 * sizeof(bytes);
+    };
+    return half == 0 ? shuffled(a, b, std::index_sequence<from(i, 0)...>())
+                     : shuffled(a, b, std::index_sequence<from(i, sizeof(bytes) / 2)...>());
+}
+
+template <size_t kBytes>
+bytes interleaved(bytes a, bytes b, size_t half) {
+    return interleaved<kBytes>(a, b, half, std::make_index_sequence<sizeof(bytes)>());
 }
 
 // Values of an image of bytes, channels last; `planes` if the bytes lie channel by channel.
 template <class Format>
 void widen_image(const Shape& shape, const std::uint8_t* from, bool planes, typename Format::value* to) {
+    constexpr size_t kBytes = sizeof(bytes);
     const size_t pixels = shape.height * shape.width, values = shape.image();
-    const auto load = [](const std::uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
     size_t done = 0;
     if (!planes) {
-        for (; done + kBlock <= values; done += kBlock) widen<Format>(load(from + done), load(from + done + 16), to + done);
-        alignas(16) std::uint8_t rest[kBlock] = {};
-        typename Format::value widened[kBlock];
-        std::memcpy(rest, from + done, values - done);
-        widen<Format>(load(rest), load(rest + 16), widened);
-        std::memcpy(to + done, widened, (values - done) * sizeof *to);
+        for (; done + kBytes <= values; done += kBytes) widen<Format>(load_bytes(from + done), to + done);
+        for (; done < values; ++done) to[done] = Format::of_byte(from[done]);
         return;
     }
     if (shape.channels == 4)
-        for (; done + kSide <= pixels; done += kSide) {
-            const __m128i a = load(from + done), b = load(from + pixels + done);
-            const __m128i c = load(from + 2 * pixels + done), d = load(from + 3 * pixels + done);
-            const __m128i ab = _mm_unpacklo_epi8(a, b), cd = _mm_unpacklo_epi8(c, d);
-            const __m128i ab2 = _mm_unpackhi_epi8(a, b), cd2 = _mm_unpackhi_epi8(c, d);
-            widen<Format>(_mm_unpacklo_epi16(ab, cd), _mm_unpackhi_epi16(ab, cd), to + 4 * done);
-            widen<Format>(_mm_unpacklo_epi16(ab2, cd2), _mm_unpackhi_epi16(ab2, cd2), to + 4 * done + kBlock);
+        for (; done + kBytes <= pixels; done += kBytes) {
+            const bytes a = load_bytes(from + done), b = load_bytes(from + pixels + done);
+            const bytes c = load_bytes(from + 2 * pixels + done), d = load_bytes(from + 3 * pixels + done);
+            for (size_t half = 0; half < 2; ++half) {
+                const bytes ab = interleaved<1>(a, b, half), cd = interleaved<1>(c, d, half);
+                for (size_t quarter = 0; quarter < 2; ++quarter)
+                    widen<Format>(interleaved<2>(ab, cd, quarter), to + 4 * done + (2 * half + quarter) * kBytes);
+            }
         }
     for (; done < pixels; ++done)
         for (size_t channel = 0; channel < shape.channels; ++channel)
@@ -144,7 +162,7 @@ void see(const std::uint8_t* pixels, bool planes, const Chain& chain, const void
     const size_t batch = chain.first().batch;
 #pragma omp parallel
     {
-        const size_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
+        const size_t threads = num_threads(), thread = thread_number();
         for (size_t i = 0; i < chain.size(); ++i) {
             const Shape& shape = chain.layers[i];
 #pragma omp for schedule(static) nowait

@@ -26,21 +26,23 @@ template <size_t kPerWord>
 struct Lines {
     static constexpr size_t kCount = 4 * kWords * kPerWord;
     using Offsets = std::ptrdiff_t[kCount];
+    static constexpr bool kAny = true;
     const char* from;
     const std::ptrdiff_t* offsets;
 
     Lines quarter(size_t part) const { return {from, offsets + part * kCount / 4}; }
-    ALWAYS_INLINE void ask(size_t word) const {
-        for (size_t i = word * kPerWord; i < (word + 1) * kPerWord; ++i) ask_for(from + offsets[i]);
+    ALWAYS_INLINE void prefetch_for(size_t word) const {
+        for (size_t i = word * kPerWord; i < (word + 1) * kPerWord; ++i) prefetch(from + offsets[i]);
     }
 };
 
 // The same where a processor foresees by itself what is read next.
 struct NoLines {
     using Offsets = char;
+    static constexpr bool kAny = false;
 
     NoLines quarter(size_t) const { return {}; }
-    void ask(size_t) const {}
+    void prefetch_for(size_t) const {}
 };
 
 // The weights of `n_size` outputs for `k_size` inputs, where they lie.
@@ -59,7 +61,7 @@ struct Plain {
     View<value> columns(size_t n, size_t, size_t k, size_t) const { return rows(n, k, k_size); }
     void find_lines(size_t, Next::Offsets&) const {}
     Next lines(size_t, size_t, const Next::Offsets&) const { return {}; }
-    void ask_for_gradient(size_t, size_t) const {}
+    void prefetch_gradient(size_t, size_t) const {}
     void deviation_gradient(const float*, size_t, size_t) const {}
 };
 
@@ -89,26 +91,26 @@ struct Noisy {
         return {reinterpret_cast<const char*>(mean + n * k_size + k), offsets};
     }
     // Has the place of a deviation's gradient be fetched, which is about to be written.
-    ALWAYS_INLINE void ask_for_gradient(size_t n, size_t k) const { ask_to_write(of_deviation + n * k_size + k); }
+    ALWAYS_INLINE void prefetch_gradient(size_t n, size_t k) const { prefetch_to_write(of_deviation + n * k_size + k); }
     // The deviations' gradient in 32 × 32 places, given the means': what a weight has of both is its noise apart.
     void deviation_gradient(const float* of_mean, size_t n, size_t k) const {
         for (size_t i = 0; i < kBlock; ++i)
             for (size_t j = 0; j < kBlock; j += kSide)
-                _mm512_storeu_ps(of_deviation + (n + i) * k_size + k + j,
-                                 _mm512_mul_ps(_mm512_loadu_ps(of_mean + i * k_size + j), noise(n + i, k + j)));
+                store(of_deviation + (n + i) * k_size + k + j,
+                                 load(of_mean + i * k_size + j) * noise(n + i, k + j));
     }
 
   private:
-    __m512 noise(size_t n, size_t k) const {
-        return _mm512_mul_ps(_mm512_loadu_ps(noise_in + k), _mm512_set1_ps(noise_out[n]));
+    vec noise(size_t n, size_t k) const {
+        return load(noise_in + k) * splat(noise_out[n]);
     }
     View<value> made(size_t n, size_t last, size_t begin, size_t end, size_t pitch) const {
         value* const first = kept<Memory<Unit>>().noisy.of(kPiece * kBand);
         for (value* to = first; n < last; ++n, to += pitch)
             for (size_t k = begin; k < end; k += kBlock) {
                 const float *a = mean + n * k_size + k, *b = deviation + n * k_size + k;
-                Format::store(to + k - begin, _mm512_fmadd_ps(_mm512_loadu_ps(b), noise(n, k), _mm512_loadu_ps(a)),
-                              _mm512_fmadd_ps(_mm512_loadu_ps(b + kSide), noise(n, k + kSide), _mm512_loadu_ps(a + kSide)));
+                Format::store(to + k - begin, multiply_add(load(b), noise(n, k), load(a)),
+                              multiply_add(load(b + kSide), noise(n, k + kSide), load(a + kSide)));
             }
         return {first, pitch};
     }

@@ -1,0 +1,167 @@
+// A vector of fp32 numbers, as wide as the instruction set that a file is compiled for, by the vector extensions of
+// GCC and Clang: 16 numbers with AVX-512, 8 with AVX2, 4 with NEON.
+//
+// Three operations depend on the instruction set: `multiply_add`, `root` and, in bf16.hpp, products of bf16.
+#pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+using bf16 = std::uint16_t;
+using std::size_t;
+
+#if defined(__AVX512F__)
+constexpr size_t kSide = 16;          // numbers of a vector: columns of a panel
+constexpr size_t kRegisterRows = 12;  // rows whose sums, two vectors each, stay in registers
+#elif defined(__AVX2__) && defined(__FMA__)
+constexpr size_t kSide = 8;
+constexpr size_t kRegisterRows = 6;
+#else
+constexpr size_t kSide = 4;
+constexpr size_t kRegisterRows = 12;
+#endif
+constexpr size_t kBlock = 2 * kSide;  // columns that are summed together; sizes are multiples of 32, hence of this
+
+constexpr size_t kLine = 16;          // numbers of a cache line
+
+typedef float vec __attribute__((vector_size(4 * kSide)));
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+// Fetches a cache line that is about to be read, or written. Always inline: a compiler takes a function that only
+// prefetches for one without effect, and removes its calls.
+ALWAYS_INLINE void prefetch(const void* at) { __builtin_prefetch(at); }
+ALWAYS_INLINE void prefetch_to_write(const void* at) { __builtin_prefetch(at, 1); }
+
+ALWAYS_INLINE vec load(const float* from) {
+    vec x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+ALWAYS_INLINE void store(float* to, vec x) { std::memcpy(to, &x, sizeof x); }
+
+template <size_t... i>
+ALWAYS_INLINE vec splat(float x, std::index_sequence<i...>) {
+    return vec{((void)i, x)...};
+}
+// A vector of one number.
+ALWAYS_INLINE vec splat(float x) { return splat(x, std::make_index_sequence<kSide>()); }
+
+// a · b + sum, rounded once.
+ALWAYS_INLINE vec multiply_add(vec a, vec b, vec sum) {
+#if defined(__AVX512F__)
+    return _mm512_fmadd_ps(a, b, sum);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return _mm256_fmadd_ps(a, b, sum);
+#elif defined(__aarch64__)
+    return vfmaq_f32(sum, a, b);
+#else
+#error "no fused multiply-add: compile for AVX2 with FMA, AVX-512 or NEON"
+#endif
+}
+
+ALWAYS_INLINE vec root(vec x) {
+#if defined(__AVX512F__)
+    return _mm512_sqrt_ps(x);
+#elif defined(__AVX2__)
+    return _mm256_sqrt_ps(x);
+#elif defined(__aarch64__)
+    return vsqrtq_f32(x);
+#endif
+}
+
+// The larger of 0 and x; NaN stays NaN.
+ALWAYS_INLINE vec rectified(vec x) { return vec{} > x ? vec{} : x; }
+
+// The sum of a vector's numbers, halves first.
+inline float sum(vec x) {
+    alignas(64) float numbers[kSide];
+    store(numbers, x);
+    for (size_t half = kSide / 2; half > 0; half /= 2)
+        for (size_t i = 0; i < half; ++i) numbers[i] += numbers[i + half];
+    return numbers[0];
+}
+
+// The numbers of two vectors in another order; `i` counts through both.
+template <class Vector, size_t... i>
+ALWAYS_INLINE Vector shuffled(Vector a, Vector b, std::index_sequence<i...>) {
+#if defined(__clang__) || __GNUC__ >= 12
+    return __builtin_shufflevector(a, b, i...);
+#else
+    typedef std::conditional_t<sizeof(a[0]) == 1, std::int8_t, std::int32_t> Index;
+    typedef Index Indices __attribute__((vector_size(sizeof(Vector))));
+    return __builtin_shuffle(a, b, Indices{Index(i)...});
+#endif
+}
+
+// Exchanges the blocks of `kStep` × `kStep` numbers beside the diagonal of every 2 `kStep` × 2 `kStep` block.
+template <size_t kStep, size_t... i>
+ALWAYS_INLINE void exchange_blocks(vec& a, vec& b, std::index_sequence<i...>) {
+    const vec low = shuffled(a, b, std::index_sequence<(i & kStep ? kSide + i - kStep : i)...>());
+    b = shuffled(a, b, std::index_sequence<(i & kStep ? kSide + i : i + kStep)...>());
+    a = low;
+}
+
+template <size_t kStep = kSide / 2>
+ALWAYS_INLINE void transpose(vec (&rows)[kSide]) {
+    if constexpr (kStep > 0) {
+#pragma GCC unroll 16
+        for (size_t i = 0; i < kSide; ++i)
+            if (!(i & kStep)) exchange_blocks<kStep>(rows[i], rows[i + kStep], std::make_index_sequence<kSide>());
+        transpose<kStep / 2>(rows);
+    }
+}
+
+// Memory that is kept from one call to the next, aligned for whole vectors; one for each thread.
+template <class T>
+class Scratch {
+  public:
+    T* of(size_t count) {
+        if (count > count_) {
+            std::free(at_);
+            at_ = static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 63) / 64 * 64));
+            count_ = at_ ? count : 0;
+            if (!at_) throw std::bad_alloc();
+        }
+        return at_;
+    }
+    ~Scratch() { std::free(at_); }
+
+  private:
+    T* at_ = nullptr;
+    size_t count_ = 0;
+};
+
+// The object of a type that a thread keeps between calls.
+template <class T>
+T& kept() {
+    static thread_local T memory;
+    return memory;
+}
+
+inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// The threads of the parallel region around a call, and which of them this is.
+#ifdef _OPENMP
+inline size_t num_threads() { return omp_get_num_threads(); }
+inline size_t thread_number() { return omp_get_thread_num(); }
+#else
+inline size_t num_threads() { return 1; }
+inline size_t thread_number() { return 0; }
+#endif
