@@ -12,8 +12,8 @@ from atari_dqn.agent.heads import DuelingHead, LinearHead, SharedDuelingHead
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.noisy import NoisyLinear
 from atari_dqn.agent.torsos import ConvolutionalTorso, SamePadConv2d
-from atari_dqn.fast.cpu.library import library, unit_for
-from atari_dqn.fast.cpu.products import MULTIPLE, fits_convolution, fits_product
+from atari_dqn.fast.cpu.library import library, multiple, unit_for
+from atari_dqn.fast.cpu.products import fits_convolution, fits_product, fits_stack
 from atari_dqn.fast.fused_network import FusedNetwork, dense_layers
 from atari_dqn.fast.layers import FastConv2d, FastLinear, FastNoisyLinear
 from atari_dqn.fast.torsos import PatchTorso, StackedTorso, zeros_of
@@ -78,7 +78,7 @@ def why_no_kernels() -> str:
     """Explain why no kernels of products are available."""
     if library("products") is None:
         return "the kernels were not compiled when the package was installed"
-    return "this processor lacks what the kernels need (AVX-512)"
+    return "this processor lacks what the kernels need (AVX2, AVX-512 or NEON)"
 
 
 def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
@@ -88,18 +88,19 @@ def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
         plan.choices.append(Choice("torso", "layer by layer", "it is not a stack of convolutions"))
         return
     layers = [layer for layer in torso.convolutions if isinstance(layer, nn.Conv2d)]
-    if all(layer.kernel_size == layer.stride and not any(zeros_of(layer)) for layer in layers):
-        plan.classes["torso"] = PatchTorso, network.dtype
-        plan.choices.append(Choice("torso", "products with patches", "its kernels do not overlap"))
-    elif has_kernels and all(_is_stackable(layer) for layer in layers):
+    if has_kernels and _is_stackable(layers, network.dtype):
         plan.classes["torso"] = StackedTorso, network.dtype
         plan.choices.append(Choice("torso", "convolution stack", "its sizes fit"))
+    elif all(layer.kernel_size == layer.stride and not any(zeros_of(layer)) for layer in layers):
+        plan.classes["torso"] = PatchTorso, network.dtype
+        plan.choices.append(Choice("torso", "products with patches", "its kernels do not overlap"))
     elif has_kernels:
         plan.choices.append(Choice("torso", "layer by layer", "a convolution's sizes do not fit"))
 
 
-def _is_stackable(layer: nn.Conv2d) -> bool:
-    return type(layer) in (nn.Conv2d, SamePadConv2d) and fits_convolution(tuple(layer.weight.shape))
+def _is_stackable(layers: list[nn.Conv2d], dtype: torch.dtype) -> bool:
+    are_plain = all(type(layer) in (nn.Conv2d, SamePadConv2d) for layer in layers)
+    return are_plain and fits_stack([tuple(layer.weight.shape) for layer in layers], dtype)
 
 
 def _layers(network: QNetwork) -> Iterator[tuple[str, nn.Module, torch.dtype]]:
@@ -135,7 +136,7 @@ def why_not_fused(plan: Plan, network: QNetwork) -> str | None:
     layers = dense_layers(torso, head)
     if len({type(layer) for layer in layers}) != 1 or type(layers[0]) not in (nn.Linear, NoisyLinear):
         return "its fully connected layers are of several classes"
-    fits = "torso.hidden" in plan.classes and layers[-1].in_features % MULTIPLE == 0
+    fits = "torso.hidden" in plan.classes and layers[-1].in_features % multiple() == 0
     parameters = [parameter for layer in layers for parameter in layer.parameters()]
     if not fits or not all(parameter.is_contiguous() for parameter in parameters):
         return "a fully connected layer's sizes do not fit"

@@ -11,7 +11,7 @@ struct OfLayer {
 namespace {
 
 struct Memory {
-    Scratch<char> of_seen;
+    Scratch<char> of_encoded;
     Scratch<float> wide, parts, of_units, of_part, of_actions, of_state;
 };
 
@@ -107,7 +107,7 @@ void narrowed(const typename Format::value* units, const float* of_units, size_t
 }  // namespace
 
 // The gradients of `forward`, given what it kept and the gradient of what it put out. Of the hidden layer's weights
-// nothing is written if `of_layers` has no place for it; `of_hidden` is then all that with what was seen makes it.
+// nothing is written if `of_layers` has no place for it; `of_hidden` and the last convolution's output are then the two sides of that product.
 extern "C" void backward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes,
                          std::int64_t convolutions, const void* const* weights, const Layer* layers,
                          std::int64_t numbers, const void* const* kept_outputs, const float* upstream,
@@ -118,7 +118,7 @@ extern "C" void backward(int unit, const std::uint8_t* pixels, int planes, const
     with_unit(unit, [&](auto chosen) {
         using Format = typename decltype(chosen)::Format;
         using value = typename Format::value;
-        const void* seen = kept_outputs[convolutions - 1];
+        const void* encoded = kept_outputs[convolutions - 1];
         const auto* units = static_cast<const value*>(kept_outputs[convolutions]);
         const float* all = widened<Format>(units, rows * pitch, memory.wide);
         float* of_units = memory.of_units.of(rows * pitch);
@@ -131,8 +131,8 @@ extern "C" void backward(int unit, const std::uint8_t* pixels, int planes, const
         }
         rate_backward(actions, all, rows, pitch, pitch - actions.inputs, upstream, of_layers[1], memory, of_units);
         narrowed<Format>(units, of_units, rows * pitch, static_cast<value*>(of_hidden));
-        void* of_seen = memory.of_seen.of(rows * hidden.inputs * sizeof(value));
-        apply_backward(hidden, unit, seen, of_hidden, rows, of_layers[0], of_seen);
-        see_backward(unit, pixels, planes, shapes, convolutions, weights, kept_outputs, seen, of_seen, of_weights, of_biases);
+        void* of_encoded = memory.of_encoded.of(rows * hidden.inputs * sizeof(value));
+        apply_backward(hidden, unit, encoded, of_hidden, rows, of_layers[0], of_encoded);
+        encode_backward(unit, pixels, planes, shapes, convolutions, weights, kept_outputs, encoded, of_encoded, of_weights, of_biases);
     });
 }

@@ -5,10 +5,10 @@
 
 extern "C" {
 
-// What a chain of `layers` convolutions, whose shapes are numbers as in Shape's constructor, makes of bytes;
+// What a stack of `layers` convolutions, whose shapes are numbers as in Shape's constructor, makes of bytes;
 // `planes` if these lie channel by channel. `outputs`, of all layers but the last, may be null.
-void see(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
-         const void* const* weights, const float* const* biases, void* const* outputs, void* seen);
+void encode(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
+         const void* const* weights, const float* const* biases, void* const* outputs, void* encoded);
 
 // y = x wᵀ + bias, behind a ReLU or none: x is `batch` × `inputs`, w `outputs` × `inputs`.
 void multiply(int unit, const void* x, const void* weight, const float* bias, std::int64_t batch, std::int64_t inputs,
@@ -20,10 +20,10 @@ void multiply_noisy(int unit, const void* x, const float* mean, const float* dev
                     const float* noise_out, const float* bias, const float* bias_deviation, std::int64_t batch,
                     std::int64_t inputs, std::int64_t outputs, int relu, void* y);
 
-// The gradients of `see`, given what it returned and kept. Sums over the minibatch are made in the same order by any
+// The gradients of `encode`, given what it returned and kept. Sums over the minibatch are made in the same order by any
 // number of threads.
-void see_backward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
-                  const void* const* weights, const void* const* outputs, const void* seen, const void* upstream,
+void encode_backward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
+                  const void* const* weights, const void* const* outputs, const void* encoded, const void* upstream,
                   float* const* of_weights, float* const* of_biases);
 
 // The gradients of `multiply`, given what it put out; `of_weight` and `of_x` may be null.

@@ -25,7 +25,7 @@ void backward(const typename Unit::value* x, const Shape& shape, const typename 
               const typename Unit::value* y, const typename Unit::value* upstream, bool relu, float* of_weight,
               float* of_bias, typename Unit::value* of_x) {
     const size_t filters = shape.filters, kernel = shape.kernel(), chunks = (shape.batch + kChunk - 1) / kChunk;
-    const size_t size = filters * (kernel + 1);
+    const size_t weights = filters * shape.gradient(), size = weights + filters;
     Memory<Unit>& memory = kept<Memory<Unit>>();
     float* partial = memory.partial.of(chunks * size);
     word* panels = memory.weights.of(filters * kernel / Unit::Format::kPerWord);
@@ -35,12 +35,12 @@ void backward(const typename Unit::value* x, const Shape& shape, const typename 
         const size_t first = chunk * kChunk;
         Backward<Unit> backward(shape, x + first * shape.image(), std::min(kChunk, shape.batch - first));
         backward.take(y + first * shape.out(), upstream + first * shape.out(), relu);
-        backward.of_weight(partial + chunk * size, partial + chunk * size + filters * kernel);
+        backward.of_weight(partial + chunk * size, partial + chunk * size + weights);
         if (of_x) backward.of_x(panels, of_x + first * shape.image());
     }
     add_up(partial, chunks, size);
-    std::memcpy(of_weight, partial, filters * kernel * sizeof(float));
-    std::memcpy(of_bias, partial + filters * kernel, filters * sizeof(float));
+    copy_gradient(shape, partial, of_weight);
+    std::memcpy(of_bias, partial + weights, filters * sizeof(float));
 }
 
 }  // namespace

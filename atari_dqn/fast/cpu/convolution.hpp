@@ -1,10 +1,11 @@
 // Convolutions of channels-last images, forward and backward, an image at a time in a core's own cache.
 //
-// A row of a kernel lies in one piece in such an image, and pixels of a row of the output see pieces that are
+// A row of a kernel lies in one piece in such an image, and pixels of a row of the output read pieces that are
 // equally far apart: they are multiplied where they lie. Backward, the weights' gradient is a product of the
-// upstream gradient with all that each kernel row saw; the input's is made kernel row by kernel row and added up.
+// upstream gradient with all that each kernel row read; the input's is made kernel row by kernel row and added up.
 //
-// A multiple of 32: the values that a kernel's row sees, and the filters. Channels: even.
+// A multiple of 32: the filters and, but of a network's first layer in fp32, the values of a kernel's row. Channels:
+// even.
 #pragma once
 
 #include <algorithm>
@@ -34,9 +35,12 @@ struct Shape {
     size_t inside() const { return zeros_above * pitch() + zeros_left * channels; }  // where the image begins
     size_t kernel_row() const { return kernel_width * channels; }
     size_t kernel() const { return kernel_height * kernel_row(); }
+    // a kernel's gradient, each of its rows in whole blocks
+    size_t gradient_row() const { return round_up(kernel_row(), kBlock); }
+    size_t gradient() const { return kernel_height * gradient_row(); }
     bool pads() const { return zeros_above || zeros_below || zeros_left || zeros_right; }
-    // where in an image with its zeros a pixel of the output looks first
-    size_t seen_from(size_t pixel) const {
+    // where in an image with its zeros the patch of a pixel of the output begins
+    size_t patch(size_t pixel) const {
         return pixel / out_width() * stride * pitch() + pixel % out_width() * stride * channels;
     }
 };
@@ -50,7 +54,7 @@ struct Memory {
     Scratch<word> weights, gradient_columns, patches;
     Scratch<value> images, gradient;
     Scratch<float> partial, columns, sum;
-    Scratch<const value*> seen;
+    Scratch<const value*> places;
 };
 
 // An image with the zeros around it: where it lies, or in `scratch`.
@@ -118,28 +122,29 @@ class Backward {
         std::memset(gradient_ + values, 0, (room - values) * sizeof(value));
     }
 
+    // Of the filters' weights, `gradient()` numbers each, and of their biases.
     void of_weight(float* weight, float* bias) {
         const typename Unit::Scope scope(kSide);
         const size_t filters = shape_.filters, row = shape_.kernel_row(), words = padded_ / kPerWord;
         sum_rows<Format>(gradient_, count_, filters, bias);
         const Rows gradient = Unit::columns(gradient_, padded_, filters, memory_.gradient_columns);
-        const value** seen = look();
+        const value** places = patches();
         if constexpr (Unit::kTakesRows) {
             for (size_t begin = 0; begin < words; begin += kSegment) {
                 const Rows segment{gradient.at + begin * gradient.step, gradient.pitch, gradient.step};
                 const Way way{std::min(kSegment, words - begin), 1, 0, begin > 0};
                 for (size_t high = 0; high < shape_.kernel_height; ++high)
                     for (size_t at = 0; at < row; at += kBlock)
-                        Unit::products(segment, filters, way, AtPlaces{seen + begin, high * shape_.pitch() + at},
-                                       weight + high * row + at, shape_.kernel());
+                        Unit::products(segment, filters, way, AtPlaces{places + begin, high * shape_.pitch() + at},
+                                       weight + high * shape_.gradient_row() + at, shape_.gradient());
             }
             return;
         }
         word* patches = memory_.patches.of(words * row);
         for (size_t high = 0; high < shape_.kernel_height; ++high) {
             for (size_t i = 0; i < words; ++i) {
-                const value* a = seen[i * kPerWord] + high * shape_.pitch();
-                const value* b = seen[i * kPerWord + kPerWord - 1] + high * shape_.pitch();
+                const value* a = places[i * kPerWord] + high * shape_.pitch();
+                const value* b = places[i * kPerWord + kPerWord - 1] + high * shape_.pitch();
                 for (size_t at = 0; at < row; at += kBlock)
                     Format::place(a + at, b + at, patches + at * words + i * kSide, words * kSide);
             }
@@ -173,7 +178,7 @@ class Backward {
     }
 
   private:
-    // Adds what the pixels of the output give to the gradient of all that they saw: a row of them, for one block of a
+    // Adds what the pixels of the output give to the gradient of their patches: a row of them, for one block of a
     // kernel row, at a time. No two pixels of a row meet in one place.
     void add_rows(const value* gradient, const word* panels, float* sum) {
         const size_t row = shape_.kernel_row(), words = shape_.filters, width = shape_.out_width();
@@ -181,7 +186,7 @@ class Backward {
             for (size_t column = 0; column < row; column += kBlock, panels += kBlock * words)
                 for (size_t y = 0; y < shape_.out_height(); ++y)
                     Unit::products({gradient + y * width * words, words, 1}, width, {words, 1, 0, true}, panels,
-                                   panels + words * kSide, sum + shape_.seen_from(y * width) + column,
+                                   panels + words * kSide, sum + shape_.patch(y * width) + column,
                                    shape_.stride * shape_.channels);
     }
 
@@ -209,24 +214,24 @@ class Backward {
                 }
                 for (size_t i = 0; i < count; ++i)
                     for (const size_t end = firsts[i] + blocks.pixels; done < end; ++done) {
-                        float* at = sum + shape_.seen_from(done);
+                        float* at = sum + shape_.patch(done);
                         const float* more = columns + i * block_size + (done - firsts[i]) * row;
                         for (size_t j = 0; j < row; j += kSide) store(at + j, load(at + j) + load(more + j));
                     }
             }
     }
 
-    // Where each pixel's kernel looks first; those behind the last pixel meet gradients of 0.
-    const value** look() {
+    // Where each pixel's patch begins; those behind the last pixel meet gradients of 0.
+    const value** patches() {
         const size_t pixels = shape_.pixels();
-        const value** seen = memory_.seen.of(padded_);
+        const value** places = memory_.places.of(padded_);
         value* scratch = shape_.pads() ? memory_.images.of(shape_.padded() * images_) : nullptr;
         for (size_t image = 0; image < images_; ++image) {
             const value* x = with_zeros(shape_, x_ + image * shape_.image(), scratch + image * shape_.padded());
-            for (size_t pixel = 0; pixel < pixels; ++pixel) seen[image * pixels + pixel] = x + shape_.seen_from(pixel);
+            for (size_t pixel = 0; pixel < pixels; ++pixel) places[image * pixels + pixel] = x + shape_.patch(pixel);
         }
-        std::fill(seen + count_, seen + padded_, seen[0]);
-        return seen;
+        std::fill(places + count_, places + padded_, places[0]);
+        return places;
     }
 
     const Shape& shape_;
@@ -266,18 +271,18 @@ void convolve_image(const Shape& shape, const typename Unit::value* in, const wo
         for (size_t block = begin; block < end; block += 2) {
             const size_t count = std::min<size_t>(2, end - block);
             size_t pixel[2];
-            Rows seen[2];
+            Rows patches[2];
             for (size_t i = 0; i < count; ++i) {
                 pixel[i] = blocks.first_pixel(block + i);
-                seen[i] = {reinterpret_cast<const word*>(in + shape.seen_from(pixel[i])),
+                patches[i] = {reinterpret_cast<const word*>(in + shape.patch(pixel[i])),
                            shape.stride * shape.channels / kPerWord, 1};
             }
             const word* panel = panels + filter * words;
             if (count == 2)
-                Unit::products(seen[0], seen[1], blocks.pixels, way, panel, panel + words * kSide, sums[0], sums[1],
+                Unit::products(patches[0], patches[1], blocks.pixels, way, panel, panel + words * kSide, sums[0], sums[1],
                                kBlock);
             else
-                Unit::products(seen[0], blocks.pixels, way, panel, panel + words * kSide, sums[0], kBlock);
+                Unit::products(patches[0], blocks.pixels, way, panel, panel + words * kSide, sums[0], kBlock);
             for (size_t i = 0; i < count; ++i)
                 store_finished<Format>(sums[i], blocks.pixels, bias + filter, relu, y + pixel[i] * filters + filter, filters);
         }
@@ -292,6 +297,12 @@ void pack_transposed(const Shape& shape, const typename Unit::value* weight, wor
         for (size_t at = 0; at < kernel; at += kBlock)
             Unit::Format::place(weight + i * kPerWord * kernel + at, weight + (i * kPerWord + kPerWord - 1) * kernel + at,
                                 panels + at * words + i * kSide, words * kSide);
+}
+
+// A layer's gradient as its weights lie, from whole blocks.
+inline void copy_gradient(const Shape& shape, const float* from, float* to) {
+    for (size_t row = 0; row < shape.filters * shape.kernel_height; ++row)
+        std::memcpy(to + row * shape.kernel_row(), from + row * shape.gradient_row(), shape.kernel_row() * sizeof *to);
 }
 
 // Adds up gradients of weights and biases, `size` numbers a chunk, in the chunks' order, into the first's; the part

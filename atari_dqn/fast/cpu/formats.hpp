@@ -80,16 +80,19 @@ ALWAYS_INLINE void transpose_words(const word* from, size_t pitch, vec (&to)[kSi
     transpose(to);
 }
 
-// The panel whose columns are rows of `words` words, a multiple of a vector's.
+// The panel whose columns are rows of `words` words.
 template <class Value>
 void panel_of_rows(const Value* rows, size_t pitch, size_t words, word* panel) {
     const word* from = reinterpret_cast<const word*>(rows);
     const size_t word_pitch = pitch * sizeof(Value) / sizeof(word);
     vec block[kSide];
-    for (size_t at = 0; at < words; at += kSide) {
+    size_t at = 0;
+    for (; at + kSide <= words; at += kSide) {
         transpose_words(from + at, word_pitch, block);
         for (size_t i = 0; i < kSide; ++i) store(panel + (at + i) * kSide, block[i]);
     }
+    for (; at < words; ++at)
+        for (size_t i = 0; i < kSide; ++i) std::memcpy(panel + at * kSide + i, from + i * word_pitch + at, sizeof(word));
 }
 
 // The sums of the columns of `rows` × `columns` values, a block at a time: the last may overlap those before.

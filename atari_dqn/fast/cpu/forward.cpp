@@ -8,7 +8,7 @@
 namespace {
 
 struct Memory {
-    Scratch<char> seen, units;
+    Scratch<char> encoded, units;
     Scratch<float> wide, parts, value;
 };
 
@@ -69,7 +69,7 @@ void to_noise(float* x, size_t count) {
 
 }  // namespace
 
-// What a chain of convolutions, a hidden layer and a head put out. `layers` are the hidden one, the head's that rates
+// What a stack of convolutions, a hidden layer and a head put out. `layers` are the hidden one, the head's that rates
 // actions and the one that rates the state, whose weight is null where there is none. Of `numbers` for each action. Of
 // `draws` from N(0, 1) the layers' noise is made, where they lie. `kept_outputs`, unless null, are filled with what `backward`
 // reads: what each convolution puts out, the last channel by channel, then the hidden units.
@@ -84,12 +84,12 @@ extern "C" void forward(int unit, const std::uint8_t* pixels, int planes, const 
     with_unit(unit, [&](auto chosen) {
         using Format = typename decltype(chosen)::Format;
         using value = typename Format::value;
-        void* seen = kept_outputs ? kept_outputs[convolutions - 1] : memory.seen.of(rows * hidden.inputs * sizeof(value));
+        void* encoded = kept_outputs ? kept_outputs[convolutions - 1] : memory.encoded.of(rows * hidden.inputs * sizeof(value));
         auto* units = static_cast<value*>(
             kept_outputs ? kept_outputs[convolutions]
                          : memory.units.of(round_up(rows * pitch, kBlock) * sizeof(value)));
-        see(unit, pixels, planes, shapes, convolutions, weights, biases, kept_outputs, seen);
-        apply(hidden, unit, seen, rows, true, units);
+        encode(unit, pixels, planes, shapes, convolutions, weights, biases, kept_outputs, encoded);
+        apply(hidden, unit, encoded, rows, true, units);
         const float* all = widened<Format>(units, rows * pitch, memory.wide);
         rate(actions, part(all, rows, pitch, pitch - actions.inputs, actions.inputs, memory.parts), rows, outputs);
         if (!state.weight) return;

@@ -1,5 +1,5 @@
 // What the gradient of a fully connected layer's weights is a product of, along the rows of a minibatch: the gradient
-// upstream and what the layer saw.
+// upstream and the layer's input.
 #pragma once
 
 #include <algorithm>

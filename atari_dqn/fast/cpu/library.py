@@ -46,10 +46,11 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
     "products": {
         "kernel_sources": (ctypes.c_uint, ()),
         "units": (ctypes.c_int, ()),
+        "block": (ctypes.c_int, ()),
         "convolve": (None, (_CHOICE, *_LAYER, _ADDRESS, _ADDRESS, _CHOICE, _ADDRESS)),
         "convolve_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 3, _CHOICE, *[_ADDRESS] * 3)),
-        "see": (None, (*_CHAIN, *[_ADDRESS] * 3)),
-        "see_backward": (None, (*_CHAIN, *[_ADDRESS] * 5)),
+        "encode": (None, (*_CHAIN, *[_ADDRESS] * 3)),
+        "encode_backward": (None, (*_CHAIN, *[_ADDRESS] * 5)),
         "forward": (None, (*_CHAIN, *[_ADDRESS] * 3, _COUNT, _COUNT, *[_ADDRESS] * 2)),
         "backward": (None, (*_CHAIN, _ADDRESS, _COUNT, *[_ADDRESS] * 6)),
         "step_by_product": (None, (*_SIDES, _NUMBER, _ADDRESS, _CHOICE, _ADDRESS)),
@@ -140,6 +141,13 @@ def units() -> tuple[str, ...]:
     chosen = instruction_set()
     bits = 0 if chosen in (None, "none") else _bits(chosen)
     return tuple(name for bit, name in enumerate(UNITS) if bits >> bit & 1)
+
+
+@cache
+def multiple() -> int:
+    """Return what layers' sizes must be multiples of: 32 with AVX-512, 16 with AVX2, 8 with NEON."""
+    found = library("products")
+    return 32 if found is None else int(found.block())
 
 
 def unit_for(dtype: torch.dtype) -> int | None:

@@ -9,7 +9,7 @@ B minibatch, C channels, H×W pixels, D inputs, F filters or outputs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -26,12 +26,8 @@ from atari_dqn.fast.cpu.arguments import (
     sizes_of,
     unit_of,
 )  # fmt: skip
-from atari_dqn.fast.cpu.library import integers, pointers, unit_for
+from atari_dqn.fast.cpu.library import integers, multiple, pointers, unit_for
 from atari_dqn.fast.cpu.shapes import Size, around, shape_of
-
-MULTIPLE = 32
-"""Sizes must be multiples of this; others are computed by PyTorch."""
-
 
 def takes_convolution(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels can compute this convolution of B × C × H × W."""
@@ -55,14 +51,24 @@ def takes_product(x: Tensor, weight: Tensor) -> bool:
 def fits_product(weight: Size, dtype: torch.dtype) -> bool:
     """Return whether the kernels support a product with a weight of this size in `dtype`."""
     outputs, inputs = weight
-    any_outputs = dtype is torch.float32 and outputs >= MULTIPLE
-    return (any_outputs or outputs % MULTIPLE == 0) and inputs % MULTIPLE == 0
+    any_outputs = dtype is torch.float32 and outputs >= multiple()
+    return (any_outputs or outputs % multiple() == 0) and inputs % multiple() == 0
 
 
 def fits_convolution(weight: Size) -> bool:
     """Return whether the kernels support a convolution with a weight of this size."""
     filters, channels, _, wide = weight
-    return filters % MULTIPLE == 0 and channels * wide % MULTIPLE == 0 and channels % 2 == 0
+    return filters % multiple() == 0 and channels * wide % multiple() == 0 and channels % 2 == 0
+
+
+def fits_stack(weights: Sequence[Size], dtype: torch.dtype) -> bool:
+    """Return whether the kernels support a stack of convolutions with weights of these sizes in `dtype`.
+
+    In fp32 a row of the first layer's kernels may have any length.
+    """
+    first, *others = weights
+    fits_first = dtype is torch.float32 and first[0] % multiple() == 0
+    return (fits_first or fits_convolution(first)) and all(map(fits_convolution, others))
 
 
 def _convolve(
@@ -119,7 +125,7 @@ def _encode(
     outputs = [empty_images(size, weights[0]) for size in stack.sizes[:-1]] if all_layers else []
     encoded = weights[0].new_empty(pixels.shape[0], math.prod(stack.sizes[-1][1:]))
     rows = [row(bias) for bias in biases]
-    kernels().see(
+    kernels().encode(
         unit_of(encoded), *stack.arguments, pointers(rows), pointers(outputs) if all_layers else None,
         encoded.data_ptr(),
     )  # fmt: skip
@@ -142,7 +148,7 @@ def _encode_backward(
     of_biases = [torch.empty(len(weight)) for weight in weights]
     assert [output.shape for output in kept] == stack.sizes[:-1]
     count = math.prod(stack.sizes[-1])
-    kernels().see_backward(
+    kernels().encode_backward(
         unit_of(*weights, *outputs, upstream), *stack.arguments, pointers(kept), address(encoded, count),
         address(upstream, count), pointers(of_weights), pointers(of_biases),
     )  # fmt: skip

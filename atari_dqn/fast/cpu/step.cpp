@@ -135,17 +135,17 @@ double sum_of_squares(const typename Format::value* x, const typename Format::va
                       size_t inputs, size_t outputs, Noise noise) {
     const size_t pairs = count * count;
     std::vector<double> sums(4 * pairs);
-    double *seen = sums.data(), *noisy_seen = seen + pairs, *up = noisy_seen + pairs, *noisy_up = up + pairs;
+    double *below = sums.data(), *noisy_below = below + pairs, *above = noisy_below + pairs, *noisy_above = above + pairs;
 #pragma omp parallel
     {
-        add_pairs<Format>(x, count, inputs, noise.in, seen, noisy_seen);
-        add_pairs<Format>(upstream, count, outputs, noise.out, up, noisy_up);
+        add_pairs<Format>(x, count, inputs, noise.in, below, noisy_below);
+        add_pairs<Format>(upstream, count, outputs, noise.out, above, noisy_above);
     }
     double total = 0;
     for (size_t i = 0; i < count; ++i)
         for (size_t j = 0; j <= i; ++j) {
             const size_t at = i * count + j;
-            const double each = seen[at] * up[at] + (noise.in ? noisy_seen[at] * noisy_up[at] : 0);
+            const double each = below[at] * above[at] + (noise.in ? noisy_below[at] * noisy_above[at] : 0);
             total += i == j ? each : 2 * each;
         }
     return total < 0 ? 0 : total;  // rounding; NaN stays

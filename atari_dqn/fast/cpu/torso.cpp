@@ -1,4 +1,4 @@
-// A chain of convolutions, each behind a ReLU, of images of bytes: what a torso sees, forward and backward.
+// A stack of convolutions, each behind a ReLU, of images of bytes: a torso, forward and backward.
 //
 // An image goes through all layers in one core's cache. What comes out lies channel by channel, as the weights
 // of a fully connected layer have it.
@@ -10,14 +10,14 @@
 namespace {
 
 // The layers' shapes, and where each one's weights and biases begin in one array of all.
-struct Chain {
+struct Stack {
     std::vector<Shape> layers;
     std::vector<size_t> begins{0};
 
-    Chain(const std::int64_t* numbers, size_t count) {
+    Stack(const std::int64_t* numbers, size_t count) {
         for (size_t i = 0; i < count; ++i, numbers += Shape::kNumbers) {
             layers.emplace_back(numbers);
-            begins.push_back(begins.back() + layers[i].filters * (layers[i].kernel() + 1));
+            begins.push_back(begins.back() + layers[i].filters * (layers[i].gradient() + 1));
         }
     }
     // Room for the panels of each layer from `from` on.
@@ -37,7 +37,7 @@ struct Chain {
 };
 
 template <class Unit>
-struct ChainMemory {
+struct StackMemory {
     using value = typename Unit::value;
     Scratch<value> pixels, padded, flow[2];
     Scratch<word> panels;
@@ -55,7 +55,9 @@ inline bytes load_bytes(const std::uint8_t* at) {
 // 16 bytes as values.
 template <class Format>
 void widen(bytes x, typename Format::value* to) {
-    for (size_t i = 0; i < sizeof x; ++i) to[i] = Format::of_byte(x[i]);
+    alignas(bytes) std::uint8_t from[sizeof x];  // compilers convert bytes in memory by vectors, but not those of one
+    std::memcpy(from, &x, sizeof x);
+    for (size_t i = 0; i < sizeof x; ++i) to[i] = Format::of_byte(from[i]);
 }
 
 // The bytes of two vectors alternately: of their first halves, or of their second.
@@ -99,26 +101,26 @@ void widen_image(const Shape& shape, const std::uint8_t* from, bool planes, type
             to[done * shape.channels + channel] = Format::of_byte(from[channel * pixels + done]);
 }
 
-// What a chain makes of one image, by one thread, or with `threads` that share `memory` and an image's layers.
+// What a stack makes of one image, by one thread, or with `threads` that share `memory` and an image's layers.
 template <class Unit>
 class Pass {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
 
   public:
-    Pass(const Chain& chain, ChainMemory<Unit>& memory, size_t thread, size_t threads)
-        : chain_(chain), memory_(memory), thread_(thread), threads_(threads) {
-        for (const Shape& shape : chain.layers) between_ = std::max(between_, shape.out());
+    Pass(const Stack& stack, StackMemory<Unit>& memory, size_t thread, size_t threads)
+        : stack_(stack), memory_(memory), thread_(thread), threads_(threads) {
+        for (const Shape& shape : stack.layers) between_ = std::max(between_, shape.out());
     }
 
     void image(size_t image, const std::uint8_t* pixels, bool planes, word* const* panels, const float* const* biases,
-               void* const* outputs, value* seen) {
-        const size_t size = chain_.first().image(), last = chain_.size() - 1;
-        if (is_first()) widen_image<Format>(chain_.first(), pixels + image * size, planes, memory_.pixels.of(size));
+               void* const* outputs, value* encoded) {
+        const size_t size = stack_.first().image(), last = stack_.size() - 1;
+        if (is_first()) widen_image<Format>(stack_.first(), pixels + image * size, planes, memory_.pixels.of(size));
         wait();
         const value* in = memory_.pixels.of(size);
         for (size_t i = 0; i <= last; ++i) {
-            const Shape& shape = chain_.layers[i];
+            const Shape& shape = stack_.layers[i];
             const typename Unit::Scope scope(blocks_of<Unit>(shape).pixels);
             if (shape.pads()) {
                 if (is_first()) with_zeros(shape, in, memory_.padded.of(shape.padded()));
@@ -133,8 +135,8 @@ class Pass {
             wait();
             in = y;
         }
-        const size_t filters = chain_.last().filters, count = chain_.last().pixels();
-        value* to = seen + image * chain_.last().out();
+        const size_t filters = stack_.last().filters, count = stack_.last().pixels();
+        value* to = encoded + image * stack_.last().out();
         for (size_t filter = filters * thread_ / threads_; filter < filters * (thread_ + 1) / threads_; ++filter)
             for (size_t pixel = 0; pixel < count; ++pixel) to[filter * count + pixel] = in[pixel * filters + filter];
     }
@@ -147,141 +149,141 @@ class Pass {
         }
     }
 
-    const Chain& chain_;
-    ChainMemory<Unit>& memory_;
+    const Stack& stack_;
+    StackMemory<Unit>& memory_;
     const size_t thread_, threads_;
     size_t between_ = 0;
 };
 
 template <class Unit>
-void see(const std::uint8_t* pixels, bool planes, const Chain& chain, const void* const* weights,
-         const float* const* biases, void* const* outputs, typename Unit::value* seen) {
+void encode(const std::uint8_t* pixels, bool planes, const Stack& stack, const void* const* weights,
+         const float* const* biases, void* const* outputs, typename Unit::value* encoded) {
     using value = typename Unit::value;
-    ChainMemory<Unit>& shared = kept<ChainMemory<Unit>>();
-    const std::vector<word*> panels = chain.panels<Unit>(shared.panels, 0);
-    const size_t batch = chain.first().batch;
+    StackMemory<Unit>& shared = kept<StackMemory<Unit>>();
+    const std::vector<word*> panels = stack.panels<Unit>(shared.panels, 0);
+    const size_t batch = stack.first().batch;
 #pragma omp parallel
     {
         const size_t threads = num_threads(), thread = thread_number();
-        for (size_t i = 0; i < chain.size(); ++i) {
-            const Shape& shape = chain.layers[i];
+        for (size_t i = 0; i < stack.size(); ++i) {
+            const Shape& shape = stack.layers[i];
 #pragma omp for schedule(static) nowait
             for (size_t filter = 0; filter < shape.filters; filter += kSide)
                 pack<Unit>(shape, static_cast<const value*>(weights[i]), filter, panels[i]);
         }
 #pragma omp barrier
         if (batch >= threads) {
-            Pass<Unit> pass(chain, kept<ChainMemory<Unit>>(), 0, 1);
+            Pass<Unit> pass(stack, kept<StackMemory<Unit>>(), 0, 1);
 #pragma omp for schedule(static)
             for (size_t image = 0; image < batch; ++image)
-                pass.image(image, pixels, planes, panels.data(), biases, outputs, seen);
+                pass.image(image, pixels, planes, panels.data(), biases, outputs, encoded);
         } else {
-            Pass<Unit> pass(chain, shared, thread, threads);
+            Pass<Unit> pass(stack, shared, thread, threads);
             for (size_t image = 0; image < batch; ++image)
-                pass.image(image, pixels, planes, panels.data(), biases, outputs, seen);
+                pass.image(image, pixels, planes, panels.data(), biases, outputs, encoded);
         }
     }
 }
 
-// The upstream gradient of some images, pixel by pixel, where the last layer's ReLU let what was `seen` through.
+// The upstream gradient of some images, pixel by pixel, where the last layer's ReLU let `encoded` through.
 template <class Format>
-void let_through(const Shape& shape, size_t images, const typename Format::value* seen,
+void let_through(const Shape& shape, size_t images, const typename Format::value* encoded,
                  const typename Format::value* upstream, typename Format::value* to) {
     const size_t filters = shape.filters, count = shape.pixels();
-    for (size_t i = 0; i < images; ++i, seen += shape.out(), upstream += shape.out(), to += shape.out())
+    for (size_t i = 0; i < images; ++i, encoded += shape.out(), upstream += shape.out(), to += shape.out())
         for (size_t filter = 0; filter < filters; ++filter)
             for (size_t pixel = 0; pixel < count; ++pixel) {
                 const size_t at = filter * count + pixel;
                 to[pixel * filters + filter] =
-                    Format::is_positive_or_nan(seen[at]) ? upstream[at] : typename Format::value(0);
+                    Format::is_positive_or_nan(encoded[at]) ? upstream[at] : typename Format::value(0);
             }
 }
 
-// What a chain's gradients are made of: `outputs` of all layers but the last, what was `seen`, and `panels` of weights.
+// What a stack's gradients are made of: `outputs` of all layers but the last, `encoded` of the last, and `panels` of weights.
 template <class Unit>
 struct Upstream {
     using value = typename Unit::value;
     const std::uint8_t* pixels;
     bool planes;
     const void* const* outputs;
-    const value *seen, *upstream;
+    const value *encoded, *upstream;
     const std::vector<word*>& panels;
 };
 
 // The gradients that `images` images from `first` on give, into `partial`: of each layer weights, then biases.
 template <class Unit>
-void add_chunk(const Chain& chain, const Upstream<Unit>& of, size_t first, size_t images, float* partial) {
+void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_t images, float* partial) {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
-    ChainMemory<Unit>& memory = kept<ChainMemory<Unit>>();
-    const size_t size = chain.first().image(), last = chain.size() - 1;
-    size_t between = chain.last().out();
-    for (size_t i = 1; i <= last; ++i) between = std::max(between, chain.layers[i].image());
+    StackMemory<Unit>& memory = kept<StackMemory<Unit>>();
+    const size_t size = stack.first().image(), last = stack.size() - 1;
+    size_t between = stack.last().out();
+    for (size_t i = 1; i <= last; ++i) between = std::max(between, stack.layers[i].image());
     value* in = memory.pixels.of(images * size);
     for (size_t i = 0; i < images; ++i)
-        widen_image<Format>(chain.first(), of.pixels + (first + i) * size, of.planes, in + i * size);
+        widen_image<Format>(stack.first(), of.pixels + (first + i) * size, of.planes, in + i * size);
     value* flow = memory.flow[0].of(images * between);
     value* next = memory.flow[1].of(images * between);
-    const size_t begin = first * chain.last().out();
-    let_through<Format>(chain.last(), images, of.seen + begin, of.upstream + begin, flow);
+    const size_t begin = first * stack.last().out();
+    let_through<Format>(stack.last(), images, of.encoded + begin, of.upstream + begin, flow);
     for (size_t i = last + 1; i-- > 0;) {
-        const Shape& shape = chain.layers[i];
+        const Shape& shape = stack.layers[i];
         const value* x = i ? static_cast<const value*>(of.outputs[i - 1]) + first * shape.image() : in;
         const value* y = i < last ? static_cast<const value*>(of.outputs[i]) + first * shape.out() : nullptr;
         Backward<Unit> backward(shape, x, images);
         backward.take(y, flow, i < last);
-        float* to = partial + chain.begins[i];
-        backward.of_weight(to, to + shape.filters * shape.kernel());
+        float* to = partial + stack.begins[i];
+        backward.of_weight(to, to + shape.filters * shape.gradient());
         if (i) backward.of_x(of.panels[i], next);
         std::swap(flow, next);
     }
 }
 
 template <class Unit>
-void see_backward(const std::uint8_t* pixels, bool planes, const Chain& chain, const void* const* weights,
-                  const void* const* outputs, const typename Unit::value* seen,
+void encode_backward(const std::uint8_t* pixels, bool planes, const Stack& stack, const void* const* weights,
+                  const void* const* outputs, const typename Unit::value* encoded,
                   const typename Unit::value* upstream, float* const* of_weights, float* const* of_biases) {
     using value = typename Unit::value;
-    const size_t batch = chain.first().batch, chunks = (batch + kChunk - 1) / kChunk, size = chain.begins.back();
-    const std::vector<word*> panels = chain.panels<Unit>(kept<ChainMemory<Unit>>().panels, 1);
-    for (size_t i = 1; i < chain.size(); ++i)
-        pack_transposed<Unit>(chain.layers[i], static_cast<const value*>(weights[i]), panels[i]);
-    float* partial = kept<ChainMemory<Unit>>().partial.of(chunks * size);
-    const Upstream<Unit> of{pixels, planes, outputs, seen, upstream, panels};
+    const size_t batch = stack.first().batch, chunks = (batch + kChunk - 1) / kChunk, size = stack.begins.back();
+    const std::vector<word*> panels = stack.panels<Unit>(kept<StackMemory<Unit>>().panels, 1);
+    for (size_t i = 1; i < stack.size(); ++i)
+        pack_transposed<Unit>(stack.layers[i], static_cast<const value*>(weights[i]), panels[i]);
+    float* partial = kept<StackMemory<Unit>>().partial.of(chunks * size);
+    const Upstream<Unit> of{pixels, planes, outputs, encoded, upstream, panels};
 #pragma omp parallel
     {
 #pragma omp for schedule(static)
         for (size_t chunk = 0; chunk < chunks; ++chunk)
-            add_chunk(chain, of, chunk * kChunk, std::min(kChunk, batch - chunk * kChunk), partial + chunk * size);
+            add_chunk(stack, of, chunk * kChunk, std::min(kChunk, batch - chunk * kChunk), partial + chunk * size);
         add_up(partial, chunks, size);
     }
-    for (size_t i = 0; i < chain.size(); ++i) {
-        const Shape& shape = chain.layers[i];
-        const float* from = partial + chain.begins[i];
-        std::memcpy(of_weights[i], from, shape.filters * shape.kernel() * sizeof(float));
-        std::memcpy(of_biases[i], from + shape.filters * shape.kernel(), shape.filters * sizeof(float));
+    for (size_t i = 0; i < stack.size(); ++i) {
+        const Shape& shape = stack.layers[i];
+        const float* from = partial + stack.begins[i];
+        copy_gradient(shape, from, of_weights[i]);
+        std::memcpy(of_biases[i], from + shape.filters * shape.gradient(), shape.filters * sizeof(float));
     }
 }
 
 }  // namespace
 
-extern "C" void see(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
-                    const void* const* weights, const float* const* biases, void* const* outputs, void* seen) {
+extern "C" void encode(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
+                    const void* const* weights, const float* const* biases, void* const* outputs, void* encoded) {
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
-        see<decltype(chosen)>(pixels, planes, Chain(shapes, layers), weights, biases, outputs,
-                              static_cast<value*>(seen));
+        encode<decltype(chosen)>(pixels, planes, Stack(shapes, layers), weights, biases, outputs,
+                              static_cast<value*>(encoded));
     });
 }
 
-extern "C" void see_backward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes,
+extern "C" void encode_backward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes,
                              std::int64_t layers, const void* const* weights, const void* const* outputs,
-                             const void* seen, const void* upstream, float* const* of_weights,
+                             const void* encoded, const void* upstream, float* const* of_weights,
                              float* const* of_biases) {
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
-        see_backward<decltype(chosen)>(pixels, planes, Chain(shapes, layers), weights, outputs,
-                                       static_cast<const value*>(seen), static_cast<const value*>(upstream),
+        encode_backward<decltype(chosen)>(pixels, planes, Stack(shapes, layers), weights, outputs,
+                                       static_cast<const value*>(encoded), static_cast<const value*>(upstream),
                                        of_weights, of_biases);
     });
 }

@@ -8,6 +8,9 @@
 
 extern "C" unsigned kernel_sources() { return KERNEL_SOURCES; }
 
+// What the sizes of layers are multiples of: the columns of a block.
+extern "C" int block() { return kBlock; }
+
 // Which units this processor has, one bit each; 0 if it lacks the instruction set. With AMX it asks the system for tile
 // registers, once, before the first product.
 extern "C" int units() {

@@ -79,8 +79,8 @@ struct Vectors {
     static constexpr size_t kUnrolled = 4;  // words of a sum at a time: a processor then foresees where short sums end
     using Format = Format_;
     using value = typename Format::value;
-    static constexpr size_t kRows = kRegisterRows;  // as many as `products` makes of a block of an image
-    static constexpr size_t kFew = 8;               // rows that are not worth panels
+    static constexpr size_t kRows = 24;  // pixels of a block of an image, at most
+    static constexpr size_t kFew = 8;    // rows that are not worth panels
     static constexpr bool kTakesRows = Format::kPerWord == 1;  // columns need not be in panels
 
     // What must exist while `products` is called for as many rows.
@@ -96,10 +96,10 @@ struct Vectors {
     // The same of any columns, in groups of rows that are as equal as can be.
     template <class Columns>
     static void products(Rows a, size_t rows, Way way, Columns columns, float* to, size_t pitch) {
-        size_t groups = (rows + kRows - 1) / kRows;
+        size_t groups = (rows + kRegisterRows - 1) / kRegisterRows;
         for (size_t row = 0, count; row < rows; row += count, --groups) {
             count = (rows - row + groups - 1) / groups;
-            with_constant<kRows>(count, [&](auto constant) {
+            with_constant<kRegisterRows>(count, [&](auto constant) {
                 sums<constant>(a.from(row), way, columns, to + row * pitch, pitch);
             });
         }

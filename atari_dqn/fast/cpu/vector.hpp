@@ -1,7 +1,8 @@
 // A vector of fp32 numbers, as wide as the instruction set that a file is compiled for, by the vector extensions of
 // GCC and Clang: 16 numbers with AVX-512, 8 with AVX2, 4 with NEON.
 //
-// Three operations depend on the instruction set: `multiply_add`, `root` and, in bf16.hpp, products of bf16.
+// Three operations depend on the instruction set: `multiply_add`, `root` and, in bf16.hpp, products of bf16. With
+// VECTOR_NUMBERS they do not, and any processor computes vectors of any width, slowly: so every width can be tested.
 #pragma once
 
 #if defined(__x86_64__)
@@ -26,7 +27,10 @@
 using bf16 = std::uint16_t;
 using std::size_t;
 
-#if defined(__AVX512F__)
+#if defined(VECTOR_NUMBERS)
+constexpr size_t kSide = VECTOR_NUMBERS;
+constexpr size_t kRegisterRows = 12;
+#elif defined(__AVX512F__)
 constexpr size_t kSide = 16;          // numbers of a vector: columns of a panel
 constexpr size_t kRegisterRows = 12;  // rows whose sums, two vectors each, stay in registers
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -65,7 +69,10 @@ ALWAYS_INLINE vec splat(float x) { return splat(x, std::make_index_sequence<kSid
 
 // a · b + sum, rounded once.
 ALWAYS_INLINE vec multiply_add(vec a, vec b, vec sum) {
-#if defined(__AVX512F__)
+#if defined(VECTOR_NUMBERS)
+    for (size_t i = 0; i < kSide; ++i) sum[i] = std::fma(a[i], b[i], sum[i]);
+    return sum;
+#elif defined(__AVX512F__)
     return _mm512_fmadd_ps(a, b, sum);
 #elif defined(__AVX2__) && defined(__FMA__)
     return _mm256_fmadd_ps(a, b, sum);
@@ -77,7 +84,10 @@ ALWAYS_INLINE vec multiply_add(vec a, vec b, vec sum) {
 }
 
 ALWAYS_INLINE vec root(vec x) {
-#if defined(__AVX512F__)
+#if defined(VECTOR_NUMBERS)
+    for (size_t i = 0; i < kSide; ++i) x[i] = std::sqrt(x[i]);
+    return x;
+#elif defined(__AVX512F__)
     return _mm512_sqrt_ps(x);
 #elif defined(__AVX2__)
     return _mm256_sqrt_ps(x);
@@ -135,7 +145,7 @@ class Scratch {
     T* of(size_t count) {
         if (count > count_) {
             std::free(at_);
-            at_ = static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 63) / 64 * 64));
+            at_ = static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + kSlack + 63) / 64 * 64));
             count_ = at_ ? count : 0;
             if (!at_) throw std::bad_alloc();
         }
@@ -144,6 +154,7 @@ class Scratch {
     ~Scratch() { std::free(at_); }
 
   private:
+    static constexpr size_t kSlack = 2 * 64;  // so that a block of columns may begin at the last number
     T* at_ = nullptr;
     size_t count_ = 0;
 };

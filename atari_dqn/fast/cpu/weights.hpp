@@ -80,7 +80,7 @@ struct Noisy {
     size_t piece(size_t) const { return kPiece; }
     View<value> rows(size_t n, size_t k, size_t end) const { return made(n, n + kBlock, k, end, kPiece); }
     View<value> columns(size_t n, size_t last, size_t k, size_t end) const { return made(n, last, k, end, kBand); }
-    // Where the lines of so many columns of both matrices lie, seen from the means' first.
+    // Where the lines of so many columns of both matrices lie, from the means' first on.
     void find_lines(size_t columns, typename Next::Offsets& offsets) const {
         const std::ptrdiff_t apart = reinterpret_cast<const char*>(deviation) - reinterpret_cast<const char*>(mean);
         for (size_t i = 0, lines = columns / kSide; i < Next::kCount; ++i)
