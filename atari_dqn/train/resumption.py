@@ -190,7 +190,7 @@ def refuse_to_discard(store: CheckpointStore, point: ResumePoint) -> None:
     intact = [path.name for path in later_checkpoints(store, point.step) if is_intact(path)]
     if intact:
         raise UserError(
-            f"{', '.join(intact)} would be lost, with the log rows after {point.name}, being later; "
+            f"{', '.join(intact)} would be lost, and so would the log rows after {point.name}; "
             "add --discard-later to go back nevertheless, or copy the run directory first"
         )
 

@@ -1,4 +1,4 @@
-"""A line a period, for logs, pipes and terminals without a screen."""
+"""Print one line per period, for logs, pipes and terminals without a screen."""
 
 from __future__ import annotations
 

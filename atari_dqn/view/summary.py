@@ -1,4 +1,4 @@
-"""Several runs as a table, one a line: 80 columns are enough."""
+"""Several runs as a table with one line per run, which fits into 80 columns."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def _unreadable(path: Path) -> list[Text | str]:
 
 
 def name_of(path: Path) -> str:
-    """Format a run's name, its folder's, without control characters; works for `.` too."""
+    """Return the name of a run's folder without control characters; `.` is resolved."""
     return printable(os.path.basename(os.path.realpath(path)))  # noqa: PTH119 - links in a circle are names too
