@@ -182,11 +182,11 @@ steps that differ are in [results/exactness.json](results/exactness.json).
 
 At {POINTS} points of a random game, under Track B's rules with no-op starts, the state of an environment is
 saved and restored in a fresh process, which continues the game: for {MODES["steps"].steps_on} steps with the
-tracks' frame skip of 4, where the last two frames of each step are compared, and for {MODES["frames"].steps_on}
-steps with a frame skip of 1, where every frame is compared. A game is exact if, from every point, all
-frames, rewards and flags and the final state equal those of the uninterrupted process. Episodes end after
-{EPISODE_FRAMES:,} frames, so that the steps include resets. If all frames are the same and only the final
-state differs, the JSON lists the last step.
+tracks' frame skip of 4, where the last two frames of each step are compared, and for
+{MODES["frames"].steps_on} steps with a frame skip of 1, where every frame is compared. A game is exact if,
+from every point, all frames, rewards and flags and the final state equal those of the uninterrupted process.
+Episodes end after {EPISODE_FRAMES:,} frames, so that the steps include resets. If all frames are the same and
+only the final state differs, the JSON lists the last step.
 
 **{len(results) - len(inexact)} of {len(results)} games are exact.** Of the others
 ({", ".join(inexact) or "none"}) `dqn resume`, `dqn verify` and `dqn doctor` say that a resumed run may differ
