@@ -88,7 +88,10 @@ SinkOption = Annotated[
 ]
 NotifyOption = Annotated[
     str | None,
-    typer.Option(metavar="COMMAND", help="Run a shell command when the run ends or warns: see DQN_EVENT."),
+    typer.Option(
+        metavar="COMMAND",
+        help="Run a shell command when the run ends or warns; $DQN_EVENT and $DQN_MESSAGE say why.",
+    ),
 ]
 PlainOption = Annotated[
     bool, typer.Option("--plain", help="Print one line per period instead of the live view.")
