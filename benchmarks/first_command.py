@@ -16,6 +16,7 @@ import argparse
 import csv
 import json
 import math
+import os
 import signal
 import statistics
 import subprocess
@@ -28,6 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from hardware import circumstances
+
+from atari_dqn import WAIT_VARIABLES
 
 DQN = (sys.executable, "-m", "atari_dqn")
 GAMES = 20
@@ -125,8 +128,11 @@ def command(run: Path, words: Sequence[str]) -> list[str]:
 @contextmanager
 def training(words: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run `dqn` during the block, and at its end stop it by a signal that lets it save."""
+    clean = {
+        name: value for name, value in os.environ.items() if name not in WAIT_VARIABLES
+    }  # as in a new shell
     with log.open("ab") as output:
-        process = subprocess.Popen([*DQN, *words], stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen([*DQN, *words], stdout=output, stderr=subprocess.STDOUT, env=clean)
         try:
             yield process
         finally:

@@ -12,7 +12,7 @@ import tracks
 import versus_cleanrl
 import versus_sb3
 from busy import busy_programs
-from contender import Contender, words
+from contender import Contender, check, words
 from training_speed import Conditions, Match, chosen_rows, options_parser, take_turns, united
 
 ALL = [tracks, versus_sb3, versus_cleanrl]
@@ -79,6 +79,40 @@ def test_busy_over_quiet_is_a_ratio_of_neighbouring_turns(tmp_path):
         "a, 1 busy / a": 0.3,
         "b, 1 busy / b": 0.2,
     }
+
+
+def test_as_many_busy_programs_run_while_a_contender_is_measured(tmp_path):
+    script = tmp_path / "counts.py"
+    script.write_text(
+        "import json, os, psutil\n"
+        "neighbours = psutil.Process(os.getppid()).children()\n"
+        "busy = sum('os.getppid()' in ' '.join(each.cmdline()) for each in neighbours)\n"
+        "print(json.dumps({'frames_per_second': busy}))\n"
+    )
+    match = Match(contenders={"a": Contender(python=Path(sys.executable), script=str(script))}, ratios=[])
+    found = take_turns(match, Conditions(seconds=1.0, threads=1, busy=(1, 2)), rounds=1)
+    assert found["median_frames_per_second"] == {"a, 1 busy": 1, "a, 2 busy": 2}
+
+
+def reporting(folder, isa):
+    """Return a program whose torch reports an instruction set, and whose oneDNN does if its log is on."""
+    script = folder / "reports.py"
+    script.write_text(
+        "import json, os\n"
+        "if os.environ['ONEDNN_VERBOSE'] == '1': print('onednn_verbose,v1,info,cpu,isa:Intel AVX2')\n"
+        f"print(json.dumps({{'frames_per_second': 1, 'cpu_capability': {isa!r}}}))\n"
+    )
+    return Contender(python=Path(sys.executable), script=str(script))
+
+
+def test_a_check_returns_the_reports_of_the_program_and_of_its_libraries(tmp_path):
+    report = check("a", reporting(tmp_path, "AVX2"), threads=1, isa="avx2")
+    assert (report["cpu_capability"], report["onednn"], report["mkl"]) == ("AVX2", "Intel AVX2", None)
+
+
+def test_a_contender_that_does_not_keep_to_the_instruction_set_ends_the_comparison(tmp_path):
+    with pytest.raises(SystemExit, match="a does not keep to avx2: torch reports 'AVX512'"):
+        check("a", reporting(tmp_path, "AVX512"), threads=1, isa="avx2")
 
 
 def test_what_there_is_is_saved_after_each_round(tmp_path):

@@ -31,6 +31,7 @@ games = "".join(f"{n}000,15\\n" for n in range(1, 22))
 times = "4000,60.0\\n20000,240.0\\n24000,300.0\\n"
 (run / "throughput_log.csv").write_text("env_frames,elapsed_seconds\\n" + times)
 time.sleep(60)
+(run / "not stopped").touch()
 """
 DIES = "sys.exit(143)"
 
@@ -108,6 +109,7 @@ def test_a_run_is_stopped_as_soon_as_it_wins(tmp_path, program):
     program(WINS)
     found = measure(tmp_path / "seed1", WORDS, until=12.0, most_minutes=10.0)
     assert (found["reached"], found["minutes"], found["kernels"]) == (True, 5.0, ["portable"])
+    assert not (tmp_path / "seed1" / "not stopped").exists()
 
 
 def test_a_run_that_was_interrupted_is_resumed_by_the_same_command(tmp_path, program):
