@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 ISAS = ("native", "avx2", "avx512")
@@ -33,14 +32,13 @@ VARIABLES: dict[str, dict[str, str]] = {
     },
 }
 NAMES = frozenset(VARIABLES["avx2"])
-OF_WORKERS = ("cpu_capability", "kernels", "kernel_libraries")
+OF_WORKERS = ("cpu_capability", "kernels")
 """What the workers themselves report; ours alone has kernels."""
 VERBOSE = {"ONEDNN_VERBOSE": "1", "MKL_VERBOSE": "1"}
 _NEEDED = {"native": (), "avx2": ("avx2",), "avx512": ("avx512f",)}
 _BEYOND = {"avx2": ("avx512", "amx"), "avx512": ("amx",)}
 """How the names of processor flags begin that an instruction set leaves out."""
 _LARGER = {"avx2": {"avx512", "amx"}, "avx512": {"amx"}}
-_KERNELS = "atari_dqn/fast/cpu/"
 
 
 def lacking(isa: str, flags: Sequence[str] | None) -> tuple[str, ...]:
@@ -80,12 +78,6 @@ def library_reports(output: str) -> dict[str, Any]:
     }
 
 
-def loaded_kernels(maps: Path = Path("/proc/self/maps")) -> list[str]:
-    """List this process's compiled libraries of ours, on Linux."""
-    lines = maps.read_text().splitlines() if maps.exists() else []
-    return sorted({Path(line.split()[-1]).name.partition(".")[0] for line in lines if _KERNELS in line})
-
-
 def contradictions(isa: str, report: Mapping[str, Any]) -> list[str]:
     """List where a contender's reports contradict the instruction set that it was held to.
 
@@ -100,17 +92,16 @@ def contradictions(isa: str, report: Mapping[str, Any]) -> list[str]:
     ]
     if named_sets(report["mkl"] or "") - {isa}:
         found.append(f"MKL reports {report['mkl']!r}")
-    ran = [*report["onednn_implementations"], *report.get("kernel_libraries", ())]
-    found += [f"{name} ran" for name in ran if named_sets(name) & _LARGER[isa]]
-    return found + _of_kernels(isa, report)
+    found += [f"{name} ran" for name in report["onednn_implementations"] if named_sets(name) & _LARGER[isa]]
+    kernels = [name for name in report.get("kernels", ()) if kernel_set(name) not in (None, isa)]
+    return found + [f"our kernels are {name!r}" for name in kernels]
 
 
-def _of_kernels(isa: str, report: Mapping[str, Any]) -> list[str]:
-    """List products of ours that were computed by a library of no, or of another, instruction set."""
-    if not any("vectors" in name or "tiles" in name for name in report.get("kernels", ())):
-        return []
-    if any("tiles" in name for name in report["kernels"]):
-        return [f"our kernels use tile registers: {', '.join(report['kernels'])}"]
-    if any(isa in named_sets(name) for name in report["kernel_libraries"]):
-        return []
-    return [f"none of our loaded libraries is named {isa}: {', '.join(report['kernel_libraries'])}"]
+def kernel_set(name: str) -> str | None:
+    """Return the instruction set of a kernel of ours by its name; None for those that multiply nothing.
+
+    AVX-512's vectors were the first, and their names have no suffix.
+    """
+    if "tiles" in name:
+        return "amx"
+    return (name.partition(" of ")[2].lower() or "avx512") if "vectors" in name else None

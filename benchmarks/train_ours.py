@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from instruction_sets import OVERRIDE, flags_within, loaded_kernels
+from instruction_sets import OVERRIDE, flags_within
 from worker_options import worker_parser
 
 import atari_dqn  # before torch: it sets how torch's threads wait
@@ -61,12 +61,11 @@ def rate(spec: Spec, *, warm_up_updates: int, seconds: float) -> Rate:
 
 
 def software(precision: str) -> dict[str, Any]:
-    """List torch and its instruction set, our kernels in use and their libraries, and how threads wait."""
+    """List torch and its instruction set, our kernels in use, and how threads wait."""
     return {
         "torch": torch.__version__,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "kernels": kernels_for(precision, kernels_here()),
-        "kernel_libraries": loaded_kernels(),
         "openmp": atari_dqn.wait_variables(),
     }
 

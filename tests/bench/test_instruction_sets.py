@@ -12,9 +12,9 @@ from instruction_sets import (
     NAMES,
     contradictions,
     flags_within,
+    kernel_set,
     lacking,
     library_reports,
-    loaded_kernels,
     named_sets,
 )
 from tracks import GAME, QUICK, RUNS
@@ -61,8 +61,9 @@ def test_reports_that_keep_to_the_instruction_set_do_not_contradict_it():
         {"onednn": "Intel SSE4.1"},
         {"onednn_implementations": {"convolution,brgconv:avx512_core": 1}},
         {"mkl": MKL_AVX512},
-        {"kernels": ["fp32 vectors"], "kernel_libraries": ["_products_avx512"]},
-        {"kernels": ["fp32 vectors"], "kernel_libraries": ["_products"]},
+        {"kernels": ["fp32 vectors", "portable"]},
+        {"kernels": ["fp32 vectors of NEON", "portable"]},
+        {"kernels": ["bf16 tiles", "portable"]},
     ],
     ids=lambda contrary: next(iter(contrary.values())) if len(contrary) == 1 else None,
 )
@@ -75,19 +76,22 @@ def test_each_report_of_another_instruction_set_is_found(contrary):
     [
         {"mkl": "Intel(R) Architecture processors"},  # on a processor that is not Intel's
         {"onednn": None, "onednn_implementations": {}, "mkl": None},  # kernels of ours computed all
-        {"kernels": ["portable"], "kernel_libraries": ["_portable", "_products"]},
-        {"kernels": ["fp32 vectors", "portable"], "kernel_libraries": ["_portable", "_products_avx2"]},
+        {"kernels": ["portable"]},
     ],
 )
 def test_reports_that_name_no_instruction_set_are_no_contradiction(quiet):
     assert contradictions("avx2", KEPT | quiet) == []
 
 
+def test_kernels_are_recognized_by_their_names():
+    names = ("fp32 vectors of AVX2", "fp32 vectors of NEON", "bf16 vectors", "bf16 tiles", "portable")
+    assert [kernel_set(name) for name in names] == ["avx2", "neon", "avx512", "amx", None]
+
+
 def test_tile_registers_are_beyond_avx512():
     kept = KEPT | {"cpu_capability": "AVX512", "onednn": "Intel AVX-512", "mkl": MKL_AVX512}
-    tiles = {"kernels": ["bf16 tiles"], "kernel_libraries": ["_products_avx512"]}
-    assert contradictions("avx512", kept) == []
-    assert contradictions("avx512", kept | tiles) == ["our kernels use tile registers: bf16 tiles"]
+    assert contradictions("avx512", kept | {"kernels": ["bf16 vectors"]}) == []
+    assert contradictions("avx512", kept | {"kernels": ["bf16 tiles"]}) == ["our kernels are 'bf16 tiles'"]
 
 
 def test_native_holds_to_nothing():
@@ -152,18 +156,7 @@ def test_auto_is_resolved_as_on_a_processor_of_the_instruction_set(monkeypatch):
 
 
 def test_our_worker_reports_what_computed():
-    assert {"torch", "cpu_capability", "kernels", "kernel_libraries", "openmp"} == software("fp32").keys()
-
-
-def test_loaded_libraries_of_ours_are_read_from_the_map_of_the_process(tmp_path):
-    maps = tmp_path / "maps"
-    maps.write_text(
-        "7f0 r-xp 0 fd:0 1 /x/atari_dqn/fast/cpu/_portable.cpython-311-x86_64-linux-gnu.so\n"
-        "7f1 r--p 0 fd:0 1 /x/atari_dqn/fast/cpu/_portable.cpython-311-x86_64-linux-gnu.so\n"
-        "7f2 r-xp 0 fd:0 2 /x/torch/lib/libtorch_cpu.so\n"
-        "7f3 rw-p 0 0:0 0\n"
-    )
-    assert loaded_kernels(maps) == ["_portable"]
+    assert {"torch", "cpu_capability", "kernels", "openmp"} == software("fp32").keys()
 
 
 def test_a_result_is_read_where_a_log_shares_its_line():
