@@ -10,7 +10,6 @@ import os
 import platform
 import shutil
 import sys
-import tempfile
 import zlib
 from copy import copy
 from pathlib import Path
@@ -56,7 +55,10 @@ def libraries() -> list[Extension]:
     found = [kernels("portable", PORTABLE, [])]
     if machine in ("x86_64", "amd64"):
         for name, flags in {"avx2": AVX2, "avx512": AVX512}.items():
-            found += [kernels(f"portable_{name}", PORTABLE, flags), kernels(f"products_{name}", PRODUCTS, flags)]
+            found += [
+                kernels(f"portable_{name}", PORTABLE, flags),
+                kernels(f"products_{name}", PRODUCTS, flags),
+            ]
     if machine in ("aarch64", "arm64"):
         found.append(kernels("products_neon", PRODUCTS, []))
     return found
@@ -89,14 +91,16 @@ class Build(build_ext):
 
     def openmp(self) -> list[str]:
         """List the flags of OpenMP as GCC has it, whose functions torch's library defines; none elsewhere."""
-        source = "#include <omp.h>\n#ifdef __clang__\n#error its calls are not those of torch's library\n#endif\n"
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "openmp.cpp")
-            path.write_text(source)
-            try:
-                self.compiler.compile([str(path)], output_dir=folder, extra_postargs=["-fopenmp"])
-            except Exception:  # of whichever kind the compiler's class raises
-                return []
+        source = (
+            "#include <omp.h>\n#ifdef __clang__\n#error its calls are not those of torch's library\n#endif\n"
+        )
+        path = Path(self.build_temp, "openmp.cpp")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+        try:
+            self.compiler.compile([str(path)], extra_postargs=["-fopenmp"])
+        except Exception:  # of whichever kind the compiler's class raises
+            return []
         return ["-fopenmp"]
 
 

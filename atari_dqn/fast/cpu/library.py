@@ -188,7 +188,9 @@ def uses_threads() -> bool:
 def kernels_for(precision: str, kernels: Sequence[str]) -> list[str]:
     """Select the kernels that a run in this precision, fp32 or bf16, uses."""
     quickest = _quickest(kernels, precision)
-    return [name for name in kernels if _unit_of(name) not in UNITS or UNITS.index(_unit_of(name)) == quickest]
+    return [
+        name for name in kernels if _unit_of(name) not in UNITS or UNITS.index(_unit_of(name)) == quickest
+    ]
 
 
 def _name(unit: str, chosen: str | None) -> str:
