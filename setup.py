@@ -2,8 +2,8 @@
 
 pip compiles the kernels where there is a compiler, once for each instruction set; at run time
 `atari_dqn.fast.cpu.library` loads the best that the processor has. They bind no Python: ctypes loads them.
-OpenMP's functions are left open, for the library that torch loads; where a compiler has no OpenMP, the kernels
-use one thread.
+OpenMP's functions are left open, for the library that torch loads; where a compiler has no OpenMP, the
+kernels use one thread.
 """
 
 import os
@@ -25,7 +25,8 @@ FLAGS = [
 ]  # fmt: skip
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [
-    "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw", "-mamx-tile", "-mamx-bf16",
+    "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw",
+    "-mamx-tile", "-mamx-bf16",
 ]  # fmt: skip
 """What a processor lacks of them, bf16 and AMX, is never called."""
 PORTABLE = ["frames", "optimizer", "priorities"]

@@ -29,7 +29,7 @@ from atari_dqn.agent.network import QNetwork
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.compare.statistics import difference
 from atari_dqn.evaluation.evaluate import evaluate
-from atari_dqn.minibatch import Minibatch, Frames
+from atari_dqn.minibatch import Frames, Minibatch
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec

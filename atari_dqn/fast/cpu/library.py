@@ -145,7 +145,7 @@ def units() -> tuple[str, ...]:
 
 @cache
 def multiple() -> int:
-    """Return what layers' sizes must be multiples of: 32 with AVX-512, 16 with AVX2, 8 with NEON."""
+    """Return the divisor that layers' sizes must have: 32 with AVX-512, 16 with AVX2, 8 with NEON."""
     found = library("products")
     return 32 if found is None else int(found.block())
 
