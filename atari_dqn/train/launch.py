@@ -20,6 +20,7 @@ from atari_dqn.run.checkpoint.rewind import rewind
 from atari_dqn.run.checkpoint.seal import sealed
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.run.provenance import provenance
 from atari_dqn.run.threads import KEY, threads_at
 from atari_dqn.spec.digest import spec_digest
@@ -71,6 +72,7 @@ def start(
     """Train a new run to its end and return its summary. Nothing is written before all parts are built."""
     with closing(assemble(resolved.spec, device)) as training:
         training.begin()
+        check_lease()
         run = RunDirectory.create(
             path,
             resolved_toml(resolved),
@@ -116,6 +118,7 @@ def resume(
             refuse_to_discard(store, point)
         with reopened(point, device, threads=threads) as training:
             repairs: tuple[str, ...] = ()
+            check_lease()
             if point.checkpoint is None:
                 store.tidy()
             else:
@@ -232,6 +235,7 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
         )
         raise HaltedError(f"{error}; `{resume_command(run)}` {effect}") from error
     summary = _summary(session, resolved, digest)
+    check_lease()
     write_json_atomically(run.summary, sealed_summary(summary))
     session.notice("finished", f"finished at {summary['env_frames']:,} frames")
     return summary

@@ -37,6 +37,7 @@ from atari_dqn.run.checkpoint.segments import SavedRows
 from atari_dqn.run.checkpoint.stages import Snapshot
 from atari_dqn.run.checkpoint.state_files import read_agent, read_rest
 from atari_dqn.run.checkpoint.state_tree import detached, leaves
+from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.types import StateDict
 
 __all__ = [
@@ -211,6 +212,7 @@ class CheckpointStore:
     def _update_saved(self, entry: CatalogEntry, bookkeeping: StateDict) -> Saved:
         """Replace the bookkeeping of a saved step, and its score if it has one."""
         final = self.folder / entry.path
+        check_lease()
         with writing(final):
             digest = replace_bookkeeping(final, bookkeeping)
             self._publish(entry if entry.eval_score is not None else None, entry.path)
@@ -219,6 +221,7 @@ class CheckpointStore:
     def _write(self, final: Path, snapshot: Snapshot) -> str:
         """Write a checkpoint and return its digest; remove its files if that fails."""
         partial = final.with_name(f".{final.name}.partial")
+        check_lease()
         for leftover in (partial, final):  # of a process that died before the checkpoint was in the catalog
             shutil.rmtree(leftover, ignore_errors=True)
         try:
@@ -228,6 +231,7 @@ class CheckpointStore:
             digest = stages.write_manifest(partial, snapshot)
             stages.flush(partial)
             self._writer.check_cancelled()
+            check_lease()
             stages.put_in_place(partial, final)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
@@ -235,6 +239,7 @@ class CheckpointStore:
         return digest
 
     def _publish(self, entry: CatalogEntry | None, newest: str) -> None:
+        check_lease()
         if entry is not None:
             stages.add_to_catalog(self.folder, entry)
         stages.update_links(self.folder, newest)
