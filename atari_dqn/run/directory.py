@@ -220,8 +220,13 @@ class RunDirectory:
                 self._lock(file, fcntl.LOCK_SH)
             yield
 
+    @property
+    def lock_file(self) -> Path:
+        """The file that a process locks while it runs the run."""
+        return self.path / _LOCK
+
     def _lock_file(self) -> Path:
-        path = self.path / _LOCK
+        path = self.lock_file
         if path.is_fifo():  # opening it would block forever
             raise DamagedError(f"{path}: is a pipe; remove it")
         return path

@@ -12,8 +12,8 @@ from atari_dqn.scale.sweep_file import Case, Method, SweepFile, read_sweep
 from atari_dqn.spec.digest import values_digest
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.games import GAME_CHECKS, TOY_GAME, game_problem
-from atari_dqn.spec.keys import KEYS, Scalar, Values, flatten
-from atari_dqn.spec.loader import AUTO, ResolvedSpec, resolve_entries
+from atari_dqn.spec.keys import Scalar, Values, flatten
+from atari_dqn.spec.loader import AUTO, AUTO_KEYS, ResolvedSpec, resolve_entries
 from atari_dqn.spec.parse import Entry, read_toml, table_entries
 
 _ANY_ATARI_GAME = "pong"
@@ -54,11 +54,6 @@ class Sweep:
         ]
         places = {game: place for place, game in enumerate(self.games or ())}
         return sorted(found, key=lambda member: (member.seed, places.get(member.game, 0)))
-
-    @property
-    def has_auto(self) -> bool:
-        """Whether a key of a variant is `auto`."""
-        return any(AUTO in _autos(variant.values).values() for variant in self.variants)
 
 
 def load_sweep(path: Path) -> Sweep:
@@ -172,10 +167,10 @@ def _duplicates(file: SweepFile, variants: Sequence[Variant]) -> Iterator[Fault]
             yield Fault(str(file.path), "", f"{other} and {variant.label} are the same run twice: {same}")
 
 
-def _autos(values: Values) -> dict[str, Scalar]:
-    """Return the keys whose value may be `auto`, where the schema lists it among the choices."""
-    return {key: value for key, value in values.items() if value == AUTO and AUTO in KEYS[key].choices}
+def unresolved(values: Values) -> list[str]:
+    """Return the keys that are `auto` and must be resolved before a run begins."""
+    return [key for key in AUTO_KEYS if values.get(key) == AUTO]
 
 
 def _with_auto(values: Values, auto: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    return {key: auto.get(key, value) if value == AUTO else value for key, value in values.items()}
+    return {**values, **{key: auto[key] for key in unresolved(values) if key in auto}}

@@ -1,14 +1,14 @@
 """Read a sweep file: methods, cases and axes, each checked against the schema as a spec is.
 
-    spec  = "atari100k_der"       the spec of every run: a file relative to this one, or a shipped one's name
-    game  = "atari_100k_26"       a game, a list of games, or a list by name; without it, the spec's game
-    seeds = 5                     seeds 1 to 5; or seed = [1, 2, 3]; without either, the spec's seed
-    threads = 1                   threads of torch in each run
+spec  = "atari100k_der"       the spec of every run: a file relative to this one, or a shipped one's name
+game  = "atari_100k_26"       a game, a list of games, or a list by name; without it, the spec's game
+seeds = 5                     seeds 1 to 5; or seed = [1, 2, 3]; without either, the spec's seed
+threads = 1                   threads of torch in each run
 
-    [set]                         keys of every run, as in a spec
-    [methods.NAME]                a method: a spec of its own, or keys that differ, or both
-    [grid]                        keys with lists of values, of which every combination is a case
-    [[cases]]                     a case: keys, and a name
+[set]                         keys of every run, as in a spec
+[methods.NAME]                a method: a spec of its own, or keys that differ, or both
+[grid]                        keys with lists of values, of which every combination is a case
+[[cases]]                     a case: keys, and a name
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def read_sweep(path: Path) -> tuple[SweepFile, list[Fault]]:
         threads=threads,
     )
     faults += [*thread_faults, *game_faults, *seed_faults, *method_faults, *case_faults]
-    faults += [*_axis_faults(file), *_overlaps(file, table)]
+    faults += [*_axis_faults(file), *_overlaps(file)]
     return file, faults
 
 
@@ -122,7 +122,9 @@ def _key_faults(path: Path, table: Mapping[str, Any]) -> Iterator[Fault]:
         elif key in ("set", "methods", "grid") and not isinstance(value, dict):
             yield Fault(str(path), key, f"found {show(value)}, expected a section [{key}]")
     if "spec" in table and not isinstance(table["spec"], str):
-        yield Fault(str(path), "spec", f"found {show(table['spec'])}, expected a file or a shipped spec's name")
+        yield Fault(
+            str(path), "spec", f"found {show(table['spec'])}, expected a file or a shipped spec's name"
+        )
     if "seed" in table and "seeds" in table:
         yield Fault(str(path), "seeds", "found seed too; write one of them")
 
@@ -155,6 +157,9 @@ def _methods(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Method, ...], 
                 faults.append(Fault(str(path), "spec", f"missing; {expected}"))
             return (), faults
         spec = _spec_path(path, base)
+        if not _NAME.fullmatch(spec.stem):
+            problem = f"runs cannot be named after {show(spec.stem)}; name the method: [methods.NAME]"
+            return (), [Fault(str(path), "spec", problem)]
         return (Method(name=spec.stem, spec=spec, entries=()),), faults
     methods = []
     for name, keys in found.items():
@@ -164,7 +169,9 @@ def _methods(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Method, ...], 
         elif not isinstance(keys, dict):
             faults.append(Fault(str(path), where, f"found {show(keys)}, expected a section [{where}]"))
         elif not isinstance(own := keys.get("spec", base), str):
-            faults.append(Fault(str(path), f"{where}.spec", "missing; expected a file or a shipped spec's name"))
+            faults.append(
+                Fault(str(path), f"{where}.spec", "missing; expected a file or a shipped spec's name")
+            )
         else:
             others = {key: value for key, value in keys.items() if key != "spec"}
             entries = tuple(table_entries(others, where=f"{path} [{where}]"))
@@ -181,11 +188,12 @@ def _spec_path(path: Path, text: str) -> Path:
 def _cases(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Case, ...], list[Fault]]:
     explicit, faults = _explicit_cases(path, table.get("cases"))
     axes, grid_faults = _grid_axes(path, table)
-    combinations = [
-        Case(label=_label(combination), entries=combination) for combination in product(*axes)
-    ]
+    combinations = [Case(label=_label(combination), entries=combination) for combination in product(*axes)]
     both = tuple(
-        Case(label="_".join(filter(None, [first.label, second.label])), entries=(*first.entries, *second.entries))
+        Case(
+            label="_".join(filter(None, [first.label, second.label])),
+            entries=(*first.entries, *second.entries),
+        )
         for first in explicit
         for second in combinations
     )
@@ -253,13 +261,13 @@ def _axis_faults(file: SweepFile) -> Iterator[Fault]:
 
 
 def _all_entries(file: SweepFile) -> Iterable[Entry]:
-    owners = [file.shared, *(each.entries for each in (*file.methods, *file.cases))]
+    owners = [file.shared, *(each.entries for each in file.methods), *(each.entries for each in file.cases)]
     return dict.fromkeys(Entry(each.key, "", each.where) for each in chain.from_iterable(owners))
 
 
-def _overlaps(file: SweepFile, table: Mapping[str, Any]) -> Iterator[Fault]:
+def _overlaps(file: SweepFile) -> Iterator[Fault]:
     """Yield a fault for each key that is written in more than one kind of place."""
-    cases = [each for each in file.cases for each in each.entries]
+    cases = [entry for case in file.cases for entry in case.entries]
     places = {
         "[set]": file.shared,
         "[methods]": tuple(entry for method in file.methods for entry in method.entries),
@@ -269,5 +277,7 @@ def _overlaps(file: SweepFile, table: Mapping[str, Any]) -> Iterator[Fault]:
     keys = {place: dict.fromkeys(entry.key for entry in entries) for place, entries in places.items()}
     for key in dict.fromkeys(chain.from_iterable(keys.values())):
         found = [place for place, named in keys.items() if key in named]
-        if len(found) > 1 and table:
-            yield Fault(str(file.path), key, f"is written in {' and in '.join(found)}; write it in one of them")
+        if len(found) > 1:
+            yield Fault(
+                str(file.path), key, f"is written in {' and in '.join(found)}; write it in one of them"
+            )

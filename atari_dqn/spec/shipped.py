@@ -20,9 +20,7 @@ SWEEPS = "sweeps"
 def shipped_specs() -> Mapping[str, Path]:
     """Map each shipped spec's name, its file name without the ending, to its file."""
     sweeps = _folder() / SWEEPS
-    return {
-        path.stem: path for path in sorted(_folder().rglob("*.toml")) if not path.is_relative_to(sweeps)
-    }
+    return {path.stem: path for path in sorted(_folder().rglob("*.toml")) if not path.is_relative_to(sweeps)}
 
 
 @cache

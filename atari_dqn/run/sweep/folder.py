@@ -1,11 +1,11 @@
 """The paths of a sweep's folder.
 
-    FOLDER/NAME/              a run directory, as `dqn train` makes it
-    FOLDER/sweep/record.json  the members of the sweep with their complete specs
-    FOLDER/sweep/leases/      who works on which run
-    FOLDER/sweep/specs/       the spec from which each run was begun
-    FOLDER/sweep/output/      the output of each run's commands
-    FOLDER/sweep/failures/    why a run is not tried again
+FOLDER/NAME/              a run directory, as `dqn train` makes it
+FOLDER/sweep/record.json  the members of the sweep with their complete specs
+FOLDER/sweep/leases/      who works on which run
+FOLDER/sweep/specs/       the spec from which each run was begun
+FOLDER/sweep/output/      the output of each run's commands
+FOLDER/sweep/failures/    why a run is not tried again
 """
 
 from __future__ import annotations
@@ -69,6 +69,11 @@ class SweepFolder:
     def has_finished(self, name: str) -> bool:
         """Return whether the run of a member has been completed."""
         return is_file(self.run(name).summary)
+
+    def newest_checkpoint(self, name: str) -> str:
+        """Return the name of the newest checkpoint of a member, from which it would resume; empty if none."""
+        names = (path.name for path in self.run(name).checkpoints.glob("step_*"))
+        return max(names, default="")
 
     def create(self) -> None:
         """Create the sweep's own folders."""

@@ -103,7 +103,10 @@ def write_record(path: Path, record: SweepRecord) -> None:
     """Write a record atomically. Values that members share are written once."""
     variants: dict[str, dict[str, Scalar]] = {}
     rows = []
-    for member, belongs in [*((each, True) for each in record.members), *((each, False) for each in record.former)]:
+    for member, belongs in [
+        *((each, True) for each in record.members),
+        *((each, False) for each in record.former),
+    ]:
         values = {key: value for key, value in member.values.items() if key not in ("game", "seed")}
         row = {name: getattr(member, name) for name in ("name", "label", "game", "seed", "digest")}
         rows.append({**row, "variant": _variant(variants, member.label, values), "belongs": belongs})
