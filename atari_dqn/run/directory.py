@@ -33,7 +33,7 @@ from atari_dqn.telemetry.columns import TABLES
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
 _CHECKPOINTS = "checkpoints"
-_LOCK = ".lock"
+LOCK = ".lock"
 _LOCK_TRIES = 25
 _LOCK_PAUSE_SECONDS = 0.02
 
@@ -220,13 +220,8 @@ class RunDirectory:
                 self._lock(file, fcntl.LOCK_SH)
             yield
 
-    @property
-    def lock_file(self) -> Path:
-        """The file that a process locks while it runs the run."""
-        return self.path / _LOCK
-
     def _lock_file(self) -> Path:
-        path = self.lock_file
+        path = self.path / LOCK
         if path.is_fifo():  # opening it would block forever
             raise DamagedError(f"{path}: is a pipe; remove it")
         return path

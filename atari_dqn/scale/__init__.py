@@ -1,9 +1,9 @@
 """Many runs as one thing: sweeps.
 
-    sweep_file, axes → members → opening     what a sweep consists of: a file, complete specs, a record on disk
-    room, plan                               what runs need, what this machine has, what fits at once
-    runner, training_process, takeover       one member: a lease, a supervised `dqn train` or `dqn resume`
-    local                                    a scheduler: members in threads of this process
+    sweep_file, axes, cases → members → opening   a sweep file, its complete specs, its record on disk
+    room, plan                                    needs of runs, room of this machine, what fits at once
+    runner, training_process, takeover            one member: a lease, a supervised `dqn train`/`dqn resume`
+    local                                         a scheduler: members in threads of this process
 
 The state of a sweep is its folder (`run.sweep.folder`): the run directories, and one lease for each run that
 a process works on (`run.leases`). Nothing durable is anywhere else.

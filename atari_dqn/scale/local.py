@@ -114,11 +114,12 @@ class LocalScheduler:
         self._observer.refresh()
         self.room.set_disk_free(disk_free_bytes(self.runner.folder.path))
         free = [member for member in pending if self._is_free(member.name)]
+        others = self._cores_of_others()
         for member in free:
-            if self.jobs is not None and len(self._running) >= self.jobs:
+            if self.room.is_full(others) or len(self._running) == self.jobs:
                 return
             placement = self.room.place(
-                member.name, self._needs_of(member), threads=self.threads, avoid=self._cores_of_others()
+                member.name, self._needs_of(member), threads=self.threads, avoid=others
             )
             if placement is not None:
                 self._begin(member, placement)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from atari_dqn.run.sweep.record import Member
-from atari_dqn.scale.sweep_file import Case, Method, SweepFile, read_sweep
+from atari_dqn.scale.cases import Case
+from atari_dqn.scale.sweep_file import Method, SweepFile, read_sweep
 from atari_dqn.spec.digest import values_digest
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.games import GAME_CHECKS, TOY_GAME, game_problem

@@ -80,7 +80,7 @@ def reopen_sweep(path: Path) -> Opened:
 
 
 def _record_of(folder: SweepFolder, sweep: Sweep) -> SweepRecord | None:
-    """Return the record of a folder, None if the sweep begins there; `UserError` if it holds anything else."""
+    """Return the record of a folder, None before the sweep begins; `UserError` if it holds anything else."""
     path = folder.path
     if not exists(path):
         return None

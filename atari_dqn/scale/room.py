@@ -93,6 +93,10 @@ class Room:
                 return self._give(name, device, needs[device], threads, avoid)
         return None
 
+    def is_full(self, avoid: Collection[int] = ()) -> bool:
+        """Return whether no core is free, apart from those that others use."""
+        return all(core in avoid for core in self._cores)
+
     def lacking(self, needs: Mapping[str, Need]) -> list[str]:
         """Return the names of what a run lacks now, on the device that lacks least."""
         return min((self._lacking(device, needs[device]) for device in self._vram), key=len)

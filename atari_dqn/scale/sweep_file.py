@@ -13,15 +13,14 @@ threads = 1                   threads of torch in each run
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.formatting import setting
 from atari_dqn.scale.axes import read_games, read_seeds
+from atari_dqn.scale.cases import NAME, Case, read_cases, section_entries
 from atari_dqn.spec.check import show
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.keys import KEYS, SECTIONS
@@ -31,7 +30,6 @@ from atari_dqn.spec.suggest import did_you_mean
 
 _TOP_KEYS = ("spec", "game", "seed", "seeds", "threads", "set", "methods", "grid", "cases")
 _AXES = ("game", "seed")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=,+-]{0,79}", re.ASCII)
 _MOST_MEMBERS = 100_000
 
 
@@ -41,15 +39,6 @@ class Method:
 
     name: str
     spec: Path
-    entries: tuple[Entry, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A combination of values of the grid, or an explicit case, or both."""
-
-    label: str
-    """Empty if there is a single case."""
     entries: tuple[Entry, ...]
 
 
@@ -86,8 +75,8 @@ def read_sweep(path: Path) -> tuple[SweepFile, list[Fault]]:
     games, game_faults = read_games(path, table)
     seeds, seed_faults = read_seeds(path, table)
     methods, method_faults = _methods(path, table)
-    cases, case_faults = _cases(path, table)
-    shared = tuple(_section(path, "set", table))
+    cases, case_faults = read_cases(path, table)
+    shared = tuple(section_entries(path, "set", table))
     file = SweepFile(
         path=path,
         name=path.stem,
@@ -136,117 +125,55 @@ def _threads(path: Path, table: Mapping[str, Any]) -> tuple[int, list[Fault]]:
     return 1, [Fault(str(path), "threads", f"found {show(found)}, expected an integer at least 1")]
 
 
-def _section(path: Path, place: str, table: Mapping[str, Any]) -> Iterator[Entry]:
-    """Yield the entries of a section with keys of a spec."""
-    found = table.get(place, {})
-    if isinstance(found, dict):
-        yield from table_entries(found, where=f"{path} [{place}]")
-
-
 def _methods(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Method, ...], list[Fault]]:
-    found, base = table.get("methods", {}), table.get("spec")
+    """Return the methods: those that have a name, or the spec of the sweep alone."""
+    found, base = table.get("methods"), table.get("spec")
+    if found is None:
+        return _single_method(path, base)
+    if not isinstance(found, dict) or not found:
+        empty = Fault(str(path), "methods", "is empty; expected at least one [methods.NAME]")
+        return (), [empty] if found == {} else []
+    methods: list[Method] = []
     faults: list[Fault] = []
-    if not isinstance(found, dict):
-        return (), faults
-    if "methods" in table and not found:
-        faults.append(Fault(str(path), "methods", "is empty; expected at least one [methods.NAME]"))
-    if "methods" not in table:
-        if not isinstance(base, str):
-            if "spec" not in table:
-                expected = "expected a file or a shipped spec's name, or [methods.NAME] with a spec each"
-                faults.append(Fault(str(path), "spec", f"missing; {expected}"))
-            return (), faults
-        spec = _spec_path(path, base)
-        if not _NAME.fullmatch(spec.stem):
-            problem = f"runs cannot be named after {show(spec.stem)}; name the method: [methods.NAME]"
-            return (), [Fault(str(path), "spec", problem)]
-        return (Method(name=spec.stem, spec=spec, entries=()),), faults
-    methods = []
     for name, keys in found.items():
-        where = f"methods.{name}"
-        if not _NAME.fullmatch(name):
-            faults.append(Fault(str(path), where, "a name consists of letters, digits and _ . = , + -"))
-        elif not isinstance(keys, dict):
-            faults.append(Fault(str(path), where, f"found {show(keys)}, expected a section [{where}]"))
-        elif not isinstance(own := keys.get("spec", base), str):
-            faults.append(
-                Fault(str(path), f"{where}.spec", "missing; expected a file or a shipped spec's name")
-            )
-        else:
-            others = {key: value for key, value in keys.items() if key != "spec"}
-            entries = tuple(table_entries(others, where=f"{path} [{where}]"))
-            methods.append(Method(name=name, spec=_spec_path(path, own), entries=entries))
+        problem = _method_problem(name, keys, base)
+        if problem is not None:
+            faults.append(Fault(str(path), f"methods.{name}", problem))
+            continue
+        others = {key: value for key, value in keys.items() if key != "spec"}
+        entries = tuple(table_entries(others, where=f"{path} [methods.{name}]"))
+        methods.append(Method(name=name, spec=_spec_path(path, keys.get("spec", base)), entries=entries))
     return tuple(methods), faults
+
+
+def _single_method(path: Path, base: Any) -> tuple[tuple[Method, ...], list[Fault]]:
+    if base is None:
+        expected = "expected a file or a shipped spec's name, or [methods.NAME] with a spec each"
+        return (), [Fault(str(path), "spec", f"missing; {expected}")]
+    if not isinstance(base, str):
+        return (), []
+    spec = _spec_path(path, base)
+    if not NAME.fullmatch(spec.stem):
+        problem = f"runs cannot be named after {show(spec.stem)}; name the method: [methods.NAME]"
+        return (), [Fault(str(path), "spec", problem)]
+    return (Method(name=spec.stem, spec=spec, entries=()),), []
+
+
+def _method_problem(name: str, keys: Any, base: Any) -> str | None:
+    """Describe the fault of a method's section; None without one."""
+    if not NAME.fullmatch(name):
+        return "a name consists of at most 80 letters, digits and _ . = , + -"
+    if not isinstance(keys, dict):
+        return f"found {show(keys)}, expected a section [methods.{name}]"
+    if not isinstance(keys.get("spec", base), str):
+        return "has no spec; expected a file or a shipped spec's name"
+    return None
 
 
 def _spec_path(path: Path, text: str) -> Path:
     """Return the file of a spec: relative to the sweep file, or a shipped one."""
     nearby = path.parent / text
     return nearby if nearby.exists() else find_spec(Path(text))
-
-
-def _cases(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Case, ...], list[Fault]]:
-    explicit, faults = _explicit_cases(path, table.get("cases"))
-    axes, grid_faults = _grid_axes(path, table)
-    combinations = [Case(label=_label(combination), entries=combination) for combination in product(*axes)]
-    both = tuple(
-        Case(
-            label="_".join(filter(None, [first.label, second.label])),
-            entries=(*first.entries, *second.entries),
-        )
-        for first in explicit
-        for second in combinations
-    )
-    return both, [*faults, *grid_faults]
-
-
-def _explicit_cases(path: Path, found: Any) -> tuple[list[Case], list[Fault]]:
-    if found is None:
-        return [Case(label="", entries=())], []
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        return [], [Fault(str(path), "cases", f"found {show(found)}, expected sections [[cases]]")]
-    if not found:
-        return [], [Fault(str(path), "cases", "is empty; expected at least one [[cases]]")]
-    cases, faults = [], []
-    for number, keys in enumerate(found, start=1):
-        where = f"{path} [[cases]] {number}"
-        entries = tuple(table_entries({k: v for k, v in keys.items() if k != "name"}, where=where))
-        name = keys.get("name", _label(entries))
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            problem = f"found {show(name)}, expected letters, digits and _ . = , + -, at most 80"
-            faults.append(Fault(where, "name", problem))
-        else:
-            cases.append(Case(label=name, entries=entries))
-    return cases, faults
-
-
-def _grid_axes(path: Path, table: Mapping[str, Any]) -> tuple[list[list[Entry]], list[Fault]]:
-    """Return the entries of each axis of the grid."""
-    axes, faults = [], []
-    if table.get("grid") == {}:
-        faults.append(Fault(str(path), "grid", "is empty; expected keys with lists of values"))
-    for entry in _section(path, "grid", table):
-        if not isinstance(entry.value, list) or not entry.value:
-            found = "an empty list" if entry.value == [] else show(entry.value)
-            faults.append(Fault(entry.where, entry.key, f"found {found}, expected a list of values"))
-            continue
-        axes.append([Entry(entry.key, value, entry.where) for value in entry.value])
-    return axes, faults
-
-
-def _label(entries: Sequence[Entry]) -> str:
-    """Name a case by its values: `learning_rate=0.0001,batch_size=32`."""
-    leaves = [entry.key.rpartition(".")[2] for entry in entries]
-    keys = [
-        entry.key if leaves.count(leaf) > 1 else leaf for entry, leaf in zip(entries, leaves, strict=True)
-    ]
-    texts = [_value_text(entry.value) for entry in entries]
-    return ",".join(f"{key}={text}" for key, text in zip(keys, texts, strict=True))
-
-
-def _value_text(value: Any) -> str:
-    text = setting(value) if isinstance(value, bool) else str(value)
-    return re.sub(r"[^A-Za-z0-9_.+-]", "-", text)[:40]
 
 
 def _axis_faults(file: SweepFile) -> Iterator[Fault]:

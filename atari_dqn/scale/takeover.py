@@ -12,7 +12,7 @@ from pathlib import Path
 
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import is_file, writing
-from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.directory import LOCK, RunDirectory
 from atari_dqn.run.leases.lease import Lease
 from atari_dqn.run.leases.owner import start_time
 from atari_dqn.telemetry.columns import TABLES
@@ -51,7 +51,7 @@ def _detach(run: RunDirectory) -> None:
     with writing(run.path):
         for path in filter(is_file, logs):
             _replace_by_copy(path)
-        run.lock_file.unlink(missing_ok=True)
+        (run.path / LOCK).unlink(missing_ok=True)
 
 
 def _replace_by_copy(path: Path) -> None:

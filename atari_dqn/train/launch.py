@@ -118,7 +118,6 @@ def resume(
             refuse_to_discard(store, point)
         with reopened(point, device, threads=threads) as training:
             repairs: tuple[str, ...] = ()
-            check_lease()
             if point.checkpoint is None:
                 store.tidy()
             else:
@@ -139,6 +138,7 @@ def resume(
 
 def restore(session: Session, point: ResumePoint, device: torch.device) -> None:
     """Restore a session from its checkpoint, and report every reason why it may not be exact."""
+    check_lease()
     before, threads = threads_at(point.run, point.step), torch.get_num_threads()
     if point.checkpoint is None:
         session.tables.restart()

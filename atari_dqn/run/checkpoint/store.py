@@ -162,6 +162,7 @@ class CheckpointStore:
 
     def tidy(self) -> None:
         """Remove everything that the catalog does not list. The run must be locked and reconciled."""
+        check_lease()
         listed = {entry.path for entry in self.catalog()}
         for path in [*self.folder.glob(".*.partial"), *self.folder.glob("step_*")]:
             if path.is_symlink() or not path.is_dir():

@@ -16,7 +16,7 @@ from pathlib import Path
 from atari_dqn.envs.processes import end_with_parent
 from atari_dqn.run.leases.lease import HeldLease, holds, read_lease
 
-_FILE, _TOKEN = "DQN_LEASE_FILE", "DQN_LEASE_TOKEN"  # noqa: S105 - names of variables
+_FILE, _TOKEN = "DQN_LEASE_FILE", "DQN_LEASE_TOKEN"
 LOST_EXIT_CODE = 75
 """Exit code of a training that has lost its lease; only the sweep that started it reads the code."""
 _MESSAGE = b"another process has taken this run over: ended without writing\n"

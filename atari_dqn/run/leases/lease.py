@@ -197,7 +197,7 @@ class LeaseFolder:
         if descriptor is None:
             return None
         held = HeldLease(self.path, lease, descriptor)
-        # Between the observation and the creation the earlier lease may have been renewed, released or stolen.
+        # Since the observation the earlier lease may have been renewed, released or stolen.
         if self._follows(lease, over):
             for generation in self._generations(name) - {lease.generation}:
                 (self.path / replace(lease, generation=generation).file_name).unlink(missing_ok=True)
@@ -256,8 +256,8 @@ def check_links(folder: Path) -> None:
             os.link(first, second)
         except OSError as error:
             raise UserError(
-                f"{folder}: its file system has no hard links ({(error.strerror or str(error)).lower()}), with "
-                "which runs are shared out safely; choose another place with --folder"
+                f"{folder}: its file system has no hard links ({(error.strerror or str(error)).lower()}), "
+                "by which runs are shared out safely; choose another place with --folder"
             ) from error
         finally:
             first.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ class Owner:
     host: str
     """Name of its host, for display."""
     machine: str
-    """Identity of the set of process ids to which `pid` belongs: a boot of a machine, or a container on it."""
+    """Identity of the set of process ids to which `pid` belongs: a boot of a machine, or a container."""
     pid: int
     started: int
     """Start time of the process, in a unit of its machine: a process id may be given to another process."""
@@ -50,7 +50,7 @@ class Owner:
 def this_machine() -> str:
     """Return the identity of this machine since its boot, or of the container that this process is in."""
     try:
-        boot, namespace = _BOOT_ID.read_text().strip(), os.readlink(_PID_NAMESPACE)
+        boot, namespace = _BOOT_ID.read_text().strip(), str(_PID_NAMESPACE.readlink())
     except OSError:  # not Linux
         boot, namespace = f"{psutil.boot_time():.0f}", ""
     return f"{platform.node()} {boot} {namespace}".strip()

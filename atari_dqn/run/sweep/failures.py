@@ -27,7 +27,7 @@ class Failure(msgspec.Struct, frozen=True):
     exit_code: int
 
     def remedy(self, run: Path) -> str:
-        """Return what the user can do."""
+        """Describe the steps that the user can take."""
         resume = f"`dqn resume {shlex.quote(str(run))}`"
         match self.kind:
             case "halted":

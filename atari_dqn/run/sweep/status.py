@@ -64,20 +64,25 @@ class SweepStatus:
             member.name: RunProgress(self.folder.path / member.name, member.total_frames)
             for member in (*self.record.members, *self.record.former)
         }
-        self.members: tuple[MemberStatus, ...] = ()
+        self._statuses: dict[str, MemberStatus] = {}
 
     def refresh(self, only: Collection[str] | None = None) -> None:
         """Read the runs, or only those named, and all leases and failures."""
         self._observer.refresh()
         failures = read_failures(self.folder.own / "failures")
-        for name, run in self._runs.items():
-            if not run.has_finished and (only is None or name in only):
-                run.refresh()
-        self.members = tuple(
-            self._status(member, failures.get(member.name), belongs=belongs)
-            for members, belongs in ((self.record.members, True), (self.record.former, False))
-            for member in members
-        )
+        names = self._runs.keys() if only is None else {*only, *self._observer.leases} & self._runs.keys()
+        for members, belongs in ((self.record.members, True), (self.record.former, False)):
+            for member in members:
+                if member.name in names:
+                    if not self._runs[member.name].has_finished:
+                        self._runs[member.name].refresh()
+                    failure = failures.get(member.name)
+                    self._statuses[member.name] = self._status(member, failure, belongs=belongs)
+
+    @property
+    def members(self) -> tuple[MemberStatus, ...]:
+        """The status of each run that has been read."""
+        return tuple(self._statuses.values())
 
     @property
     def totals(self) -> Totals:
