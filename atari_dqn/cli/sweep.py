@@ -29,8 +29,6 @@ dqn sweep catch_n_step
 dqn sweep atari100k_der --plan
 dqn sweep outputs/catch_n_step --status"""
 
-_COLUMNS = 110
-"""Width of the table of `--status` where there is no terminal."""
 _SHORTEST_HEARTBEAT_SECONDS = 0.1
 _MEASURING_SECONDS = 20.0
 """Longest time for measuring the speed of one method; small specs take a quarter of it."""
@@ -133,14 +131,14 @@ def _print_status(path: Path) -> None:
 
     from atari_dqn.run.sweep.folder import is_sweep
     from atari_dqn.run.sweep.status import SweepStatus
-    from atari_dqn.view.sweep_text import status_lines
+    from atari_dqn.view.sweep_text import PIPE_COLUMNS, status_lines
 
     if not is_sweep(path):
         raise UserError(f"{path}: no sweep has begun there; `dqn sweep` begins it")
     found = SweepStatus(path)
     found.refresh()
     console = Console()
-    columns = console.width if console.is_terminal else _COLUMNS
+    columns = console.width if console.is_terminal else PIPE_COLUMNS
     typer.echo("\n".join(status_lines(found, columns)))
 
 
@@ -193,7 +191,7 @@ def _check_one_fits(planned: SweepPlan) -> None:
     if planned.left and not planned.at_once:
         lacking = " and ".join(planned.limited_by)
         raise UserError(
-            f"{planned.left[0].name} does not fit: this machine has too little {lacking}; `--plan` has the figures"
+            f"{planned.left[0].name} does not fit: this machine has too little {lacking}; see --plan"
         )
 
 

@@ -62,7 +62,10 @@ def _words(folder: SweepFolder, member: Member, device: str) -> Sequence[str]:
     path = str(folder.path / member.name)
     if folder.has_begun(member.name):
         return ["resume", path, "--device", device, "--plain"]
-    spec = folder.spec(member.name)
+    # as `dqn train` names a run of another game than its spec's; `dqn compare` labels groups by that name
+    spec = folder.spec(member.name, f"{member.label}_{member.game}")
+    with writing(spec.parent):
+        spec.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(spec, _spec_toml(member).encode())
     return ["train", str(spec), "--run-dir", path, "--device", device, "--plain"]
 

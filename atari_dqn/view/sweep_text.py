@@ -13,6 +13,8 @@ from atari_dqn.run.sweep.status import MemberStatus, SweepStatus
 _OTHER_COLUMNS = 68
 """Width of all columns but the name and the alerts."""
 _NAME_COLUMNS = 16
+PIPE_COLUMNS = 110
+"""Width of the table where there is no terminal."""
 ORDER = ("running", "abandoned", "halted", "damaged", "invalid", "crashed", "stopped", "waiting", "finished")
 """States in the order in which a reader looks for them."""
 

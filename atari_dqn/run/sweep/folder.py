@@ -3,7 +3,7 @@
 FOLDER/NAME/              a run directory, as `dqn train` makes it
 FOLDER/sweep/record.json  the members of the sweep with their complete specs
 FOLDER/sweep/leases/      who works on which run
-FOLDER/sweep/specs/       the spec from which each run was begun
+FOLDER/sweep/specs/NAME/  the spec from which the run was begun
 FOLDER/sweep/output/      the output of each run's commands
 FOLDER/sweep/failures/    why a run is not tried again
 """
@@ -17,7 +17,8 @@ from atari_dqn.files.atomic import exists, is_file
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.lease import LeaseFolder
 
-_OWN = "sweep"
+OWN_FOLDER = "sweep"
+"""Name of the folder of the sweep's own files."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class SweepFolder:
     @property
     def own(self) -> Path:
         """The folder of the sweep's own files, next to its runs."""
-        return self.path / _OWN
+        return self.path / OWN_FOLDER
 
     @property
     def record(self) -> Path:
@@ -50,9 +51,9 @@ class SweepFolder:
         """Return the run directory of a member, which may not exist yet."""
         return RunDirectory(self.path / name)
 
-    def spec(self, name: str) -> Path:
-        """Return the file of the spec from which a member is begun."""
-        return self.own / "specs" / f"{name}.toml"
+    def spec(self, name: str, method: str) -> Path:
+        """Return the file of the spec from which a member is begun; a run is called after its file."""
+        return self.own / "specs" / name / f"{method}.toml"
 
     def output(self, name: str) -> Path:
         """Return the file with the output of a member's commands."""

@@ -85,6 +85,11 @@ class SweepStatus:
         return tuple(self._statuses.values())
 
     @property
+    def has_ended(self) -> bool:
+        """Whether every run of the sweep has finished or is not tried again."""
+        return all(each.state in ("finished", *FAILED) for each in self.members if each.belongs)
+
+    @property
     def totals(self) -> Totals:
         """The sums over the runs that belong to the sweep."""
         members = [each for each in self.members if each.belongs]
