@@ -16,6 +16,8 @@ from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.suggest import did_you_mean
 
 _MOST_SEEDS = 10_000
+_KNOWN = (*SINGLE_PLAYER_GAMES, *MULTI_PLAYER_GAMES, TOY_GAME)
+"""The games of some kind of environment; those of another kind than a spec's are found with the spec."""
 
 
 @cache
@@ -26,7 +28,7 @@ def game_lists() -> Mapping[str, tuple[str, ...]]:
 
 
 def read_games(path: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...] | None, list[Fault]]:
-    """Return the games of a sweep file, None if it names none, and the faults of the axis."""
+    """Return the known games of a sweep file, None if it names none, and the faults of the axis."""
     if "game" not in table:
         return None, []
     found = table["game"]
@@ -38,14 +40,13 @@ def read_games(path: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...] | 
         expected = f"a game, a list of games, or one of {', '.join(game_lists())}"
         return (), [Fault(str(path), "game", f"found {show(found)}, expected {expected}")]
     faults = [*_list_faults(path, "game", games), *_game_faults(path, games)]
-    return tuple(dict.fromkeys(game for game in games if isinstance(game, str))), faults
+    return tuple(dict.fromkeys(game for game in games if game in _KNOWN)), faults
 
 
 def _game_faults(path: Path, games: Sequence[Any]) -> Iterator[Fault]:
     """Yield a fault for each name that no kind of environment plays."""
-    known = {*SINGLE_PLAYER_GAMES, *MULTI_PLAYER_GAMES, TOY_GAME}
     for game in dict.fromkeys(map(str, games)):
-        if game in known:
+        if game in _KNOWN:
             continue
         problem = game_problem(game, kind=None) or ""
         if "did you mean" not in problem:
