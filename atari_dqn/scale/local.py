@@ -117,7 +117,7 @@ class LocalScheduler:
         others = self._cores_of_others()
         for member in free:
             if self.room.is_full(others) or len(self._running) == self.jobs:
-                return
+                break
             placement = self.room.place(
                 member.name, self._needs_of(member), threads=self.threads, avoid=others
             )
