@@ -222,22 +222,28 @@ class CheckpointStore:
     def _write(self, final: Path, snapshot: Snapshot) -> str:
         """Write a checkpoint and return its digest; remove its files if that fails."""
         partial = final.with_name(f".{final.name}.partial")
-        check_lease()
+        self._check()
         for leftover in (partial, final):  # of a process that died before the checkpoint was in the catalog
             shutil.rmtree(leftover, ignore_errors=True)
         try:
             partial.mkdir(parents=True)
-            stages.write_rows(partial, snapshot, self._writer.check_cancelled)
+            stages.write_rows(partial, snapshot, self._check)
+            self._check()
             stages.write_rest(partial, snapshot)
+            self._check()
             digest = stages.write_manifest(partial, snapshot)
             stages.flush(partial)
-            self._writer.check_cancelled()
-            check_lease()
+            self._check()
             stages.put_in_place(partial, final)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
         return digest
+
+    def _check(self) -> None:
+        """Raise `CancelledError` if the writing was cancelled; end the process if its lease is lost."""
+        self._writer.check_cancelled()
+        check_lease()
 
     def _publish(self, entry: CatalogEntry | None, newest: str) -> None:
         check_lease()
@@ -253,6 +259,7 @@ class CheckpointStore:
         try:
             yield
         except OSError as error:
+            check_lease()  # the process that took the run over removes unfinished checkpoints
             detail = (
                 f" (the checkpoint takes about {size(snapshot.bytes_expected())}, "
                 f"{size(shutil.disk_usage(self.folder).free)} are free)"
