@@ -11,15 +11,12 @@ import typer
 
 from atari_dqn.cli.options import DeviceOption, PlainOption, choice, integer, number
 from atari_dqn.envs.processes import interrupts_blocked
-from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
+from atari_dqn.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from atari_dqn.machine.hardware import Hardware
-    from atari_dqn.run.sweep.folder import SweepFolder
-    from atari_dqn.run.sweep.status import SweepStatus
-    from atari_dqn.scale.local import SweepResult
     from atari_dqn.scale.members import Sweep
     from atari_dqn.scale.opening import Opened
     from atari_dqn.scale.plan import SweepPlan
@@ -46,41 +43,50 @@ def _sweeps() -> list[str]:
     return list(shipped_sweeps())
 
 
+SweepPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SWEEP|FOLDER",
+        help="A sweep file, the name of a shipped one, or the folder of a sweep that has begun.",
+        autocompletion=_sweeps,
+    ),
+]
+FolderOption = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Folder of the runs. Default: outputs/NAME.")
+]
+PlanOption = Annotated[
+    bool, typer.Option("--plan", help="Print time, memory and disk of every run; start nothing.")
+]
+MeasureOption = Annotated[
+    bool, typer.Option("--measure", help="With --plan: measure the speed of each method.")
+]
+StatusOption = Annotated[
+    bool, typer.Option("--status", help="Print the state of every run from its files; start nothing.")
+]
+PlaceOption = Annotated[str, typer.Option(metavar="PLACE", help="Where the runs are trained: local.")]
+JobsOption = Annotated[
+    str | None, typer.Option(metavar="N", help="At most N runs at once. Default: as many as fit.")
+]
+RetryOption = Annotated[
+    bool, typer.Option("--retry", help="Try runs again that halted, failed or are damaged.")
+]
+HeartbeatOption = Annotated[
+    str,
+    typer.Option(metavar="SECONDS", help="Period of the leases; a run is taken over after three of them."),
+]
+
+
 def sweep(
-    sweep: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SWEEP|FOLDER",
-            help="A sweep file, the name of a shipped one, or the folder of a sweep that has begun.",
-            autocompletion=_sweeps,
-        ),
-    ],
-    folder: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder of the runs. Default: outputs/NAME.")
-    ] = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Print time, memory and disk of every run; start nothing.")
-    ] = False,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="With --plan: measure the speed of each method.")
-    ] = False,
-    status: Annotated[
-        bool, typer.Option("--status", help="Print the state of every run from its files; start nothing.")
-    ] = False,
-    on: Annotated[str, typer.Option(metavar="PLACE", help="Where the runs are trained: local.")] = "local",
-    jobs: Annotated[
-        str | None, typer.Option(metavar="N", help="At most N runs at once. Default: as many as fit.")
-    ] = None,
+    sweep: SweepPath,
+    folder: FolderOption = None,
+    plan: PlanOption = False,
+    measure: MeasureOption = False,
+    status: StatusOption = False,
+    on: PlaceOption = "local",
+    jobs: JobsOption = None,
     device: DeviceOption = "auto",
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Try runs again that halted, failed or are damaged.")
-    ] = False,
-    heartbeat: Annotated[
-        str,
-        typer.Option(
-            metavar="SECONDS", help="Period of the leases; a run is taken over after three of them."
-        ),
-    ] = "5",
+    retry: RetryOption = False,
+    heartbeat: HeartbeatOption = "5",
     plain: PlainOption = False,
 ) -> None:
     """Train every run of a sweep file, several at once, and go on with those that were stopped."""
@@ -101,7 +107,10 @@ def sweep(
         return
     _check_one_fits(planned)
     opened = _begin(loaded, opened, path, hardware)
-    _run(opened, hardware, devices, jobs=most, period_seconds=period, retry=retry, plain=plain)
+    if retry:
+        for member in opened.record.members:
+            opened.folder.failure(member.name).unlink(missing_ok=True)
+    _run(opened, hardware, devices, jobs=most, period_seconds=period, plain=plain)
 
 
 def _load(path: Path, folder: Path | None) -> tuple[Sweep | None, Path]:
@@ -216,7 +225,6 @@ def _run(
     *,
     jobs: int | None,
     period_seconds: float,
-    retry: bool,
     plain: bool,
 ) -> None:
     """Run the members that are left, and print how they compare."""
@@ -224,6 +232,7 @@ def _run(
         from contextlib import closing
         from threading import Event
 
+        from atari_dqn.cli.sweep_outcome import conclude
         from atari_dqn.run.leases.owner import Owner
         from atari_dqn.run.sweep.status import SweepStatus
         from atari_dqn.scale.local import LocalScheduler
@@ -233,9 +242,6 @@ def _run(
         from atari_dqn.view.sweep_views import sweep_view
 
     folder, record = opened.folder, opened.record
-    if retry:
-        for member in record.members:
-            folder.failure(member.name).unlink(missing_ok=True)
     status = SweepStatus(folder.path)
     with SignalGuard() as guard, closing(sweep_view(status, sys.stdout, plain=plain)) as view:
         runner = Runner(
@@ -255,42 +261,4 @@ def _run(
             show=view.show,
         )
         result = scheduler.run(record.members)
-    _conclude(status, result, guard.received)
-
-
-def _conclude(status: SweepStatus, result: SweepResult, signal_number: int | None) -> None:
-    """Print the comparison of a complete sweep; raise the error of one that is not complete."""
-    from atari_dqn.view.sweep_text import continue_command, failure_lines
-
-    folder = status.folder
-    if signal_number is not None and result.unfinished:
-        error = InterruptedRunError(signal_number)
-        error.add_note(
-            f"{len(result.unfinished)} runs are left, their checkpoints saved; "
-            f"`{continue_command(folder.path)}` continues"
-        )
-        raise error
-    if result.finished:
-        _print_comparison(folder, result.finished)
-    if result.failed:
-        kinds = {failure.kind for failure in result.failed.values()}
-        text = "\n".join([f"{len(result.failed)} runs failed:", *failure_lines(status)])
-        error_type = (
-            DamagedError if "damaged" in kinds else UserError if kinds == {"invalid"} else HaltedError
-        )
-        raise error_type(text)
-
-
-def _print_comparison(folder: SweepFolder, names: Sequence[str]) -> None:
-    """Print the table of `dqn compare`, and the estimates of the median over 57 games."""
-    from rich.console import Console
-
-    from atari_dqn.compare.comparison import compare_readable
-    from atari_dqn.compare.median_estimate import median_estimates
-    from atari_dqn.view.comparison_tables import comparison_view
-    from atari_dqn.view.safe import Safe
-
-    comparison = compare_readable([folder.path / name for name in names], human_table="atari57")
-    Console().print(Safe(comparison_view(comparison)))
-    for estimate in median_estimates(comparison):
-        typer.echo(str(estimate))
+    conclude(status, result, guard.received)
