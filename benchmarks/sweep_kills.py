@@ -82,7 +82,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sweep = write_sweep(folder, games=GAMES[: arguments.games], seeds=arguments.seeds)
-        finish(sweep, folder / "whole")
+        finish(sweep, folder / "whole", patience_seconds=3_600)
         whole = outcomes(folder / "whole")
         chance = random.Random(arguments.seed)
         while done < arguments.kills:

@@ -50,9 +50,14 @@ def start(sweep: Path, folder: Path, *options: str) -> subprocess.Popen[bytes]:
         )
 
 
-def finish(sweep: Path, folder: Path) -> None:
+def finish(sweep: Path, folder: Path, patience_seconds: float = PATIENCE_SECONDS) -> None:
     """Run a sweep to its end."""
-    code = start(sweep, folder).wait(PATIENCE_SECONDS)
+    with start(sweep, folder) as process:
+        try:
+            code = process.wait(patience_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
     assert code == 0, folder.with_name(f"{folder.name}.{_OUTPUT}").read_text()
 
 

@@ -24,7 +24,7 @@ def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None
     if signal_number is not None and result.unfinished:
         error = InterruptedRunError(signal_number)
         error.add_note(
-            f"{len(result.unfinished)} runs are left, their checkpoints saved; "
+            f"{len(result.unfinished):,} runs are left, and those that ran have been saved; "
             f"`{continue_command(folder.path)}` continues"
         )
         raise error

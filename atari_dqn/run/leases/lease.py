@@ -229,12 +229,9 @@ class LeaseFolder:
 
     def _follows(self, lease: Lease, over: Lease | None) -> bool:
         """Return whether a created lease is the newest, and follows an earlier one that did not change."""
-        generations = self._generations(lease.name)
-        if max(generations, default=0) != lease.generation:
+        if max(self._generations(lease.name), default=0) != lease.generation:
             return False
-        if over is None:
-            return generations == {lease.generation}
-        return read_lease(self.path / over.file_name) == over
+        return over is None or read_lease(self.path / over.file_name) == over
 
     def _generations(self, name: str) -> set[int]:
         matches = (_FILE.fullmatch(path.name) for path in self._files())
