@@ -170,7 +170,7 @@ def _sums(plan: SweepPlan) -> Iterator[str]:
 def _time(plan: SweepPlan) -> str:
     known = [run.seconds for run in plan.left if run.seconds is not None]
     if len(known) < len(plan.left):
-        return "time: not known for every run; --measure measures the speed of each method for some seconds"
+        return "time: not known for every run; --measure measures each method briefly, `dqn bench` for longer"
     total = sum(known)
     shared = duration(total / plan.at_once) if plan.at_once else "-"
     times = f"{duration(total)} one after another, {shared} with {plan.at_once} at once"
