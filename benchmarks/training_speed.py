@@ -75,7 +75,7 @@ def prepare(venv: Path, packages: Sequence[str], *, without_dependencies: Sequen
     if not ready.exists() or ready.read_text() != wanted:
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
         torch = f"torch=={version('torch').partition('+')[0]}"
-        install = [python, "-m", "pip", "install", "--quiet"]
+        install: list[str | Path] = [python, "-m", "pip", "install", "--quiet"]
         subprocess.run([*install, torch], check=True)  # first, so that pip keeps its build
         subprocess.run([*install, torch, *packages], check=True)
         if without_dependencies:
