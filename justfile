@@ -12,7 +12,7 @@ setup:
 lint:
     .ci/step lint
 
-# mypy, strict
+# mypy, strict for the package, nearly so for benchmarks and scripts
 types:
     .ci/step types
 

@@ -170,6 +170,8 @@ def main() -> None:
     if options.resume:
         resume(options.resume, options.capacity_steps)
         return
+    if options.out is None:
+        parser.error("--out is missing")
     with TemporaryDirectory() as folder:
         report = {**circumstances(), "torch_threads": torch.get_num_threads()}
         report |= measure(Path(folder), options.capacity_steps)

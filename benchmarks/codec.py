@@ -101,9 +101,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     options = parser.parse_args()
-    report = {**circumstances(), "piece_cells": PIECE_FRAMES, "rows": list(rows())}
+    measured = list(rows())
+    report = {**circumstances(), "piece_cells": PIECE_FRAMES, "rows": measured}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
-    for row in report["rows"]:
+    for row in measured:
         print(
             f"{row['game']:9} {row['envs']} {row['form']:6} {row['codec']:8} {row['ratio']:6.1f}x "
             f"{row['compress_mb_per_second']:6.0f} MB/s"

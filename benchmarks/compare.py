@@ -107,17 +107,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         paths = list(make_runs(Path(folder)))
         rounds = [measure(paths) for _ in range(arguments.rounds)]
+    seconds = statistics.median(each["seconds"] for each in rounds)
+    peak = max(each["peak_bytes"] for each in rounds)
     document = {
         **circumstances(),
         "runs": len(paths),
         "rows_of_each_table": ROWS,
         "promised": {"seconds": MAX_SECONDS, "peak_bytes": MAX_BYTES},
-        "median_seconds": statistics.median(each["seconds"] for each in rounds),
-        "max_peak_bytes": max(each["peak_bytes"] for each in rounds),
+        "median_seconds": seconds,
+        "max_peak_bytes": peak,
         "rounds": rounds,
     }
     arguments.out.write_text(json.dumps(document, indent=2) + "\n")
-    print(f"{document['median_seconds']:.2f} s, {document['max_peak_bytes'] / 1e6:.0f} MB")
+    print(f"{seconds:.2f} s, {peak / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":

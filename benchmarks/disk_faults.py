@@ -23,7 +23,7 @@ from typing import Any
 from hardware import circumstances
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from disk_faults import Commands, FaultTrials, some_faults
+from failing_calls import Commands, FaultTrials, some_faults
 from power_failures import Recorded
 
 PHASES = ("train", "resume")

@@ -46,7 +46,7 @@ Step = Callable[[np.ndarray], object]
 def spec(num_envs: int) -> Env:
     return Env(
         kind="atari",
-        envs=num_envs,
+        num_envs=num_envs,
         frame_skip=FRAME_SKIP,
         screen_size_pixels=84,
         resize="area",
@@ -98,10 +98,12 @@ class BareEnvironments:
 
     def __init__(self, game: str, num_envs: int) -> None:
         ALEInterface.setLoggerMode(LoggerMode.Error)
+        rom = get_rom_path(game)
+        assert rom is not None, f"ale-py has no ROM of {game}"
         self._emulators = [ALEInterface() for _ in range(num_envs)]
         for ale in self._emulators:
             ale.setFloat("repeat_action_probability", 0.0)
-            ale.loadROM(get_rom_path(game))
+            ale.loadROM(rom)
             ale.reset_game()
         self._actions = self._emulators[0].getMinimalActionSet()
 

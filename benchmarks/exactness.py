@@ -60,8 +60,9 @@ MODES = {
 
 
 def rules(mode: Mode) -> Env:
-    values = {key: value for key, value in load_track("B").items() if key.startswith("env.")}
-    env = Env(**{key.removeprefix("env."): value for key, value in values.items()})
+    track = load_track("B")
+    values: dict[str, Any] = {key.removeprefix("env."): track[key] for key in track if key.startswith("env.")}
+    env = Env(**values)
     return replace(env, frame_skip=mode.frame_skip, max_episode_frames=EPISODE_FRAMES, noop_max_frames=30)
 
 

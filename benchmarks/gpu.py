@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import torch
 from hardware import circumstances
+from torch.autograd import DeviceType
 
-from atari_dqn.bench.kernels import finish
+from atari_dqn.bench.kernels import synchronize
 from atari_dqn.machine.devices import resolve_device
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.train.build import assemble
@@ -202,26 +203,27 @@ def learning(
 def microseconds(training: Training, device: torch.device, together: int, seconds: float) -> float:
     """Return the median time of an update over many goes of so many."""
     training.update(together)
-    finish(device)
+    synchronize(device)
     times: list[float] = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or not times:
         began = time.perf_counter()
         training.update(together)
-        finish(device)
+        synchronize(device)
         times.append((time.perf_counter() - began) / together)
     return statistics.median(times) * 1e6
 
 
 def kernels(training: Training) -> int:
-    """Return how many kernels an update asks a GPU for; on a CPU, how many operators."""
-    activities = [torch.profiler.ProfilerActivity.CPU]
+    """Return how many kernels and copies an update starts on a GPU; on a CPU, how many operators it calls."""
     if training.device.type == "cuda":
-        activities = [torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities) as profile:
+        activity, place = torch.profiler.ProfilerActivity.CUDA, DeviceType.CUDA
+    else:
+        activity, place = torch.profiler.ProfilerActivity.CPU, DeviceType.CPU
+    with torch.profiler.profile(activities=[activity]) as profile:
         training.update_once()
-        finish(training.device)
-    return len(profile.events())
+        synchronize(training.device)
+    return sum(event.device_type == place for event in profile.events())  # not CUDA's calls on the host
 
 
 STAGES = {"frames": frames, "updates": updates, "losses": losses, "pong": pong, "compiled": compiled}

@@ -66,9 +66,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     parser.add_argument("--minutes", type=float, default=60, help="begin no run after these")
     arguments = parser.parse_args()
-    began, results, done = time.monotonic(), [], 0
+    began, done = time.monotonic(), 0
+    results: list[dict[str, Any]] = []
+    whole: dict[Case, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as name, Zygote() as zygote:
-        folder, whole = Path(name), {}
+        folder = Path(name)
         for seed, case in enumerate(cycle(CASES), arguments.seed):
             if case not in whole:
                 path = folder / f"whole {len(whole)}"

@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     options = parser.parse_args()
-    seconds = pl.read_csv(RUN / "throughput_log.csv")["elapsed_seconds"].max()
+    seconds = max(pl.read_csv(RUN / "throughput_log.csv")["elapsed_seconds"].to_list())
     report = {**circumstances(), "sizes": [measure(*size, seconds_of_run=seconds) for size in SIZES]}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report["sizes"], indent=2))

@@ -17,6 +17,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from toy_game import LEARNING
 
 from atari_dqn.agent import rules
 from atari_dqn.agent.network import QNetwork
+from atari_dqn.assembly.acceleration import Plain
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.compare.statistics import difference
 from atari_dqn.evaluation.evaluate import evaluate
@@ -38,7 +40,8 @@ from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
 
 RUNS = Path(__file__).parents[1] / "runs"
-PRECISIONS = ("fp32", "bf16")
+Precision = Literal["fp32", "bf16"]
+PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16")
 CPU = torch.device("cpu")
 
 
@@ -106,17 +109,18 @@ def learn(part: Part, seed: int, precision: str, minibatches: int) -> Learned:
 def deviations(training: Training, spec: Spec, minibatches: int) -> dict[str, list[float]]:
     """Return how far the gradients of each precision lie from those of float64."""
     found: dict[str, list[float]] = {precision: [] for precision in PRECISIONS}
+    training.replay.prepare(training.schedule_frames)
     for _ in range(minibatches):
         batch = training.replay.sample()
-        exact = gradient(training, spec, batch, "fp64")
-        for precision, values in found.items():
+        exact = gradient(training, spec, batch, None)
+        for precision in PRECISIONS:
             away = gradient(training, spec, batch, precision) - exact
-            values.append(float(away.norm() / exact.norm()))
+            found[precision].append(float(away.norm() / exact.norm()))
     return found
 
 
-def gradient(training: Training, spec: Spec, batch: Minibatch, precision: str) -> Tensor:
-    """Return the gradient of a run's loss over a minibatch, of all weights, in float64."""
+def gradient(training: Training, spec: Spec, batch: Minibatch, precision: Precision | None) -> Tensor:
+    """Return the gradient of a run's loss over a minibatch, of all weights; computed in float64 for None."""
     online, target = (
         copied(network, training, spec, precision)
         for network in (training.learner.online, training.learner.target)
@@ -124,28 +128,25 @@ def gradient(training: Training, spec: Spec, batch: Minibatch, precision: str) -
     with torch.no_grad():
         q_t = q_values(target, batch.s_t)
         q_t_selector = q_values(online, batch.s_t) if spec.toggles.double else q_t
-        v_t = rules.gather_q(q_t, q_t_selector.argmax(1))
+        v_t = rules.gather_q(q_t, q_t_selector.argmax(dim=1))
         goal = batch.r_t.to(v_t) + batch.discount_t.to(v_t) * v_t
     loss = rules.huber(goal - rules.gather_q(q_values(online, batch.s_tm1), batch.a_tm1))
     gradients = torch.autograd.grad((loss * batch.weight.to(loss)).mean(), list(online.parameters()))
     return torch.cat([each.double().flatten() for each in gradients])
 
 
-def copied(network: QNetwork, training: Training, spec: Spec, precision: str) -> QNetwork:
-    """Return a network with the same weights that computes in a precision."""
-    if precision == "fp64":
-        made = copied(network, training, spec, "fp32").double()
-        made.dtype = torch.float64
-        return made
-    of_precision = replace(spec, learner=replace(spec.learner, precision=precision))
-    made = build_network(of_precision, training.envs.info, CPU)
+def copied(network: QNetwork, training: Training, spec: Spec, precision: Precision | None) -> QNetwork:
+    """Return a network with the same weights: as a run computes it in a precision, in float64 for None."""
+    of_precision = replace(spec, learner=replace(spec.learner, precision=precision or "fp32"))
+    backend = Plain() if precision is None else None  # our kernels have no float64
+    made = build_network(of_precision, training.envs.info, CPU, backend)
     made.load_state_dict(network.state_dict())
-    return made
+    return made if precision else made.double()
 
 
 def q_values(network: QNetwork, frames: Frames) -> Tensor:
-    """Compute q-values; in float64 without `features`, which returns fp32."""
-    if network.dtype is not torch.float64:
+    """Compute q-values; in float64 without the way through fp32 that a network has before its head."""
+    if next(network.parameters()).dtype is not torch.float64:
         return network(frames)
     return network.value(network.head(network.torso(frames.double()))).q_values()
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -64,7 +65,7 @@ def track_b_update(threads: int, updates: int) -> float:
         for _ in q_learning(training):
             if training.clock.updates:
                 break
-        return median_milliseconds(training.update, updates)
+        return median_milliseconds(partial(training.update, 1), updates)
 
 
 def measured(python: Path, threads: int, options: argparse.Namespace) -> dict[str, object]:

@@ -6,6 +6,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -15,7 +16,7 @@ ALPHA, BETA, OFFSET = 0.6, 0.4, 1e-6
 WARM_UP, REPEATS = 30, 300
 
 Draw = Callable[[], object]
-Update = Callable[[object, torch.Tensor], None]
+Update = Callable[[Any, torch.Tensor], None]
 
 
 def ours() -> tuple[Draw, Update]:
@@ -80,8 +81,7 @@ def python_loop() -> tuple[Draw, Update]:
         torch.tensor(weights)
         return cells
 
-    def update(cells: object, errors: torch.Tensor) -> None:
-        assert isinstance(cells, list)
+    def update(cells: list[int], errors: torch.Tensor) -> None:
         for cell, error in zip(cells, errors.tolist(), strict=True):
             tree.set(cell, (error + OFFSET) ** ALPHA)
 

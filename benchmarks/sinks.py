@@ -20,12 +20,12 @@ from hardware import circumstances
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.telemetry.events import Event, Notice, Row, Sink
-from atari_dqn.telemetry.sinks import options as choice
-from atari_dqn.telemetry.sinks.options import SinkOptions
+from atari_dqn.telemetry.sinks.options import SINKS, MakeSink, SinkOptions
+from atari_dqn.telemetry.sinks.target import Target
 from atari_dqn.train import launch
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_quick.toml"
-SINKS = ("tensorboard", "wandb", "parquet")
+NAMES = ("tensorboard", "wandb", "parquet")
 
 
 class Timed:
@@ -33,7 +33,7 @@ class Timed:
 
     found: dict[str, dict[str, float]]
 
-    def __init__(self, name: str, make: choice.MakeSink, target: choice.Target) -> None:
+    def __init__(self, name: str, make: MakeSink, target: Target) -> None:
         self._name, self._sink, self._started = name, make(target), False
 
     def handle(self, event: Event) -> None:
@@ -69,17 +69,19 @@ class Children:
 
 def measure(frames: int) -> dict[str, object]:
     Timed.found = {}
-    load = choice.SINKS.load
-    choice.SINKS.load = lambda name: partial(Timed, name, load(name))  # type: ignore[method-assign]
+    load = SINKS.load
+    SINKS.load = lambda name: partial(Timed, name, load(name))  # type: ignore[method-assign]
     overrides = [f"training.total_frames={frames}", "replay.prefill_steps=1000", "system.workers=0"]
-    resolved = load_spec(SPEC, [*overrides, "evaluation.light_period_frames=1000000"])
+    resolved = load_spec(
+        SPEC, [*overrides, "evaluation.light_period_frames=1000000", "learner.precision=fp32"]
+    )
     children = Children()
     views: list[Sink] = [children]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run"
         origin = launch.Origin(command_line=["benchmark"], hardware=find_hardware(Path(folder)))
         before = time.process_time()
-        sink_options = SinkOptions(sinks=SINKS)
+        sink_options = SinkOptions(sinks=NAMES)
         launch.start(
             resolved, path, device=torch.device("cpu"), views=views, origin=origin, sink_options=sink_options
         )

@@ -45,7 +45,7 @@ def killed(
     sweep: Path, folder: Path, whole: dict[str, Any], chance: random.Random, most: int
 ) -> dict[str, Any]:
     """Run a sweep to its end, killed at most so many times; return the kills and what differs."""
-    kills = []
+    kills: list[Any] = []
     process = start(sweep, folder)
     while len(kills) < most:
         planned = random_sweep_kill(chance)
@@ -78,7 +78,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     arguments = parser.parse_args()
-    began, results, done = time.monotonic(), [], 0
+    results: list[Any] = []
+    began, done = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sweep = write_sweep(folder, games=GAMES[: arguments.games], seeds=arguments.seeds)

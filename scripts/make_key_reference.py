@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atari_dqn.spec.constraints import When
 from atari_dqn.spec.docs import key_docs
-from atari_dqn.spec.keys import KEYS, SECTIONS, Key, Scalar
+from atari_dqn.spec.keys import KEYS, SECTIONS, Key
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.tracks import load_parts, load_track
 
@@ -21,7 +21,7 @@ agent steps, `_updates` gradient steps.
 """
 
 
-def shown(value: Scalar | None) -> str:
+def shown(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):

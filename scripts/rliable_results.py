@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from unittest import mock
@@ -60,7 +61,7 @@ def case(left: np.ndarray, right: np.ndarray) -> dict[str, object]:
     return {"left": left.tolist(), "right": right.tolist(), "results": results}
 
 
-def interval(scores: object, metric: object) -> list[float]:
+def interval(scores: object, metric: Callable[..., float]) -> list[float]:
     """Return the point estimate, then the interval's ends."""
     with mock.patch.object(np.random, "choice", np.random.default_rng(SEED).choice):
         points, ends = library.get_interval_estimates(

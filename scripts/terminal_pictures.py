@@ -42,7 +42,7 @@ def events() -> Iterator[Event]:
     for event in RunEvents(RUN).new() or []:
         if isinstance(event, Row):
             empty = dict.fromkeys(column_names(event.table), math.nan)
-            if event.values["env_frames"] <= UNTIL_FRAMES:
+            if float(event.values["env_frames"]) <= UNTIL_FRAMES:
                 yield replace(event, values=empty | dict(event.values))
         elif getattr(event, "env_frames", UNTIL_FRAMES) <= UNTIL_FRAMES:
             yield event

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 SERVER = Path(__file__).with_name("command_server.py")
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "COLUMNS": "80"}
@@ -38,7 +38,7 @@ class CommandServer:
         self._environment = {**ENVIRONMENT, **(environment or {})}
         self._numbers = count()
 
-    def __enter__(self) -> CommandServer:
+    def __enter__(self) -> Self:
         self._process = subprocess.Popen(
             [sys.executable, str(SERVER)],
             stdin=subprocess.PIPE,

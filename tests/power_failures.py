@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from disk_faults import SPEC, Commands
+from failing_calls import SPEC, Commands
 from killing import differences, outcome
 from lost_writes import Call, PowerFailure, power_failures, read_recording, write_folder
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from disk_faults import Commands, FaultTrials, some_faults
+from failing_calls import Commands, FaultTrials, some_faults
 from power_failures import Recorded
 
 pytestmark = pytest.mark.slow
