@@ -7,6 +7,7 @@ from pathlib import Path
 # Workers of pytest-xdist share the cores; whatever of ours they start does as well.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the package does; here torch is imported before it
 
 from collections.abc import Callable, Iterator
 
