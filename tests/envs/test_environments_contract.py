@@ -65,16 +65,18 @@ def test_step_before_any_reset_begins_an_episode(make):
     assert play(envs, random_actions(envs, 1))[0].first.all()
 
 
-def test_number_of_workers_does_not_change_the_steps(make):
+@pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_number_of_workers_does_not_change_the_steps(make, workers):
     everything = []
-    for workers in (0, 1, 2):
-        envs = make(workers=workers)
+    for envs in (make(workers=0), make(workers=workers)):
         first = as_bytes([envs.reset()])
         everything.append(first + as_bytes(play(envs, random_actions(envs, 200))))
-    assert everything == [everything[0]] * 3
+    assert everything[0] == everything[1]
 
 
-@pytest.mark.parametrize(("workers_before", "workers_after"), [(0, 0), (0, 2), (2, 1)])
+@pytest.mark.parametrize(
+    ("workers_before", "workers_after"), [(0, 0), (2, 1), pytest.param(0, 2, marks=pytest.mark.slow)]
+)
 def test_restored_environments_continue_exactly(make, workers_before, workers_after):
     envs = make(workers=workers_before)
     actions = random_actions(envs, 160)
