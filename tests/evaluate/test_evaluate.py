@@ -35,7 +35,7 @@ def test_games_are_the_same_however_many_are_played_at_once(envs: int) -> None:
     assert play(tiny_spec(*LONG, f"system.evaluation_envs={envs}"), 7) == alone
 
 
-@pytest.mark.parametrize(("workers", "used"), [(0, 0), (2, 2), (9, 3)])
+@pytest.mark.parametrize(("workers", "used"), [(0, 0), (9, 3), pytest.param(2, 2, marks=pytest.mark.slow)])
 def test_games_are_the_same_in_processes_of_their_own(
     workers: int, used: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

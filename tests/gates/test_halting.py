@@ -145,8 +145,15 @@ def test_nan_reward_is_halted_by_the_gate_of_the_loss(tmp_path: Path, spoiled) -
 
 
 @pytest.mark.fault("H08")
-@pytest.mark.parametrize("kind", ["nature", "data_efficient"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(
+    ("kind", "precision"),
+    [
+        ("nature", "fp32"),
+        ("data_efficient", "bf16"),
+        pytest.param("nature", "bf16", marks=pytest.mark.slow),
+        pytest.param("data_efficient", "fp32", marks=pytest.mark.slow),
+    ],
+)
 def test_nan_in_a_convolution_is_halted_by_the_gate_of_the_loss(
     tmp_path: Path, spoiled, kind: str, precision: str
 ) -> None:

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from full_disk import largest_file
-from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
+from tiny import CPU, FEW_STEPS, begun, digest_after, run, ticks_of, tiny_spec
 
 from atari_dqn.assembly.parts import build_network, build_replay
 from atari_dqn.clock import Clock
@@ -29,7 +29,6 @@ Overrides = tuple[str, ...]
 PONG = ("game=pong", "env.kind=atari")
 QUICK = ("exploration.epsilon_decay_frames=40",)
 SHORT = ("training.total_frames=640",)
-FEW_STEPS = ("training.total_frames=80", "replay.prefill_steps=10")
 
 
 @cache

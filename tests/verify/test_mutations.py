@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import CPU, run
+from tiny import CPU
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.run.directory import RunDirectory
@@ -73,12 +73,9 @@ MUTATIONS: tuple[Mutation, ...] = (truncated, flipped, missing, swapped, hostile
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tiny_run: Callable[..., Path]) -> Path:
     """A complete run with two checkpoints."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    run(path, "training.total_frames=800", "checkpoint.keep_last=2")
-    check_only(path)
-    return path
+    return tiny_run("training.total_frames=800", "checkpoint.keep_last=2")
 
 
 @pytest.fixture
@@ -86,6 +83,7 @@ def damaged(whole: Path, tmp_path: Path) -> Path:
     """A copy of it that may be damaged."""
     path = tmp_path / "run"
     shutil.copytree(whole, path, symlinks=True)
+    check_only(path)
     return path
 
 
