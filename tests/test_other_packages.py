@@ -39,7 +39,9 @@ SETS = (
     "--set",
     "learner.loss=log_cosh",
     "--set",
-    "training.total_frames=700",
+    "training.total_frames=80",
+    "--set",
+    "replay.prefill_steps=10",
 )
 
 
@@ -67,11 +69,11 @@ def test_torso_and_loss_of_another_package_train_resume_and_compare(
     run = tmp_path / "run"
     made = dqn("train", TINY_CATCH, *SETS, "--run-dir", run, "--plain")
     assert made.code == 0, made.err
-    more = dqn("resume", run, "--frames", "900", "--plain")
+    more = dqn("resume", run, "--frames", "100", "--plain")
     assert more.code == 0, more.err
     compared = dqn("compare", run, "--json", tmp_path / "compared.json")
     assert compared.code == 0, compared.err
-    assert json.loads((tmp_path / "run/summary.json").read_text())["env_frames"] == 900
+    assert json.loads((tmp_path / "run/summary.json").read_text())["env_frames"] == 100
     assert "log_cosh" in (tmp_path / "run/spec.toml").read_text()
 
 

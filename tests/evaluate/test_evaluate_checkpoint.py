@@ -169,7 +169,7 @@ def test_toy_game_has_no_human_normalised_score(finished: Path) -> None:
 
 
 def test_checkpoint_of_another_game_is_refused(mine: Path, tmp_path: Path) -> None:
-    run(tmp_path / "pong", "game=pong", "env.kind=atari", *FEW_STEPS, "evaluation.full_episodes=1")
+    run(tmp_path / "pong", "game=pong", "env.kind=atari", *FEW_STEPS)
     latest = (tmp_path / "pong" / "checkpoints" / "latest").resolve()
     shutil.copytree(latest, mine / "checkpoints" / "step_000000001")
     with pytest.raises(DamagedError, match=r"is a checkpoint of pong, but the spec of its run has catch"):

@@ -31,7 +31,7 @@ from atari_dqn.record.video_rendering import render
 
 PONG = (
     "game=pong", "env.kind=atari", "env.screen_size_pixels=84", "network.hidden_units=16",
-    "evaluation.full_episodes=1",
+    "evaluation.full_episodes=1", "evaluation.light_episodes=1",
 )  # fmt: skip
 SHORT = (
     "training.total_frames=260", "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",

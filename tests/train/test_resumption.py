@@ -119,6 +119,7 @@ def test_run_that_died_before_its_first_checkpoint_begins_again(
     assert tables(path) == tables(whole)
 
 
+@pytest.mark.slow
 def test_run_belongs_to_one_process_until_that_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "run"
     command = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "train", str(TINY_CATCH)]
