@@ -1,11 +1,11 @@
 """A server that imports the package once and forks a process for each `dqn` command that it is sent.
 
 An order is a line of JSON on the standard input: the `words` of the command, its folder (`cwd`), its
-environment (`env`), and the files for its `output` and its `errors`. The answer is the exit code. With
-`small_pieces`, a small replay fills whole pieces, which checkpoints share. With `disk_faults.c` preloaded, an
-order may also name a folder to `watch`, a `fault` in it, a file to `record` its changes, and a file for the
-`counts` of calls of some `kinds`. Imports would take most of the time of a short command. forked.py is its
-client.
+environment (`env`), and the files for its `output` and its `errors`. The answer is the exit code. `path`
+lists folders with further packages. With `small_pieces`, a small replay fills whole pieces, which
+checkpoints share. With `disk_faults.c` preloaded, an order may also name a folder to `watch`, a `fault` in
+it, a file to `record` its changes, and a file for the `counts` of calls of some `kinds`. Imports would take
+most of the time of a short command. forked.py is its client.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ def run_command(order: dict[str, Any]) -> int:
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["env"])
+    sys.path[:0] = order.get("path", [])
     torch.set_num_threads(1)
     if order.get("small_pieces"):
         make_pieces_small()

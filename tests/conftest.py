@@ -14,11 +14,9 @@ import jaxtyping
 import psutil
 import pytest
 import shapes
-import torch
 from forked import CommandServer
 
 from atari_dqn.machine.cgroup import ControlGroups
-from atari_dqn.machine.denormals import flush_denormals
 from atari_dqn.machine.hardware import usable_cores
 
 MEMORY_DISK, NEEDED_BYTES = Path("/dev/shm"), 8 * 10**9
@@ -34,9 +32,6 @@ CHECKED = ("agent", "minibatch", "replay")
 
 jaxtyping.jaxtyped = shapes.sparingly  # which the hook puts around what it imports
 jaxtyping.install_import_hook([f"atari_dqn.{name}" for name in CHECKED], "shapes.checked")
-
-# Before a test starts PyTorch's threads: those of a program flush, because it does so first.
-flush_denormals()
 
 # Signals as a program in a terminal has them: a script's background ignores SIGINT, and nohup SIGHUP.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -59,7 +54,15 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def one_torch_thread() -> Iterator[None]:
-    """Nothing here is large enough for two, which on busy cores wait for each other most of the time."""
+    """Nothing here is large enough for two, which on busy cores wait for each other most of the time.
+
+    PyTorch is imported here, because the process that distributes tests to workers needs none.
+    """
+    import torch
+
+    from atari_dqn.machine.denormals import flush_denormals
+
+    flush_denormals()  # before a test starts PyTorch's threads, as a program does, whose threads so flush
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -12,6 +12,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable
 from functools import wraps
+from itertools import chain
 from typing import Any, get_args
 
 import jaxtyping
@@ -19,6 +20,7 @@ from jaxtyping import AbstractArray
 from typeguard import check_type
 
 FIRST_CALLS = 8
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _calls: Counter[Callable[..., Any]] = Counter()
 _jaxtyped = jaxtyping.jaxtyped
 
@@ -52,21 +54,33 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     hints = {name: hint for name, hint in function.__annotations__.items() if mentions_array(hint)}
     if not hints:
         return function
-    signature = inspect.signature(function)
-    result_hint = hints.pop("return", Any)
+    parameters = inspect.signature(function).parameters
+    names = tuple(parameters)
+    assert not any(parameters[name].kind in VARIADIC for name in hints.keys() & set(names))
+    result_hint = hints.pop("return", None)
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        arguments = signature.bind(*args, **kwargs).arguments
-        for name, hint in hints.items():
-            if name in arguments:
-                check_type(arguments[name], hint)
-        return check_type(function(*args, **kwargs), result_hint)
+        for name, value in chain(zip(names, args, strict=False), kwargs.items()):
+            if name in hints:
+                check(value, hints[name])
+        result = function(*args, **kwargs)
+        if result_hint is not None:
+            check(result, result_hint)
+        return result
 
     return wrapper
 
 
+def check(value: Any, hint: Any) -> None:
+    """Raise an error unless a value is as its hint says."""
+    if not (is_array(hint) and isinstance(value, hint)):  # most hints, and quicker
+        check_type(value, hint)
+
+
+def is_array(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, AbstractArray)
+
+
 def mentions_array(hint: Any) -> bool:
-    if isinstance(hint, type) and issubclass(hint, AbstractArray):
-        return True
-    return any(mentions_array(part) for part in get_args(hint))
+    return is_array(hint) or any(mentions_array(part) for part in get_args(hint))

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def unit_of(path: Path) -> str:
 
 def imported_modules(source: str) -> Iterator[str]:
     """Yield every module that a source imports, at its top level or within; `from a import b` yields a.b."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -73,6 +74,11 @@ def breaches(unit: str, source: str) -> list[str]:
         for other in imported_units(source)
         if other != unit and (other not in DEPTH or DEPTH[other] <= DEPTH[unit])
     )
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def names_of(paths: list[Path]) -> list[str]:
@@ -144,7 +150,7 @@ def test_modules_are_short():
 
 
 def functions_of(source: str) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
             yield node.name, node.end_lineno - node.lineno + 1

@@ -1,12 +1,12 @@
 """A package outside the tree adds a torso and a loss through entry points, without a change of ours."""
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from forked import CommandServer, Finished
 from tiny import TINY_CATCH
 
 MODULE = '''
@@ -39,7 +39,9 @@ SETS = (
     "--set",
     "learner.loss=log_cosh",
     "--set",
-    "training.total_frames=700",
+    "training.total_frames=80",
+    "--set",
+    "replay.prefill_steps=10",
 )
 
 
@@ -55,25 +57,27 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def dqn(packages: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    there = {**os.environ, "PYTHONPATH": str(packages), "OMP_NUM_THREADS": "1"}
-    program = [sys.executable, "-c", "from atari_dqn.cli import main; main()", *words]
-    return subprocess.run(program, env=there, capture_output=True, text=True, check=False)
+@pytest.fixture
+def dqn(command_server: CommandServer, packages: Path) -> Callable[..., Finished]:
+    """Runs a command where the packages are installed."""
+    return partial(command_server.run, path=[str(packages)])
 
 
-def test_torso_and_loss_of_another_package_train_resume_and_compare(packages: Path, tmp_path: Path) -> None:
-    run = str(tmp_path / "run")
-    made = dqn(packages, "train", str(TINY_CATCH), *SETS, "--run-dir", run, "--plain")
-    assert made.returncode == 0, made.stderr
-    more = dqn(packages, "resume", run, "--frames", "900", "--plain")
-    assert more.returncode == 0, more.stderr
-    compared = dqn(packages, "compare", run, "--json", str(tmp_path / "compared.json"))
-    assert compared.returncode == 0, compared.stderr
-    assert json.loads((tmp_path / "run/summary.json").read_text())["env_frames"] == 900
+def test_torso_and_loss_of_another_package_train_resume_and_compare(
+    dqn: Callable[..., Finished], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    made = dqn("train", TINY_CATCH, *SETS, "--run-dir", run, "--plain")
+    assert made.code == 0, made.err
+    more = dqn("resume", run, "--frames", "100", "--plain")
+    assert more.code == 0, more.err
+    compared = dqn("compare", run, "--json", tmp_path / "compared.json")
+    assert compared.code == 0, compared.err
+    assert json.loads((tmp_path / "run/summary.json").read_text())["env_frames"] == 100
     assert "log_cosh" in (tmp_path / "run/spec.toml").read_text()
 
 
-def test_name_that_no_package_has_is_refused(packages: Path) -> None:
-    refused = dqn(packages, "train", str(TINY_CATCH), "--set", "network.kind=narow", "--plain")
-    assert refused.returncode == 2
-    assert 'network.kind: found "narow"' in refused.stderr
+def test_name_that_no_package_has_is_refused(dqn: Callable[..., Finished]) -> None:
+    refused = dqn("train", TINY_CATCH, "--set", "network.kind=narow", "--plain")
+    assert refused.code == 2
+    assert 'network.kind: found "narow"' in refused.err

@@ -125,6 +125,8 @@ ALLOWED = (
 )
 PENDING_NAMES = ()
 
+ANY_WORD = re.compile(rf"(?<![a-z])({'|'.join(WORDS)})(?![a-z])")
+
 PENDING: dict[str, str] = {}
 """Room → why it may still hold such words."""
 
@@ -189,7 +191,7 @@ def words_in(text: Text) -> Iterator[tuple[str, str]]:
         yield text.text, METHODS[text.text]
         return
     searched = snake(text.text) if text.kind in ("name", "method") else text.text.lower()
-    for pattern, instead in WORDS.items():
+    for pattern, instead in WORDS.items() if ANY_WORD.search(searched) else ():
         if re.search(rf"(?<![a-z])({pattern})(?![a-z])", searched):
             yield pattern, instead
     for pattern, instead in PHRASES.items():

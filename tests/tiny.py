@@ -23,6 +23,8 @@ from atari_dqn.train.training import Training
 
 CPU = torch.device("cpu")
 TINY_CATCH = Path(__file__).with_name("tiny_catch.toml")
+FEW_STEPS = ("training.total_frames=80", "replay.prefill_steps=10")
+"""A run of 20 steps and 2 updates, for tests of what is around a training."""
 
 
 def tiny(*overrides: str) -> ResolvedSpec:

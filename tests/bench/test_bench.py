@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from without_kernels import leave_to_torch
 
 from atari_dqn.agent.torsos import NatureTorso
+from atari_dqn.bench import measurement
 from atari_dqn.bench.kernels import kernels_of
 from atari_dqn.bench.measurement import PARTS, Bench, bench, bench_data, bench_text
 from atari_dqn.cli.app import app
@@ -21,7 +22,9 @@ from atari_dqn.train.rate import small
 
 @pytest.fixture(scope="module")
 def result() -> Bench:
-    return bench(tiny_spec(), name="tiny.toml", device=CPU, seconds=0.3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measurement, "_CEILING_SECONDS", 0.05)
+        return bench(tiny_spec(), name="tiny.toml", device=CPU, seconds=0.3)
 
 
 def test_rates_are_of_the_time_that_was_measured(result: Bench) -> None:

@@ -460,7 +460,7 @@ def catch(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two seeds of a real run, from its start to its end."""
     root = tmp_path_factory.mktemp("catch")
     for seed in (1, 2):
-        run(root / str(seed), f"seed={seed}")
+        run(root / str(seed), f"seed={seed}", "training.total_frames=320")
     return [root / "1", root / "2"]
 
 

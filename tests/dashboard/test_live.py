@@ -5,11 +5,13 @@ from pathlib import Path
 from broken_runs import make_run
 
 from atari_dqn.dashboard.library import Library
-from atari_dqn.dashboard.pages.live import measured_text
-from atari_dqn.dashboard.pages.videos import caption
+
+# The pages are imported by their tests: NiceGUI takes each worker a second.
 
 
 def test_a_best_score_of_games_that_the_cap_cut_is_marked(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.live import measured_text
+
     make_run(tmp_path / "run", [12.0, 3.0], frame_caps=(1, 0))
     (run,) = Library(tmp_path).runs()
     assert run.status is not None
@@ -17,6 +19,8 @@ def test_a_best_score_of_games_that_the_cap_cut_is_marked(tmp_path: Path) -> Non
 
 
 def test_a_caption_marks_a_score_of_games_that_the_cap_cut(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.videos import caption
+
     make_run(tmp_path / "run", [12.0, 3.0], frame_caps=(1, 0))
     (run,) = Library(tmp_path).runs()
     said = "500,000 frames: evaluation 12.0† ± 0.0 over 30 games"

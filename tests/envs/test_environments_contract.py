@@ -14,7 +14,7 @@ DTYPES = {"frame": np.uint8, "reward": np.float64} | dict.fromkeys(
     ("terminated", "truncated", "life_lost", "first"), np.bool_
 )
 LIVELY = replace(
-    PLAIN, noop_max_frames=8, sticky_probability=0.25, max_episode_frames=402, screen_size_pixels=44
+    PLAIN, noop_max_frames=8, sticky_probability=0.25, max_episode_frames=202, screen_size_pixels=44
 )
 
 
@@ -53,7 +53,7 @@ def test_reset_sets_first_and_no_other_flag(make):
 
 def test_first_is_set_exactly_after_the_end_of_an_episode(make):
     envs = make()
-    rows = [copied(envs.reset()), *play(envs, random_actions(envs, 330))]
+    rows = [copied(envs.reset()), *play(envs, random_actions(envs, 165))]
     ended = np.array([row.ended for row in rows])
     first = np.array([row.first for row in rows])
     assert ended.sum() >= 6
@@ -65,25 +65,27 @@ def test_step_before_any_reset_begins_an_episode(make):
     assert play(envs, random_actions(envs, 1))[0].first.all()
 
 
-def test_number_of_workers_does_not_change_the_steps(make):
+@pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_number_of_workers_does_not_change_the_steps(make, workers):
     everything = []
-    for workers in (0, 1, 2):
-        envs = make(workers=workers)
+    for envs in (make(workers=0), make(workers=workers)):
         first = as_bytes([envs.reset()])
-        everything.append(first + as_bytes(play(envs, random_actions(envs, 200))))
-    assert everything == [everything[0]] * 3
+        everything.append(first + as_bytes(play(envs, random_actions(envs, 100))))
+    assert everything[0] == everything[1]
 
 
-@pytest.mark.parametrize(("workers_before", "workers_after"), [(0, 0), (0, 2), (2, 1)])
+@pytest.mark.parametrize(
+    ("workers_before", "workers_after"), [(0, 0), (2, 1), pytest.param(0, 2, marks=pytest.mark.slow)]
+)
 def test_restored_environments_continue_exactly(make, workers_before, workers_after):
     envs = make(workers=workers_before)
-    actions = random_actions(envs, 160)
-    play(envs, actions[:80])
+    actions = random_actions(envs, 100)
+    play(envs, actions[:30])
     state = envs.state_dict()
-    unbroken = play(envs, actions[80:])
+    unbroken = play(envs, actions[30:])
     restored = make(workers=workers_after)
     restored.load_state_dict(state)
-    assert as_bytes(play(restored, actions[80:])) == as_bytes(unbroken)
+    assert as_bytes(play(restored, actions[30:])) == as_bytes(unbroken)
 
 
 def test_state_between_the_end_of_an_episode_and_its_reset_is_restored(make):

@@ -183,11 +183,11 @@ def test_user_error_in_a_worker_is_raised_as_one(envs_of):
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_workers_ignore_signals_to_the_process_group(pool, number):
-    for worker in workers_of(pool):
-        os.kill(worker.pid, number)
-    assert len(play(pool, random_actions(pool, 10))) == 10
+def test_workers_ignore_signals_to_the_process_group(pool):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        for worker in workers_of(pool):
+            os.kill(worker.pid, number)
+        assert len(play(pool, random_actions(pool, 10))) == 10, number
 
 
 @pytest.mark.fault("M07")

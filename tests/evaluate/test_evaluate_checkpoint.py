@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tiny import CPU, run, tiny_spec
+from tiny import CPU, FEW_STEPS, run, tiny_spec
 
 from atari_dqn.cli import main
 from atari_dqn.compare.reference.studies import human_random
@@ -22,7 +22,7 @@ from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.named_protocols import PROTOCOL_KEYS, with_protocol
 from atari_dqn.spec.protocol import evaluation_protocol
 
-SHORT = ("training.total_frames=400", "evaluation.full_period_frames=9999", "evaluation.full_episodes=31")
+SHORT = ("training.total_frames=400", "evaluation.full_period_frames=9999", "evaluation.full_episodes=9")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def dqn(*arguments: str) -> int:
     return 0
 
 
-@pytest.mark.parametrize("envs", [1, 4, 30])
+@pytest.mark.parametrize("envs", [1, 4, 8])
 def test_score_is_the_runs_own_with_any_number_of_envs(finished: Path, envs: int) -> None:
     row = pl.read_csv(finished / "eval_log.csv").row(-1, named=True)
     events = [json.loads(line) for line in (finished / "events.jsonl").read_text().splitlines()]
@@ -169,8 +169,7 @@ def test_toy_game_has_no_human_normalised_score(finished: Path) -> None:
 
 
 def test_checkpoint_of_another_game_is_refused(mine: Path, tmp_path: Path) -> None:
-    run(tmp_path / "pong", "game=pong", "env.kind=atari", "training.total_frames=260", *SHORT[1:2],
-        "evaluation.full_episodes=2")  # fmt: skip
+    run(tmp_path / "pong", "game=pong", "env.kind=atari", *FEW_STEPS)
     latest = (tmp_path / "pong" / "checkpoints" / "latest").resolve()
     shutil.copytree(latest, mine / "checkpoints" / "step_000000001")
     with pytest.raises(DamagedError, match=r"is a checkpoint of pong, but the spec of its run has catch"):
@@ -178,7 +177,7 @@ def test_checkpoint_of_another_game_is_refused(mine: Path, tmp_path: Path) -> No
 
 
 def test_checkpoint_of_another_network_is_refused(mine: Path, tmp_path: Path) -> None:
-    run(tmp_path / "dueling", "toggles.dueling=true", "training.total_frames=260", *SHORT[1:2])
+    run(tmp_path / "dueling", "toggles.dueling=true", *FEW_STEPS)
     latest = (tmp_path / "dueling" / "checkpoints" / "latest").resolve()
     shutil.copytree(latest, mine / "checkpoints" / "step_000000001")
     with pytest.raises(DamagedError, match=r"is of another game or network"):

@@ -20,7 +20,7 @@ import numpy
 import polars
 import pytest
 import rich.live
-import scipy.stats
+import scipy.special
 import torch._dynamo
 import typeguard
 import typer

@@ -29,7 +29,10 @@ from atari_dqn.record.recording import (
 )
 from atari_dqn.record.video_rendering import render
 
-PONG = ("game=pong", "env.kind=atari", "env.screen_size_pixels=84")
+PONG = (
+    "game=pong", "env.kind=atari", "env.screen_size_pixels=84", "network.hidden_units=16",
+    "evaluation.full_episodes=1", "evaluation.light_episodes=1",
+)  # fmt: skip
 SHORT = (
     "training.total_frames=260", "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",
     "evaluation.epsilon=0.3", "env.sticky_probability=0.25",
@@ -102,8 +105,8 @@ def test_video_shows_every_emulator_frame_from_the_reset_to_the_end(pong: Path, 
 
 def test_screens_are_those_of_the_evaluation(pong: Path) -> None:
     agent = load_frozen(pong, CPU)
-    played = evaluate(agent.network, agent.spec, episodes=3)
-    recording = recorded(pong, episodes=3)
+    played = evaluate(agent.network, agent.spec, episodes=2)
+    recording = recorded(pong, episodes=2)
     assert [game.result for game in recording.games] == list(played)
     for game in recording.games:
         assert list(playback(recording, game))[-1].score == game.result.episode_return
@@ -115,8 +118,8 @@ def test_recording_makes_the_same_video_again(mine: Path) -> None:
     assert Path("a.mp4").read_bytes() == Path("b.mp4").read_bytes()
 
 
-def test_recording_survives_its_file(pong: Path, tmp_path: Path) -> None:
-    recording = recorded(pong, episodes=2, saliency=True)
+def test_recording_survives_its_file(catch: Path, tmp_path: Path) -> None:
+    recording = recorded(catch, episodes=2, saliency=True)
     save_recording(recording, tmp_path / "a.json")
     assert recording_bytes(load_recording(tmp_path / "a.json")) == recording_bytes(recording)
 

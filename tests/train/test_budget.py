@@ -1,5 +1,6 @@
 """A raised budget is on disk before training continues, so that a kill right after does not undo it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,10 +49,8 @@ def tables(path: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("whole") / "run"
-    run(path, f"training.total_frames={AFTER}")
-    return path
+def whole(tiny_run: Callable[..., Path]) -> Path:
+    return tiny_run(f"training.total_frames={AFTER}")
 
 
 # step 50: before the first checkpoint; step 150: after it

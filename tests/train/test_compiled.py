@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from killing import DQN
 from tiny import TINY_CATCH
 
 from atari_dqn.agent.random_draws import Rng, normal, uniform
+from atari_dqn.cli.app import main
 from atari_dqn.errors import UserError
 from atari_dqn.fast.compile import DrawnAhead, DrawRecorder, RecordedDraw, compiling
 from atari_dqn.machine.hardware import has_compiler
@@ -20,8 +23,8 @@ RAINBOW = (
     "toggles.double=true", "toggles.dueling=true", "toggles.prioritized=true", "toggles.n_step=3",
     "toggles.noisy=true", "toggles.distribution=c51",
 )  # fmt: skip
-RANDOM = (RAINBOW, ("toggles.distribution=iqn", "toggles.munchausen=true"))
 OTHERS = (
+    ("toggles.distribution=iqn", "toggles.munchausen=true"),
     ("learner.precision=bf16",), ("learner.accumulate=4", "env.num_envs=3"), ("toggles.random_shifts=true",),
     ("toggles.distribution=qr_dqn", "network.kind=impala"), (*RAINBOW, "network.kind=dopamine"),
 )  # fmt: skip
@@ -39,28 +42,31 @@ def compare_with_eager(backend: str, updates: int, *combinations: tuple[str, ...
 
 @pytest.fixture(scope="module")
 def traced() -> list[dict[str, float]]:
-    """Results of both agents with random draws, traced but run eagerly, because compilation takes long."""
-    return compare_with_eager("aot_eager", 8, *RANDOM)
+    """The result of an agent with random draws, traced but run eagerly, because compilation takes long."""
+    return compare_with_eager("aot_eager", 8, RAINBOW)
 
 
+@pytest.mark.slow
 def test_what_is_compiled_learns_the_same(traced: list[dict[str, float]]) -> None:
-    assert [row["difference_over_movement"] < 1e-3 for row in traced] == [True, True]
+    assert [row["difference_over_movement"] < 1e-3 for row in traced] == [True]
 
 
+@pytest.mark.slow
 def test_what_is_compiled_leaves_the_random_streams_in_the_same_place(
     traced: list[dict[str, float]],
 ) -> None:
-    assert [row["same_streams"] for row in traced] == [True, True]
+    assert [row["same_streams"] for row in traced] == [True]
 
 
+@pytest.mark.slow
 def test_all_is_compiled_before_the_first_step(traced: list[dict[str, float]]) -> None:
-    assert [row["graphs_before"] for row in traced] == [row["graphs"] for row in traced] == [2, 2]
+    assert [row["graphs_before"] for row in traced] == [row["graphs"] for row in traced] == [2]
 
 
 @pytest.mark.slow
 def test_other_combinations_can_be_compiled_and_learn_the_same() -> None:
     rows = compare_with_eager("aot_eager", 8, *OTHERS)
-    assert [row["difference_over_movement"] < 0.01 and row["same_streams"] for row in rows] == [True] * 5
+    assert [row["difference_over_movement"] < 0.01 and row["same_streams"] for row in rows] == [True] * 6
 
 
 @needs_compiler
@@ -118,14 +124,41 @@ def test_compiled_run_goes_on_to_the_bit_with_kernels_that_are_compiled_anew(tmp
 
 
 Refused = tuple[subprocess.CompletedProcess[str], Path]
+NO_COMPILER = ("--set", "learner.compile=true", "--plain", "--device", "cpu")
 
 
-@pytest.fixture(scope="module")
-def refused(tmp_path_factory: pytest.TempPathFactory) -> Refused:
-    """The result of `dqn train` with a compiler that fails, and the path of its run."""
+def refused_by_a_compiler(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `dqn train` with a compiler that fails."""
+    words = ("train", str(TINY_CATCH), *NO_COMPILER, "--run-dir", str(folder / "run"))
+    return dqn(*words, CXX="false", XDG_CACHE_HOME=str(folder / "cache"))
+
+
+def refused_at_the_first_call(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `dqn train` in this process with functions that cannot be compiled."""
+    from torch._dynamo.exc import TorchDynamoException  # here, because it takes seconds to import
+
+    def fails(*_: object) -> None:
+        raise TorchDynamoException
+
+    words = ["dqn", "train", str(TINY_CATCH), *NO_COMPILER, "--run-dir", str(folder / "run")]
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(torch, "compile", lambda function, **_: fails)
+        patch.setattr(sys, "argv", words)
+        patch.setenv("CXX", sys.executable)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return subprocess.CompletedProcess(words, int(str(ended.value.code)), out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(
+    scope="module",
+    params=[refused_at_the_first_call, pytest.param(refused_by_a_compiler, marks=pytest.mark.slow)],
+)
+def refused(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Refused:
+    """The result of `dqn train` where nothing can be compiled, and the path of its run."""
     folder = tmp_path_factory.mktemp("refused")
-    words = ("train", str(TINY_CATCH), "--set", "learner.compile=true", "--run-dir", str(folder / "run"))
-    return dqn(*words, "--plain", CXX="false", XDG_CACHE_HOME=str(folder / "cache")), folder / "run"
+    return request.param(folder), folder / "run"
 
 
 def test_run_that_cannot_be_compiled_is_refused_with_the_way_out(refused: Refused) -> None:

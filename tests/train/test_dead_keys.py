@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from full_disk import largest_file
-from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
+from tiny import CPU, FEW_STEPS, begun, digest_after, run, ticks_of, tiny_spec
 
 from atari_dqn.assembly.parts import build_network, build_replay
 from atari_dqn.clock import Clock
@@ -29,7 +29,6 @@ Overrides = tuple[str, ...]
 PONG = ("game=pong", "env.kind=atari")
 QUICK = ("exploration.epsilon_decay_frames=40",)
 SHORT = ("training.total_frames=640",)
-FEW_STEPS = ("training.total_frames=80", "replay.prefill_steps=10")
 
 
 @cache
@@ -256,7 +255,7 @@ CHANGES = {
     "optimizer.momentum": to("optimizer.momentum=0.5", *TORCH_RMSPROP),
     "optimizer.beta1": to("optimizer.beta1=0.5", "optimizer.kind=adam"),
     "optimizer.beta2": to("optimizer.beta2=0.5", "optimizer.kind=adam"),
-    "training.total_frames": to("training.total_frames=600", shows_in=budget),
+    "training.total_frames": to("training.total_frames=60", *FEW_STEPS, shows_in=budget),
     "evaluation.epsilon": to("evaluation.epsilon=1.0", shows_in=scores),
     "evaluation.max_episode_frames": to("evaluation.max_episode_frames=60", shows_in=scores),
     "evaluation.light_period_frames": to("evaluation.light_period_frames=200", *SHORT, shows_in=files),
@@ -299,11 +298,27 @@ CHANGES = {
 @pytest.mark.fault("W11")
 def test_keys_with_a_choice_are_all_here() -> None:
     assert set(CHANGES) == {name for name, key in KEYS.items() if key.section != "system"}
+    assert set(CHANGES) > AMONG_THE_DEFAULT_TESTS
     assert [name for name, key in KEYS.items() if len(key.choices) == 1] == []
 
 
+AMONG_THE_DEFAULT_TESTS = {
+    "track", "game", "seed", "toggles.double", "toggles.distribution", "env.frame_skip",
+    "env.terminal_on_life_loss", "exploration.epsilon_end", "replay.device", "replay.beta_start",
+    "replay.priority", "network.init", "distribution.v_min", "learner.discount",
+    "learner.target_period_updates", "learner.accumulate", "learner.deterministic", "learner.compile",
+    "optimizer.momentum", "training.total_frames", "evaluation.epsilon", "evaluation.light_episodes",
+    "checkpoint.period_seconds", "logging.rolling_episodes", "gates.max_consecutive_nonfinite_gradients",
+    "gates.min_throughput_share",
+}  # fmt: skip
+"""Keys of every section and of every place where a difference shows; the slow tests have the others."""
+
+
 @pytest.mark.fault("W11", "M06", "P12")
-@pytest.mark.parametrize("key", CHANGES)
+@pytest.mark.parametrize(
+    "key",
+    [key if key in AMONG_THE_DEFAULT_TESTS else pytest.param(key, marks=pytest.mark.slow) for key in CHANGES],
+)
 def test_no_key_is_dead(key: str) -> None:
     change = CHANGES[key]
     assert change.shows_in(*change.shared, *change.to) != change.shows_in(*change.shared)

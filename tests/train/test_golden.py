@@ -55,7 +55,7 @@ ALONE = (
 )  # fmt: skip
 
 
-@pytest.mark.slow  # that no key is dead is among the default tests
+@pytest.mark.slow
 @pytest.mark.parametrize("override", ALONE)
 def test_toggle_alone_leaves_the_course_that_was_recorded(override: str) -> None:
     taken, recorded = course(override, "training.total_frames=1_100"), json.loads(GOLDEN.read_text())
@@ -85,7 +85,17 @@ def flattened(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+AMONG_THE_DEFAULT_TESTS = ("QR-DQN", "M-IQN", "Rainbow")
+"""Families without a part in common; the slow tests have the others, and DQN is above."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in AMONG_THE_DEFAULT_TESTS else pytest.param(name, marks=pytest.mark.slow)
+        for name in SHIPPED
+    ],
+)
 def test_every_family_of_agents_takes_the_course_that_was_recorded(name: str) -> None:
     recorded = json.loads(FAMILIES.read_text())[name]
     assert family_course(name) == [pytest.approx(row, rel=1e-4, abs=1e-6) for row in recorded]

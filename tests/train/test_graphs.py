@@ -166,7 +166,7 @@ def lasting(training: Training) -> list[torch.Tensor]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("overrides", COMBINATIONS[:6], ids=" ".join)
+@pytest.mark.parametrize("overrides", SOME_COMBINATIONS[:6], ids=" ".join)
 def test_tensors_that_updates_read_and_write_stay_where_they_are(
     overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,9 +236,10 @@ def test_run_from_graphs_equals_one_without(
     overrides: tuple[str, ...], graphs_of_the_cpu: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = tiny_spec("learner.target_period_updates=3", *overrides)
-    played = digest_after(spec, 100)
+    iterations = 100 // spec.env.num_envs + 20
+    played = digest_after(spec, iterations)
     monkeypatch.undo()
-    assert played == digest_after(spec, 100)
+    assert played == digest_after(spec, iterations)
     assert sorted(graphs_of_the_cpu) == ([1, 1, 2, 4] if "env.num_envs=19" in overrides else [1, 1])
 
 
@@ -294,7 +295,7 @@ class Late(InRam):
 
 def logs(*overrides: str) -> list[str]:
     """Train a complete run; return every row as text, in which NaN equals NaN."""
-    spec = tiny_spec("training.total_frames=900", *overrides)
+    spec = tiny_spec("training.total_frames=480", *overrides)
     with begun(spec) as training:
         return [
             repr(row)

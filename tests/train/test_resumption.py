@@ -6,12 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
-from tiny import CPU, TINY_CATCH, run
+from tiny import CPU, FEW_STEPS, TINY_CATCH, run
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.fast import acceleration
@@ -25,11 +26,9 @@ SHORT = ("training.total_frames=800", "checkpoint.keep_last=2")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tiny_run: Callable[..., Path]) -> Path:
     """A complete run with the checkpoints of steps 150 and 200."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    run(path, *SHORT)
-    return path
+    return tiny_run(*SHORT)
 
 
 def resume(path: Path, **options: object):
@@ -97,11 +96,11 @@ def test_checkpoint_in_the_place_of_another_is_refused(copied: Path) -> None:
 
 
 def test_extension_says_what_becomes_of_schedules(tmp_path: Path) -> None:
-    run(tmp_path / "run", *SHORT, "toggles.prioritized=true")
-    resume(tmp_path / "run", total_frames=1_000)
+    run(tmp_path / "run", "training.total_frames=280", "toggles.prioritized=true")
+    resume(tmp_path / "run", total_frames=320)
     lines = [json.loads(line) for line in (tmp_path / "run/events.jsonl").read_text().splitlines()]
     reported = [line for line in lines if line["kind"] == "extended"]
-    assert [line["data"]["schedules"] for line in reported] == ["β still reaches 1 at frame 800"]
+    assert [line["data"]["schedules"] for line in reported] == ["β still reaches 1 at frame 280"]
 
 
 def test_run_that_died_before_its_first_checkpoint_begins_again(
@@ -120,12 +119,16 @@ def test_run_that_died_before_its_first_checkpoint_begins_again(
     assert tables(path) == tables(whole)
 
 
+@pytest.mark.slow
 def test_run_belongs_to_one_process_until_that_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "run"
     command = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "train", str(TINY_CATCH)]
-    options = ["--set", "training.total_frames=9_000_000", "--run-dir", str(path)]
+    sets = ["--set", "training.total_frames=9_000_000", "--set", "checkpoint.period_frames=100"]
     with subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True
+        [*command, *sets, "--run-dir", str(path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        text=True,
     ) as process:
         assert process.stdout is not None
         assert any("checkpoint: saved" in line for line in process.stdout)
@@ -140,7 +143,7 @@ def test_run_belongs_to_one_process_until_that_is_killed(tmp_path: Path) -> None
 def test_run_whose_gpu_kernels_may_differ_promises_nothing(
     tmp_path: Path, deterministic: str, reasons: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(tmp_path / "run", *SHORT, f"learner.deterministic={deterministic}")
+    run(tmp_path / "run", *FEW_STEPS, f"learner.deterministic={deterministic}")
     monkeypatch.setattr(promises, "_other_machine", lambda *_: iter(()))
     reported = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), torch.device("cuda", 0)))
     assert len(reported) == reasons
@@ -150,7 +153,7 @@ def test_run_whose_gpu_kernels_may_differ_promises_nothing(
 def test_other_kernels_than_a_run_began_with_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(tmp_path / "run", *SHORT)
+    run(tmp_path / "run", *FEW_STEPS)
     began = ", ".join(kernels_for("fp32", promises.kernels_here())) or "none"
     monkeypatch.setattr(promises, "kernels_here", lambda: ("fp64 vectors",))
     reported = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), CPU))
@@ -159,7 +162,7 @@ def test_other_kernels_than_a_run_began_with_are_reported(
 
 def test_kernels_that_a_run_does_not_use_may_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acceleration, "kernels_here", lambda: ("fp32 vectors", "bf16 vectors", "portable"))
-    run(tmp_path / "run", *SHORT)
+    run(tmp_path / "run", *FEW_STEPS)
     monkeypatch.setattr(promises, "kernels_here", lambda: ("fp32 vectors", "portable"))
     assert list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), CPU)) == []
 
@@ -171,7 +174,7 @@ def compiled_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirector
     monkeypatch.setattr(torch, "compile", lambda work, **_: work)
     monkeypatch.setattr(launch, "compiler_version", lambda: "g++ 12")
     monkeypatch.setattr(promises, "compiler_version", lambda: "g++ 12")
-    run(tmp_path / "run", *SHORT, "learner.compile=true")
+    run(tmp_path / "run", *FEW_STEPS, "learner.compile=true")
     monkeypatch.setattr(promises, "_other_machine", lambda *_: iter(()))
     return RunDirectory.open(tmp_path / "run")
 

@@ -1,6 +1,7 @@
 """Checkpoints between evaluations are saved when due, and affect nothing else."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,33 +45,41 @@ def tables(path: Path) -> dict[str, bytes]:
     return {name: (path / f"{name}.csv").read_bytes() for name in TABLES if name != "throughput_log"}
 
 
-def test_run_is_saved_whenever_it_passes_a_multiple_of_its_period(tmp_path: Path) -> None:
-    run(tmp_path / "run", *OFTEN)
+def test_run_is_saved_whenever_it_passes_a_multiple_of_its_period(tiny_run: Callable[..., Path]) -> None:
     # every 50 steps of 4 frames; at 200 steps before and after the final evaluation
-    assert steps_saved(tmp_path / "run") == [50, 100, 150, 200, 200]
+    assert steps_saved(tiny_run(*OFTEN)) == [50, 100, 150, 200, 200]
+
+
+@pytest.fixture(scope="module")
+def lost_power(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A run that lost power at step 150 and was resumed, and the checkpoint that it had then."""
+    path = tmp_path_factory.mktemp("lost_power") / "run"
+    cut(path, 150, *OFTEN)
+    latest = CheckpointStore(path / "checkpoints").latest().name
+    resume(path)
+    return path, latest
 
 
 @pytest.mark.fault("H01")
-def test_run_that_loses_power_goes_on_from_its_last_period(tmp_path: Path) -> None:
-    cut(tmp_path / "run", 150, *OFTEN)
-    assert CheckpointStore(tmp_path / "run/checkpoints").latest().name == "step_000000100"
-    resume(tmp_path / "run")
-    assert notices(tmp_path / "run", "resumed")[0]["message"] == "continuing from step_000000100 on cpu"
+def test_run_that_loses_power_goes_on_from_its_last_period(lost_power: tuple[Path, str]) -> None:
+    path, latest = lost_power
+    assert latest == "step_000000100"
+    assert notices(path, "resumed")[0]["message"] == "continuing from step_000000100 on cpu"
 
 
-def test_run_that_loses_power_between_evaluations_equals_one_that_did_not(tmp_path: Path) -> None:
-    run(tmp_path / "whole", *OFTEN)
-    cut(tmp_path / "run", 150, *OFTEN)
-    resume(tmp_path / "run")
-    assert tables(tmp_path / "run") == tables(tmp_path / "whole")
+def test_run_that_loses_power_between_evaluations_equals_one_that_did_not(
+    lost_power: tuple[Path, str], tiny_run: Callable[..., Path]
+) -> None:
+    assert tables(lost_power[0]) == tables(tiny_run(*OFTEN))
 
 
 @pytest.mark.parametrize("period", ["checkpoint.period_frames=40", "checkpoint.period_seconds=1e-9"])
-def test_tables_do_not_depend_on_how_often_a_run_is_saved(tmp_path: Path, period: str) -> None:
+def test_tables_do_not_depend_on_how_often_a_run_is_saved(
+    tmp_path: Path, period: str, tiny_run: Callable[..., Path]
+) -> None:
     short = (*RARELY_EVALUATED, "training.total_frames=160", "replay.prefill_steps=16")  # 40 steps
     run(tmp_path / "often", *short, period)
-    run(tmp_path / "rarely", *short)
-    assert tables(tmp_path / "often") == tables(tmp_path / "rarely")
+    assert tables(tmp_path / "often") == tables(tiny_run(*short))
 
 
 def test_periods_of_zero_leave_the_checkpoints_of_evaluations(tmp_path: Path) -> None:
@@ -100,14 +109,14 @@ def test_evaluation_that_is_cut_off_takes_no_training_with_it(
     with monkeypatch.context() as patch:
         patch.setattr("atari_dqn.train.training_evaluations.Evaluations.play", no_power)
         with pytest.raises(PowerCut):
-            run(tmp_path / "run", *RARELY_EVALUATED)
-    assert CheckpointStore(tmp_path / "run/checkpoints").latest().name == "step_000000200"
+            run(tmp_path / "run", *RARELY_EVALUATED, "training.total_frames=280")
+    assert CheckpointStore(tmp_path / "run/checkpoints").latest().name == "step_000000070"
     resume(tmp_path / "run")
     assert len(notices(tmp_path / "run", "evaluation")) == 1
 
 
 def test_run_that_ended_before_its_first_checkpoint_says_that_it_begins_anew(tmp_path: Path) -> None:
-    cut(tmp_path / "run", 50, *RARELY_EVALUATED)
+    cut(tmp_path / "run", 50, *RARELY_EVALUATED, "training.total_frames=280")
     resume(tmp_path / "run")
     (reported,) = notices(tmp_path / "run", "resumed")
     assert reported["message"] == "the run ended before it saved a checkpoint, so it starts again on cpu"

@@ -2,10 +2,11 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny import CPU, run
+from tiny import CPU
 
 from atari_dqn.compare.load import load_runs
 from atari_dqn.errors import DamagedError, UserError
@@ -20,18 +21,9 @@ LOGS = ["update_log.csv", "eval_log.csv", "events.jsonl"]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tiny_run: Callable[..., Path]) -> Path:
     """A complete run whose best checkpoint, of step 150, is not its newest, of step 200."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    run(path, "training.total_frames=800")
-    return path
-
-
-@pytest.fixture
-def copied(whole: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "run"
-    shutil.copytree(whole, path, symlinks=True)
-    return path
+    return tiny_run("training.total_frames=800")
 
 
 @pytest.fixture(scope="module", params=LOGS)

@@ -1,12 +1,12 @@
 """A resume may change the number of torch's threads, which later resumes, evaluations and verify use."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from tiny import CPU, run
+from tiny import CPU
 
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.frozen_agent import load_frozen
@@ -27,11 +27,9 @@ def threads_put_back() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tiny_run: Callable[..., Path]) -> Path:
     """A complete run of one thread with the checkpoints of steps 150 and 200."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    run(path, *SHORT)
-    return path
+    return tiny_run(*SHORT)
 
 
 def resume(path: Path, **options: object) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import av
@@ -25,26 +26,30 @@ def notices(path: Path, kind: str) -> list[str]:
     return [line["message"] for line in lines if line["kind"] == kind]
 
 
-def test_each_full_evaluation_leaves_a_video_of_its_median_game(tmp_path: Path) -> None:
-    run(tmp_path / "run", *TWO_EVALUATIONS, ON)
-    steps = [int(name.stem.removeprefix("step_")) for name in sorted((tmp_path / "run/videos").glob("*.mp4"))]
+@pytest.fixture(scope="module")
+def filmed(tiny_run: Callable[..., Path]) -> Path:
+    """A run with two videos."""
+    return tiny_run(*TWO_EVALUATIONS, ON)
+
+
+def test_each_full_evaluation_leaves_a_video_of_its_median_game(filmed: Path) -> None:
+    steps = [int(name.stem.removeprefix("step_")) for name in sorted((filmed / "videos").glob("*.mp4"))]
     assert steps == [100, 160]
     for step in steps:
-        recording = load_recording(tmp_path / f"run/videos/step_{step:09d}.json")
+        recording = load_recording(filmed / f"videos/step_{step:09d}.json")
         assert recording.choice == "the median of 3 games"
-        with av.open(str(tmp_path / f"run/videos/step_{step:09d}.mp4")) as container:
+        with av.open(str(filmed / f"videos/step_{step:09d}.mp4")) as container:
             assert container.streams.video[0].frames > recording.games[0].result.length_frames
-    rendered = [message for message in notices(tmp_path / "run", "video") if message.startswith("rendered")]
+    rendered = [message for message in notices(filmed, "video") if message.startswith("rendered")]
     assert len(rendered) == 2
 
 
-def test_videos_change_nothing_that_is_learned_or_logged(tmp_path: Path) -> None:
-    summaries = [run(tmp_path / str(value), *TWO_EVALUATIONS, f"system.evaluation_video={value}")
-                 for value in ("true", "false")]  # fmt: skip
-    assert summaries[0]["state_digest"] == summaries[1]["state_digest"]
-    logs = [(tmp_path / value / "eval_log.csv").read_bytes() for value in ("true", "false")]
-    assert logs[0] == logs[1]
-    assert not (tmp_path / "false" / "videos").exists()
+def test_videos_change_nothing_that_is_learned_or_logged(filmed: Path, tiny_run: Callable[..., Path]) -> None:
+    plain = tiny_run(*TWO_EVALUATIONS, "system.evaluation_video=false")
+    digests = [json.loads((path / "summary.json").read_text())["state_digest"] for path in (filmed, plain)]
+    assert digests[0] == digests[1]
+    assert (filmed / "eval_log.csv").read_bytes() == (plain / "eval_log.csv").read_bytes()
+    assert not (plain / "videos").exists()
 
 
 def test_without_the_extra_recordings_are_kept_and_the_remedy_is_said(

@@ -2,6 +2,7 @@ import hashlib
 import json
 import shutil
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from atari_dqn.files.atomic import json_document
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.events import Event, Row
 from atari_dqn.train import launch
+from atari_dqn.verify import proof, repetition
 from atari_dqn.verify.proof import Verification, check_only, first_difference, verify_run
 from atari_dqn.verify.records import RecordedState, Records, records_of
+from atari_dqn.verify.repetition import OnProgress, Repetition, repeat_from, repeat_in_fresh_process
 
 
 def quiet(what: str, done: int, total: int) -> None:
@@ -37,10 +40,30 @@ def tree(path: Path) -> dict[str, str]:
     }
 
 
+class Reports:
+    """Takes the place of the queue of another process."""
+
+    def __init__(self, put: OnProgress) -> None:
+        self.put = put
+
+
+def repeat_here(
+    path: Path, checkpoint: str | None, device_name: str, stops: Sequence[int], on_progress: OnProgress
+) -> Repetition:
+    """Repeat in this process, because a fresh one imports packages for seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repetition, "_STEP_QUEUES", [Reports(on_progress)])
+        return repeat_from(path, checkpoint, device_name, stops)
+
+
 @pytest.fixture(scope="module")
 def found(whole: Path) -> Verification:
+    """The result of a verification, its first repetition in a fresh process; in slow tests both are."""
+    ways = iter((repeat_in_fresh_process, repeat_here))
     before = tree(whole)
-    result = verify_run(whole, checkpoint=None, frames=200, device=CPU, on_progress=quiet)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proof, "repeat_in_fresh_process", lambda *arguments: next(ways)(*arguments))
+        result = verify_run(whole, checkpoint=None, frames=200, device=CPU, on_progress=quiet)
     assert tree(whole) == before, "nothing is written into the run directory"
     return result
 
@@ -93,8 +116,9 @@ def one_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_finished_run_that_keeps_one_checkpoint_is_exact(
-    one_checkpoint: Path, capsys: pytest.CaptureFixture[str]
+    one_checkpoint: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(proof, "repeat_in_fresh_process", repeat_here)
     verify(one_checkpoint, json=True)
     output = capsys.readouterr()
     found = json.loads(output.out)
