@@ -29,7 +29,7 @@ from atari_dqn.agent.network import QNetwork
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.compare.statistics import difference
 from atari_dqn.evaluation.evaluate import evaluate
-from atari_dqn.minibatch import Minibatch, Frames
+from atari_dqn.minibatch import Frames, Minibatch
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
@@ -89,8 +89,13 @@ def learned(part: Part, options: argparse.Namespace) -> dict[str, list[Learned]]
 
 def learn(part: Part, seed: int, precision: str, minibatches: int) -> Learned:
     """Train one run and score it."""
-    torch.set_num_threads(1)
-    overrides = [*part.overrides, f"seed={seed}", f"learner.precision={precision}"]
+    overrides = [
+        *part.overrides,
+        "learner.threads=1",
+        "system.workers=0",
+        f"seed={seed}",
+        f"learner.precision={precision}",
+    ]
     spec = load_spec(part.spec, overrides).spec
     began = time.process_time()
     with closing(assemble(spec, CPU)) as training:

@@ -71,7 +71,12 @@ def measure(frames: int) -> dict[str, object]:
     Timed.found = {}
     load = choice.SINKS.load
     choice.SINKS.load = lambda name: partial(Timed, name, load(name))  # type: ignore[method-assign]
-    overrides = [f"training.total_frames={frames}", "replay.prefill_steps=1000", "system.workers=0"]
+    overrides = [
+        f"training.total_frames={frames}",
+        "replay.prefill_steps=1000",
+        "system.workers=0",
+        "learner.threads=1",
+    ]
     resolved = load_spec(SPEC, [*overrides, "evaluation.light_period_frames=1000000"])
     children = Children()
     views: list[Sink] = [children]
@@ -105,7 +110,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     os.environ["WANDB_MODE"] = "offline"
-    torch.set_num_threads(1)
     result = {**circumstances(), **measure(arguments.frames)}
     text = json.dumps(result, indent=2)
     print(text)

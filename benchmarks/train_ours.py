@@ -37,6 +37,8 @@ def benchmark_spec(options: argparse.Namespace) -> Spec:
         "replay.prefill_steps": options.prefill_steps,
         "learner.target_period_updates": options.target_period_updates,
         "training.total_frames": 10**9,
+        "learner.threads": options.threads,
+        "system.workers": 0,
     }
     if not load_spec(options.spec).spec.toggles.noisy:
         overrides |= dict.fromkeys(("exploration.epsilon_start", "exploration.epsilon_end"), options.epsilon)
@@ -75,7 +77,6 @@ def main() -> None:
     parser.add_argument("--spec", type=Path, required=True)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as `dqn train`")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
     spec = benchmark_spec(options)
     found = rate(spec, warm_up_updates=options.warm_up_updates, seconds=options.seconds)
     print(

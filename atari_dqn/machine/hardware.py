@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from atari_dqn.machine.cgroup import ControlGroups
 
 _FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "bf16")
 """Instruction sets that determine the speed of a network on the CPU: four of x86, one of ARM."""
+_GPU_FILES = tuple(map(Path, ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")))
+"""Device files that Linux has with a GPU of NVIDIA, of its small boards, of AMD, and under Windows."""
 _BLOCK_BYTES = 512
 """Unit of `st_blocks`, independent of the block size of the file system."""
 
@@ -144,7 +147,12 @@ def compiler_version() -> str | None:
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """Return the CUDA devices of torch; none if torch is missing, broken or built without CUDA."""
+    """Return the CUDA devices of torch; none if torch is missing, broken or built without CUDA.
+
+    Without the device files of a GPU's driver torch, whose import takes a second, is not asked.
+    """
+    if sys.platform == "linux" and not any(map(exists, _GPU_FILES)):
+        return ()
     try:
         import torch
     except (ImportError, OSError):  # not installed, or without its libraries
