@@ -19,8 +19,9 @@ import atari_dqn  # before torch: it sets how torch's threads wait
 # isort: split
 import torch
 
+from atari_dqn.assembly.acceleration import has_kernels
 from atari_dqn.fast.cpu.library import kernels_for, kernels_here
-from atari_dqn.machine.automatic import resolve_auto
+from atari_dqn.machine.automatic import Machine, resolve_auto
 from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
@@ -44,7 +45,8 @@ def benchmark_spec(options: argparse.Namespace) -> Spec:
         overrides |= dict.fromkeys(("exploration.epsilon_start", "exploration.epsilon_end"), options.epsilon)
     texts = [f"{key}={value}" for key, value in overrides.items()]
     resolved = load_spec(options.spec, [*texts, *options.set])
-    return resolve_auto(resolved, device="cpu", hardware=hardware_within(os.environ.get(OVERRIDE)))[0].spec
+    hardware = hardware_within(os.environ.get(OVERRIDE))
+    return resolve_auto(resolved, Machine(device="cpu", hardware=hardware, has_kernels=has_kernels))[0].spec
 
 
 def hardware_within(isa: str | None) -> Hardware:

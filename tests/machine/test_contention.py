@@ -80,7 +80,7 @@ def test_span_of_a_tenth_of_a_second_is_too_short() -> None:
         (2, {"GOMP_SPINCOUNT": "300000"}, False),  # the user's own choice
     ],
 )
-def test_threads_that_spin_without_having_been_told_to_are_reported(
+def test_threads_that_spin_although_the_user_did_not_ask_for_it_are_reported(
     threads: int, variables: dict[str, str], is_slow: bool
 ) -> None:
     assert (why_waiting_is_slow(threads, variables) is not None) is is_slow
