@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.cli import main
+from atari_dqn.machine.cgroup import ControlGroups
+from atari_dqn.machine.hardware import usable_cores
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import load_resolved
 
@@ -53,9 +55,9 @@ def test_train_says_in_one_line_what_was_chosen(made: Path) -> None:
 def test_more_threads_than_cores_are_refused_before_anything_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "run"
-    assert dqn("train", str(SPEC), "--set", "learner.threads=4096", "--run-dir", str(path)) == 2
-    assert "learner.threads: found 4096, expected at most" in capsys.readouterr().err
+    path, cores = tmp_path / "run", usable_cores(ControlGroups())
+    assert dqn("train", str(SPEC), "--set", f"learner.threads={cores + 1}", "--run-dir", str(path)) == 2
+    assert f"learner.threads: found {cores + 1}, expected at most {cores}," in capsys.readouterr().err
     assert not path.exists()
 
 
