@@ -64,7 +64,8 @@ def frames_per_second(spec: str, way: str, *, threads: int, seconds: float) -> f
 
 def measure(options: argparse.Namespace) -> None:
     """Measure round by round, and write what there is after each."""
-    spec = json.dumps(flatten(load_spec(options.spec, options.set).spec))
+    overrides = [f"learner.threads={options.threads}", "system.workers=0", *options.set]
+    spec = json.dumps(flatten(load_spec(options.spec, overrides).spec))
     rates: dict[str, list[float]] = {f"{machine}, {way}": [] for machine, way in product(MACHINES, WAYS)}
     for number in range(options.rounds):
         for machine, way in product(MACHINES, WAYS):

@@ -35,12 +35,13 @@ from atari_dqn.types import StepBatch
 CPU = torch.device("cpu")
 SPEC = Path(__file__).parents[1] / "runs/pong_trackA.toml"
 ENVS = 8
+OVERRIDES = [f"env.num_envs={ENVS}", f"learner.threads={torch.get_num_threads()}", "system.workers=0"]
 TAPE_ROWS = 5_000
 QUIET_ITERATIONS = 40
 
 
 def pong(capacity_steps: int) -> Spec:
-    return load_spec(SPEC, [f"env.num_envs={ENVS}", f"replay.capacity_steps={capacity_steps}"]).spec
+    return load_spec(SPEC, [*OVERRIDES, f"replay.capacity_steps={capacity_steps}"]).spec
 
 
 def record_tape(training: Training) -> list[tuple[np.ndarray, StepBatch]]:

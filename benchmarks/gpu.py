@@ -35,6 +35,7 @@ Share = Callable[[dict[str, Any]], None]
 """Writes what has been found so far: a stage may be cut short."""
 RUNS = Path(__file__).parents[1] / "runs"
 TRACK_A, TRACK_B = RUNS / "pong_trackA.toml", RUNS / "pong_trackB.toml"
+ONE_THREAD = "learner.threads=1"
 BF16, EAGER = "learner.precision=bf16", "system.cuda_graphs=false"
 QUICKEST = (BF16, "learner.deterministic=false")
 
@@ -84,7 +85,7 @@ def frames(device: torch.device, workers: int, seconds: float, share: Share) -> 
     found: dict[str, Any] = {}
     for name, (path, envs, overrides) in FRAMES.items():
         own = workers if envs > 1 else 0
-        spec = load_spec(path, [*overrides, f"env.num_envs={envs}", f"system.workers={own}"]).spec
+        spec = load_spec(path, [*overrides, ONE_THREAD, f"env.num_envs={envs}", f"system.workers={own}"]).spec
         rate = measure_rate(spec, device, seconds=seconds)
         found[name] = {
             "frames_per_second": rate.frames_per_second,
@@ -191,7 +192,7 @@ def learning(
     path: Path, device: torch.device, workers: int, *overrides: str, updates: int = 32
 ) -> Iterator[Training]:
     """Yield a training that has filled its replay, and has made so many updates."""
-    spec = load_spec(path, [*overrides, "env.num_envs=64", f"system.workers={workers}"]).spec
+    spec = load_spec(path, [*overrides, ONE_THREAD, "env.num_envs=64", f"system.workers={workers}"]).spec
     with closing(assemble(small(spec), device)) as training:
         training.begin()
         for _ in q_learning(training):

@@ -42,9 +42,10 @@ GROUPS = {
 AT_FRAMES = (6_000, 12_000, 24_000)
 
 
-def scores(overrides: tuple[str, ...], seed: int) -> dict[int, float]:
+def scores(overrides: tuple[str, ...], seed: int, threads: int) -> dict[int, float]:
     """Return the score at each of `AT_FRAMES`."""
-    spec = load_spec(SPEC, [*LEARNING, *overrides, f"seed={seed}"]).spec
+    here = [f"seed={seed}", f"learner.threads={threads}", "system.workers=0"]
+    spec = load_spec(SPEC, [*LEARNING, *overrides, *here]).spec
     found: dict[int, float] = {}
     with closing(assemble(spec, torch.device("cpu"))) as training:
         training.begin()
@@ -77,12 +78,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.seeds < 2:
         parser.error("--seeds: one seed has no standard error")
-    torch.set_num_threads(options.threads)
     group = GROUPS[options.group]
     rows: dict[str, list[dict[int, float]]] = {name: [] for name in group}
     for seed in range(1, options.seeds + 1):
         for name, overrides in group.items():
-            rows[name].append(scores(overrides, seed))
+            rows[name].append(scores(overrides, seed, options.threads))
             print(f"seed {seed}, {name}: {rows[name][-1]}", flush=True)
     report = {
         **circumstances(),

@@ -92,8 +92,13 @@ def learned(part: Part, options: argparse.Namespace) -> dict[str, list[Learned]]
 
 def learn(part: Part, seed: int, precision: str, minibatches: int) -> Learned:
     """Train one run and score it."""
-    torch.set_num_threads(1)
-    overrides = [*part.overrides, f"seed={seed}", f"learner.precision={precision}"]
+    overrides = [
+        *part.overrides,
+        "learner.threads=1",
+        "system.workers=0",
+        f"seed={seed}",
+        f"learner.precision={precision}",
+    ]
     spec = load_spec(part.spec, overrides).spec
     began = time.process_time()
     with closing(assemble(spec, CPU)) as training:

@@ -53,11 +53,12 @@ def track_b_update(threads: int, updates: int) -> float:
 
     Its replay is small; the share is of the draw and priorities among 1,000,000, measured before.
     """
-    torch.set_num_threads(threads)
     overrides = (
         f"replay.capacity_steps={CAPACITY_STEPS}",
         f"replay.prefill_steps={PREFILL_STEPS}",
         "replay.device=cpu",
+        f"learner.threads={threads}",
+        "system.workers=0",
     )
     spec = load_spec(HERE.parent / "runs" / "pong_trackB.toml", overrides).spec
     with closing(assemble(spec, torch.device("cpu"))) as training:

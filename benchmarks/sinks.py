@@ -71,10 +71,14 @@ def measure(frames: int) -> dict[str, object]:
     Timed.found = {}
     load = SINKS.load
     SINKS.load = lambda name: partial(Timed, name, load(name))  # type: ignore[method-assign]
-    overrides = [f"training.total_frames={frames}", "replay.prefill_steps=1000", "system.workers=0"]
-    resolved = load_spec(
-        SPEC, [*overrides, "evaluation.light_period_frames=1000000", "learner.precision=fp32"]
-    )
+    overrides = [
+        f"training.total_frames={frames}",
+        "replay.prefill_steps=1000",
+        "system.workers=0",
+        "learner.threads=1",
+        "learner.precision=fp32",
+    ]
+    resolved = load_spec(SPEC, [*overrides, "evaluation.light_period_frames=1000000"])
     children = Children()
     views: list[Sink] = [children]
     with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +111,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     os.environ["WANDB_MODE"] = "offline"
-    torch.set_num_threads(1)
     result = {**circumstances(), **measure(arguments.frames)}
     text = json.dumps(result, indent=2)
     print(text)

@@ -19,8 +19,9 @@ import atari_dqn  # before torch: it sets how torch's threads wait
 # isort: split
 import torch
 
+from atari_dqn.assembly.acceleration import has_kernels
 from atari_dqn.fast.cpu.library import kernels_for, kernels_here
-from atari_dqn.machine.automatic import resolve_auto
+from atari_dqn.machine.automatic import Machine, resolve_auto
 from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
@@ -37,12 +38,15 @@ def benchmark_spec(options: argparse.Namespace) -> Spec:
         "replay.prefill_steps": options.prefill_steps,
         "learner.target_period_updates": options.target_period_updates,
         "training.total_frames": 10**9,
+        "learner.threads": options.threads,
+        "system.workers": 0,
     }
     if not load_spec(options.spec).spec.toggles.noisy:
         overrides |= dict.fromkeys(("exploration.epsilon_start", "exploration.epsilon_end"), options.epsilon)
     texts = [f"{key}={value}" for key, value in overrides.items()]
     resolved = load_spec(options.spec, [*texts, *options.set])
-    return resolve_auto(resolved, device="cpu", hardware=hardware_within(os.environ.get(OVERRIDE)))[0].spec
+    hardware = hardware_within(os.environ.get(OVERRIDE))
+    return resolve_auto(resolved, Machine(device="cpu", hardware=hardware, has_kernels=has_kernels))[0].spec
 
 
 def hardware_within(isa: str | None) -> Hardware:
@@ -75,7 +79,6 @@ def main() -> None:
     parser.add_argument("--spec", type=Path, required=True)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as `dqn train`")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
     spec = benchmark_spec(options)
     found = rate(spec, warm_up_updates=options.warm_up_updates, seconds=options.seconds)
     print(

@@ -33,10 +33,10 @@ def shown(value: object) -> str:
 
 def type_of(key: Key) -> str:
     if key.choices:
-        return " · ".join(f"`{choice}`" for choice in key.choices)
+        return " · ".join(f"`{choice}`" for choice in (*key.choices, *(("auto",) if key.auto else ())))
     bounds = ", ".join(str(bound) for bound in key.bounds)
     name = {bool: "true or false", int: "integer", float: "number", str: "text"}[key.kind]
-    return f"{name} {bounds}".strip()
+    return f"{name} {bounds}".strip() + (" · `auto`" if key.auto else "")
 
 
 def belongs(choices: tuple[When, ...]) -> str:

@@ -8,6 +8,9 @@ from pathlib import Path
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# As the package does, which is imported after torch here.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 from collections.abc import Callable, Iterator
 
 import jaxtyping

@@ -1,6 +1,7 @@
 """The passive wait policy of torch's threads, set when the package is imported unless the user set one."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,12 +63,53 @@ sys.argv = ["dqn", *sys.argv[1:]]
         "import atari_dqn.agent.rules",
         "import atari_dqn.envs.worker, torch",
         "import atari_dqn.record.__main__, torch",
+        f"import runpy; sys.argv[1:] = ['bench', {str(SPEC)!r}]; "
+        "runpy.run_module('atari_dqn', run_name='__main__', alter_sys=True)",
+        "import runpy; sys.argv[1:] = ['cpu', '1']; "
+        "runpy.run_module('atari_dqn.train.estimate', run_name='__main__', alter_sys=True)",
+        "import atari_dqn.evaluation.frozen_agent",
+        "import atari_dqn.verify.repetition",
+        "import atari_dqn.train.launch",
     ],
-    ids=["console script", "library", "worker", "video"],
+    ids=[
+        "console script",
+        "library",
+        "worker",
+        "video",
+        "python -m atari_dqn",
+        "estimate",
+        "evaluation",
+        "verify",
+        "launch",
+    ],
 )
 def test_wait_policy_is_set_before_torch_is_imported(entry: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in WAIT_VARIABLES}
-    done = subprocess.run(
-        [sys.executable, "-c", AT_TORCH + entry], capture_output=True, text=True, env=environment, check=False
-    )
+    done = run(AT_TORCH + entry)
     assert done.stdout == "at torch: passive\n", done.stderr
+
+
+def run(program: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program without the variables that set how threads wait, but for those given."""
+    others = {name: value for name, value in os.environ.items() if name not in WAIT_VARIABLES}
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**others, **variables},
+        check=False,
+    )
+
+
+def test_processes_that_the_package_starts_wait_in_the_same_way() -> None:
+    child = "import os; print(os.environ['OMP_WAIT_POLICY'])"
+    done = run(f"import atari_dqn, subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])")
+    assert done.stdout == "passive\n", done.stderr
+
+
+def test_threads_of_torch_sleep_at_once() -> None:
+    """GCC's OpenMP prints, when it is loaded, how often a waiting thread looks before it sleeps."""
+    done = run("import atari_dqn, torch; torch.get_num_threads()", OMP_DISPLAY_ENV="verbose")
+    found = re.search(r"GOMP_SPINCOUNT = '(\d+)'", done.stderr)
+    if found is None:
+        pytest.skip("torch has another OpenMP here")
+    assert found[1] == "0"

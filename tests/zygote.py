@@ -16,8 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from atari_dqn.machine.devices import resolve_device
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.replay import rows
@@ -70,13 +68,12 @@ def train(order: dict[str, Any]) -> None:
     make_pieces_small()
     if order["point"]:
         die_at(order["point"], order["call"])
-    torch.set_num_threads(1)
     path, device = Path(order["run_dir"]), resolve_device("cpu")
     if (path / "spec.toml").exists():
         run = RunDirectory.open(path)
         launch.resume(run, device=device, views=[Dots()], total_frames=order["frames"])
     else:
-        resolved = load_spec(order["spec"], order["overrides"])
+        resolved = load_spec(order["spec"], [*order["overrides"], "learner.threads=1"])
         origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(path))
         launch.start(resolved, path, device=device, views=[Dots()], origin=origin)
 

@@ -65,6 +65,10 @@ class Actor:
 
     def observe(self, step: StepBatch) -> None:
         """Append the newest frames to the stacks; at an episode's start, clear its stack first."""
+        if self.stacks.is_cpu:  # NumPy, because PyTorch would make threads wait for a few kilobytes
+            stacks = self.stacks.numpy()
+            stacks[:, :-1], stacks[step.first], stacks[:, -1] = stacks[:, 1:], 0, step.frame
+            return
         first = torch.from_numpy(step.first).to(self.stacks.device)
         self.stacks[:, :-1] = self.stacks[:, 1:].clone()
         self.stacks.masked_fill_(first[:, None, None, None], 0)
@@ -85,10 +89,6 @@ class Actor:
             return self._random
         self.greedy_counts += np.bincount(greedy, minlength=self.num_actions)
         return np.where(self._explores, self._random, greedy)
-
-    def act(self, epsilon: float) -> Int64[np.ndarray, "E"]:
-        """Compute one ε-greedy action per environment."""
-        return self.finish(self.actions.cpu().numpy() if self.begin(epsilon) else None)
 
     def _compute_greedy(self) -> None:
         self.actions.copy_(greedy_actions(self.network, self.stacks, self.generator))

@@ -165,6 +165,12 @@ def kernels_here() -> tuple[str, ...]:
     return () if found is None else tuple(found.kernels_here())
 
 
+def has_kernels() -> bool:
+    """Return whether kernels of convolutions and products run on this processor."""
+    found = fast_module("cpu.library")
+    return found is not None and bool(found.units())
+
+
 def kernels_for(precision: str, kernels: Sequence[str]) -> list[str]:
     """Select the kernels that a run in this precision uses."""
     found = fast_module("cpu.library")

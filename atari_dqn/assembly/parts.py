@@ -29,7 +29,7 @@ from atari_dqn.replay.sampler import Sampler
 from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.rng import torch_seed
 from atari_dqn.schedule import LinearSchedule
-from atari_dqn.spec.loader import AUTO
+from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.schema_agent import Optimizer
 from atari_dqn.types import GameInfo
@@ -48,12 +48,11 @@ def build_network(
 ) -> QNetwork:
     """Make the network, with initial weights from the run's random stream "network"."""
     flush_denormals()
-    assert spec.learner.precision != AUTO, "atari_dqn.machine.automatic.resolve_auto comes first"
     network = _value_kind(spec).network(partial(_torso_and_head, spec, info), _settings(spec))
     # Drawn on the CPU, so that a run begins with the same weights on every device.
     generator = torch.Generator().manual_seed(torch_seed(spec.seed, "network"))
     initialize(network, init=spec.network.init, generator=generator)
-    backend = backend or make_backend(device, compiled=spec.learner.compile)
+    backend = backend or make_backend(device, compiled=decided(spec.learner.compile))
     return backend.network(network.to(device))
 
 
@@ -67,7 +66,7 @@ def _settings(spec: Spec) -> Settings:
     values = {key: value for key, value in asdict(spec.distribution).items() if value is not None}
     if spec.replay.priority is not None:  # None for uniform replay
         values["priority"] = spec.replay.priority
-    return Settings(precision=spec.learner.precision, **values)
+    return Settings(precision=decided(spec.learner.precision), **values)
 
 
 def _torso_and_head(spec: Spec, info: GameInfo, size: int) -> tuple[Torso, Head]:
@@ -107,7 +106,7 @@ def build_learner(
 
     If the target network is copied after every update, it is the online network itself.
     """
-    backend = backend or make_backend(device, compiled=spec.learner.compile)
+    backend = backend or make_backend(device, compiled=decided(spec.learner.compile))
     online = build_network(spec, info, device, backend)
     return backend.learner(
         online=online,

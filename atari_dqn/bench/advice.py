@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from atari_dqn.machine.automatic import precision_for
+from atari_dqn.machine.automatic import Choice, Machine, resolve_auto
 from atari_dqn.machine.hardware import Hardware
+from atari_dqn.spec.check import show
+from atari_dqn.spec.constraints import AUTO
+from atari_dqn.spec.keys import AUTO_KEYS, Scalar, build
+from atari_dqn.spec.loader import ResolvedSpec
+from atari_dqn.spec.tracks import load_track
 
 if TYPE_CHECKING:  # it imports torch, which may be missing
     from atari_dqn.bench.update_times import UpdateTime
 
 _NEARLY_AS_FAST = 1.05
+_MANY_ENVS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +30,15 @@ class Setting:
     reason: str
 
 
-def recommend(hardware: Hardware) -> tuple[Setting, ...]:
-    """Recommend settings from the hardware of a machine."""
-    return (_device_setting(hardware), _workers_setting(hardware), _precision_setting(hardware))
+def recommend(hardware: Hardware, has_kernels: Callable[[], bool]) -> tuple[Setting, ...]:
+    """Recommend the values that `auto` has on a machine, for the paper's network and many environments."""
+    overrides: dict[str, Scalar] = {"game": "pong", "seed": 1, "env.num_envs": _MANY_ENVS}
+    overrides |= dict.fromkeys(AUTO_KEYS, AUTO)
+    spec = build({**load_track("A"), **overrides})
+    device = "cuda" if hardware.gpus else "cpu"
+    machine = Machine(device=device, hardware=hardware, has_kernels=has_kernels)
+    _, choices = resolve_auto(ResolvedSpec(spec=spec, name="", deviations=()), machine)
+    return (_device_setting(hardware), *map(_setting, choices))
 
 
 def recommend_for(times: Sequence[UpdateTime], hardware: Hardware) -> tuple[Setting, ...]:
@@ -42,7 +54,7 @@ def recommend_for(times: Sequence[UpdateTime], hardware: Hardware) -> tuple[Sett
     measured = f"an update takes {best.seconds * 1000:.1f} ms"
     return (
         _device_setting(hardware),
-        Setting(key="OMP_NUM_THREADS", value=str(best.threads), reason=f"{measured} ({others})"),
+        Setting(key="learner.threads", value=str(best.threads), reason=f"{measured} ({others})"),
         Setting(
             key="system.workers",
             value=str(free),
@@ -58,16 +70,6 @@ def _device_setting(hardware: Hardware) -> Setting:
     return Setting(key="--device", value="cpu", reason="no GPU that torch can use")
 
 
-def _workers_setting(hardware: Hardware) -> Setting:
-    if hardware.gpus and hardware.cores_usable > 1:
-        reason = "for many environments: one core feeds the GPU, one does everything else, the others emulate"
-        return Setting(key="system.workers", value=str(max(1, hardware.cores_usable - 2)), reason=reason)
-    return Setting(
-        key="system.workers", value="0", reason="emulation takes a few percent; learning needs the cores"
-    )
-
-
-def _precision_setting(hardware: Hardware) -> Setting:
-    choice = precision_for("cuda" if hardware.gpus else "cpu", hardware)
+def _setting(choice: Choice) -> Setting:
     exception = "; a track with fp32 keeps it" if choice.value == "bf16" else ""
-    return Setting(key=choice.key, value=f'"{choice.value}"', reason=f"{choice.reason}{exception}")
+    return Setting(key=choice.key, value=show(choice.value), reason=f"{choice.reason}{exception}")

@@ -8,43 +8,29 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from atari_dqn.bench import probes
 from atari_dqn.bench.advice import Setting, recommend, recommend_for
-from atari_dqn.envs.exactness import exactness
+from atari_dqn.bench.probes import Check
 from atari_dqn.formatting import size
 from atari_dqn.machine.contention import CoreTimes, contention, read_core_times
 from atari_dqn.machine.hardware import Hardware, compiler_name, find_hardware, has_compiler
 from atari_dqn.machine.plan import Plan, make_plan
 from atari_dqn.machine.sizes import MOST_ACTIONS
 from atari_dqn.run.provenance import versions
-from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 from atari_dqn.spec.keys import build
 from atari_dqn.spec.tracks import load_track
 
 if TYPE_CHECKING:  # it imports torch, which may be missing
     from atari_dqn.bench.update_times import UpdateTime
 
-Status = Literal["ok", "warn", "fail"]
-"""`fail`: training cannot start. `warn`: training can start, but something is slow or small."""
-
 _COLUMNS = 80
 _LOAD_SECONDS = 0.4
 """The minimum time over which the load of other programs is measured."""
 _MIN_SHARED_MEMORY_BYTES = 64 * 10**6
 """The default of Docker for a container."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """The result of one check."""
-
-    name: str
-    status: Status
-    text: str
-    remedy: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +57,11 @@ def examine(path: Path, *, measured_seconds: float = 0.0) -> Diagnosis:
     hardware = find_hardware(path)
     checks = (*_checks(hardware), _load_check(before))
     if measured_seconds <= 0:
-        return Diagnosis(checks=checks, settings=recommend(hardware))
+        return Diagnosis(checks=checks, settings=recommend(hardware, _has_kernels))
     obstacle = _obstacle_to_timing(checks, hardware)
     if obstacle:
         untimed = Check(name="update times", status="warn", text=f"not measured: {obstacle}")
-        return Diagnosis(checks=(*checks, untimed), settings=recommend(hardware))
+        return Diagnosis(checks=(*checks, untimed), settings=recommend(hardware, _has_kernels))
     return Diagnosis(checks=checks, settings=recommend_for(_measure(hardware, measured_seconds), hardware))
 
 
@@ -91,6 +77,14 @@ def _measure(hardware: Hardware, seconds: float) -> list[UpdateTime]:
 
     precisions = ("fp32", "bf16") if hardware.fast_bf16 is not False else ("fp32",)
     return measure_update_times(precisions=precisions, cores=hardware.cores_usable, seconds=seconds)
+
+
+def _has_kernels() -> bool:
+    """Return whether kernels of products run here; False if torch, which loads them, is missing."""
+    try:
+        return bool(importlib.import_module("atari_dqn.assembly.acceleration").has_kernels())
+    except (ImportError, OSError):
+        return False
 
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
@@ -156,7 +150,7 @@ def _compiler_check() -> Check:
 
 def _paper_plan(hardware: Hardware) -> Plan:
     """Return the plan of the paper's run on a CPU, with its replay of a million transitions."""
-    spec = build({**load_track("A"), "game": "pong", "seed": 1})
+    spec = build({**load_track("A"), "game": "pong", "seed": 1, "system.workers": 0})
     return make_plan(spec, num_actions=MOST_ACTIONS, device="cpu", hardware=hardware)
 
 
@@ -184,7 +178,7 @@ def _load_check(before: CoreTimes) -> Check:
     if threads is None or threads == 1 or not found.leaves_too_few(threads):
         return Check(name="load", status="ok", text=str(found))
     remedy = (
-        f"end them, or train with fewer threads: OMP_NUM_THREADS={found.suitable_threads} dqn train …, "
+        f"end them, or train with fewer threads: dqn train … --set learner.threads={found.suitable_threads}, "
         f"dqn resume RUN_DIR --threads {found.suitable_threads}"
     )
     text = f"{found}, and torch has {threads} threads, which then wait for one another"
@@ -217,44 +211,6 @@ def _version_check() -> Check:
     return Check(name="versions", status="warn" if missing else "ok", text=text, remedy=remedy)
 
 
-def _torch_probe() -> Check:
-    torch = importlib.import_module("torch")
-    count = torch.get_num_threads()
-    threads = f"{count} thread{'s' * (count != 1)}"
-    cuda = torch.version.cuda or "none"
-    return Check(name="torch", status="ok", text=f"{torch.__version__}; {threads}; built for CUDA: {cuda}")
-
-
-def _opencv_probe() -> Check:
-    cv2 = importlib.import_module("cv2")
-    return Check(name="OpenCV", status="ok", text=f"loads, {cv2.__version__}")
-
-
-def _roms_probe() -> Check:
-    roms = importlib.import_module("ale_py.roms")
-    known = roms.get_all_rom_ids()
-    found = sum(1 for name in known if _has_rom(roms.get_rom_path(name)))
-    text = f"{found} of {len(known)} found"
-    remedy = "" if found else "install ale-py from its wheel, which brings the ROMs"
-    return Check(name="ROMs", status="ok" if found else "fail", text=text, remedy=remedy)
-
-
-def _has_rom(path: str | Path | None) -> bool:
-    return path is not None and Path(path).is_file()
-
-
-def _exactness_probe() -> Check:
-    tested = exactness()
-    installed = version("ale-py")
-    if installed != tested.ale_version:
-        text = f"exact resume was tested with ale-py {tested.ale_version}, not with {installed}"
-        remedy = f"pip install ale-py=={tested.ale_version}, or test again: python benchmarks/exactness.py"
-        return Check(name="exact resume", status="warn", text=text, remedy=remedy)
-    number = len(SINGLE_PLAYER_GAMES)
-    text = f"{number - len(tested.inexact_games)} of {number} games"
-    return Check(name="exact resume", status="ok", text=f"{text}; not {', '.join(tested.inexact_games)}")
-
-
 def _kernels_probe() -> Check:
     library = importlib.import_module("atari_dqn.fast.cpu.library")
     found, lacking = library.kernels_here(), library.libraries_lacking()
@@ -271,11 +227,12 @@ def _kernels_probe() -> Check:
 
 
 _PROBES = (
-    ("torch", _torch_probe),
+    ("torch", probes.torch_check),
+    ("OpenMP", probes.openmp_check),
     ("kernels", _kernels_probe),
-    ("OpenCV", _opencv_probe),
-    ("ROMs", _roms_probe),
-    ("exact resume", _exactness_probe),
+    ("OpenCV", probes.opencv_check),
+    ("ROMs", probes.roms_check),
+    ("exact resume", probes.exactness_check),
 )
 
 

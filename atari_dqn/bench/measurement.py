@@ -17,6 +17,7 @@ from atari_dqn.bench.ceilings import Ceilings, measure_ceilings
 from atari_dqn.bench.kernels import Kernels, kernels_of, synchronize
 from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.run.provenance import versions
+from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.rate import Rate, small, timed, warm_up
@@ -105,7 +106,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
         torch_threads=torch.get_num_threads(),
         emulating_processes=processes,
         captured=captured,
-        compiled=spec.learner.compile,
+        compiled=decided(spec.learner.compile),
         acceleration=acceleration,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         hardware=find_hardware(Path.cwd()),

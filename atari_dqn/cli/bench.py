@@ -29,17 +29,20 @@ def bench(
     check_device_name(device)
     check_spec(spec, overrides)
     with interrupts_blocked():
+        from atari_dqn.assembly.acceleration import has_kernels
         from atari_dqn.bench import measurement
         from atari_dqn.files.atomic import plain
-        from atari_dqn.machine.automatic import resolve_auto
+        from atari_dqn.machine.automatic import Machine, choices_text, resolve_auto
         from atari_dqn.machine.hardware import find_hardware
         from atari_dqn.spec.loader import load_spec
 
     resolved, chosen = load_spec(spec, overrides or []), resolve_device(device)
     hardware = find_hardware(Path.cwd())
-    resolved, choices = resolve_auto(resolved, device=str(chosen), hardware=hardware)
+    machine = Machine(device=str(chosen), hardware=hardware, has_kernels=has_kernels)
+    resolved, choices = resolve_auto(resolved, machine)
     result = measurement.bench(resolved.spec, name=spec.name, device=chosen, seconds=trained_seconds)
     if json:
         typer.echo(json_library.dumps(plain(measurement.bench_data(result)), indent=2))
     else:
-        typer.echo("\n".join([*map(str, choices), measurement.bench_text(result)]))
+        chosen_text = [choices_text(choices)] if choices else []
+        typer.echo("\n".join([*chosen_text, measurement.bench_text(result)]))

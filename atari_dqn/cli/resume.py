@@ -100,7 +100,7 @@ def _open(
     end_with_owner()
     core_times = read_core_times()
     if threads is not None:
-        check_threads(threads, usable_cores(ControlGroups()))
+        check_threads("--threads", threads, usable_cores(ControlGroups()))
     check_device_name(device)
     run = RunDirectory.open(run_dir)
     names = recorded_sinks(run_dir) if sinks is None else sinks

@@ -39,12 +39,12 @@ def show(
     docs: Annotated[bool, typer.Option("--docs", help="Document each key.")] = False,
 ) -> None:
     """Print the complete spec: the track's keys, with what the spec changes."""
-    from atari_dqn.machine.automatic import resolve_auto_here
+    from atari_dqn.machine.automatic import choices_text, resolve_auto_here
     from atari_dqn.spec.render import resolved_toml
 
-    resolved, choices = resolve_auto_here(_load(spec, overrides))
-    for choice in choices:
-        typer.echo(f"# {choice}")
+    resolved, choices = resolve_auto_here(_load(spec, overrides), _has_kernels)
+    if choices:
+        typer.echo(f"# {choices_text(choices)}")
     typer.echo(resolved_toml(resolved, documented=docs), nl=False)
 
 
@@ -53,7 +53,7 @@ def check(spec: SpecArgument, overrides: SetOption = None) -> None:
     """Report every error of a spec at once; exit code 2 if there is one."""
     from atari_dqn.machine.automatic import resolve_auto_here
 
-    resolved, _ = resolve_auto_here(_load(spec, overrides))
+    resolved, _ = resolve_auto_here(_load(spec, overrides), _has_kernels)
     marks = f"; deviates in {', '.join(resolved.deviations)}" if resolved.deviations else ""
     typer.echo(printable(f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}"))
 
@@ -80,12 +80,33 @@ def diff(left: SpecArgument, right: SpecArgument) -> None:
     Console().print(table)
 
 
+def _has_kernels() -> bool:
+    from atari_dqn.assembly.acceleration import has_kernels  # it imports torch, which few specs need here
+
+    return has_kernels()
+
+
 def _load(path: Path, overrides: list[str] | None) -> ResolvedSpec:
     from atari_dqn.files.atomic import is_file
     from atari_dqn.spec.loader import load_spec
 
     inside = path / "spec.toml"
-    return load_spec(inside if is_file(inside) else path, overrides or [])
+    if not is_file(inside):
+        return load_spec(path, overrides or [])
+    return load_spec(inside, [*_formerly_recorded(path), *(overrides or [])])
+
+
+def _formerly_recorded(run: Path) -> list[str]:
+    """Return as overrides the values of a run that earlier versions recorded outside of its spec."""
+    from atari_dqn.files.atomic import is_file
+    from atari_dqn.run.directory import RunDirectory
+    from atari_dqn.spec.history import FORMERLY_RECORDED
+
+    directory = RunDirectory(run)
+    if not is_file(directory.provenance):
+        return []
+    record = directory.read_provenance()
+    return [f"{key}={record[entry]}" for key, entry in FORMERLY_RECORDED.items() if entry in record]
 
 
 def _shown(value: object) -> str:

@@ -14,9 +14,12 @@ from atari_dqn.cli.options import DeviceOption, NotifyOption, PlainOption, SetOp
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 from atari_dqn.machine.devices import check_device_name, resolve_device
+from atari_dqn.spec.constraints import decided
 
 if TYPE_CHECKING:
+    from atari_dqn.machine.automatic import Choice
     from atari_dqn.machine.contention import CoreTimes
+    from atari_dqn.machine.hardware import Hardware
     from atari_dqn.spec.loader import ResolvedSpec
     from atari_dqn.telemetry.sinks.options import SinkOptions
 
@@ -76,19 +79,15 @@ def _start(
 ) -> None:
     """Train a new run to its end and print its result."""
     with interrupts_blocked():
-        import torch
-
-        from atari_dqn.machine.automatic import resolve_auto
         from atari_dqn.machine.hardware import find_hardware
         from atari_dqn.train import launch, preflight
         from atari_dqn.view.run_views import run_views
 
     device, hardware = resolve_device(device_name), find_hardware(path)
-    resolved, choices = resolve_auto(resolved, device=str(device), hardware=hardware)
+    resolved, choices = _resolved_here(resolved, str(device), hardware)
     preflight.check_run_fits(resolved.spec, device, hardware)
-    busy = preflight.busy_machine(
-        core_times, device, torch.get_num_threads(), "set OMP_NUM_THREADS={threads}"
-    )
+    threads = decided(resolved.spec.learner.threads)
+    busy = preflight.busy_machine(core_times, device, threads, "use --set learner.threads={threads}")
     origin = launch.Origin(command_line=sys.argv, hardware=hardware, choices=choices)
     with run_views(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as views:
         preflight.announce(resolved.spec, views, step=0, busy=busy)
@@ -98,10 +97,25 @@ def _start(
     typer.echo(preflight.result_text(path, summary))
 
 
+def _resolved_here(
+    resolved: ResolvedSpec, device: str, hardware: Hardware
+) -> tuple[ResolvedSpec, tuple[Choice, ...]]:
+    """Replace every `auto` by its value for this machine; `UserError` for more threads than cores."""
+    with interrupts_blocked():
+        from atari_dqn.assembly.acceleration import has_kernels
+        from atari_dqn.machine.automatic import Machine, resolve_auto
+        from atari_dqn.run.threads import check_threads
+
+    machine = Machine(device=device, hardware=hardware, has_kernels=has_kernels)
+    resolved, choices = resolve_auto(resolved, machine)
+    check_threads("learner.threads", decided(resolved.spec.learner.threads), hardware.cores_usable)
+    return resolved, choices
+
+
 def _print_plan(resolved: ResolvedSpec, path: Path, device_name: str) -> None:
     """Print what a run needs and a brief measurement of its speed; `UserError` if it cannot fit."""
     with interrupts_blocked():
-        from atari_dqn.machine.automatic import resolve_auto
+        from atari_dqn.machine.automatic import choices_text
         from atari_dqn.machine.hardware import find_hardware
         from atari_dqn.machine.plan import check_fits, make_plan
         from atari_dqn.machine.plan_text import plan_text
@@ -109,9 +123,9 @@ def _print_plan(resolved: ResolvedSpec, path: Path, device_name: str) -> None:
         from atari_dqn.train.estimate import estimate_rate
 
     device, hardware = str(resolve_device(device_name)), find_hardware(path)
-    resolved, choices = resolve_auto(resolved, device=device, hardware=hardware)
-    for choice in choices:
-        typer.echo(str(choice))
+    resolved, choices = _resolved_here(resolved, device, hardware)
+    if choices:
+        typer.echo(choices_text(choices))
     plan = make_plan(resolved.spec, num_actions=MOST_ACTIONS, device=device, hardware=hardware)
     try:
         check_fits(plan, hardware)

@@ -99,7 +99,8 @@ def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
     from atari_dqn.view.run_views import run_views
     from atari_dqn.view.summary import name_of
 
-    resolved = load_resolved(_open(path).spec)
+    run = _open(path)
+    resolved = load_resolved(run.spec, run.read_provenance())
     again = True
     while again:
         status = RunStatus(path)

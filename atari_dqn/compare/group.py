@@ -12,14 +12,16 @@ from typing import Any
 from atari_dqn.compare.load import Run
 from atari_dqn.compare.reference.agents import agent_name
 from atari_dqn.formatting import printable, setting, shortened
+from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.keys import Scalar
-from atari_dqn.spec.loader import AUTO
 from atari_dqn.spec.schema import Toggles
 
 Identity = frozenset[tuple[str, Scalar]]
-"""The keys and values that identify a method: all that can change results, except seed and game."""
+"""The keys and values that identify a method: all that can change more than rounding, but seed and game."""
 
+_THREADS = "learner.threads"
+"""A key that only changes rounding: seeds that differ in it are one group."""
 _FEW_KEYS = 3
 """Up to this many distinguishing keys are shown with their values in every label."""
 _SECTIONS = (
@@ -91,7 +93,7 @@ def _identity(run: Run, *, auto: bool) -> Identity:
     return frozenset(
         (key, AUTO if auto and key in run.auto_keys else value)
         for key, value in run.values.items()
-        if key not in ("seed", "game") and not cannot_change_results(key)
+        if key not in ("seed", "game", _THREADS) and not cannot_change_results(key)
     )
 
 
@@ -122,16 +124,16 @@ def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
         for run in kept.values()
         for name in run.torn
     ]
-    notes += _auto_notes(list(kept.values()))
+    notes += _machine_notes(list(kept.values()))
     versions = {run.versions for run in kept.values()}
     if len(versions) > 1:
         notes.append(f"its runs were made by different versions: {'; '.join(sorted(versions))}")
     return Group(method=method, game=game, runs=tuple(kept.values()), notes=tuple(notes))
 
 
-def _auto_notes(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield a note for each `auto` key that was resolved differently, with the seeds of each value."""
-    for key in sorted({key for run in runs for key in run.auto_keys}):
+def _machine_notes(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a note for each key in which seeds differ because of their machines, with each value's seeds."""
+    for key in sorted({_THREADS, *(key for run in runs for key in run.auto_keys)}):
         seeds: dict[Scalar, list[str]] = defaultdict(list)
         for run in runs:
             seeds[run.values[key]].append(str(run.seed))
@@ -140,7 +142,8 @@ def _auto_notes(runs: Sequence[Run]) -> Iterator[str]:
                 f"{setting(value)} for seed{'s' * (len(those) > 1)} {', '.join(those)}"
                 for value, those in seeds.items()
             )
-            yield f"{key} was {AUTO}, and the machines chose different values: {by_value}"
+            was_auto = f"was {AUTO}, and the machines chose different values"
+            yield f"{key} {'differs, and so does rounding' if key == _THREADS else was_auto}: {by_value}"
 
 
 def _labels(first_runs: Mapping[Identity, Run]) -> dict[Identity, str]:

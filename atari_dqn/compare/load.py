@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from msgspec import structs
 from numpy.typing import NDArray
 
 from atari_dqn.compare.reference.caps import stands_for_games
@@ -18,9 +19,9 @@ from atari_dqn.files.documents import check_types, checked
 from atari_dqn.formatting import printable
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import Provenance
+from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.history import with_added_keys
-from atari_dqn.spec.keys import Scalar
-from atari_dqn.spec.loader import AUTO_KEYS
+from atari_dqn.spec.keys import AUTO_KEYS, Scalar
 from atari_dqn.spec.protocol import Protocol
 from atari_dqn.spec.recorded import spec_values
 
@@ -80,7 +81,7 @@ class Run:
     values: dict[str, Scalar]
     """The complete spec, by dotted key."""
     auto_keys: frozenset[str]
-    """Keys that were `auto` and were resolved for the machine when the run started."""
+    """Keys that can change results, were `auto`, and were resolved for the machine when the run started."""
     track_label: str
     """The track, with a star if the run deviates from it."""
     deviations: tuple[str, ...]
@@ -174,12 +175,14 @@ def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
     provenance = checked(directory.provenance, directory.read_provenance(), Provenance)
     protocols = checked(directory.provenance, provenance.protocols, dict[str, Protocol], key="protocols")
     track = provenance.track
-    values = _spec_values(directory.spec)
+    values = _spec_values(directory.spec, provenance)
     return Run(
         path=directory.path,
         name=printable(provenance.name or directory.path.name),
         values=values,
-        auto_keys=frozenset(provenance.auto) & set(AUTO_KEYS) & set(values),
+        auto_keys=frozenset(
+            key for key in AUTO_KEYS if key in provenance.auto and not cannot_change_results(key)
+        ),
         track_label=printable(track.label) if track else "?",
         deviations=tuple(map(printable, track.deviations)) if track else (),
         versions=_versions(provenance),
@@ -191,7 +194,7 @@ def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
     )
 
 
-def _spec_values(path: Path) -> dict[str, Scalar]:
+def _spec_values(path: Path, provenance: Provenance) -> dict[str, Scalar]:
     """Return the complete spec of a run by dotted key, with the keys that were added since.
 
     The result is not a `Spec`, so that runs of other versions, with other keys, can be compared too.
@@ -202,7 +205,7 @@ def _spec_values(path: Path) -> dict[str, Scalar]:
         raise DamagedError(f"{path}: no {', '.join(missing)}; expected the complete spec of a run")
     for key, kind in _NEEDED.items():
         check_types(path, values[key], kind, key=key)
-    return {**values, **with_added_keys(values)}
+    return {**values, **with_added_keys(values, structs.asdict(provenance))}
 
 
 def _evaluations(table: pl.DataFrame, protocols: Mapping[str, Protocol]) -> tuple[Evaluation, ...]:

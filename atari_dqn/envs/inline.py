@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+import cv2
 import numpy as np
 from jaxtyping import Int64
 
@@ -21,6 +22,7 @@ class InlineEnvironments:
     """All environments in one shard. `send` plays the step, `recv` returns it. Implements `Environments`."""
 
     def __init__(self, build_shard: BuildShard, *, num_envs: int) -> None:
+        cv2.setNumThreads(1)  # screens are small, and a waiting thread is slow next to other programs
         self._shard = build_shard(envs=range(num_envs))
         self._num_envs = num_envs
         self._batch = new_batch(num_envs, self._shard.info.frame_shape)

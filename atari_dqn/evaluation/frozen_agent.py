@@ -68,13 +68,12 @@ def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
 
 
 def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device) -> FrozenAgent:
-    spec = load_resolved(run.spec).spec
+    spec = load_resolved(run.spec, run.read_provenance()).spec
     manifest = verify(checkpoint)
     check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     _check_game(manifest, checkpoint, spec)
     # The threads that reached this step, as in the run's own evaluation; later steps may have others.
-    torch.set_num_threads(threads_at(run, max(0, manifest["step"] - 1)))
-    set_kernels(device, deterministic=True)
+    set_kernels(device, threads=threads_at(run, max(0, manifest["step"] - 1)), deterministic=True)
     info = game_info(spec)
     network = build_network(spec, info, device)
     network.load_state_dict(read_agent(checkpoint, {"online": network.state_dict()})["online"])

@@ -14,7 +14,7 @@ from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.fast import structure
-from atari_dqn.fast.compile import compile_acting, compiling
+from atari_dqn.fast.compile import compile_acting, compiling, leave_compiler_unloaded
 from atari_dqn.fast.cpu.library import kernels_here, library
 from atari_dqn.fast.cpu.priority_tree import KernelTree
 from atari_dqn.fast.cpu.ring import KernelRing
@@ -39,6 +39,8 @@ class Acceleration:
         self._fuse = fuse
         self._plan: Plan | None = None
         self._choices: list[Choice] = []
+        if not compiled:
+            leave_compiler_unloaded()
 
     def choices(self) -> list[str]:
         """Describe how each part is computed, and why."""

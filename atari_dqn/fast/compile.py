@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.random_draws import Rng, normal, uniform
@@ -25,6 +26,24 @@ _KERNELS = "TORCHINDUCTOR_CACHE_DIR"
 """The cache of compiled kernels. PyTorch sets this variable when its compiler is imported."""
 _ALONE: dict[str, Any] = {"isolate_recompiles": True}
 """PyTorch limits recompilations; this counts them for each compiled function separately, where supported."""
+
+
+_EXCLUDED = (Optimizer.add_param_group, Optimizer.zero_grad, Optimizer.state_dict, Optimizer.load_state_dict)
+"""Methods that PyTorch never compiles."""
+_UNCOMPILED = "__dynamo_disable"
+"""The attribute in which PyTorch keeps the form of such a method that is not compiled."""
+
+
+def leave_compiler_unloaded() -> None:
+    """Let optimizers be created without importing PyTorch's compiler, which takes seconds.
+
+    At the first call of a method that it never compiles, PyTorch imports its compiler to exclude the method.
+    Here the method itself is recorded as the excluded form, which is the same unless compiled code calls it.
+    """
+    for method in _EXCLUDED:
+        function = inspect.unwrap(method)
+        if not hasattr(function, _UNCOMPILED):
+            setattr(function, _UNCOMPILED, function)
 
 
 @contextmanager

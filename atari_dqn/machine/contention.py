@@ -112,6 +112,19 @@ def contention(before: CoreTimes, after: CoreTimes) -> Contention | None:
     )
 
 
+def why_waiting_is_slow(threads: int, variables: Mapping[str, str]) -> str | None:
+    """Return why waiting threads keep their cores busy although the user did not ask for it; None otherwise.
+
+    `variables`: the environment variables that set how threads wait, as `atari_dqn.wait_variables` has them.
+    """
+    if threads == 1 or variables:
+        return None
+    return (
+        "torch was imported before atari_dqn, so threads keep their cores busy while they wait, and other "
+        "programs slow training down several times; import atari_dqn first, or set OMP_WAIT_POLICY=passive"
+    )
+
+
 def _used_seconds() -> float:
     """Return the time in which cores were used, by programs or by other virtual machines on the processor."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS has none

@@ -48,16 +48,16 @@ def make_current(device: torch.device) -> None:
         torch.cuda.set_device(device)
 
 
-def set_kernels(device: torch.device, *, deterministic: bool) -> None:
-    """Disable TF32 on a GPU and select its kernels, for the whole process.
+def set_kernels(device: torch.device, *, threads: int, deterministic: bool) -> None:
+    """Set the number of torch's threads, disable TF32 on a GPU and select its kernels, for the whole process.
 
     With `deterministic`, only deterministic kernels are used; otherwise those that cuDNN's autotuner finds
     fastest (docs/decisions/0027-repeatable-on-a-gpu.md). On a CPU torch is deterministic for a fixed number
-    of threads. That number is set explicitly here, because MKL may otherwise use fewer.
+    of threads.
     """
     import torch
 
-    torch.set_num_threads(torch.get_num_threads())
+    torch.set_num_threads(threads)
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False

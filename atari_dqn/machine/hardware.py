@@ -156,7 +156,12 @@ def may_have_gpus(devices: Path = Path("/dev")) -> bool:
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """Return the CUDA devices of torch; none if torch is missing, broken or built without CUDA."""
+    """Return the CUDA devices of torch; none if torch is missing, broken or built without CUDA.
+
+    Without the device files of a GPU's driver torch, whose import takes a second, is not asked.
+    """
+    if not may_have_gpus():
+        return ()
     try:
         import torch
     except (ImportError, OSError):  # not installed, or without its libraries

@@ -26,6 +26,7 @@ from atari_dqn.machine.sizes import (
     replay_is_on_gpu,
     trace_bytes,
 )
+from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
 
 Place = Literal["ram", "vram", "disk"]
@@ -212,7 +213,7 @@ def _minibatch_bytes(spec: Spec, network: NetworkShape) -> int:
 def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
     emulators = spec.env.num_envs * ENVIRONMENT_BYTES
     evaluation = spec.system.evaluation_envs * ENVIRONMENT_BYTES
-    workers = (spec.system.workers + spec.system.evaluation_workers) * WORKER_BYTES
+    workers = (decided(spec.system.workers) + spec.system.evaluation_workers) * WORKER_BYTES
     base = PROCESS_BYTES if device == "cpu" else CUDA_PROCESS_BYTES
     items = (
         Item(place="ram", name="emulators", bytes=emulators, key="env.num_envs"),

@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
 from atari_dqn.replay.rows import Loan, RingRows, Rows, Tables, pieces_of
-from atari_dqn.replay.transfer import row_writer, upload
+from atari_dqn.replay.transfer import row_writer, upload, zero_bytes
 from atari_dqn.types import StateDict, StepBatch
 
 _LOADING_THREADS = min(4, os.cpu_count() or 1)
@@ -54,7 +54,7 @@ class FrameRing:
         self.newest = -1
         size = rows * num_envs
         self.zero_index = size
-        self.frame = torch.zeros((size + 1, *frame_shape), dtype=torch.uint8, device=device)
+        self.frame = zero_bytes((size + 1, *frame_shape), device)
         self.action = torch.zeros(size, dtype=torch.int16, device=device)
         self.reward = torch.zeros(size, device=device)
         self.discount = torch.zeros(size, device=device)

@@ -5,6 +5,7 @@ Copies to a GPU are made from pinned memory, which torch keeps until the GPU has
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,13 @@ def upload(values: np.ndarray, place: Tensor) -> None:
     else:
         on_host = torch.from_numpy(np.ascontiguousarray(values)).to(place.dtype)
         place.copy_(on_host.pin_memory(), non_blocking=True)
+
+
+def zero_bytes(shape: Sequence[int], device: torch.device) -> Tensor:
+    """Create a tensor of zero bytes; in RAM, its pages are taken from the system when they are first used."""
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=torch.uint8, device=device)
+    return torch.from_numpy(np.zeros(shape, dtype=np.uint8))
 
 
 def _check_shapes(values: np.ndarray, place: Tensor | np.ndarray) -> None:

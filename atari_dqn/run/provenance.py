@@ -67,7 +67,7 @@ class Provenance(Struct):
     kernels: list[str] = []
     compiler: str | None = None
     hardware: _Hardware | None = None
-    auto: dict[str, str] = {}
+    auto: dict[str, bool | int | str] = {}
 
 
 def provenance(

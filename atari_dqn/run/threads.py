@@ -28,10 +28,10 @@ def steps_with_the_same_threads(run: RunDirectory, step: int) -> float:
     return min((since for since, other in history if since > step and other != threads), default=math.inf)
 
 
-def check_threads(threads: int, cores: int) -> None:
-    """Raise `UserError` if there are more threads than cores."""
+def check_threads(name: str, threads: int, cores: int) -> None:
+    """Raise `UserError` with the name of the option or key if there are more threads than cores."""
     if threads > cores:
-        raise UserError(f"--threads: found {threads}, expected at most {cores}, the cores of this process")
+        raise UserError(f"{name}: found {threads}, expected at most {cores}, the cores of this process")
 
 
 def _history(run: RunDirectory) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import exists, writing
-from atari_dqn.machine.automatic import Choice, resolve_auto
+from atari_dqn.machine.automatic import Choice, Machine, resolve_auto
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.leases.lease import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
@@ -118,18 +118,26 @@ def _check_unchanged(before: SweepRecord, sweep: Sweep, device: str, folder: Swe
 def _resolved_auto(
     sweep: Sweep, known: Mapping[str, Scalar], device: str, hardware: Hardware
 ) -> tuple[dict[str, Scalar], tuple[Choice, ...]]:
-    """Resolve each `auto` key that has no recorded value, once for all members."""
+    """Resolve each `auto` key that has no recorded value, once for all members, for the cores of one run."""
+    cores = replace(hardware, cores_usable=sweep.threads, cores_physical=sweep.threads)
+    machine = Machine(device=device, hardware=cores, has_kernels=_has_kernels, environment={})
     auto: dict[str, Scalar] = dict(known)
     choices: list[Choice] = []
     for variant in sweep.variants:
         if set(unresolved(variant.values)) <= auto.keys():
             continue
         resolved = ResolvedSpec(spec=build(variant.values), name=variant.label, deviations=())
-        for choice in resolve_auto(resolved, device=device, hardware=hardware)[1]:
+        for choice in resolve_auto(resolved, machine)[1]:
             if choice.key not in auto:
                 auto[choice.key] = choice.value
                 choices.append(choice)
     return auto, tuple(choices)
+
+
+def _has_kernels() -> bool:
+    from atari_dqn.assembly.acceleration import has_kernels  # imports torch, which planning seldom needs
+
+    return has_kernels()
 
 
 def _merged(

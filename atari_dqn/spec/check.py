@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.errors import Fault
 from atari_dqn.spec.keys import KEYS, SECTIONS, Key, Scalar
 from atari_dqn.spec.numbers import whole_number
@@ -73,10 +74,12 @@ def _unknown(entry: Entry) -> str:
 
 def value_problem(key: Key, value: Any) -> str | None:
     """Describe what was found and what was expected if the key does not allow `value`; None if it does."""
+    if key.auto and value == AUTO:
+        return None
     if not _has_kind(key, value) or not _in_range(key, value):
         return f"found {show(value)}, expected {expectation(key)}{_conversion_hint(key, value)}"
     if key.choices and not key.allows(value):
-        return f"found {show(value)}, expected {expectation(key)}" + did_you_mean(value, key.choices)
+        return f"found {show(value)}, expected {expectation(key)}" + did_you_mean(value, _offered(key))
     return None
 
 
@@ -112,7 +115,7 @@ def _in_range(key: Key, value: Any) -> bool:
 
 def canonical(key: Key, value: Any) -> Scalar:
     """Return a valid value in canonical form: an integer of a float key becomes a float, −0.0 becomes 0.0."""
-    if key.kind is float:
+    if key.kind is float and value != AUTO:
         return float(value) + 0.0
     scalar: Scalar = value
     return scalar
@@ -121,7 +124,18 @@ def canonical(key: Key, value: Any) -> Scalar:
 def expectation(key: Key) -> str:
     """Describe the values that a key allows, as the continuation of "expected …"."""
     if key.choices:
-        return ("one of " if len(key.choices) > 1 else "") + ", ".join(show(choice) for choice in key.choices)
+        return ("one of " if len(_offered(key)) > 1 else "") + ", ".join(map(show, _offered(key)))
+    return resolved_expectation(key) + (f", or {show(AUTO)}" if key.auto else "")
+
+
+def _offered(key: Key) -> tuple[str, ...]:
+    return (*((AUTO,) if key.auto else ()), *key.choices)
+
+
+def resolved_expectation(key: Key) -> str:
+    """Describe the values that a key allows in the spec of a run, where nothing is left to the machine."""
+    if key.choices:
+        return ("one of " if len(key.choices) > 1 else "") + ", ".join(map(show, key.choices))
     return " ".join([_NOUNS[key.kind], " and ".join(str(bound) for bound in key.bounds)]).strip()
 
 

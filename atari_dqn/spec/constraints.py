@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Literal, Protocol, TypeVar
+
+T = TypeVar("T")
+Auto = Literal["auto"]
+"""The value of a key that leaves its choice to the machine, until a run starts."""
+AUTO: Final = "auto"
+
+
+def decided(value: T | Auto) -> T:
+    """Check that `machine.automatic` has replaced `auto` by a value, and return the value."""
+    assert value != AUTO, "atari_dqn.machine.automatic.resolve_auto comes first"
+    return value
 
 
 class Bound(Protocol):

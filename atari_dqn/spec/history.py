@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from atari_dqn.spec.keys import KEYS, Scalar, Values
 
 ADDED: dict[str, Scalar] = {
@@ -28,8 +31,10 @@ ADDED: dict[str, Scalar] = {
 }
 """Added keys, each with the value that reproduces the behaviour of earlier versions.
 
-Every key that is added to the schema must be added here.
+Every key that is added to the schema must be added here, or to `FORMERLY_RECORDED`.
 """
+FORMERLY_RECORDED = {"learner.threads": "torch_threads"}
+"""Added keys whose values earlier versions recorded in provenance.json, each with its entry there."""
 RENAMED = {
     "env.lanes": "env.num_envs",
     "system.evaluation_lanes": "system.evaluation_envs",
@@ -48,8 +53,13 @@ def original_name(key: str) -> str:
     return _FORMER_NAMES.get(key, key)
 
 
-def with_added_keys(values: Values) -> dict[str, Scalar]:
-    """Add to the values of an existing run's spec the keys that are newer, in the schema's order."""
-    missing = {key: value for key, value in ADDED.items() if key not in values and KEYS[key].applies(values)}
+def with_added_keys(values: Values, provenance: Mapping[str, Any]) -> dict[str, Scalar]:
+    """Add to the values of an existing run's spec the keys that are newer, in the schema's order.
+
+    `provenance`: the run's provenance.json, which has the values that were no keys then.
+    """
+    recorded = {key: provenance[entry] for key, entry in FORMERLY_RECORDED.items() if entry in provenance}
+    added = {**ADDED, **recorded}
+    missing = {key: value for key, value in added.items() if key not in values and KEYS[key].applies(values)}
     complete = {**missing, **values}
     return {key: complete[key] for key in KEYS if key in complete}

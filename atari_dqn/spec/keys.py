@@ -8,7 +8,7 @@ from types import MappingProxyType, NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from atari_dqn.registry import entry_point_names
-from atari_dqn.spec.constraints import Bound, Extensible, When
+from atari_dqn.spec.constraints import Auto, Bound, Extensible, When
 from atari_dqn.spec.schema import Spec
 
 Scalar = bool | int | float | str
@@ -34,6 +34,8 @@ class Key:
     """Conditions under which the key applies; empty if it always does."""
     group: str | None = None
     """The group of entry points with which other packages extend `choices`."""
+    auto: bool = False
+    """Whether a spec file may have `auto`, which `machine.automatic` resolves when a run starts."""
 
     def allows(self, choice: str) -> bool:
         """Return whether a string is one of the choices, or the name of another package's part."""
@@ -67,9 +69,10 @@ def _section_types() -> dict[str, type[Any]]:
 
 def _key(name: str, hint: Any) -> Key:
     inner, *constraints = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    literal = next((part for part in (inner, *get_args(inner)) if get_origin(part) is Literal), None)
-    choices = get_args(literal)
-    kinds = [type(choices[0])] if choices else [k for k in get_args(inner) or (inner,) if k is not NoneType]
+    types = [inner] if get_origin(inner) is Literal else list(get_args(inner)) or [inner]
+    kinds = [kind for kind in types if kind not in (NoneType, Auto)]
+    choices = get_args(kinds[0]) if get_origin(kinds[0]) is Literal else ()
+    kinds = [type(choices[0])] if choices else kinds
     assert len(kinds) == 1, f"{name}: one type, or one type and None, got {kinds}"
     bounds = tuple(each for each in constraints if not isinstance(each, When | Extensible))
     assert kinds != [float] or bounds, f"{name}: a number needs a range, because a range excludes NaN"
@@ -80,6 +83,7 @@ def _key(name: str, hint: Any) -> Key:
         bounds=bounds,
         when=tuple(constraint for constraint in constraints if isinstance(constraint, When)),
         group=next((one.group for one in constraints if isinstance(one, Extensible)), None),
+        auto=Auto in types,
     )
 
 
@@ -99,6 +103,9 @@ SECTIONS: Mapping[str, type[Any]] = MappingProxyType(_section_types())
 
 KEYS: Mapping[str, Key] = MappingProxyType(_keys())
 """The declaration of each dotted key, in the schema's order."""
+
+AUTO_KEYS = tuple(name for name, key in KEYS.items() if key.auto)
+"""Keys that may be `auto` in a spec file, but not in the spec of a run."""
 
 
 def flatten(spec: Spec) -> dict[str, Scalar]:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-from atari_dqn.spec.check import Checked, check_entries, show
+from atari_dqn.spec.check import Checked, check_entries, resolved_expectation, show
 from atari_dqn.spec.completeness import key_faults
+from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.history import with_added_keys
-from atari_dqn.spec.keys import KEYS, Values, build
+from atari_dqn.spec.keys import AUTO_KEYS, KEYS, Values, build
 from atari_dqn.spec.parse import Entry, override_entry, read_toml, table_entries
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.shipped import find_spec
 from atari_dqn.spec.tracks import load_parts, load_track, override_track
 
 _KEYS_OF_EVERY_RUN = frozenset({"track", "game", "seed"})
-AUTO = "auto"
-AUTO_KEYS = ("learner.precision",)
-"""Keys that may be `auto` in a spec file, but not in the spec of a run: `machine.automatic` resolves them."""
-_NEVER_DEVIATING_KEYS = _KEYS_OF_EVERY_RUN | {"learner.compile"}
-"""Keys that never mark a run: compilation only changes rounding, as the number of threads does."""
+_NEVER_DEVIATING_KEYS = _KEYS_OF_EVERY_RUN | {"learner.threads", "learner.compile"}
+"""Keys that never mark a run: the number of threads and compilation only change rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,15 +67,17 @@ def resolve_entries(path: Path, entries: Iterable[Entry], faults: Iterable[Fault
     return _resolve(path, checked, _completed_from_track(checked), is_existing_run=False)
 
 
-def load_resolved(path: str | Path) -> ResolvedSpec:
+def load_resolved(path: str | Path, provenance: Mapping[str, Any] = MappingProxyType({})) -> ResolvedSpec:
     """Load the `spec.toml` of a run, which has every key of the version that began the run.
 
-    Keys that are newer are added from `spec.history`, not from the track. `SpecError` lists every fault.
+    Keys that are newer are added from `spec.history`, not from the track. `provenance`: the contents of
+    provenance.json, which has values of earlier versions that were no keys then. `SpecError` lists every
+    fault.
     """
     path = Path(path)
     checked = check_entries(table_entries(read_toml(path), where=str(path)))
     checked.faults.extend(_unresolved_auto(path, checked.values))
-    values = with_added_keys(checked.values)
+    values = with_added_keys(checked.values, provenance)
     valid = {key: values[key] for key in values if key not in checked.invalid}
     return _resolve(path, checked, valid, is_existing_run=True)
 
@@ -90,8 +92,8 @@ def _unresolved_auto(path: Path, values: Values) -> Iterator[Fault]:
     """Yield a fault for each key that is `auto` in the spec of a run, where it must have been resolved."""
     for key in AUTO_KEYS:
         if values.get(key) == AUTO:
-            chosen = ", ".join(show(choice) for choice in KEYS[key].choices if choice != AUTO)
-            yield Fault(str(path), key, f"found {show(AUTO)} in the spec of a run, expected one of {chosen}")
+            expected = resolved_expectation(KEYS[key])
+            yield Fault(str(path), key, f"found {show(AUTO)} in the spec of a run, expected {expected}")
 
 
 def _read_overrides(overrides: Iterable[str]) -> tuple[list[Entry], list[Fault]]:

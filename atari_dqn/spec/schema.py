@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from atari_dqn.spec.constraints import AtLeast, Below, MoreThan, When, Within
+from atari_dqn.spec.constraints import AtLeast, Auto, Below, MoreThan, When, Within
 from atari_dqn.spec.schema_agent import Distribution, Learner, Network, Optimizer
 
 
@@ -224,8 +224,10 @@ class Gates:
 class System:
     """Keys that cannot change results; they are not part of the spec's digest."""
 
-    workers: Annotated[int, AtLeast(0)]
-    """Number of worker processes that run emulators; 0 runs them in the learner's process."""
+    workers: Annotated[int | Auto, AtLeast(0)]
+    """Number of worker processes that run emulators; 0 runs them in the learner's process. `auto` is the
+    number of cores that the learner's threads leave free, but no more than there are environments, and 0 for
+    one environment."""
     evaluation_envs: Annotated[int, AtLeast(1)]
     """Number of environments of an evaluation, which play its episodes in parallel."""
     evaluation_workers: Annotated[int, AtLeast(0)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from atari_dqn.spec.constraints import AtLeast, AtMost, Below, Extensible, MoreThan, When, Within
+from atari_dqn.spec.constraints import AtLeast, AtMost, Auto, Below, Extensible, MoreThan, When, Within
 
 FLOAT32_MAX = 3.4028234663852886e38
 """Bound of the numbers that scale weights, which are float32."""
@@ -84,15 +84,21 @@ class Learner:
     """Reduction of the loss over a minibatch. The Lua code sums; see docs/deviations.md."""
     max_grad_norm: Annotated[float, MoreThan(0.0)]
     """Gradients are clipped to this global norm; `inf` disables clipping."""
-    precision: Literal["auto", "fp32", "bf16"]
+    precision: Literal["fp32", "bf16"] | Auto
     """Arithmetic of the torso; the head and the loss are always fp32. `auto` is bf16 if the processor or the
-    GPU supports it natively, otherwise fp32; it is resolved when a run starts, and written into its spec."""
+    GPU multiplies it and the network gains by it, otherwise fp32. As every `auto`, it is resolved when a run
+    starts, by a fixed table, and the value is written into the run's spec."""
+    threads: Annotated[int | Auto, AtLeast(1)]
+    """Number of threads of PyTorch and of the project's kernels. Another number changes rounding, and how
+    fast a run is. `auto` is OMP_NUM_THREADS if that is set, otherwise the number of cores, but no more than
+    share an update of the network well; for the small network one core is left free."""
     deterministic: bool
     """On a GPU, use deterministic kernels. Without them a run neither repeats nor resumes exactly."""
-    compile: bool
+    compile: bool | Auto
     """Compile acting and learning with `torch.compile`, for about a minute each time the run starts or
-    resumes; the results are the same to rounding. Compiled code replaces the project's kernels: it is faster
-    where these are not available, and for the small network in bf16. Needs a C++ compiler."""
+    resumes; the results are the same to rounding. Compiled code replaces the project's kernels, which are
+    faster for most networks. Needs a C++ compiler. `auto` is true in the one case in which it was measured to
+    be faster than PyTorch alone: for the small network on a CPU with AVX-512 without kernels."""
     shift_pixels: Annotated[int | None, AtLeast(0), When("toggles.random_shifts", True)]
     """Largest random shift in each direction; edge pixels are repeated. 4 in Kostrikov et al. (2020)."""
     intensity_scale: Annotated[float | None, Within(0.0, 0.5), When("toggles.random_shifts", True)]

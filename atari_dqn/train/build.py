@@ -14,6 +14,7 @@ from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.machine.devices import check_precision, make_current, set_kernels
 from atari_dqn.rng import numpy_stream
 from atari_dqn.schedule import LinearSchedule
+from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.gates.evaluation_gate import EvaluationsGate
 from atari_dqn.telemetry.gates.gate_set import Gates
@@ -28,10 +29,13 @@ from atari_dqn.types import Environments
 
 
 def assemble(spec: Spec, device: torch.device) -> Training:
-    """Build the training of a spec. The caller closes it, which stops its worker processes."""
-    check_precision(spec.learner.precision, device)
+    """Build the training of a spec, for which the number of torch's threads is set in this process.
+
+    The caller closes the training, which stops its worker processes.
+    """
+    check_precision(decided(spec.learner.precision), device)
     make_current(device)
-    set_kernels(device, deterministic=spec.learner.deterministic)
+    set_kernels(device, threads=decided(spec.learner.threads), deterministic=spec.learner.deterministic)
     keep_freed_memory()
     envs = make_envs(
         game=spec.game,
@@ -39,10 +43,10 @@ def assemble(spec: Spec, device: torch.device) -> Training:
         num_envs=spec.env.num_envs,
         seed=spec.seed,
         stream="training",
-        workers=spec.system.workers,
+        workers=decided(spec.system.workers),
     )
     try:
-        backend = make_backend(device, compiled=spec.learner.compile)
+        backend = make_backend(device, compiled=decided(spec.learner.compile))
         with backend.compiling():
             training = _training(spec, device, envs, backend)
             training.compile()

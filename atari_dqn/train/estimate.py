@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from atari_dqn.errors import UserError
+from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.keys import build, flatten
 from atari_dqn.spec.schema import Spec
 
@@ -54,11 +55,11 @@ def cheaper(spec: Spec) -> tuple[Spec, tuple[str, ...]]:
     changes = []
     if spec.env.num_envs > _MOST_ENVS:
         changes.append(f"with {_MOST_ENVS} environments in place of {spec.env.num_envs:,}")
-        workers = min(spec.system.workers, _MOST_ENVS)
+        workers = min(decided(spec.system.workers), _MOST_ENVS)
         spec = replace(
             spec, env=replace(spec.env, num_envs=_MOST_ENVS), system=replace(spec.system, workers=workers)
         )
-    if spec.learner.compile:
+    if decided(spec.learner.compile):
         changes.append("not compiled")
         spec = replace(spec, learner=replace(spec.learner, compile=False))
     return spec, tuple(changes)

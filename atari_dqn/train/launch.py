@@ -14,7 +14,7 @@ import torch
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.errors import HaltedError, InterruptedRunError
 from atari_dqn.files.atomic import write_json_atomically
-from atari_dqn.machine.automatic import Choice, why_slow
+from atari_dqn.machine.automatic import Choice, choices_text
 from atari_dqn.machine.hardware import Hardware, compiler_version, find_hardware
 from atari_dqn.run.checkpoint.rewind import rewind
 from atari_dqn.run.checkpoint.seal import sealed
@@ -23,6 +23,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.run.provenance import provenance
 from atari_dqn.run.threads import KEY, threads_at
+from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.render import resolved_toml
@@ -32,6 +33,7 @@ from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train.build import assemble, build_gates
 from atari_dqn.train.contention_monitor import ContentionMonitor, contention_remedy
 from atari_dqn.train.health import HealthMonitor
+from atari_dqn.train.preflight import why_slow
 from atari_dqn.train.resume_exactness import other_threads, schedules_that_ended, why_inexact
 from atari_dqn.train.resumption import (
     ResumePoint,
@@ -82,8 +84,8 @@ def start(
         with run.locked(), closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
             session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
             session.notice("started", f"training {resolved.name} on {device}")
-            for choice in origin.choices:
-                session.notice("auto", str(choice))
+            if origin.choices:
+                session.notice("auto", choices_text(origin.choices))
             _report_if_slow(session, device, origin.hardware)
             with session.videos:  # which may take longer than the run
                 return _run(session, resolved, run)
@@ -161,8 +163,7 @@ def _report_damage(session: Session, repairs: Sequence[str], kept: Mapping[str, 
 
 
 def _report_if_slow(session: Session, device: torch.device, hardware: Hardware) -> None:
-    reason = why_slow(session.spec.learner.precision, device.type, hardware)
-    if reason is not None:
+    for reason in why_slow(session.spec, device, hardware):
         session.notice("slow", reason)
 
 
@@ -257,7 +258,7 @@ def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> d
         hardware=origin.hardware,
     )
     place = training.replay.ring.device.type
-    compiler = {"compiler": compiler_version()} if spec.learner.compile else {}
+    compiler = {"compiler": compiler_version()} if decided(spec.learner.compile) else {}
     auto = {choice.key: choice.value for choice in origin.choices}
     here = {"replay_device": place, "acceleration": training.backend.choices()}
     return {"name": resolved.name, **here, "auto": auto, **record, **compiler}

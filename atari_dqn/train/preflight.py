@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from atari_dqn import wait_variables
 from atari_dqn.clock import steps_to_frames
-from atari_dqn.machine.contention import CoreTimes, contention, read_core_times
+from atari_dqn.machine.automatic import why_precision_is_slow
+from atari_dqn.machine.contention import CoreTimes, contention, read_core_times, why_waiting_is_slow
 from atari_dqn.machine.hardware import Hardware, allocated_bytes
 from atari_dqn.machine.plan import check_fits, make_plan
 from atari_dqn.machine.sizes import MOST_ACTIONS
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Notice, Sink
 
@@ -47,12 +50,20 @@ def busy_machine(before: CoreTimes, device: torch.device, threads: int, remedy: 
 def announce(spec: Spec, views: Sequence[Sink], *, step: int, busy: str | None) -> None:
     """Show before the start that the machine is busy and that compilation takes time."""
     compiling = "acting and learning, up to a minute; a few seconds the next time"
-    messages = {"busy machine": busy, "compiling": compiling if spec.learner.compile else None}
+    messages = {"busy machine": busy, "compiling": compiling if decided(spec.learner.compile) else None}
     env_frames = steps_to_frames(step, frame_skip=spec.env.frame_skip)
     for kind, message in messages.items():
         for view in views:
             if message is not None:
                 view.handle(Notice(kind=kind, step=step, env_frames=env_frames, message=message))
+
+
+def why_slow(spec: Spec, device: torch.device, hardware: Hardware) -> Iterator[str]:
+    """Yield each reason, with its remedy, why training is slower on this machine than it could be."""
+    reasons = [why_precision_is_slow(decided(spec.learner.precision), device.type, hardware)]
+    if device.type == "cpu":
+        reasons.append(why_waiting_is_slow(decided(spec.learner.threads), wait_variables()))
+    yield from (reason for reason in reasons if reason is not None)
 
 
 def result_text(path: Path, summary: Mapping[str, Any]) -> str:

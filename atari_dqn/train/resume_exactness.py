@@ -11,6 +11,7 @@ from atari_dqn.envs.exactness import why_inexact_game
 from atari_dqn.machine.hardware import compiler_version, find_hardware
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import versions
+from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.resumption import recorded_spec
 
@@ -38,13 +39,14 @@ def why_not_repeatable(run: RunDirectory, device: torch.device) -> Iterator[str]
         if version != recorded.get(name) and name != "platform":
             yield f"{name} {version}, it began with {recorded.get(name)}"
     spec = recorded_spec(run).spec
+    is_compiled = decided(spec.learner.compile)
     if device.type == "cuda" and not spec.learner.deterministic:
         yield "its kernels are selected for speed and are not deterministic (learner.deterministic = false)"
     if device.type == "cpu":
-        yield from _other_kernels(run, spec.learner.precision)
-    if spec.learner.compile:
+        yield from _other_kernels(run, decided(spec.learner.precision))
+    if is_compiled:
         yield from _other_compiler(run)
-    if device.type == "cuda" and spec.learner.compile:
+    if device.type == "cuda" and is_compiled:
         yield "its kernels are compiled again, and may be selected by speed (learner.compile = true)"
 
 

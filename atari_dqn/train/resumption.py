@@ -163,8 +163,9 @@ def reopened(point: ResumePoint, device: torch.device, *, threads: int | None = 
     `threads`: the number of torch's threads, by default that of the run at this point. Raise `DamagedError`
     with the damaged file and an intact checkpoint.
     """
-    torch.set_num_threads(threads or threads_at(point.run, point.step))
     spec = _with_recorded_replay_device(recorded_spec(point.run).spec, point.run, device)
+    threads = threads or threads_at(point.run, point.step)
+    spec = replace(spec, learner=replace(spec.learner, threads=threads))
     with suggesting_intact_checkpoint(point.run), ExitStack() as stack:
         training = stack.enter_context(closing(assemble(spec, device)))
         if point.checkpoint is None:
@@ -254,7 +255,7 @@ def resume_command(run: RunDirectory) -> str:
 
 def recorded_spec(run: RunDirectory) -> ResolvedSpec:
     """Load the spec of a run with its recorded name."""
-    return replace(load_resolved(run.spec), name=run.recorded("name"))
+    return replace(load_resolved(run.spec, run.read_provenance()), name=run.recorded("name"))
 
 
 def _with_recorded_replay_device(spec: Spec, run: RunDirectory, device: torch.device) -> Spec:

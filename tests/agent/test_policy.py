@@ -33,8 +33,13 @@ def policy(envs: int = 1, seed: int = 0) -> Actor:
     )  # fmt: skip
 
 
+def act(of: Actor, epsilon: float) -> np.ndarray:
+    """Compute one ε-greedy action per environment."""
+    return of.finish(of.actions.numpy() if of.begin(epsilon) else None)
+
+
 def choices(of: Actor, epsilon: float, times: int) -> np.ndarray:
-    return np.concatenate([of.act(epsilon) for _ in range(times)])
+    return np.concatenate([act(of, epsilon) for _ in range(times)])
 
 
 @pytest.mark.fault("D21")
@@ -54,7 +59,7 @@ def test_with_full_exploration_actions_are_uniform() -> None:
 def test_with_full_exploration_the_network_is_never_asked() -> None:
     of = policy(envs=3)
     for _ in range(50):
-        of.act(1.0)
+        act(of, 1.0)
     assert of.network.asked == []
 
 
@@ -72,7 +77,7 @@ def test_place_in_the_stream_does_not_depend_on_epsilon() -> None:
 
 def test_envs_explore_apart() -> None:
     of = policy(envs=8)
-    mixed = [len(set(of.act(0.5) == 2)) for _ in range(50)]
+    mixed = [len(set(act(of, 0.5) == 2)) for _ in range(50)]
     assert mixed.count(2) > 40
 
 
@@ -105,6 +110,16 @@ def shown(actor: Actor, frame: int, *, first: bool = False) -> list[int]:
                   truncated=no, life_lost=no, first=np.array([first]))
     )  # fmt: skip
     return actor.stacks.flatten().tolist()
+
+
+def test_stack_of_one_environment_is_cleared_without_the_others() -> None:
+    actor, no = policy(envs=3), np.zeros(3, dtype=bool)
+    for number, first in ((1, no), (2, np.array([False, True, False])), (3, no)):
+        actor.observe(
+            StepBatch(frame=np.full((3, 1, 1), number, dtype=np.uint8), reward=np.zeros(3), terminated=no,
+                      truncated=no, life_lost=no, first=first)
+        )  # fmt: skip
+    assert actor.stacks.squeeze().tolist() == [[0, 1, 2, 3], [0, 0, 2, 3], [0, 1, 2, 3]]
 
 
 def test_actor_stacks_the_frames_that_it_is_shown() -> None:

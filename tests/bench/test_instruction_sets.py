@@ -144,6 +144,7 @@ def test_auto_is_resolved_as_on_a_processor_of_the_instruction_set(monkeypatch):
     own = {"game": GAME, "spec": RUNS / f"{QUICK}.toml", "set": []}
     common = {
         "envs": 8,
+        "threads": 2,
         "capacity_steps": 9_000,
         "prefill_steps": 900,
         "target_period_updates": 50,

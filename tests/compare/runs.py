@@ -33,14 +33,14 @@ def make_run(
     late_frames: int = 0,
     training_return: float = -20.0,
     versions: dict[str, str] | None = None,
-    auto: dict[str, str] | None = None,
+    auto: dict[str, str | int] | None = None,
 ) -> Path:
     """Make a run evaluated every `period_frames` with these mean returns; one hour passes in each period.
 
     `frame_caps`: games that the cap cut in every evaluation, or in each. `late_frames`: by how much
     evaluations come after they are due. `auto`: keys that the machine chose.
     """
-    resolved = load_spec(RUNS / spec, overrides)
+    resolved = load_spec(RUNS / spec, ["learner.threads=2", "system.workers=0", *overrides])
     kinds = ["full"] * len(returns)
     if finished:
         kinds[-1] = "final"

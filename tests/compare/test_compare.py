@@ -141,6 +141,41 @@ def test_seeds_whose_machines_chose_different_precisions_are_one_group_that_says
     assert warned(comparison, "marked A*: deviates in learner.precision")
 
 
+def test_seeds_of_different_numbers_of_threads_are_one_group_that_says_so(tmp_path: Path):
+    runs = [
+        make_run(tmp_path / str(seed), [0.0], overrides=[f"seed={seed}", f"learner.threads={threads}"])
+        for seed, threads in {1: 1, 2: 2, 3: 2}.items()
+    ]
+    comparison = compared(*runs)
+    assert [run.seed for run in comparison.results[0].group.runs] == [1, 2, 3]
+    assert warned(comparison, "learner.threads differs, and so does rounding: 1 for seed 1; 2 for seeds 2, 3")
+
+
+def test_threads_of_a_run_from_before_they_were_a_key_are_those_of_its_provenance(
+    seeds: list[Path], tmp_path: Path
+):
+    respecify(seeds[0], "(?m)^threads = .*\n", "")
+    provenance = seeds[0] / "provenance.json"
+    record = json.loads(provenance.read_text())
+    provenance.write_text(json.dumps({**record, "torch_threads": 7}))
+    comparison = compared(*seeds)
+    assert comparison.results[0].last.n == 3
+    assert warned(comparison, "learner.threads differs, and so does rounding: 7 for seed 1; 2 for seeds 2, 3")
+
+
+def test_numbers_of_workers_that_machines_chose_are_not_worth_a_word(tmp_path: Path):
+    runs = [
+        make_run(
+            tmp_path / str(workers),
+            [0.0],
+            overrides=[f"seed={workers}", f"system.workers={workers}"],
+            auto={"system.workers": workers},
+        )
+        for workers in (1, 2)
+    ]
+    assert not warned(compared(*runs), "system.workers")
+
+
 def test_precisions_that_the_specs_say_are_two_groups(tmp_path: Path):
     assert labels_of(tmp_path, [], ["learner.precision=bf16"]) == [
         "trackA precision=fp32", "trackA precision=bf16"

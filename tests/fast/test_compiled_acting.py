@@ -37,5 +37,5 @@ def test_compiled_acting_has_neither_gradients_nor_inference_mode(monkeypatch: p
         stream=np.random.default_rng(0), generator=torch.Generator(),
     )  # fmt: skip
     compilation.compile_acting(actor)
-    assert actor.act(0.0).tolist() == [1, 1]
+    assert actor.finish(actor.actions.numpy() if actor.begin(0.0) else None).tolist() == [1, 1]
     assert network.modes == [(False, False)]

@@ -9,7 +9,13 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from atari_dqn.machine.contention import Contention, CoreTimes, contention, read_core_times
+from atari_dqn.machine.contention import (
+    Contention,
+    CoreTimes,
+    contention,
+    read_core_times,
+    why_waiting_is_slow,
+)
 
 
 def times(
@@ -63,6 +69,21 @@ def test_waiting_share_is_zero_if_the_system_does_not_record_it() -> None:
 
 def test_span_of_a_tenth_of_a_second_is_too_short() -> None:
     assert contention(times(100.0, used=0, own=0), times(100.1, used=0.2, own=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("threads", "variables", "is_slow"),
+    [
+        (2, {}, True),
+        (1, {}, False),
+        (2, {"OMP_WAIT_POLICY": "passive"}, False),
+        (2, {"GOMP_SPINCOUNT": "300000"}, False),  # the user's own choice
+    ],
+)
+def test_threads_that_spin_although_the_user_did_not_ask_for_it_are_reported(
+    threads: int, variables: dict[str, str], is_slow: bool
+) -> None:
+    assert (why_waiting_is_slow(threads, variables) is not None) is is_slow
 
 
 @pytest.mark.parametrize(

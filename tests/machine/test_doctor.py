@@ -6,6 +6,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from atari_dqn.bench import probes
 from atari_dqn.bench.advice import recommend, recommend_for
 from atari_dqn.bench.doctor import Check, Diagnosis, diagnosis_text, examine
 from atari_dqn.bench.update_times import UpdateTime, measure_update_times
@@ -17,8 +18,14 @@ from atari_dqn.machine.hardware import Gpu, Hardware
 GB = 10**9
 
 
+@pytest.fixture(autouse=True)
+def threads_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unset the number of threads that the tests' own processes have."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
 def settings(hardware: Hardware) -> dict[str, str]:
-    return {setting.key: setting.value for setting in recommend(hardware)}
+    return {setting.key: setting.value for setting in recommend(hardware, lambda: True)}
 
 
 def found_on(monkeypatch: pytest.MonkeyPatch, hardware: Hardware) -> str:
@@ -72,8 +79,40 @@ def test_kernels_that_could_be_compiled_and_are_not_are_a_warning(
     assert (found.status, said in found.text) == (status, True)
 
 
+@pytest.mark.parametrize(
+    ("variables", "status", "said"),
+    [
+        ({"OMP_WAIT_POLICY": "passive"}, "ok", "waiting threads sleep"),
+        ({"OMP_WAIT_POLICY": "PASSIVE"}, "ok", "waiting threads sleep"),
+        ({"GOMP_SPINCOUNT": "0"}, "ok", "waiting threads sleep"),
+        ({"KMP_BLOCKTIME": "0"}, "ok", "waiting threads sleep"),
+        ({"OMP_WAIT_POLICY": "active"}, "warn", "keep their cores busy (OMP_WAIT_POLICY=active)"),
+        ({"GOMP_SPINCOUNT": "300000"}, "warn", "keep their cores busy (GOMP_SPINCOUNT=300000)"),
+        ({}, "warn", "keep their cores busy (torch was imported first)"),
+    ],
+)
+def test_threads_that_keep_their_cores_busy_while_they_wait_are_a_warning(
+    variables: dict[str, str], status: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "wait_variables", lambda: variables)
+    check = probes.openmp_check()
+    assert (check.status, said in check.text) == (status, True)
+
+
+def test_pytorch_without_openmp_is_a_warning_with_its_consequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.openmp, "is_available", lambda: False)
+    check = {check.name: check for check in examine(Path()).checks}["OpenMP"]
+    assert (check.status, "the kernels cannot be loaded" in check.text) == ("warn", True)
+
+
 def test_two_cores_without_gpu_learn_and_emulate_in_one_process(laptop: Hardware) -> None:
-    assert settings(laptop) == {"--device": "cpu", "system.workers": "0", "learner.precision": '"fp32"'}
+    assert settings(laptop) == {
+        "--device": "cpu",
+        "learner.precision": '"fp32"',
+        "learner.threads": "2",
+        "learner.compile": "false",
+        "system.workers": "0",
+    }
 
 
 def test_processor_with_bf16_may_use_it(laptop: Hardware) -> None:
@@ -81,14 +120,19 @@ def test_processor_with_bf16_may_use_it(laptop: Hardware) -> None:
 
 
 def test_unidentified_processor_keeps_to_fp32_with_the_reason(laptop: Hardware) -> None:
-    (setting,) = (one for one in recommend(replace(laptop, cpu_flags=None)) if one.key == "learner.precision")
+    settings = recommend(replace(laptop, cpu_flags=None), lambda: True)
+    (setting,) = (one for one in settings if one.key == "learner.precision")
     assert setting.value == '"fp32"'
     assert setting.reason == "the system does not say whether the processor multiplies bf16"
 
 
 def test_gpu_gets_every_core_but_two_as_worker(laptop: Hardware, gpu: Gpu) -> None:
     found = settings(replace(laptop, cores_usable=16, gpus=(gpu,)))
-    assert found == {"--device": "cuda", "system.workers": "14", "learner.precision": '"bf16"'}
+    assert (found["--device"], found["system.workers"], found["learner.precision"]) == (
+        "cuda",
+        "14",
+        '"bf16"',
+    )
 
 
 def test_old_gpu_keeps_to_fp32(laptop: Hardware, gpu: Gpu) -> None:
@@ -132,7 +176,7 @@ def test_programs_that_take_a_core_of_torchs_threads_are_a_warning_with_remedies
         "warn",
         "other programs use 1.0 of 2 cores, and torch has 2 threads, which then wait for one another",
     )
-    assert "OMP_NUM_THREADS=1 dqn train" in check.remedy
+    assert "dqn train … --set learner.threads=1" in check.remedy
     assert "dqn resume RUN_DIR --threads 1" in check.remedy
 
 
@@ -170,7 +214,7 @@ def suits(hardware: Hardware, milliseconds: dict[tuple[str, int], float]) -> lis
         for (precision, threads), taken in milliseconds.items()
     ]
     found = {setting.key: setting.value for setting in recommend_for(times, hardware)}
-    return [found[key] for key in ("OMP_NUM_THREADS", "system.workers", "learner.precision")]
+    return [found[key] for key in ("learner.threads", "system.workers", "learner.precision")]
 
 
 def test_choice_with_the_quickest_update_suits(laptop: Hardware) -> None:
@@ -199,7 +243,7 @@ def test_machine_with_a_gpu_has_nothing_to_time_and_says_so(
     with_gpu = replace(laptop, gpus=(gpu,))
     monkeypatch.setattr("atari_dqn.bench.doctor.find_hardware", lambda path: with_gpu)
     diagnosis = examine(Path(), measured_seconds=0.01)
-    assert diagnosis.settings == recommend(with_gpu)
+    assert diagnosis.settings == recommend(with_gpu, lambda: True)
     assert diagnosis.checks[-1].text == "not measured: runs use the GPU"
 
 

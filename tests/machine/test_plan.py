@@ -28,7 +28,7 @@ MakeSpec = Callable[..., Spec]
 def make_spec(tmp_path: Path) -> MakeSpec:
     """Return a function that loads Track A on Pong with overrides."""
     (tmp_path / "pong.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
-    return lambda *overrides: load_spec(tmp_path / "pong.toml", overrides).spec
+    return lambda *overrides: load_spec(tmp_path / "pong.toml", ["system.workers=0", *overrides]).spec
 
 
 def test_predicted_memory_of_a_million_transitions_is_within_5_percent_of_the_design() -> None:

@@ -88,7 +88,9 @@ def planned_and_found(
     (tmp_path / "pong.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
     planned, found = [], []
     for size in sizes:
-        spec = load_spec(tmp_path / "pong.toml", [f"learner.batch_size={size}", *overrides]).spec
+        spec = load_spec(
+            tmp_path / "pong.toml", [f"learner.batch_size={size}", "system.workers=0", *overrides]
+        ).spec
         plan = make_plan(spec, num_actions=6, device="cpu", hardware=laptop)
         planned.append(next(item.bytes for item in plan.items if item.name == "minibatch"))
         found.append(most_bytes(spec))

@@ -9,8 +9,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import torch
 from tiny import CPU
 
+from atari_dqn.cli import spec
 from atari_dqn.compare.load import load_runs
 from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
 from atari_dqn.evaluation.frozen_agent import load_frozen
@@ -19,8 +21,8 @@ from atari_dqn.record.recording import VideoOptions
 from atari_dqn.run.checkpoint.catalog import read_catalog
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.tailing.status import RunStatus
-from atari_dqn.spec.loader import load_resolved
 from atari_dqn.train import launch
+from atari_dqn.train.resumption import beginning_of, recorded_spec, reopened
 from atari_dqn.verify.checks import check_run
 
 ARCHIVE = Path(__file__).with_name("earlier_run.tar.xz")
@@ -57,8 +59,38 @@ def test_catalog_of_an_earlier_run_is_read(earlier: Path) -> None:
 
 
 def test_earlier_run_is_saved_every_ten_minutes_from_now_on(earlier: Path) -> None:
-    checkpoint = load_resolved(earlier / "spec.toml").spec.checkpoint
+    checkpoint = recorded_spec(RunDirectory.open(earlier)).spec.checkpoint
     assert (checkpoint.period_frames, checkpoint.period_seconds) == (1_000_000, 600.0)
+
+
+def with_threads(run: Path, threads: int) -> RunDirectory:
+    """Change the number of threads that the provenance of a run recorded, which is 1."""
+    provenance = run / "provenance.json"
+    text = provenance.read_text()
+    assert text.count('"torch_threads": 1,') == 1
+    provenance.write_text(text.replace('"torch_threads": 1,', f'"torch_threads": {threads},'))
+    return RunDirectory.open(run)
+
+
+def test_threads_of_an_earlier_run_are_read_from_its_provenance(tmp_path: Path) -> None:
+    run = with_threads(unpacked(tmp_path), 2)
+    assert recorded_spec(run).spec.learner.threads == 2
+
+
+def test_earlier_run_from_its_beginning_computes_with_its_number_of_threads(tmp_path: Path) -> None:
+    run, before = with_threads(unpacked(tmp_path), 2), torch.get_num_threads()
+    try:
+        with reopened(beginning_of(run), CPU):
+            assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_spec_of_an_earlier_run_is_shown_with_its_number_of_threads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec.show(with_threads(unpacked(tmp_path), 2).path)
+    assert "\nthreads = 2\n" in capsys.readouterr().out
 
 
 def test_earlier_run_can_be_compared(earlier: Path) -> None:

@@ -10,10 +10,12 @@ from atari_dqn.spec.render import resolved_toml
 
 RUNS = Path(__file__).parents[2] / "runs"
 EARLIER_RUN = Path(__file__).with_name("earlier_run.toml")
+EARLIER_PROVENANCE = {"torch_threads": 2}
+RESOLVED = ["learner.threads=2", "system.workers=0"]
 
 
 def test_earlier_spec_loads_with_added_keys_at_values_that_keep_its_behaviour() -> None:
-    spec = load_resolved(EARLIER_RUN).spec
+    spec = load_resolved(EARLIER_RUN, EARLIER_PROVENANCE).spec
     assert (spec.learner.accumulate, spec.checkpoint.replay, spec.gates.min_effective_share) == (
         1,
         True,
@@ -22,21 +24,21 @@ def test_earlier_spec_loads_with_added_keys_at_values_that_keep_its_behaviour() 
 
 
 def test_added_keys_are_no_deviations_of_an_earlier_run() -> None:
-    assert not ADDED.keys() & set(load_resolved(EARLIER_RUN).deviations)
+    assert not ADDED.keys() & set(load_resolved(EARLIER_RUN, EARLIER_PROVENANCE).deviations)
 
 
 def test_c51_run_from_before_the_priority_key_uses_the_kl_divergence(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "spec.toml"
-    complete = resolved_toml(load_spec(RUNS / "atari100k_der.toml"))
+    complete = resolved_toml(load_spec(RUNS / "atari100k_der.toml", RESOLVED))
     path.write_text("".join(line for line in complete.splitlines(True) if not line.startswith("priority =")))
     assert load_resolved(path).spec.replay.priority == "kl"
 
 
 def test_existing_run_keeps_decays_that_are_refused_in_a_new_run(tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
-    earlier = resolved_toml(load_spec(RUNS / "pong_trackA.toml"))
+    earlier = resolved_toml(load_spec(RUNS / "pong_trackA.toml", RESOLVED))
     path.write_text(earlier.replace("\ngradient_decay = 0.95", "\ngradient_decay = 0.9"))
     assert load_resolved(path).spec.optimizer.gradient_decay == 0.9
 
@@ -49,4 +51,19 @@ def test_missing_key_that_was_not_added_later_is_an_error(tmp_path: Path) -> Non
     path = tmp_path / "spec.toml"
     path.write_text(EARLIER_RUN.read_text().replace("batch_size = 32\n", ""))
     with pytest.raises(SpecError, match=r"learner\.batch_size: missing"):
-        load_resolved(path)
+        load_resolved(path, EARLIER_PROVENANCE)
+
+
+def test_threads_of_an_earlier_run_are_those_that_its_provenance_recorded() -> None:
+    assert load_resolved(EARLIER_RUN, {"torch_threads": 7}).spec.learner.threads == 7
+
+
+def test_threads_that_a_run_has_neither_in_its_spec_nor_in_its_provenance_are_missing() -> None:
+    with pytest.raises(SpecError, match=r"learner\.threads: missing; expected an integer at least 1"):
+        load_resolved(EARLIER_RUN, {})
+
+
+def test_threads_in_the_spec_of_a_run_count_more_than_those_of_its_provenance(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text(resolved_toml(load_spec(RUNS / "pong_trackA.toml", RESOLVED)))
+    assert load_resolved(path, {"torch_threads": 7}).spec.learner.threads == 2

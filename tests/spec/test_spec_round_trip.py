@@ -9,19 +9,23 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from atari_dqn.spec.constraints import AtLeast, Below, MoreThan, Within
+from atari_dqn.spec.constraints import AUTO, AtLeast, Below, MoreThan, Within
 from atari_dqn.spec.diff import Difference, diff_specs
 from atari_dqn.spec.digest import canonical_json, spec_digest
 from atari_dqn.spec.docs import key_docs
 from atari_dqn.spec.errors import SpecError
-from atari_dqn.spec.keys import KEYS, Key, Scalar, build, flatten
-from atari_dqn.spec.loader import AUTO, AUTO_KEYS, ResolvedSpec, load_resolved, load_spec
+from atari_dqn.spec.keys import AUTO_KEYS, KEYS, Key, Scalar, build, flatten
+from atari_dqn.spec.loader import ResolvedSpec, load_resolved, load_spec
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.tracks import load_track
 
 RUNS_FOLDER = Path(__file__).parents[2] / "runs"
 MINIMAL = RUNS_FOLDER / "pong_trackA.toml"
 RUNS = sorted(path for path in RUNS_FOLDER.rglob("*.toml") if path.parent.name != "sweeps")
+RESOLVED = [
+    "learner.precision=fp32", "learner.threads=2", "learner.compile=false", "system.workers=1"
+]  # fmt: skip
+"""The spec of a run has a value for every key that may be `auto`."""
 
 
 def reload(resolved: ResolvedSpec, folder: Path) -> ResolvedSpec:
@@ -33,9 +37,7 @@ def reload(resolved: ResolvedSpec, folder: Path) -> ResolvedSpec:
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
 def test_every_spec_of_the_repository_survives_a_round_trip_through_toml(path: Path, tmp_path: Path):
-    resolved = load_spec(path)
-    if resolved.spec.learner.precision == "auto":  # the spec of a run has the resolved value
-        resolved = load_spec(path, ["learner.precision=fp32"])
+    resolved = load_spec(path, RESOLVED)
     assert reload(resolved, tmp_path) == resolved
     assert resolved_toml(reload(resolved, tmp_path)) == resolved_toml(resolved)
 
@@ -60,6 +62,10 @@ def test_lua_spec_differs_in_five_keys():
     )
 
 
+def test_keys_that_may_be_auto_are_all_resolved_above():
+    assert [setting.partition("=")[0] for setting in RESOLVED] == list(AUTO_KEYS)
+
+
 def smallest(key: Key) -> float:
     return max([bound.low for bound in key.bounds if isinstance(bound, AtLeast | MoreThan | Within)])
 
@@ -67,12 +73,12 @@ def smallest(key: Key) -> float:
 def values_of(key: Key) -> st.SearchStrategy[Any]:
     """Sample from the whole range of a key if it is narrow, otherwise from around the track's value."""
     if key.choices:
-        resolved = [choice for choice in key.choices if choice != AUTO or key.name not in AUTO_KEYS]
-        return st.sampled_from(resolved)
+        return st.sampled_from(key.choices)
     if key.kind is bool:
         return st.booleans()
     if key.kind is int:
-        usual = int(load_track("A").get(key.name, 1))
+        value = load_track("A").get(key.name, 1)
+        usual = 1 if value == AUTO else int(value)
         return st.integers(int(smallest(key)), max(2 * usual, usual + 2))
     high = 1.0 if any(isinstance(bound, Within | Below) for bound in key.bounds) else None
     # a process that has called `flush_denormals` treats subnormal numbers as 0
@@ -91,7 +97,7 @@ OVERRIDES = st.lists(st.sampled_from(OVERRIDDEN), max_size=4, unique=True).flatm
 def test_any_valid_spec_survives_a_round_trip_through_toml(tmp_path_factory, overrides: dict[str, Scalar]):
     written = [f"{key}={str(value).lower()}" for key, value in overrides.items()]
     try:
-        resolved = load_spec(MINIMAL, written)
+        resolved = load_spec(MINIMAL, [*RESOLVED, *written])
     except SpecError as error:
         # Each value is in its key's range, so only combinations can be invalid.
         others = [fault for fault in error.faults if not re.search(" with |belongs to", fault.problem)]
@@ -115,7 +121,7 @@ def test_resolved_toml_names_the_track_and_the_deviating_keys():
 
 
 def test_documented_toml_loads_to_the_same_spec(tmp_path: Path):
-    resolved = load_spec(MINIMAL)
+    resolved = load_spec(MINIMAL, RESOLVED)
     path = tmp_path / MINIMAL.name
     path.write_text(resolved_toml(resolved, documented=True), encoding="utf-8")
     assert load_resolved(path) == resolved
@@ -124,7 +130,7 @@ def test_documented_toml_loads_to_the_same_spec(tmp_path: Path):
 
 def test_missing_key_of_a_resolved_spec_is_not_taken_from_the_track(tmp_path: Path):
     path = tmp_path / "spec.toml"
-    text = resolved_toml(load_spec(MINIMAL)).replace("batch_size = 32\n", "")
+    text = resolved_toml(load_spec(MINIMAL, RESOLVED)).replace("batch_size = 32\n", "")
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SpecError, match=r"learner\.batch_size: missing; expected an integer at least 1"):
         load_resolved(path)

@@ -74,8 +74,21 @@ def replay_place(*overrides: str) -> str:
 def kernels_on_a_gpu(*overrides: str) -> tuple[bool, bool]:
     """Return the settings by which cuDNN would select kernels."""
     with torch.backends.cudnn.flags():
-        set_kernels(torch.device("cuda"), deterministic=tiny_spec(*overrides).learner.deterministic)
+        set_kernels(
+            torch.device("cuda"), threads=1, deterministic=tiny_spec(*overrides).learner.deterministic
+        )
         return torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+
+
+@cache
+def torchs_threads(*overrides: str) -> int:
+    """Return the number of torch's threads in a training."""
+    before = torch.get_num_threads()
+    try:
+        with begun(tiny_spec(*overrides)):
+            return torch.get_num_threads()
+    finally:
+        torch.set_num_threads(before)
 
 
 @cache
@@ -237,6 +250,7 @@ CHANGES = {
     "learner.reduction": to("learner.reduction=mean"),
     "learner.max_grad_norm": to("learner.max_grad_norm=0.001"),
     "learner.precision": to("learner.precision=bf16"),
+    "learner.threads": to("learner.threads=2", shows_in=torchs_threads),
     "learner.deterministic": to("learner.deterministic=false", shows_in=kernels_on_a_gpu),
     "learner.compile": to("learner.compile=true", shows_in=what_is_compiled),
     "learner.shift_pixels": to("learner.shift_pixels=1", "toggles.random_shifts=true"),

@@ -40,6 +40,7 @@ def short_pong(*overrides: str) -> Spec:
         "training.total_frames=20_000", "replay.prefill_steps=1_000", "replay.capacity_steps=3_000",
         "env.num_envs=2", "learner.batch_size=8", "learner.target_period_updates=100",
         "exploration.epsilon_decay_frames=8_000", "learner.update_period_steps=16",
+        "learner.threads=1", "system.workers=0",
     ]  # fmt: skip
     return load_spec(ROOT / "runs/pong_trackA.toml", [*values, *overrides]).spec
 

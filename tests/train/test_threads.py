@@ -183,6 +183,6 @@ def test_verify_plays_on_no_further_than_the_threads_stayed(
 
 
 def test_more_threads_than_cores_are_refused() -> None:
-    check_threads(2, 2)
+    check_threads("--threads", 2, 2)
     with pytest.raises(UserError, match="--threads: found 3, expected at most 2"):
-        check_threads(3, 2)
+        check_threads("--threads", 3, 2)

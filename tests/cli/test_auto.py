@@ -1,5 +1,6 @@
-"""A spec that leaves precision to the machine, in every command that takes a spec or the run made of it."""
+"""A spec that leaves settings to the machine, in every command that takes a spec or the run made of it."""
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -8,11 +9,18 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.cli import main
+from atari_dqn.machine.cgroup import ControlGroups
+from atari_dqn.machine.hardware import usable_cores
+from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import load_resolved
 
 SPEC = Path(__file__).parents[1] / "tiny_catch.toml"
-AUTO = ["--set", "learner.precision=auto"]
-SAID = r'learner\.precision = "auto" is "(fp32|bf16)" here: '
+KEYS = ("learner.precision", "learner.threads", "learner.compile", "system.workers")
+AUTO = [word for key in KEYS for word in ("--set", f"{key}=auto")]
+SAID = (
+    r'chosen for this machine: learner\.precision = "(fp32|bf16)" \(.+\), learner\.threads = \d+ \(.+\), '
+    r"learner\.compile = (true|false) \(.+\), system\.workers = \d+ \(.+\)"
+)
 
 
 def dqn(*arguments: str) -> int:
@@ -34,7 +42,30 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_train_writes_the_value_chosen(made: Path) -> None:
-    assert load_resolved(made / "spec.toml").spec.learner.precision in ("fp32", "bf16")
+    values = flatten(load_resolved(made / "spec.toml").spec)
+    assert "auto" not in {values[key] for key in KEYS}
+
+
+def test_train_says_in_one_line_what_was_chosen(made: Path) -> None:
+    events = [json.loads(line) for line in (made / "events.jsonl").read_text().splitlines()]
+    (said,) = [event["message"] for event in events if event["kind"] == "auto"]
+    assert re.fullmatch(SAID, said)
+
+
+def test_more_threads_than_cores_are_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, cores = tmp_path / "run", usable_cores(ControlGroups())
+    assert dqn("train", str(SPEC), "--set", f"learner.threads={cores + 1}", "--run-dir", str(path)) == 2
+    assert f"learner.threads: found {cores + 1}, expected at most {cores}," in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_value_of_another_type_is_refused_with_auto_among_what_is_expected(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert dqn("spec", "check", str(SPEC), "--set", "learner.threads=many") == 2
+    assert 'expected an integer at least 1, or "auto"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

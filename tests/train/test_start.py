@@ -1,0 +1,44 @@
+"""What a start does not do: import PyTorch's compiler, take the memory of an empty replay."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+
+from atari_dqn.replay.ring import FrameRing
+
+TESTS = Path(__file__).parents[1]
+UPDATES = """
+import sys
+sys.path.insert(0, {tests!r})
+from tiny import begun, ticks_of, tiny_spec
+
+with begun(tiny_spec({kind!r}, "replay.prefill_steps=20")) as training:
+    ticks_of(training, 40)
+    training.state_dict()
+    assert training.clock.updates > 0
+print("torch._dynamo" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("kind", ["optimizer.kind=adam", "optimizer.kind=deepmind_rmsprop"])
+def test_training_without_compilation_does_not_import_pytorchs_compiler(kind: str) -> None:
+    program = UPDATES.format(tests=str(TESTS), kind=kind)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_empty_replay_takes_no_memory() -> None:
+    before = psutil.Process().memory_info().rss
+    sizes = {"rows": 50_000, "num_envs": 1, "frame_shape": (84, 84), "stack": 4}
+    ring = FrameRing(**sizes, device=torch.device("cpu"))
+    assert ring.frame.nbytes > 350e6
+    assert psutil.Process().memory_info().rss - before < 50e6
+
+
+def test_empty_replay_is_zero() -> None:
+    ring = FrameRing(rows=10, num_envs=2, frame_shape=(3, 5), stack=4, device=torch.device("cpu"))
+    assert (ring.frame.shape, ring.frame.dtype, ring.frame.any().item()) == ((21, 3, 5), torch.uint8, False)
