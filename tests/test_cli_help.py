@@ -31,7 +31,8 @@ def examples_of(command: Group, path: str = "") -> dict[str, str]:
     return found
 
 
-EXAMPLES = examples_of(typer.main.get_command(app))
+PROGRAM = typer.main.get_command(app)
+EXAMPLES = examples_of(PROGRAM)
 
 
 def run_in_fresh_process(arguments: list[str]) -> tuple[str, set[str]]:
@@ -50,7 +51,7 @@ def run_in_fresh_process(arguments: list[str]) -> tuple[str, set[str]]:
 
 def help_of(arguments: list[str], columns: int) -> str:
     """Format a command's help for a terminal of `columns`."""
-    command, path = typer.main.get_command(app), "dqn"
+    command, path = PROGRAM, "dqn"
     parent = None
     for name in arguments:
         parent = command.context_class(command, info_name=path, parent=parent, **command.context_settings)
@@ -106,7 +107,7 @@ def test_every_help_gives_examples(arguments: list[str]) -> None:
 @pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines.splitlines()])
 def test_examples_are_commands_that_exist_with_their_options(line: str) -> None:
     program, *arguments = shlex.split(line)
-    command = typer.main.get_command(app)
+    command = PROGRAM
     assert program == "dqn"
     while isinstance(command, Group):
         command = command.commands[arguments.pop(0)]

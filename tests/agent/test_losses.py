@@ -36,7 +36,7 @@ def learner_of(kind: str, *, rule=dqn_target, accumulate: int = 1) -> Learner:
 @pytest.mark.parametrize("kind", LOSSES)
 def test_learning_fits_a_minibatch_shown_again_and_again(kind: str) -> None:
     learner, batch = learner_of(kind), make_batch(discount_t=torch.zeros(4))
-    for _ in range(150):
+    for _ in range(150 if kind == "iqn" else 60):  # IQN learns from samples
         learner.update(batch)
     with torch.no_grad():
         values = rules.gather_q(learner.online(batch.s_tm1), batch.a_tm1)

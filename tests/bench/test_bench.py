@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from without_kernels import leave_to_torch
 
 from atari_dqn.agent.torsos import NatureTorso
-from atari_dqn.bench import measurement
+from atari_dqn.bench import ceilings, measurement
 from atari_dqn.bench.kernels import kernels_of
 from atari_dqn.bench.measurement import PARTS, Bench, bench, bench_data, bench_text
 from atari_dqn.cli.app import app
@@ -24,6 +24,8 @@ from atari_dqn.train.rate import small
 def result() -> Bench:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measurement, "_CEILING_SECONDS", 0.05)
+        patch.setattr(ceilings, "_MATRIX_ROWS", 128)
+        patch.setattr(ceilings, "_COPIED_BYTES", 2**20)
         return bench(tiny_spec(), name="tiny.toml", device=CPU, seconds=0.3)
 
 

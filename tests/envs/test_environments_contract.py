@@ -22,15 +22,25 @@ def test_every_environment_is_tested_on_a_game():
     assert set(GAMES) == set(ENVS)
 
 
-@pytest.fixture(params=list(ENVS))
-def make(request, envs_of):
-    kind = request.param
-
+def maker(kind, envs_of):
     def make_one(num_envs=2, workers=0, **env):
         spec = replace(LIVELY, kind=kind, **env)
         return envs_of(game=GAMES[kind], env=spec, num_envs=num_envs, workers=workers)
 
     return make_one
+
+
+@pytest.fixture(params=list(ENVS))
+def make(request, envs_of):
+    return maker(request.param, envs_of)
+
+
+@pytest.fixture(
+    params=["atari", *(pytest.param(kind, marks=pytest.mark.slow) for kind in {*ENVS} - {"atari"})]
+)
+def make_with_workers(request, envs_of):
+    """Like `make`; test_pool.py plays the toy game in processes, each of which takes long to start."""
+    return maker(request.param, envs_of)
 
 
 def test_step_has_the_declared_shapes_and_types(make):
@@ -66,9 +76,9 @@ def test_step_before_any_reset_begins_an_episode(make):
 
 
 @pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.slow)])
-def test_number_of_workers_does_not_change_the_steps(make, workers):
+def test_number_of_workers_does_not_change_the_steps(make_with_workers, workers):
     everything = []
-    for envs in (make(workers=0), make(workers=workers)):
+    for envs in (make_with_workers(workers=0), make_with_workers(workers=workers)):
         first = as_bytes([envs.reset()])
         everything.append(first + as_bytes(play(envs, random_actions(envs, 100))))
     assert everything[0] == everything[1]
@@ -77,13 +87,13 @@ def test_number_of_workers_does_not_change_the_steps(make, workers):
 @pytest.mark.parametrize(
     ("workers_before", "workers_after"), [(0, 0), (2, 1), pytest.param(0, 2, marks=pytest.mark.slow)]
 )
-def test_restored_environments_continue_exactly(make, workers_before, workers_after):
-    envs = make(workers=workers_before)
+def test_restored_environments_continue_exactly(make_with_workers, workers_before, workers_after):
+    envs = make_with_workers(workers=workers_before)
     actions = random_actions(envs, 100)
     play(envs, actions[:30])
     state = envs.state_dict()
     unbroken = play(envs, actions[30:])
-    restored = make(workers=workers_after)
+    restored = make_with_workers(workers=workers_after)
     restored.load_state_dict(state)
     assert as_bytes(play(restored, actions[30:])) == as_bytes(unbroken)
 
@@ -124,7 +134,7 @@ def test_step_does_not_depend_on_later_actions(make):
     assert as_bytes(play(one, actions)[:20]) == as_bytes(play(other, later)[:20])
 
 
-def test_closing_twice_is_allowed(make):
-    envs = make(workers=1)
+def test_closing_twice_is_allowed(make_with_workers):
+    envs = make_with_workers(workers=1)
     envs.close()
     assert envs.close() is None

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from playing import CATCH, PLAIN, as_bytes, play, random_actions
 
+from atari_dqn.envs.games import make_envs
 from atari_dqn.envs.pool import WorkerDiedError, WorkerPool, split_envs
 from atari_dqn.errors import UserError
 
@@ -30,10 +31,17 @@ def test_environments_are_split_evenly_and_completely(num_envs, workers, lengths
     assert [slot for envs in ranges for slot in envs] == list(range(num_envs))
 
 
-def test_no_more_workers_than_environments_are_started(envs_of):
+@pytest.fixture
+def children() -> Callable[[], set[multiprocessing.process.BaseProcess]]:
+    """Returns the processes that this test has started and that have not ended."""
+    before = {*multiprocessing.active_children()}
+    return lambda: {*multiprocessing.active_children()} - before
+
+
+def test_no_more_workers_than_environments_are_started(envs_of, children):
     envs = envs_of(game="catch", env=CATCH, num_envs=2, workers=3)
     assert envs.reset().first.tolist() == [True, True]
-    assert len(multiprocessing.active_children()) == 2
+    assert len(children()) == 2
 
 
 @pytest.fixture
@@ -43,8 +51,17 @@ def pool(envs_of) -> WorkerPool:
     return envs
 
 
-def workers_of(pool: WorkerPool) -> list[multiprocessing.Process]:
-    return sorted(multiprocessing.active_children(), key=lambda process: process.name)
+@pytest.fixture(scope="module")
+def lasting_pool() -> Iterator[WorkerPool]:
+    """A pool for tests that leave it as it was."""
+    envs = make_envs(game="catch", env=CATCH, num_envs=5, workers=2, seed=1, stream="train")
+    envs.reset()
+    yield envs
+    envs.close()
+
+
+def workers_of(pool: WorkerPool) -> list[multiprocessing.process.BaseProcess]:
+    return [worker.process for worker in pool._workers]
 
 
 def test_workers_end_a_step_at_a_lost_life_as_one_process_does(envs_of):
@@ -58,7 +75,7 @@ def test_workers_end_a_step_at_a_lost_life_as_one_process_does(envs_of):
     assert as_bytes(play(spread, actions)) == as_bytes(rows)
 
 
-def test_more_workers_than_the_system_allows_is_an_error_that_names_the_key(envs_of):
+def test_more_workers_than_the_system_allows_is_an_error_that_names_the_key(envs_of, children):
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 8, allowed[1]))
     try:
@@ -66,7 +83,7 @@ def test_more_workers_than_the_system_allows_is_an_error_that_names_the_key(envs
             envs_of(game="catch", env=CATCH, num_envs=16, workers=16)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
-    assert multiprocessing.active_children() == []
+    assert children() == set()
 
 
 def test_worker_that_does_not_answer_is_reported(pool, monkeypatch):
@@ -134,7 +151,7 @@ def kill(process: multiprocessing.Process) -> None:
 
 
 @pytest.mark.fault("M07")
-def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(envs_of):
+def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(envs_of, children):
     shared_before = set(SHARED.iterdir())
     pool = envs_of(game="catch", env=CATCH, num_envs=5, workers=2)
     pool.reset()
@@ -145,7 +162,7 @@ def test_killed_worker_is_reported_within_two_seconds_and_nothing_is_left(envs_o
         play(pool, random_actions(pool, 10))
     assert time.monotonic() - started < 2
     pool.close()
-    assert multiprocessing.active_children() == []
+    assert children() == set()
     assert left_in_shared_memory(shared_before) == set()
 
 
@@ -177,31 +194,32 @@ def test_error_in_a_worker_is_raised_with_its_traceback(pool):
         pool.recv()
 
 
-def test_user_error_in_a_worker_is_raised_as_one(envs_of):
+def test_user_error_in_a_worker_is_raised_as_one(envs_of, children):
     with pytest.raises(UserError, match='did you mean "pong"'):
         envs_of(game="pnog", env=PLAIN, num_envs=2, workers=2)
-    assert multiprocessing.active_children() == []
+    assert children() == set()
 
 
-def test_workers_ignore_signals_to_the_process_group(pool):
-    for number in (signal.SIGINT, signal.SIGTERM):
-        for worker in workers_of(pool):
-            os.kill(worker.pid, number)
-        assert len(play(pool, random_actions(pool, 10))) == 10, number
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_workers_ignore_signals_to_the_process_group(lasting_pool, number):
+    for worker in workers_of(lasting_pool):
+        os.kill(worker.pid, number)
+    assert len(play(lasting_pool, random_actions(lasting_pool, 10))) == 10
 
 
 @pytest.mark.fault("M07")
-def test_sharing_memory_leaves_no_file(pool):
+@pytest.mark.usefixtures("lasting_pool")
+def test_sharing_memory_leaves_no_file():
     assert left_in_shared_memory(pattern="pym-*") == set()
 
 
-def test_send_twice_or_recv_twice_is_an_assertion_error(pool):
-    pool.send(np.zeros(5, np.int64))
+def test_send_twice_or_recv_twice_is_an_assertion_error(lasting_pool):
+    lasting_pool.send(np.zeros(5, np.int64))
     with pytest.raises(AssertionError, match="STEP while a step is under way"):
-        pool.send(np.zeros(5, np.int64))
-    pool.recv()
+        lasting_pool.send(np.zeros(5, np.int64))
+    lasting_pool.recv()
     with pytest.raises(AssertionError, match="recv without send"):
-        pool.recv()
+        lasting_pool.recv()
 
 
 def run_python(code: str, **options) -> subprocess.Popen:

@@ -298,7 +298,7 @@ def test_when_indices_enter_in_the_tree_changes_no_bit() -> None:
 def test_replay_of_a_real_run_has_one_writer_and_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     from tiny import begun, ticks_of, tiny_spec
 
-    spec = tiny_spec("toggles.prioritized=true", "env.num_envs=3", "system.workers=2")
+    spec = tiny_spec("toggles.prioritized=true", "env.num_envs=3", "system.workers=1")
     callers: set[tuple[int, int]] = set()
     names: list[str] = []
     with begun(spec) as training:

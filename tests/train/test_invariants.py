@@ -81,7 +81,11 @@ def undisturbed(frames: str) -> str:
         (FOR_MANY_CHECKPOINTS, "checkpoint.period_seconds=1e-9"),
         ("checkpoint.period_frames=0", "checkpoint.period_seconds=0"),
         ("evaluation.full_episodes=4", "system.evaluation_envs=2"),
-        ("evaluation.full_episodes=2", "evaluation.light_period_frames=200", "system.evaluation_workers=2"),
+        (
+            "evaluation.full_period_frames=400",
+            "evaluation.light_period_frames=9999",
+            "system.evaluation_workers=1",
+        ),
     ],
 )
 def test_cadence_of_evaluations_and_checkpoints_changes_nothing_that_is_learned(
