@@ -180,17 +180,17 @@ def table(results: Sequence[Result], where: dict[str, Any]) -> str:
 Made by `python benchmarks/exactness.py`, {where["date"][:10]}, ale-py {where["versions"]["ale-py"]}; the
 steps that differ are in [results/exactness.json](results/exactness.json).
 
-An environment's state is saved at {POINTS} points of a random game under Track B's rules with no-op starts,
-and restored in a fresh process, which plays on: {MODES["steps"].steps_on} steps with the tracks' frame skip
-of 4, where a step shows its last two frames, and {MODES["frames"].steps_on} with a frame skip of 1, where
-every frame is compared. A game is exact if from every point every frame, reward and flag, and the final
-state, equal those of the process that was never interrupted. Episodes end after {EPISODE_FRAMES:,} frames, so
-that resets are among the steps. In the JSON the last step is listed where every frame was the same and only
-the final state differed.
+At {POINTS} points of a random game, under Track B's rules with no-op starts, the state of an environment is
+saved and restored in a fresh process, which continues the game: for {MODES["steps"].steps_on} steps with the
+tracks' frame skip of 4, where the last two frames of each step are compared, and for
+{MODES["frames"].steps_on} steps with a frame skip of 1, where every frame is compared. A game is exact if,
+from every point, all frames, rewards and flags and the final state equal those of the uninterrupted process.
+Episodes end after {EPISODE_FRAMES:,} frames, so that the steps include resets. If all frames are the same and
+only the final state differs, the JSON lists the last step.
 
 **{len(results) - len(inexact)} of {len(results)} games are exact.** Of the others
 ({", ".join(inexact) or "none"}) `dqn resume`, `dqn verify` and `dqn doctor` say that a resumed run may differ
-from an unbroken one.
+from an uninterrupted one.
 
 | game | exact | points, frame skip 4 | points, frame skip 1 |
 |---|---|---|---|

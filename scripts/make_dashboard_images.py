@@ -1,4 +1,4 @@
-"""Makes docs/images/dashboard_*.png: each page of a served dashboard, as headless Chromium shows it.
+"""Makes docs/images/dashboard_*.png: pages of a served dashboard, as headless Chromium shows them.
 
 `dqn dashboard ROOT` runs at the same time: python scripts/make_dashboard_images.py --address http://127.0.0.1:8642/
 """
@@ -13,6 +13,8 @@ from playwright.sync_api import sync_playwright
 
 OUT = Path(__file__).parents[1] / "docs" / "images"
 PAGES = {"curves": "", **{name: name for name in ("live", "videos", "games", "ablations", "diff", "replay")}}
+DOCUMENTED = ("curves", "live", "videos", "ablations", "replay")
+"""The pages whose images the documentation links."""
 SHOWN = ".main-svg, video, .diff, .live-run, .text-lg"
 SETTLE_MILLISECONDS = 2_000
 
@@ -20,7 +22,7 @@ SETTLE_MILLISECONDS = 2_000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--address", default="http://127.0.0.1:8642/")
-    parser.add_argument("--pages", nargs="*", default=list(PAGES), choices=list(PAGES))
+    parser.add_argument("--pages", nargs="*", default=list(DOCUMENTED), choices=list(PAGES))
     parser.add_argument("--times", type=Path, help="write the seconds until each page showed, as JSON")
     arguments = parser.parse_args()
     OUT.mkdir(exist_ok=True)

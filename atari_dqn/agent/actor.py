@@ -17,7 +17,7 @@ from atari_dqn.types import StateDict, StepBatch
 
 
 def greedy_actions(network: QNetwork, stacks: Frames, rng: Rng | None = None) -> Int64[Tensor, "E"]:
-    """Compute each environment's action with the highest q-value; of equal ones, the first.
+    """Compute each environment's action with the highest q-value; the first one if several are equal.
 
     Noisy layers draw noise for each environment from `rng`; without it they use their means.
     """

@@ -28,7 +28,7 @@ def unchanged(batch: Minibatch, generator: torch.Generator) -> Minibatch:
 class RandomShifts:
     """Shifts every stack by up to `shift_pixels` in each direction and scales its brightness.
 
-    All frames of a stack change alike, the two states of a transition differently, the actor's frames never.
+    All frames of a stack change in the same way, the two states of a transition in different ways.
     """
 
     shift_pixels: int

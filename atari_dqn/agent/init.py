@@ -26,7 +26,7 @@ def _fill(parameter: Tensor, values: Tensor) -> None:
 
 
 def fan_in_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
-    """Draw weights and biases from U(±1/√fan_in), whatever the gain, as DeepMind's Lua code does."""
+    """Draw weights and biases from U(±1/√fan_in), as DeepMind's Lua code does; the gain is not used."""
     del gain
     _uniform(layer, 1 / math.sqrt(layer.weight[0].numel()), generator)
 
@@ -38,7 +38,7 @@ def he_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Gener
 
 
 def xavier_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
-    """Draw weights from U(±√(6 / (fan_in + fan_out))), whatever the gain; biases are 0.
+    """Draw weights from U(±√(6 / (fan_in + fan_out))); biases are 0 and the gain is not used.
 
     Glorot & Bengio (2010). A convolution's fan_out is its filters times its kernel's pixels.
     """

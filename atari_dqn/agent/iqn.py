@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from atari_dqn.agent.distributions import Quantiles, midpoints
 from atari_dqn.agent.heads import Head
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.noisy import noise_in
+from atari_dqn.agent.noisy import sampled_noise
 from atari_dqn.agent.random_draws import Rng, uniform
 from atari_dqn.agent.torsos import Torso
 from atari_dqn.minibatch import Frames
@@ -49,7 +49,7 @@ class ImplicitQuantileNetwork(QNetwork):
         self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None, noise_rows: int = 1
     ) -> Quantiles:
         """Compute quantiles at `num_quantiles` fractions of each state, K by default."""
-        with noise_in(self, rng, noise_rows):
+        with sampled_noise(self, rng, noise_rows):
             fractions = self._fractions(len(frames), num_quantiles or self.num_policy_quantiles, rng)
             return self._quantiles(frames, fractions)
 
@@ -58,7 +58,7 @@ class ImplicitQuantileNetwork(QNetwork):
     ) -> tuple[Quantiles, Float[Tensor, "B A"]]:
         """Compute quantiles at `num_quantiles` fractions and q-values at K others, in one forward pass."""
         count = num_quantiles or self.num_policy_quantiles
-        with noise_in(self, rng, 1):
+        with sampled_noise(self, rng, 1):
             drawn = [self._fractions(len(frames), each, rng) for each in (count, self.num_policy_quantiles)]
             both = self._quantiles(frames, torch.cat(drawn, dim=1))
         return Quantiles(both.outputs[..., :count], drawn[0]), both.outputs[..., count:].mean(dim=2)

@@ -33,7 +33,7 @@ class Update:
 class Learner:
     """Trains the online network toward targets of the target network.
 
-    Both may be the same object if the target network would be copied after every update.
+    If the target network would be copied after every update, both may be the same object.
 
     A minibatch may be split into `accumulate` equal parts, whose gradients sum to that of the whole. If the
     gradient is not finite, the step changes neither weights nor optimizer; it still counts as an update, so
@@ -81,7 +81,7 @@ class Learner:
             outputs = [self._backward(part) for part in batch.split(self._accumulate)]
             # "Perform a gradient descent step on (yⱼ − Q(φⱼ, aⱼ; θ))² with respect to the … parameters θ"
             grad_norm = self._clip_gradients()
-            finite = grad_norm < torch.inf  # which NaN is not
+            finite = grad_norm < torch.inf  # false for NaN
             self._nonfinite_gradients.add_(1).masked_fill_(finite, 0.0)
             self._step_if(finite)
         finally:

@@ -34,11 +34,11 @@ class LossOutput:
     """The loss, priority and metrics of each transition."""
 
     loss: Float[Tensor, "B"]
-    """Times the importance weights; the only part with a gradient."""
+    """Multiplied by the importance weights. Only this field has a gradient."""
     priorities: Float[Tensor, "B"]
-    """For the replay buffer, not below 0."""
+    """New priorities for the replay buffer, not below 0."""
     metrics: Mapping[str, Float[Tensor, "B"]]
-    """By the names of `LOSS_METRICS`."""
+    """Metrics by name; the names are those of `LOSS_METRICS`."""
 
 
 class LossFn(Protocol):
@@ -49,12 +49,12 @@ class LossFn(Protocol):
 
 
 class LossTerms(NamedTuple):
-    """The loss of each transition, before the importance weight, its priority and its TD error."""
+    """Each transition's loss without the importance weight, its priority and its TD error."""
 
     loss: Float[Tensor, "B"]
     priority: Float[Tensor, "B"]
     td_error: Float[Tensor, "B"]
-    """Expected return of the target minus that of the prediction."""
+    """Expected return of the target minus expected return of the prediction."""
 
 
 DistributionLossFn = Callable[[Any, Int64[Tensor, "B"], Bootstrap], LossTerms]
@@ -70,7 +70,7 @@ class TDLoss:
     num_quantiles: int | None = None
     """N of Dabney et al. (2018b); None if the network has fixed fractions."""
     num_target_quantiles: int | None = None
-    """N′ of the same."""
+    """N′ of the same paper."""
 
     def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, /) -> LossOutput:
         """Compute the loss."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from atari_dqn.agent.distributions import ScalarValue, ValueDistribution, ValueLayer
 from atari_dqn.agent.heads import Head
-from atari_dqn.agent.noisy import noise_in
+from atari_dqn.agent.noisy import sampled_noise
 from atari_dqn.agent.random_draws import Rng
 from atari_dqn.agent.torsos import Torso
 from atari_dqn.minibatch import Frames
@@ -52,7 +52,7 @@ class QNetwork(nn.Module):
     ) -> ValueDistribution:
         """Compute the value distribution of every action; only an IQN uses `num_quantiles`."""
         del num_quantiles
-        with noise_in(self, rng, noise_rows):
+        with sampled_noise(self, rng, noise_rows):
             distribution: ValueDistribution = self.value(self.head(self.features(frames)))
         return distribution
 

@@ -58,8 +58,8 @@ class NoisyLinear(nn.Linear):
 
 
 @contextmanager
-def noise_in(network: nn.Module, rng: Rng | None, rows: int) -> Iterator[None]:
-    """Draw noise for all noisy layers of a network, and remove it at the end; without rng there is none."""
+def sampled_noise(network: nn.Module, rng: Rng | None, rows: int) -> Iterator[None]:
+    """Draw noise for all noisy layers of a network, and remove it at the end; without rng draw none."""
     layers = [] if rng is None else noisy_layers(network)
     if rng is not None and layers:
         draw_noise(layers, rng, rows)

@@ -1,8 +1,8 @@
 """Learning rules: pure functions of tensors, in the papers' symbols and in time order.
 
-`x_tm1` is of the time step before the action and `x_t` of the one after it. B minibatch, A actions, P points,
-Z outputs per action: a q-value, a logit for each atom, or N quantiles. `discount_t` is γⁿ times the product
-of the step discounts, 0 after the end of an episode, so no rule depends on n or on terminal flags.
+`x_tm1` belongs to the time step before the action, `x_t` to the one after it. B minibatch, A actions,
+P points, Z outputs per action: a q-value, logits of atoms, or N quantiles. `discount_t` is γⁿ times the
+product of the step discounts, 0 after the end of an episode, so no rule depends on n or on terminal flags.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def scaled_log_policy(q: Float[Tensor, "B A"], temperature: float) -> Float[Tens
 def soft_value(
     z_t: Float[Tensor, "B A Z"], log_policy_t: Float[Tensor, "B A"], temperature: float
 ) -> Float[Tensor, "B Z"]:
-    """Compute Σₐ π (z − τ ln π): the expectation under π plus τ times its entropy, of the same eq. 2."""
+    """Compute Σₐ π (z − τ ln π), the expectation under π plus τ times its entropy. The same equation."""
     policy = (log_policy_t / temperature).exp()
     return (policy[:, :, None] * (z_t - log_policy_t[:, :, None])).sum(dim=1)
 
@@ -94,5 +94,5 @@ def soft_value(
 def munchausen_bonus(
     log_policy_tm1: Float[Tensor, "B A"], a_tm1: Int64[Tensor, "B"], *, scale: float, lowest: float
 ) -> Float[Tensor, "B"]:
-    """Compute α [τ ln π(a|s)] clipped to [`lowest`, 0], the addition to the reward, of the same eq. 2."""
+    """Compute α [τ ln π(a|s)], clipped to [`lowest`, 0], which is added to the reward. The same equation."""
     return scale * gather_q(log_policy_tm1, a_tm1).clamp(min=lowest, max=0.0)

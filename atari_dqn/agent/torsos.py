@@ -22,7 +22,7 @@ Pair = tuple[int, int]
 class Torso(nn.Module, ABC):
     """An encoder, then a fully connected layer with `num_features` outputs.
 
-    For a head with several streams, their hidden layers, which have the same input, are one layer.
+    The hidden layers of a head's streams have the same input and are therefore computed as one layer.
     """
 
     num_encoded: int

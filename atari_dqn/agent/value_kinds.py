@@ -27,7 +27,7 @@ MakeParts = Callable[[int], tuple[Torso, Head]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of all kinds; each kind reads its own, and the others keep their defaults."""
+    """The settings `s` of all kinds; each kind reads its own, and the others keep their defaults."""
 
     precision: str = "fp32"
     v_min: float = 0.0
@@ -58,33 +58,33 @@ def mse(target_rule: TargetRule, _: Settings) -> LossFn:
     return TDLoss(target_rule=target_rule, distribution_loss=ScalarLoss(rules.mse))
 
 
-def _with(make_parts: MakeParts, value: ValueLayer, settings: Settings) -> QNetwork:
+def _network(make_parts: MakeParts, value: ValueLayer, settings: Settings) -> QNetwork:
     return QNetwork(*make_parts(value.size), value, precision=settings.precision)
 
 
 VALUE_KINDS: dict[str, ValueKind] = {
-    "scalar": ValueKind(lambda make, of: _with(make, ScalarValue(), of), huber),
+    "scalar": ValueKind(lambda make, s: _network(make, ScalarValue(), s), huber),
     "c51": ValueKind(
-        lambda make, of: _with(
-            make, CategoricalValue(v_min=of.v_min, v_max=of.v_max, num_atoms=of.num_atoms), of
+        lambda make, s: _network(
+            make, CategoricalValue(v_min=s.v_min, v_max=s.v_max, num_atoms=s.num_atoms), s
         ),
-        lambda rule, of: TDLoss(
-            target_rule=rule, distribution_loss=CategoricalLoss(CATEGORICAL_PRIORITIES[of.priority])
+        lambda rule, s: TDLoss(
+            target_rule=rule, distribution_loss=CategoricalLoss(CATEGORICAL_PRIORITIES[s.priority])
         ),
     ),
     "qr_dqn": ValueKind(
-        lambda make, of: _with(make, QuantileValue(num_quantiles=of.num_quantiles), of),
+        lambda make, s: _network(make, QuantileValue(num_quantiles=s.num_quantiles), s),
         lambda rule, _: TDLoss(target_rule=rule, distribution_loss=quantile_loss),
     ),
     "iqn": ValueKind(
-        lambda make, of: ImplicitQuantileNetwork(
-            *make(1), num_policy_quantiles=of.num_policy_fractions, precision=of.precision
+        lambda make, s: ImplicitQuantileNetwork(
+            *make(1), num_policy_quantiles=s.num_policy_fractions, precision=s.precision
         ),
-        lambda rule, of: TDLoss(
+        lambda rule, s: TDLoss(
             target_rule=rule,
             distribution_loss=quantile_loss,
-            num_quantiles=of.num_fractions,
-            num_target_quantiles=of.num_target_fractions,
+            num_quantiles=s.num_fractions,
+            num_target_quantiles=s.num_target_fractions,
         ),
     ),
 }

@@ -24,10 +24,10 @@ _PACKAGE = "atari_dqn.fast"
 
 
 class Work(Protocol):
-    """A function of fixed tensors that a device runs (`train.work`)."""
+    """A function without arguments that reads and writes the same tensors each time it runs."""
 
     def run(self, times: int = 1) -> None:
-        """Run the function `times` times."""
+        """Run the function `times` times in sequence."""
         ...
 
     def forget(self) -> None:
@@ -36,7 +36,7 @@ class Work(Protocol):
 
 
 class Backend(Protocol):
-    """Makes or changes the parts of one assembly (`fast.acceleration.Acceleration`)."""
+    """Makes or accelerates the parts of one assembly: `fast.acceleration.Acceleration` or `Plain`."""
 
     def choices(self) -> list[str]:
         """Describe how each part is computed, and why."""
@@ -118,7 +118,7 @@ class Plain:
         return FrameRing(device=device, **sizes)
 
     def captured(self, function: Callable[[], None], **_: Any) -> Work:
-        """Raise: callers check `can_capture` first."""
+        """Raise an AssertionError: callers check `can_capture` first."""
         raise AssertionError(f"nothing captures {function}")
 
     def compiling(self) -> AbstractContextManager[None]:

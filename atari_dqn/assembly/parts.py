@@ -1,4 +1,4 @@
-"""Makes parts from a spec: each toggle selects a part here, once."""
+"""Make the parts of an agent and its replay from a spec: each toggle selects a part here, once."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _augment(spec: Spec) -> Augment:
 
 
 def _loss(spec: Spec) -> LossFn:
-    """Make the loss: the one the spec names, for scalar values, else that of the kind of distribution."""
+    """Make the loss that the spec names for scalar values, or else the loss of the kind of distribution."""
     make = _value_kind(spec).loss if spec.learner.loss is None else LOSSES.load(spec.learner.loss)
     return make(_target_rule(spec), _settings(spec))
 

@@ -219,11 +219,10 @@ def _version_check() -> Check:
 
 def _torch_probe() -> Check:
     torch = importlib.import_module("torch")
-    threads = torch.get_num_threads()
+    count = torch.get_num_threads()
+    threads = f"{count} thread{'s' * (count != 1)}"
     cuda = torch.version.cuda or "none"
-    return Check(
-        name="torch", status="ok", text=f"{torch.__version__}; {threads} threads; built for CUDA: {cuda}"
-    )
+    return Check(name="torch", status="ok", text=f"{torch.__version__}; {threads}; built for CUDA: {cuda}")
 
 
 def _opencv_probe() -> Check:

@@ -120,7 +120,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _status_of(error: OSError) -> int:
-    """Print the file and the cause of a system error and return the exit code; raise errors of our own."""
+    """Print the file and the cause of a system error and return the exit code; re-raise other errors."""
     if error.filename == _OUTPUT:
         _discard_output()
         if isinstance(error, BrokenPipeError):
@@ -178,5 +178,5 @@ def _prepare_streams() -> None:
 
 
 def _discard_output() -> None:
-    """Redirect an output that cannot be written to the null device: the interpreter flushes it at its end."""
+    """Redirect the output to the null device, because the interpreter flushes it again at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -50,7 +50,7 @@ def compare(
     strict: StrictOption = False,
     at: Annotated[
         str | None,
-        typer.Option(metavar="FRAMES", help="Compare scores at this frame, as 50M. Default: final scores."),
+        typer.Option(metavar="FRAMES", help="Compare scores at this frame, e.g. 50M. Default: final scores."),
     ] = None,
     to_score: Annotated[
         str | None,
@@ -106,7 +106,7 @@ def parse_frames(text: str | None) -> int | None:
         return None
     frames = whole_number(text)
     if frames is None or frames < 0:
-        raise UserError(f"--at: found {text!r}, expected a number of frames, as 50_000_000, 50M or 820k")
+        raise UserError(f"--at: found {text!r}, expected a number of frames such as 50_000_000, 50M or 820k")
     return frames
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -55,4 +56,5 @@ def dashboard(
     shown_host = f"[{host}]" if ":" in host else host
     address = f"http://{shown_host}:{port_number}/{f'?token={token}' if token else ''}"
     show_address = partial(typer.echo, f"{address}  (Ctrl-C ends it)")
-    serve(root, host=host, port=port_number, token=token, on_listening=show_address)
+    with suppress(KeyboardInterrupt):  # ends the dashboard, which has nothing to save
+        serve(root, host=host, port=port_number, token=token, on_listening=show_address)

@@ -60,7 +60,7 @@ def evaluate(
     path: CheckpointPath,
     episodes: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Games to play. Default: as the run's full evaluations."),
+        typer.Option(metavar="N", help="Games to play. Default: as many as in the run's full evaluations."),
     ] = None,
     protocol: ProtocolOption = "run",
     envs: Annotated[

@@ -50,7 +50,7 @@ def _keys(incomplete: str) -> list[str]:
 
 
 MOST_EPISODES = 1_000_000
-"""Far above any protocol's number; at a thousand times that, the episode numbers alone fill the memory."""
+"""Far above the number of any protocol; a thousand times as many episode numbers would fill the memory."""
 
 _MANIFEST = "manifest.json"  # of a checkpoint; its own module imports torch
 _DEVICE = "auto, cpu, cuda or cuda:N."
@@ -88,7 +88,10 @@ SinkOption = Annotated[
 ]
 NotifyOption = Annotated[
     str | None,
-    typer.Option(metavar="COMMAND", help="Run a shell command when the run ends or warns: see DQN_EVENT."),
+    typer.Option(
+        metavar="COMMAND",
+        help="Run a shell command when the run ends or warns; $DQN_EVENT and $DQN_MESSAGE say why.",
+    ),
 ]
 PlainOption = Annotated[
     bool, typer.Option("--plain", help="Print one line per period instead of the live view.")
@@ -141,7 +144,7 @@ def choice(option: str, text: str, kind: type[Choice]) -> Choice:
 
 
 def check_run(path: Path) -> None:
-    """Raise the error of a path that is neither a run nor one of its checkpoints."""
+    """Raise an error if a path is neither a run nor one of its checkpoints."""
     from atari_dqn.files.atomic import is_file
     from atari_dqn.run.directory import RunDirectory
 
@@ -149,7 +152,7 @@ def check_run(path: Path) -> None:
 
 
 def check_spec(path: Path, overrides: Sequence[str] | None) -> None:
-    """Raise the error of a spec that cannot be used."""
+    """Raise the `SpecError` of an invalid spec."""
     from atari_dqn.spec.loader import load_spec
 
     load_spec(path, overrides or [])
@@ -163,4 +166,4 @@ def check_outputs(paths: Sequence[Path]) -> None:
         if os.path.lexists(path):
             raise UserError(f"{path} exists and is never overwritten; remove it, or name another file")
         if not path.parent.is_dir():
-            raise UserError(f"{path}: the folder {path.parent} is not there; make it, or name another file")
+            raise UserError(f"{path}: the folder {path.parent} does not exist; make it, or name another file")

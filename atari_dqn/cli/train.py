@@ -28,7 +28,7 @@ dqn train pong_trackA --set training.total_frames=2.4M --plan"""
 _PLAN_SECONDS = 9.5
 """Duration of `--plan`, imports included."""
 _LEAST_MEASURING_SECONDS = 4.0
-"""Duration of its measurement however long the imports took; the measurement imports packages as well."""
+"""Shortest duration of the measurement of `--plan`, in which a second process imports the packages too."""
 
 
 def train(
@@ -44,7 +44,7 @@ def train(
     sink: SinkOption = None,
     notify: NotifyOption = None,
 ) -> None:
-    """Train an agent as a spec says, into a new run directory."""
+    """Train an agent specified by a spec, in a new run directory."""
     with interrupts_blocked():
         from atari_dqn.machine.contention import read_core_times
         from atari_dqn.run.directory import default_run_dir, refuse_existing
@@ -97,7 +97,7 @@ def _start(
 
 
 def _print_plan(resolved: ResolvedSpec, path: Path, device_name: str) -> None:
-    """Print the needs of a run and its speed, measured briefly; `UserError` for one that cannot fit."""
+    """Print what a run needs and a brief measurement of its speed; `UserError` if it cannot fit."""
     with interrupts_blocked():
         from atari_dqn.machine.automatic import resolve_auto
         from atari_dqn.machine.hardware import find_hardware
@@ -122,7 +122,7 @@ def _print_plan(resolved: ResolvedSpec, path: Path, device_name: str) -> None:
 
 
 def _measuring_seconds() -> float:
-    """Compute the time left for measuring since the process started."""
+    """Compute the time left for the measurement from the time since the process started."""
     import psutil  # type: ignore[import-untyped]
 
     spent: float = time.time() - psutil.Process().create_time()

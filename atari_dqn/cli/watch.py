@@ -84,7 +84,7 @@ def _open(path: Path) -> RunDirectory:
 
 
 def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
-    """Show a run until it ends; begin anew when its files are cut back, as a resume does."""
+    """Show a run until it ends; start again when its files become shorter, as after a resume."""
     from atari_dqn.run.tailing.run_events import RunEvents
     from atari_dqn.run.tailing.status import RunStatus
     from atari_dqn.spec.loader import load_resolved
@@ -107,7 +107,7 @@ def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
 def _pass_events(
     status: RunStatus, events: RunEvents, handle: Callable[[Event], None], period_seconds: float
 ) -> bool:
-    """Pass events on until the run ends (False) or its files are cut back (True)."""
+    """Pass events on until the run ends (return False) or its files become shorter (return True)."""
     while True:
         status.refresh()
         found = events.new()

@@ -41,7 +41,7 @@ def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "", small: b
 
 
 def _widened(traces: Sequence[Trace]) -> dict[str, Any]:
-    """Widen the range of values that hardly differ: the labels of their axis would have too many digstyle."""
+    """Widen the range of values that hardly differ: the labels of their axis would have too many digits."""
     values = [value for trace in traces for value in trace["y"] if math.isfinite(value)]
     if not values or any(trace["type"] == "bar" for trace in traces):  # bars begin at 0
         return {}

@@ -20,7 +20,7 @@ _REFUSALS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Test whether an address can be reached from this machine only."""
+    """Return whether an address can be reached from this machine only."""
     if host == "localhost":
         return True
     try:

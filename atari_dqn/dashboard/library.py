@@ -26,38 +26,38 @@ class RunEntry:
     """Its path from the root, without control characters."""
     path: Path
     status: RunStatus | None = None
-    """Its present state; None where it cannot be read."""
+    """Its present state; None if it cannot be read."""
     values: Mapping[str, Scalar] = field(default_factory=dict)
     """The complete spec, by dotted key."""
     track_label: str = "?"
     deviations: tuple[str, ...] = ()
     unreadable: str = ""
-    """The reason why it cannot be read; empty where it can."""
+    """The reason why it cannot be read; empty if it can."""
 
     @property
     def fault(self) -> str:
-        """Describe what cannot be read: the run, or some lines of its files."""
+        """Description of what cannot be read: the run, or some lines of its files; empty if all can."""
         return self.unreadable or (self.status.fault if self.status else "")
 
     @property
     def game(self) -> str:
-        """Get the game from the spec."""
+        """The game, `?` if the spec has none."""
         return str(self.values.get("game", "?"))
 
     @property
     def seed(self) -> int:
-        """Get the seed from the spec; -1 if it has none."""
+        """The seed, -1 if the spec has none."""
         seed = self.values.get("seed", -1)
         return seed if isinstance(seed, int) else -1
 
     @property
     def method(self) -> tuple[tuple[str, Scalar], ...]:
-        """Get all keys of the spec but the seed; runs that share them differ in the seed alone."""
+        """All values of the spec except the seed; runs with the same method differ in their seed alone."""
         return tuple(sorted((key, value) for key, value in self.values.items() if key != "seed"))
 
     @property
     def written(self) -> float:
-        """Get the time stamp of the last write to `update_log.csv`; 0 without that file."""
+        """Time stamp of the last write to `update_log.csv`; 0 without that file."""
         try:
             return (self.path / "update_log.csv").stat().st_mtime
         except OSError:
@@ -70,10 +70,10 @@ class Library:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self._runs: dict[Path, TailedRun] = {}
-        """By path: all pages share the status of a run, which reads only new lines."""
+        """Runs by path. All pages share the status of a run, which reads only new lines."""
 
     def runs(self) -> list[RunEntry]:
-        """List all runs, readable or not, the last written first."""
+        """List all runs, readable or not, the most recently written first."""
         return sorted(self._entries(), key=lambda run: (-run.written, run.name))
 
     def readable(self) -> list[RunEntry]:
@@ -81,7 +81,7 @@ class Library:
         return [run for run in self.runs() if not run.unreadable]
 
     def inside(self, relative: str) -> Path | None:
-        """Resolve a path from the root, links included; None if it is no file or outside the root."""
+        """Resolve a path relative to the root, with its links; None if it is outside the root or no file."""
         try:
             relative.encode()  # names that are not UTF-8 have no address
             path = (self.root / relative).resolve()

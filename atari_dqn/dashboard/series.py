@@ -18,14 +18,14 @@ from atari_dqn.files.atomic import read_regular
 Values = NDArray[np.float64]
 Axis = Literal["frames", "steps", "hours"]
 MAX_POINTS = 600
-"""Maximum of a line; a screen has no pixels for more."""
+"""Largest number of points of a line; a screen has no pixels for more."""
 _SECONDS_PER_HOUR = 3600
 _MOST_BYTES = 2**28
 _EMPTY = np.empty(0)
 
 
 def series(run: RunEntry, table: str, column: str, axis: Axis = "frames") -> tuple[Values, Values]:
-    """Read a column over an axis, without entries that are not numbers. → f64[T], f64[T]."""
+    """Read an axis and a column of a table, without entries that are not numbers. → f64[T], f64[T]."""
     values = columns(run.path / f"{table}.csv", ("step", "env_frames", column))
     if axis == "hours":
         times = columns(run.path / "throughput_log.csv", ("step", "elapsed_seconds"))
@@ -37,7 +37,7 @@ def series(run: RunEntry, table: str, column: str, axis: Axis = "frames") -> tup
 
 
 def columns(path: Path, names: tuple[str, ...]) -> dict[str, Values]:
-    """Read columns of a table as numbers: NaN for an entry that is none, and for all of an absent column."""
+    """Read columns of a table as numbers; entries that are not numbers, and absent columns, are NaN."""
     table = _table(path, *_stamp(path))
     return {
         name: table.get_column(name).cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()

@@ -118,7 +118,7 @@ class Environment:
             self._emulator.reset(game_seed)
 
     def _sample_noops(self, generator: np.random.Generator) -> int:
-        """Sample the number of no-op frames, at least one less than the maximum length of an episode."""
+        """Sample the number of no-op frames, which is below the maximum length of an episode."""
         noops = int(generator.integers(1, self._rules.noop_max_frames, endpoint=True))
         return min(noops, self._rules.max_episode_frames - 1)
 

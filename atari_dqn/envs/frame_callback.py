@@ -1,4 +1,4 @@
-"""An emulator that calls a function after every frame, as videos need it."""
+"""An emulator that calls a function after every frame, for videos."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class BestReturn:
     points: Float32[np.ndarray, "Z"]
     mass: Float32[np.ndarray, "Z"]
     atoms: bool
-    """True for C51, whose points are the same at every step; false for quantiles, whose masses are."""
+    """True for C51, whose points are the same at every step; False for quantiles, with constant masses."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

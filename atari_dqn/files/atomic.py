@@ -52,7 +52,7 @@ def write_failure(path: Path, error: OSError, *, detail: str = "") -> UserError:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn an `OSError` of the block into the `UserError` that names the error's own file, or else `path`."""
+    """Convert an `OSError` of the block to a `UserError`, which names the error's file or else `path`."""
     try:
         yield
     except OSError as error:
@@ -63,7 +63,7 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn an `OSError` of the block into the `UserError` that names the error's own file, or else `path`."""
+    """Convert an `OSError` of the block to a `UserError`, which names the error's file or else `path`."""
     try:
         yield
     except OSError as error:
@@ -71,7 +71,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether a file or directory exists; False, too, without permission or if the name is too long.
+    """Return whether a file or directory exists; False also without permission, or for a name too long.
 
     `UserError` if the disk fails, because then it is not known whether the file exists.
     """
@@ -178,7 +178,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def fsync_file(path: Path) -> None:
-    """Wait until the data of a file, which any process may have written, is on the disk."""
+    """Wait until the data of a file is on the disk, whichever process wrote it."""
     with open_regular(path) as file:
         os.fsync(file.fileno())
 

@@ -17,7 +17,7 @@ from atari_dqn.files.atomic import read_regular, reading
 T = TypeVar("T")
 
 MOST_BYTES = 2**24
-"""Default limit on the size of a document; the scores of some thousand evaluations fit."""
+"""Default limit on the size of a document; the scores of a few thousand evaluations fit."""
 _MOST_LEVELS = 64
 MOST_INT = 2**63 - 1
 """Largest count."""

@@ -8,7 +8,7 @@ def flush_denormals() -> None:
 
     The moving average of gradients that are always 0, as those of dead units are, becomes denormal and stays
     so: 0.95 times the smallest denormal number rounds to itself. Operations on denormal numbers take tens of
-    times as long; after some thousand updates an optimizer's step became five times slower. Call this before
+    times as long; after a few thousand updates an optimizer's step became five times slower. Call this before
     PyTorch starts its threads, which it does at the first large operation: threads started earlier keep the
     slow mode, in which results round differently.
     """

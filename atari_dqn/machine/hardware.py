@@ -43,8 +43,7 @@ class Hardware:
     cores_usable: int
     """Logical cores that this process may use, within its affinity mask and its limit of processor time."""
     cpu_flags: tuple[str, ...] | None
-    """The instruction sets, among those that matter, that the CPU has; None if the system does not report
-    them."""
+    """The CPU's instruction sets among those that matter; None if the system does not report them."""
     memory_bytes: int
     memory_available_bytes: int
     disk_free_bytes: int
@@ -91,13 +90,8 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return _cpuinfo_field(cpuinfo, "model name") or platform.processor() or platform.machine() or "unknown"
 
 
-def cpu_vendor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the vendor id of the processor; empty if the system does not report one."""
-    return _cpuinfo_field(cpuinfo, "vendor_id")
-
-
 def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, ...] | None:
-    """Return those of the relevant instruction sets that the CPU has; None if they are not reported."""
+    """Return the relevant instruction sets that the CPU has; None if the system does not report them."""
     reported = _cpuinfo_field(cpuinfo, "flags") or _cpuinfo_field(cpuinfo, "Features")  # x86 and ARM
     found = set(reported.split())
     return tuple(flag for flag in _FLAGS if flag in found) if reported else None

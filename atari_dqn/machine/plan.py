@@ -235,9 +235,7 @@ def _trace_items(spec: Spec, num_actions: int) -> tuple[Item, ...]:
         num_atoms=spec.distribution.num_atoms or 0,
         num_quantiles=spec.distribution.num_quantiles or spec.distribution.num_policy_fractions or 0,
     )
-    return (
-        Item(place="ram", name="decisions of an evaluation", bytes=traced, key="system.evaluation_video"),
-    )
+    return (Item(place="ram", name="recorded decisions", bytes=traced, key="system.evaluation_video"),)
 
 
 def _networks_in_memory(spec: Spec) -> int:

@@ -16,7 +16,7 @@ WORKER_BYTES = 90 * _MB
 PROCESS_BYTES = 450 * _MB
 """The learner's process after an update of the Nature network: 410 MB measured, torch 2.13 on a CPU."""
 CUDA_PROCESS_BYTES = 3000 * _MB
-"""The same where torch has loaded CUDA's libraries: an allowance, larger than most builds need."""
+"""The learner's process with CUDA's libraries loaded: an allowance, larger than most builds need."""
 CUDA_CONTEXT_BYTES = 1000 * _MB
 """GPU memory of CUDA, cuDNN and cuBLAS: an allowance."""
 LOG_BYTES_PER_STEP = 0.5
@@ -97,7 +97,7 @@ def network_parameters(shape: NetworkShape) -> int:
 
 
 Counts = tuple[int, int, int]
-"""Of convolutions: the number of weights, of outputs, and of activations that an update stores per state."""
+"""Counts of a stack of convolutions: weights, outputs, and activations that an update stores per state."""
 
 
 def _convolution_stack(
@@ -124,8 +124,8 @@ def _convolution_stack(
 def _impala(shape: NetworkShape) -> Counts:
     """Compute the counts of three sections of five 3×3 convolutions.
 
-    A section stores the activations of its first layer and then, a quarter as many each: the pooled ones,
-    their indices in i64, and seven for its two residual blocks.
+    A section stores the activations of its first layer, and ten tensors of the pooled size: the pooled
+    activations, their indices (i64, which counts twice), and seven in the two residual blocks.
     """
     size, channels, weights, stored = shape.screen_size_pixels, shape.stack_frames, 0, 0
     for filters in (16 * shape.width, 32 * shape.width, 32 * shape.width):
@@ -162,7 +162,7 @@ def minibatch_bytes(
     pixels = shape.stack_frames * shape.screen_size_pixels**2
     stack = _F32 * pixels if are_shifted else pixels
     _, features, stored = _counts(shape)
-    preparing = 5 * stack  # both stacks before and after it, and a copy in between
+    preparing = 5 * stack  # both stacks before and after the shift, and one copy during it
     converted = 0 if are_shifted else _F32 * pixels
     learning = 2 * stack + converted + _F32 * (stored + 4 * fractions * features + 5 * pairs)
     return batch_size * 2 * pixels + batch_size // parts * max(preparing, learning)

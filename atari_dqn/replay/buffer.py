@@ -36,7 +36,7 @@ class ReplayBuffer:
     ) -> None:
         self.ring, self.sampler = ring, sampler
         self.n_step, self.gamma, self.max_abs_reward = n_step, gamma, max_abs_reward
-        self._window = partial(ring.window, n_step=n_step) if n_step > 1 else ring.single
+        self._window = partial(ring.window, n_step=n_step) if n_step > 1 else ring.one_step_window
         self._is_step = np.zeros((ring.rows, ring.num_envs), dtype=np.bool_)
         """A copy of the ring's `is_step` on the host, from which indices are added to the sampler."""
         self._first_row = 0
@@ -64,7 +64,7 @@ class ReplayBuffer:
         return self.ring.newest_stacks()
 
     def prepare(self, env_frames: int) -> None:
-        """Update the sampler after rows were stored; β is that of `env_frames`. Call it before `sample`."""
+        """Update the sampler after rows were stored, with β at `env_frames`. Call it before `sample`."""
         self.sampler.prepare(env_frames)
 
     def sample(self) -> Minibatch:

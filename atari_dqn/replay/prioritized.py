@@ -11,7 +11,7 @@ from torch import Tensor
 
 from atari_dqn.replay.priority_tree import PriorityTree
 from atari_dqn.replay.sampler import Sampler
-from atari_dqn.replay.transfer import sent
+from atari_dqn.replay.transfer import to_device
 from atari_dqn.rng import restore_generator
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.types import StateDict
@@ -30,8 +30,8 @@ class PrioritizedSampler(Sampler):
 
     p is |TD error| + `priority_offset`. New indices get the largest p^α so far, so that they are soon
     sampled. Indices without a complete transition have priority 0 and are never sampled, so that no draw is
-    rejected. With P that probability, the importance weights (N P)^−β are divided by the largest weight of
-    the **whole buffer**, which is that of its smallest priority.
+    rejected. If P is the probability, the importance weights are (N P)^−β, divided by the largest weight of
+    the **whole buffer**, which belongs to its smallest priority.
 
     Additions and removals are collected until the next draw or update, so that several steps need only one
     pass through the tree.
@@ -54,7 +54,7 @@ class PrioritizedSampler(Sampler):
         self.tree = make_tree(capacity, device=device)
         self.highest = torch.ones((), dtype=torch.float64, device=device)
         self._exponent = torch.zeros((), dtype=torch.float64, device=device)
-        """−β of this point of the run, as draws read it, on the device."""
+        """−β at the frame of the latest `prepare`, on the device, where draws read it."""
         self._pending: dict[int, bool] = {}
         """Indices added (True) or removed (False) since the tree was last updated."""
 
@@ -76,7 +76,7 @@ class PrioritizedSampler(Sampler):
         return self.tree.draw(unit, self._exponent)
 
     def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
-        """Set the priorities of sampled indices; of an index sampled twice, the larger error counts.
+        """Set the priorities of sampled indices; if an index was sampled twice, its larger error counts.
 
         Errors that are not finite are ignored, as are errors of indices that were removed.
         """
@@ -130,7 +130,7 @@ class PrioritizedSampler(Sampler):
         """Update the tree with the indices that were added or removed."""
         if not self._pending:
             return
-        indices = sent(torch.tensor(list(self._pending)), self.device)
-        enters = sent(torch.tensor(list(self._pending.values()), dtype=torch.float64), self.device)
+        indices = to_device(torch.tensor(list(self._pending)), self.device)
+        enters = to_device(torch.tensor(list(self._pending.values()), dtype=torch.float64), self.device)
         self.tree.set(indices, enters * self.highest)
         self._pending.clear()

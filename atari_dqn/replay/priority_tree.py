@@ -72,7 +72,7 @@ class PriorityTree:
             children = self._children(level).index_select(0, nodes)
             # A child of priority 0 is never selected, in whatever order the device adds.
             running = children.cumsum(dim=1).masked_fill_(children == 0, -torch.inf)
-            # By rounding, a mass may reach its node's sum; the last child with priority is selected then.
+            # By rounding, a mass may reach its node's sum; then the last child with priority is selected.
             left = torch.minimum(left, torch.nextafter(running.amax(dim=1, keepdim=True), self._zero))
             child = (running > left).view(torch.uint8).argmax(dim=1, keepdim=True)
             left = left - running.gather(1, child) + children.gather(1, child)
@@ -104,8 +104,8 @@ class PriorityTree:
     ) -> None:
         """Set the priorities of sampled indices to (error + offset)^α, and raise `highest` to the largest.
 
-        Of two errors of an index the larger counts. Errors that are not finite are ignored, as are errors of
-        indices with priority 0.
+        If an index has two errors, the larger one counts. Errors that are not finite are ignored, as are
+        errors of indices with priority 0.
         """
         found, present = (error.double() + offset).pow(alpha), self.get(indices)
         usable = found.isfinite() & (present > 0)

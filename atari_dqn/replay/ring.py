@@ -33,7 +33,7 @@ _LOADING_THREADS = min(4, os.cpu_count() or 1)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """n-step windows: the sums of discounted rewards, the discounts of the bootstrap values, the lengths."""
+    """n-step windows: their sums of discounted rewards, discounts of the bootstrap values, and lengths."""
 
     r_t: Float[Tensor, "B"]
     discount_t: Float[Tensor, "B"]
@@ -117,8 +117,8 @@ class FrameRing:
         rewards = self.reward[steps].masked_fill(~open_before, 0.0)
         return Window((before * rewards).sum(dim=1), discounts[:, -1], open_before.sum(dim=1))
 
-    def single(self, index: Int64[Tensor, "B"], *, gamma: float) -> Window:
-        """Compute windows of one step in three operations, for indices that `window` would give one step."""
+    def one_step_window(self, index: Int64[Tensor, "B"], *, gamma: float) -> Window:
+        """Compute the windows of `window` for `n_step` = 1, in three operations instead of a dozen."""
         return Window(self.reward[index], gamma * self.discount[index], torch.ones_like(index))
 
     def ahead(self, index: Int64[Tensor, "B"], steps: Int64[Tensor, "B"]) -> Int64[Tensor, "B"]:

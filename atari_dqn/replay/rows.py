@@ -63,7 +63,7 @@ def pieces_of(rows: Rows) -> Iterator[tuple[int, int]]:
 
 
 class Loan:
-    """A reader's claim on rows from a number on, which it gives back oldest first."""
+    """A reader's claim on all rows from a given number on. The reader gives them back, oldest first."""
 
     def __init__(self, first: int) -> None:
         self._needed_from: float = first

@@ -66,8 +66,8 @@ def row_writer(rows: Tensor) -> RowWriter:
     return _ToRam(rows) if rows.device.type == "cpu" else _ToGpu(rows)
 
 
-def sent(values: Tensor, device: torch.device) -> Tensor:
-    """Copy host values to a device."""
+def to_device(values: Tensor, device: torch.device) -> Tensor:
+    """Copy host values to a device, asynchronously; on a CPU return them as they are."""
     if device.type == "cpu":
         return values
     return values.pin_memory().to(device, non_blocking=True)
@@ -76,7 +76,7 @@ def sent(values: Tensor, device: torch.device) -> Tensor:
 class HostCopy(Protocol):
     """A copy of a tensor on the host, requested by `fetch` and returned by `wait`."""
 
-    is_here: bool
+    is_on_host: bool
     """Whether the tensor itself is on the host, so that `wait` returns at once."""
 
     def fetch(self) -> None:
@@ -91,7 +91,7 @@ class HostCopy(Protocol):
 class InRam:
     """A tensor on the host."""
 
-    is_here = True
+    is_on_host = True
 
     def __init__(self, source: Tensor) -> None:
         self._values = source.numpy()
@@ -107,7 +107,7 @@ class InRam:
 class FromGpu:
     """A tensor on a GPU, and the pinned memory that it is copied to."""
 
-    is_here = False
+    is_on_host = False
 
     def __init__(self, source: Tensor) -> None:
         self._source = source

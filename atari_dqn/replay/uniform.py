@@ -24,7 +24,7 @@ class UniformSampler(Sampler):
         self.indices = torch.zeros(capacity, dtype=torch.int64, device=device)
         self._writer = row_writer(self.indices)
         self.first = 0
-        self._first_there, self._count_there = (
+        self._first_on_device, self._count_on_device = (
             torch.zeros((), dtype=torch.int64, device=device) for _ in range(2)
         )
         """Copies of `first` and `count` on the device, which `draw` reads."""
@@ -50,7 +50,7 @@ class UniformSampler(Sampler):
         self, unit: Float64[Tensor, "M B"]
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
         """Find the indices that numbers in [0, 1) select from the list, with weights of 1."""
-        places = (self._first_there + (unit * self._count_there).long()) % len(self.indices)
+        places = (self._first_on_device + (unit * self._count_on_device).long()) % len(self.indices)
         return self.indices[places], self._weight.expand_as(places)
 
     def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
@@ -84,7 +84,7 @@ class UniformSampler(Sampler):
         }
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Restore the list and the random stream; `ValueError` for an invalid beginning or length."""
+        """Restore the list and the random stream; `ValueError` for an invalid first place or length."""
         capacity = len(self.indices)
         if not (0 <= state["first"] < capacity and 0 <= state["count"] <= capacity):
             raise ValueError(f"replay.sampler: first or count is outside of a list of {capacity} indices")
@@ -94,5 +94,5 @@ class UniformSampler(Sampler):
 
     def _update_device_tensors(self, env_frames: int) -> None:
         del env_frames
-        self._first_there.fill_(self.first)
-        self._count_there.fill_(self.count)
+        self._first_on_device.fill_(self.first)
+        self._count_on_device.fill_(self.count)

@@ -153,11 +153,6 @@ class RunDirectory:
         """Return the sizes of the files outside the checkpoints in bytes."""
         return [path.stat().st_size for path in (*self._constant, *self._growing)]
 
-    def check_files(self, records: Mapping[str, Mapping[str, Any]]) -> None:
-        """Raise `DamagedError` with the first file that does not match its record."""
-        for name, problem in self.problems(records):
-            raise DamagedError(f"{self.path / name}: {problem}")
-
     def problems(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         """Yield each file that does not match its record, with a description of the problem."""
         for name, record in records.items():

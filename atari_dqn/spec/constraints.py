@@ -16,7 +16,7 @@ class Bound(Protocol):
 
 @dataclass(frozen=True)
 class Extensible:
-    """Besides its literals a key may name an entry point of this group, which another package installs."""
+    """The key may also name an entry point of this group, which another package installs."""
 
     group: str
 

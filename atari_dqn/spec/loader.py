@@ -34,9 +34,9 @@ class ResolvedSpec:
     name: str
     """The file's name without its suffix, followed by the game if an override changes it."""
     deviations: tuple[str, ...]
-    """Dotted keys whose value differs from the one that the track, as of this version, gives for the chosen
-    parts, and choices of parts other than the track's. Toggles, game, seed and keys that cannot change
-    results never deviate."""
+    """Dotted keys that deviate: choices of parts that differ from the track's, and values that differ from
+    those that this version's track gives for the chosen parts. Toggles, game, seed and keys that cannot
+    change results never deviate."""
 
     @property
     def track_label(self) -> str:

@@ -86,7 +86,7 @@ class Exploration:
     epsilon_end: Annotated[float, Within(0.0, 1.0)]
     """ε after `epsilon_decay_frames`."""
     epsilon_decay_frames: Annotated[int, AtLeast(1)]
-    """Emulator frames over which ε decreases, counted from the end of the prefill. Without effect if
+    """Emulator frames over which ε decreases, counted from the end of the prefill. It has no effect if
     `epsilon_start` and `epsilon_end` are equal."""
 
 
@@ -154,7 +154,7 @@ class Checkpoint:
     """Emulator frames between checkpoints, in addition to those after full evaluations; 0 for none.
     Cannot change results; not part of the spec's digest."""
     period_seconds: Annotated[float, AtLeast(0.0)]
-    """Save a checkpoint at the latest this long after the previous one; 0 for no such limit.
+    """Longest time from one checkpoint to the next; 0 for no limit.
     Cannot change results; not part of the spec's digest."""
     keep_last: Annotated[int, AtLeast(1)]
     """Number of newest checkpoints kept, in addition to the best ones."""
@@ -199,10 +199,10 @@ class Gates:
     """Warn if |Q| exceeds this multiple of `learner.max_abs_reward` / (1 − γ), the largest possible
     return."""
     max_evaluation_drop: Annotated[float, Within(0.0, 1.0)]
-    """Warn if full evaluations lose more than this fraction of the best one's gain, which counts from 0, or
-    from the first evaluation if that is negative."""
+    """Warn if full evaluations are below the best one by more than this fraction of its gain. The gain is
+    the best score minus 0, or minus the first score if that is negative."""
     evaluation_drop_evaluations: Annotated[int, AtLeast(1)]
-    """Number of consecutive full evaluations with such a loss before the warning."""
+    """Number of consecutive full evaluations with such a drop before the warning."""
     max_greedy_action_share: Annotated[float, Within(0.0, 1.0)]
     """Warn if one action's fraction of the greedy actions exceeds this; 1 never warns."""
     greedy_action_periods: Annotated[int, AtLeast(1)]

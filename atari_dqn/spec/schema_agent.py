@@ -91,8 +91,8 @@ class Learner:
     """On a GPU, use deterministic kernels. Without them a run neither repeats nor resumes exactly."""
     compile: bool
     """Compile acting and learning with `torch.compile`, for about a minute each time the run starts or
-    resumes; the results are the same to rounding. Faster where the project's kernels are not available,
-    which it replaces, and for the small network in bf16. Needs a C++ compiler."""
+    resumes; the results are the same to rounding. Compiled code replaces the project's kernels: it is faster
+    where these are not available, and for the small network in bf16. Needs a C++ compiler."""
     shift_pixels: Annotated[int | None, AtLeast(0), When("toggles.random_shifts", True)]
     """Largest random shift in each direction; edge pixels are repeated. 4 in Kostrikov et al. (2020)."""
     intensity_scale: Annotated[float | None, Within(0.0, 0.5), When("toggles.random_shifts", True)]

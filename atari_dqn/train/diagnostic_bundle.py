@@ -20,14 +20,15 @@ README = "README.txt"
 UPDATES = "updates.csv"
 BATCH = "batch"
 _COLUMN_FILES = {"index": "cell"}
-"""Names of files that differ from the column's name: those of older bundles."""
+"""Names of files that differ from the name of the column, as in bundles of earlier versions."""
 
 _FIRST_STEPS = {
     "loss": f"""\
 1. {BATCH}/r_t.npy and {BATCH}/weight.npy: a value that is not finite comes from the game or the replay.
 2. {UPDATES}, from its end upward: what grew first? max_q and loss growing together over many updates is
    divergence: lower optimizer.learning_rate, clip with learner.max_grad_norm, or set learner.loss = "huber".
-3. {AGENT}: weights that are not finite were so before; gradients that are not finite are never applied.""",
+3. {AGENT}: weights that are not finite were so before this update; a gradient that is not finite is never
+   applied.""",
     "gradients": f"""\
 1. {UPDATES}, column nonfinite_gradients: where it begins to count, and grad_norm before that. A norm that
    grew over many updates is divergence: lower optimizer.learning_rate, or clip with learner.max_grad_norm.

@@ -10,7 +10,7 @@ DEFERRED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class SignalGuard:
-    """Records the first such signal inside a `with` block; a second one has its usual effect.
+    """Records the first of these signals inside a `with` block; a second one has its usual effect.
 
     A signal that was ignored when the program started, as under `nohup`, remains ignored.
     """

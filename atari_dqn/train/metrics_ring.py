@@ -54,7 +54,7 @@ class MetricsRing:
         self.count += updates
         self._on_host.fetch()
         # the host gets far ahead only while every environment acts at random, and then waits here
-        if self._on_host.is_here or self.count - self.arrived > self._length // 2:
+        if self._on_host.is_on_host or self.count - self.arrived > self._length // 2:
             self.wait()
 
     def wait(self) -> None:

@@ -124,7 +124,7 @@ def _point(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False)
     manifest = read_manifest(checkpoint)
     check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     refuse_wrong_place(checkpoint, manifest["step"])
-    damaged = _damaged_logs(run, manifest["bookkeeping"].get("files", {}), set_aside_logs)
+    damaged = _damaged_logs(run, manifest["bookkeeping"].get("files", {}), set_aside_logs=set_aside_logs)
     return ResumePoint(
         run=run,
         checkpoint=checkpoint,
@@ -138,8 +138,13 @@ class DamagedLogError(DamagedError):
     """A log differs from its record in a checkpoint, which may itself be intact."""
 
 
+def check_records(run: RunDirectory, records: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise a `DamagedError` for the first file outside the checkpoints that does not match its record."""
+    tuple(_damaged_logs(run, records, set_aside_logs=False))
+
+
 def _damaged_logs(
-    run: RunDirectory, records: Mapping[str, Mapping[str, Any]], set_aside_logs: bool
+    run: RunDirectory, records: Mapping[str, Mapping[str, Any]], *, set_aside_logs: bool
 ) -> Iterator[str]:
     """Yield the damaged logs to be set aside; raise `DamagedError` for any other damaged file."""
     for name, problem in run.problems(records):
@@ -190,7 +195,7 @@ def refuse_to_discard(store: CheckpointStore, point: ResumePoint) -> None:
     intact = [path.name for path in later_checkpoints(store, point.step) if is_intact(path)]
     if intact:
         raise UserError(
-            f"{', '.join(intact)} would be lost, with the log rows after {point.name}, being later; "
+            f"{', '.join(intact)} would be lost, and so would the log rows after {point.name}; "
             "add --discard-later to go back nevertheless, or copy the run directory first"
         )
 

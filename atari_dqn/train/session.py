@@ -149,7 +149,7 @@ class Session:
 
     @contextmanager
     def _signals_deferred(self) -> Iterator[SignalGuard]:
-        """Defer signals; after a signal, unresponsive workers are waited for less long."""
+        """Defer signals; after a signal, wait only a few seconds for workers that do not answer."""
         with SignalGuard() as guard:
             self.training.envs.stop_waiting_when(lambda: guard.received is not None)
             yield guard

@@ -13,7 +13,7 @@ from torch import Tensor
 from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.diagnostics import dead_unit_share
 from atari_dqn.agent.learner import Learner
-from atari_dqn.assembly.acceleration import Backend
+from atari_dqn.assembly.acceleration import Backend, Work
 from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.buffer import ReplayBuffer
@@ -22,21 +22,21 @@ from atari_dqn.schedule import LinearSchedule
 from atari_dqn.train.metrics_ring import MetricsRing
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Part, Stopwatch
-from atari_dqn.train.work import Eager, Work
+from atari_dqn.train.work import Eager
 from atari_dqn.types import Environments, StateDict, Stateful, StepBatch
 
 
 @dataclass(kw_only=True)
 class Training:
-    """Implements the steps of Algorithm 1 (`train.loop.Parts`), measures their time, and has their state."""
+    """Implements the steps of Algorithm 1 (`train.loop.Parts`), and holds their times and their state."""
 
     clock: Clock
     exploration: LinearSchedule
     total_steps: int
     update_period_steps: int
     update_frames: int
-    """The largest number of frames that can remain of the budget at the last update. Schedules that end with
-    the budget are read that far ahead, so that they have their final value at the last update."""
+    """The largest number of frames between the last update and the end of the budget. Schedules that end with
+    the budget are read this many frames ahead, so that the last update has their final value."""
     terminal_on_life_loss: bool
     device: torch.device
     backend: Backend
@@ -78,7 +78,7 @@ class Training:
     def act(self, epsilon: float) -> Int64[np.ndarray, "E"]:
         """Select one ε-greedy action per environment. No other part of an iteration waits for the GPU.
 
-        It waits first for the previous updates, then for the actions, so that the log has the time of each.
+        The host waits first for the previous updates, then for the actions, so that both times are logged.
         """
         with self.stopwatch.part("act"):
             has_greedy = self.actor.begin(epsilon)
@@ -208,7 +208,7 @@ class Training:
         self.envs.close()
 
     def _refuse_other_counts(self, state: StateDict) -> None:
-        """Raise `ValueError` if the clock counts more steps or fewer updates than there can have been."""
+        """Raise `ValueError` if the clock has more steps or fewer updates than are possible."""
         clock, ring = self.clock, self.replay.ring
         if has_replay(state) and clock.steps > ring.newest * ring.num_envs:
             raise ValueError(f"clock.steps: found {clock.steps}, more than the replay has had")

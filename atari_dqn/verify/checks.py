@@ -15,7 +15,7 @@ from atari_dqn.run.checkpoint.store import CATALOG, MANIFEST, CheckpointStore, v
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.train.launch import sealed_summary
-from atari_dqn.train.resumption import resume_command
+from atari_dqn.train.resumption import check_records, resume_command
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def _checked(run: RunDirectory, checkpoint: Path) -> dict[str, Any]:
     manifest = verify(checkpoint)
     check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     refuse_wrong_place(checkpoint, manifest["step"])
-    run.check_files(manifest["bookkeeping"].get("files", {}))
+    check_records(run, manifest["bookkeeping"].get("files", {}))
     return manifest
 
 

@@ -20,7 +20,7 @@ OnProgress = Callable[[str, int, int], None]
 
 
 def is_shown() -> bool:
-    """Test whether the error stream is a terminal, on which the bar is shown."""
+    """Return whether the error stream is a terminal, on which the bar is shown."""
     return Console(stderr=True).is_terminal
 
 
@@ -28,7 +28,7 @@ def is_shown() -> bool:
 def progress_bar(*, width: int, percent: bool = False) -> Iterator[OnProgress]:
     """Show a bar on a terminal until the block ends, with the activity in a column of `width`.
 
-    The number of parts stands after the bar, or the percentage.
+    After the bar comes the number of finished parts or, with `percent`, the percentage.
     """
     console = Console(stderr=True)
     columns = (

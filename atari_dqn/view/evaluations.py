@@ -20,7 +20,7 @@ _VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
 
 
 class EvaluationsPanel:
-    """Show the latest evaluations, newest first, and the published score nearest in protocol to the last."""
+    """Show the latest evaluations, newest first, and the published score whose protocol is nearest."""
 
     title = "evaluations"
 
@@ -29,7 +29,7 @@ class EvaluationsPanel:
         self._rows: deque[tuple[str, ...]] = deque(maxlen=_ROWS)
         self._mean = 0.0
         self._reference: Reference | None = None
-        # The first call reads the game's tables; later ones interrupt the training less.
+        # The first call reads the game's tables, so that later calls do not delay the training.
         nearest(subject, 0)
 
     def handle(self, event: Event) -> None:
@@ -64,7 +64,7 @@ class EvaluationsPanel:
 
 
 def published(reference: Reference | None, mean: float) -> tuple[Text, Text]:
-    """Format two lines: the published score with its verdict on ours, and its source or its differences."""
+    """Format two lines: the published score with our verdict against it, and its source or differences."""
     if reference is None:
         return Text("nothing published here", style="dim"), Text("")
     spread = ""

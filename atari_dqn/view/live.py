@@ -34,7 +34,7 @@ _SNAPSHOT_LINES = 24
 
 
 def suits_live_view(console: Console) -> bool:
-    """Test whether a console can show the live view: a terminal with an encoding beyond ASCII."""
+    """Return whether a console can show the live view: a terminal with an encoding beyond ASCII."""
     return console.is_terminal and not console.is_dumb_terminal and not console.options.ascii_only
 
 
@@ -43,8 +43,8 @@ class LiveView:
 
     `subject` describes the run's evaluations and selects the published scores that are shown with them.
     `state_text` describes the present state of a run of another process; a run of this process has counters.
-    Handling an event only stores its values. rich draws on a thread of its own: 8 ms a time, so that once a
-    second costs under 1 % of a core. Events and drawing share one lock.
+    Handling an event only stores its values. rich draws on a thread of its own: 8 ms once a second, which is
+    less than 1 % of a core. Events and drawing share one lock.
     """
 
     def __init__(

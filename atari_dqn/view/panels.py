@@ -26,7 +26,7 @@ class Part(Protocol):
     """A part of the live view that is drawn from events."""
 
     def handle(self, event: Event) -> None:
-        """Store the values of an event that the part shows; quick, as it runs on the thread that trains."""
+        """Store the values of an event that the part shows. It runs on the training thread: keep it quick."""
         ...
 
     def period(self, record: Mapping[str, float]) -> None:
@@ -45,7 +45,7 @@ class Panel(Part, Protocol):
 
 
 class LearningPanel:
-    """Show loss, values and gradients of the latest period, their history, and faults of the predictions."""
+    """Show the loss, values and gradients of the latest period, their history, and prediction faults."""
 
     title = "learning"
     _rows = (
@@ -76,7 +76,7 @@ class LearningPanel:
             values.append(record[name])
 
     def draw(self) -> RenderableType:
-        """Draw a row for each value with its history; that of ε gives way to a fault of the predictions."""
+        """Draw each value with its history; a fault of the predictions replaces the history of ε."""
         table = _grid("left", "right", "left")
         last = self._rows[-1][1]
         for label, name in self._rows:
@@ -171,7 +171,7 @@ class ReplayPanel:
             self._values = {name: float(value) for name, value in event.values.items()}
 
     def period(self, record: Mapping[str, float]) -> None:
-        """Ignore a period: the replay is measured at its own."""
+        """Ignore a period: the replay's statistics have a period of their own."""
 
     def draw(self) -> RenderableType:
         """Draw a row for each figure."""

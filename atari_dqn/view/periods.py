@@ -1,4 +1,4 @@
-"""One record a period from the rows of two tables, and estimates of speed and remaining time."""
+"""Join the rows of two tables into one record per period, and estimate speed and remaining time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _SPEED_SECONDS = 10.0
 
 
 class Periods:
-    """Join the rows that end a period, one of each table, into one record, in whichever order they come."""
+    """Join the two rows that end a period, one of each table, into one record; their order is free."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Mapping[str, Value]] = {}
 
     def add(self, event: Event) -> dict[str, float] | None:
-        """Add a row; return the joined record once both rows of a step have come, else None."""
+        """Add a row; return the joined record if both rows of the step are there, else None."""
         if not isinstance(event, Row) or event.table not in _TABLES:
             return None
         self._rows[event.table] = event.values
@@ -34,7 +34,7 @@ class Periods:
 class RemainingTime:
     """Estimate the remaining time from the latest periods in which the run learned.
 
-    The prefill, many times faster, is left out; evaluations and saving are included.
+    The prefill is many times faster and is left out; evaluations and saving are included.
     """
 
     def __init__(self, total_frames: int) -> None:

@@ -1,4 +1,4 @@
-"""A line a period, for logs, pipes and terminals without a screen."""
+"""Print one line per period, for logs, pipes and terminals without a screen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from atari_dqn.view.periods import Periods, RemainingTime
 
 COLUMNS = 100
 _STEPS_A_LINE = 10
-"""Steps of an activity, games of an evaluation say, between lines."""
+"""Steps of an activity, such as games of an evaluation, from one line to the next."""
 
 
 class PlainView:
@@ -61,7 +61,7 @@ class PlainView:
             self._activity = ""
 
     def _is_due(self, progress: Progress) -> bool:
-        """Test whether ten more steps are done, and others remain."""
+        """Return whether ten more steps are done, and others remain."""
         lines, written = progress.done // _STEPS_A_LINE, self._written_steps // _STEPS_A_LINE
         return lines > written and progress.done < progress.total
 

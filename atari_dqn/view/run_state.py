@@ -1,4 +1,4 @@
-"""The present state of a run, from its files: in a few words for a heading, or in a few lines."""
+"""Format the present state of a run from its files: in a few words for a heading, or in a few lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def state_text(status: RunStatus) -> str:
 
 
 def status_text(name: str, status: RunStatus, columns: int | None = None) -> Text:
-    """Format a run's progress, scores, gates and latest notices, one a line, wrapped to `columns`."""
+    """Format a run's progress, scores, gates and latest notices, each on a line wrapped to `columns`."""
     identity = status.identity
     best = f"{marked_score(status.best_evaluation)} (a maximum)" if status.best_evaluation else ""
     lines = [

@@ -1,4 +1,4 @@
-"""Several runs as a table, one a line: 80 columns are enough."""
+"""Several runs as a table with one line per run, which fits into 80 columns."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) 
     """Draw a line for each run, and below the table what cannot be read, with the reason."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     widest = max(_NAME_COLUMNS, columns - _OTHER_COLUMNS)
-    table.add_column("run", overflow="ellipsis", no_wrap=True, max_width=widest)
+    table.add_column("run", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for title in ("age", "done", "left", "f/s", "rolling", "last eval", "best"):
         table.add_column(title, justify="right", no_wrap=True, min_width=3)
     for path, status in runs.items():
-        table.add_row(*(_line(path, status) if isinstance(status, RunStatus) else _unreadable(path)))
+        cells = _line(status) if isinstance(status, RunStatus) else [Text("unreadable", "red")]
+        table.add_row(Text(shortened(name_of(path), widest)), *cells)
     faults = {
         path: status.fault if isinstance(status, RunStatus) else status.reason
         for path, status in runs.items()
@@ -48,12 +49,19 @@ def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) 
     )
 
 
-def _line(path: Path, status: RunStatus) -> list[Text | str]:
+def shortened(name: str, width: int) -> str:
+    """Replace the middle of a name that is too long by an ellipsis; the seed is at its end."""
+    if len(name) <= width:
+        return name
+    end = width // 2
+    return f"{name[: width - end - 1]}…{name[-end:]}"
+
+
+def _line(status: RunStatus) -> list[Text | str]:
     alert = " ▲" if status.alerts else ""
     left = status.seconds_left if status.state == "running" else math.nan
     rolling = status.latest.get("update_log", {}).get("rolling_return", math.nan)
     return [
-        Text(name_of(path)),
         Text(status.state + alert, _STYLES.get(status.state, "")),
         duration(status.silent_seconds).split()[0],
         f"{status.share:.0%}",
@@ -65,10 +73,6 @@ def _line(path: Path, status: RunStatus) -> list[Text | str]:
     ]
 
 
-def _unreadable(path: Path) -> list[Text | str]:
-    return [Text(name_of(path)), Text("unreadable", "red")]
-
-
 def name_of(path: Path) -> str:
-    """Format a run's name, its folder's, without control characters; works for `.` too."""
+    """Return the name of a run's folder without control characters; `.` is resolved."""
     return printable(os.path.basename(os.path.realpath(path)))  # noqa: PTH119 - links in a circle are names too

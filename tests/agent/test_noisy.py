@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from atari_dqn.agent.heads import DuelingHead, LinearHead
 from atari_dqn.agent.init import initialize
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.noisy import NoisyLinear, draw_noise, noise_in
+from atari_dqn.agent.noisy import NoisyLinear, draw_noise, sampled_noise
 from atari_dqn.agent.torsos import NatureTorso
 
 
@@ -117,6 +117,6 @@ def test_gradient_flows_to_every_mean_and_every_noise(dueling: bool) -> None:
 
 def test_noise_is_gone_after_an_error_inside_its_context() -> None:
     layer = noisy(3, 2)
-    with pytest.raises(RuntimeError, match="within"), noise_in(layer, stream(), 1):
+    with pytest.raises(RuntimeError, match="within"), sampled_noise(layer, stream(), 1):
         raise RuntimeError("within")
     assert layer.noise is None

@@ -142,5 +142,5 @@ def test_refusals_leave_nothing_behind(folder: Path, refusals: dict[str, dict[st
 
 def test_video_into_no_folder_is_refused_as_other_outputs_are(refusals: dict[str, dict[str, Any]]) -> None:
     assert refusals["record, no folder"]["said"] == (
-        "error: absent/deep/pong.mp4: the folder absent/deep is not there; make it, or name another file\n"
+        "error: absent/deep/pong.mp4: the folder absent/deep does not exist; make it, or name another file\n"
     )

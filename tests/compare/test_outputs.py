@@ -146,7 +146,7 @@ def test_output_that_exists_is_never_overwritten(dqn: Dqn, runs: list[Path]):
     ("arguments", "message"),
     [
         (("--plot", "curves.gif"), "expected .png or .svg"),
-        (("--html", "/nowhere/page.html"), "the folder /nowhere is not there"),
+        (("--html", "/nowhere/page.html"), "the folder /nowhere does not exist"),
         (("--at", "soon"), "expected a number of frames"),
         (("--human-table", "atari75"), "expected atari57 or nature2015"),
         (("--to-score", "nan"), "expected a finite number"),

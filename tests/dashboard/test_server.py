@@ -1,6 +1,7 @@
 """The dashboard as a program: served files, access control, and every page in a browser, if installed."""
 
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,13 +20,17 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 FILMED = "pong_2_double [é] seed2"
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 @contextmanager
 def served(root: Path, *options: str) -> Iterator[str]:
     """Yield the address that the program prints: it answers by then."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [*COMMAND, str(root), "--port", str(port), *options]
+    command = [*COMMAND, str(root), "--port", str(free_port()), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -33,6 +38,16 @@ def served(root: Path, *options: str) -> Iterator[str]:
     finally:
         process.terminate()
         process.communicate(timeout=30)
+
+
+def test_ctrl_c_ends_it_without_an_error(root: Path) -> None:
+    command = [*COMMAND, str(root), "--port", str(free_port())]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")
 
 
 def status(address: str, **headers: str) -> int:

@@ -15,14 +15,14 @@ PAGE = TESTS.parent / "docs" / "lessons.md"
 _HEAD = """\
 # Lessons
 
-Faults that reviewers found in four earlier systems: a DQN for Atari (D; D-ok is what they found right), a
-multi-process actor–learner (M), a world-model fine-tuning pipeline (W) and a recurrent PPO (P); and those
-that hostile use found in this project (H). Each is a requirement here, held by the tests of its row: those
-that carry its id, as `@pytest.mark.fault("D03")`.
+Each row is a requirement from a fault that reviewers found in one of four earlier systems, or that hostile
+use found in this project: a DQN for Atari (D; D-ok marks what it did right), a multi-process actor–learner
+(M), a world-model fine-tuning pipeline (W), a recurrent PPO (P), and this project (H). The tests of a row are
+those that carry its id, as `@pytest.mark.fault("D03")`.
 
-That they can fail is itself tested: `pytest -m slow tests/lessons` puts each fault of the last column back
-into a copy of the package, one at a time, and the row's test must then fail. Faults and rows are kept in
-`tests/lessons/ledger.toml`, of which `python tests/lessons/ledger.py` makes this page.
+The tests themselves are tested: `pytest -m slow tests/lessons` puts each fault of the last column back into
+a copy of the package, one at a time, and a test of the row must then fail. Rows and faults are kept in
+`tests/lessons/ledger.toml`, from which `python tests/lessons/ledger.py` makes this page.
 
 | row | requirement | tests | faults put back |
 |---|---|---|---|

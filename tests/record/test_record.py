@@ -198,7 +198,7 @@ FAULTS = {
     "no mp4": (["run", "-o", "a.avi"], "expected a name that ends in .mp4"),
     "video is there": (["run", "-o", "there.mp4"], "there.mp4 exists and is never overwritten"),
     "recording is there": (["run", "-o", "half.mp4"], "half.json exists and is never overwritten"),
-    "below a file": (["run", "-o", "there.mp4/a.mp4"], "the folder there.mp4 is not there"),
+    "below a file": (["run", "-o", "there.mp4/a.mp4"], "the folder there.mp4 does not exist"),
     "best of too few": (["run", "--episodes", "3", "--best-of", "2"], "--best-of: found 2 with --episodes 3"),
 }
 

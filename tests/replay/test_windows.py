@@ -119,6 +119,6 @@ def test_single_equals_window_of_one_step() -> None:
     buffer = play_tape(make_buffer(), "ABC|DEF/GHIJ!KL")
     indices = buffer.sampler.valid_indices()
     general = buffer.ring.window(indices, n_step=1, gamma=0.5)
-    single = buffer.ring.single(indices, gamma=0.5)
+    single = buffer.ring.one_step_window(indices, gamma=0.5)
     for name in ("r_t", "discount_t", "span_steps"):
         assert torch.equal(getattr(single, name), getattr(general, name)), name

@@ -278,7 +278,7 @@ def test_graphs_are_used_on_a_gpu_that_has_the_replay_and_if_wanted(
 class Late(InRam):
     """A tensor whose values are on the host only after `wait`, like those of a GPU."""
 
-    is_here = False
+    is_on_host = False
 
     def __init__(self, source: torch.Tensor) -> None:
         super().__init__(source)

@@ -8,12 +8,12 @@ import pytest
 from tiny import CPU, run
 
 from atari_dqn.cli.verify import document, text, verify
-from atari_dqn.errors import InterruptedRunError, UserError
+from atari_dqn.errors import DamagedError, InterruptedRunError, UserError
 from atari_dqn.files.atomic import json_document
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.events import Event, Row
 from atari_dqn.train import launch
-from atari_dqn.verify.proof import Verification, first_difference, verify_run
+from atari_dqn.verify.proof import Verification, check_only, first_difference, verify_run
 from atari_dqn.verify.records import RecordedState, Records, records_of
 
 
@@ -180,6 +180,13 @@ def test_row_that_playing_on_does_not_repeat_is_named(whole: Path, tmp_path: Pat
     found = verify_run(path, checkpoint="latest", frames=400, device=CPU, on_progress=quiet)
     assert found.verdict == "differs"
     assert found.differences[0].startswith("train_log.csv, row 1 of the repeated part: 201,804,99")
+
+
+def test_damaged_log_is_named_with_the_command_that_sets_it_aside(whole: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(whole, tmp_path / "run", symlinks=True))
+    (copy / "train_log.csv").write_text("step\n")
+    with pytest.raises(DamagedError, match=r"train_log.csv: has 5 bytes.*\n.*--set-aside-damaged-logs"):
+        check_only(copy)
 
 
 def test_run_that_another_process_holds_is_not_verified(whole: Path) -> None:

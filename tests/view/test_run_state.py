@@ -9,7 +9,7 @@ from rich.console import Console
 from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.telemetry.events import Notice
 from atari_dqn.view.run_state import status_text
-from atari_dqn.view.summary import summary_table
+from atari_dqn.view.summary import shortened, summary_table
 
 
 @pytest.fixture
@@ -40,3 +40,8 @@ def test_a_best_score_in_the_table_of_runs_is_marked_for_its_own_games(status: R
         console.print(summary_table({status.run: status}, columns=100))
     (row,) = [line for line in captured.get().splitlines() if "†" in line]
     assert row.split()[-2:] == ["3.0", "12.0†"]
+
+
+def test_a_name_that_is_too_long_keeps_its_seed() -> None:
+    assert shortened("catch_smoke_seed12", 14) == "catch_…_seed12"
+    assert shortened("catch_seed1", 11) == "catch_seed1"

@@ -1,4 +1,4 @@
-"""Comparisons for the pages, of runs some of which may be unreadable."""
+"""Compare runs for the pages; runs that cannot be read are listed with the reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from atari_dqn.run.tailing.isolation import Unreadable, attempt
 
 
 def compared(runs: Sequence[RunEntry]) -> tuple[Comparison | None, list[str]]:
-    """Compare those runs that can be compared, and list the reasons why others cannot."""
+    """Compare the runs that can be compared, and list for each other run why it cannot."""
     return _compared(tuple((run.name, run.path, run.written) for run in runs))
 
 

@@ -26,7 +26,7 @@ def diff_page(library: Library) -> None:
 
 
 def _unlike(runs: list[RunEntry]) -> list[RunEntry]:
-    """Select the latest run and, where there is one, the latest of another method on its game."""
+    """Select the latest run and, if there is one, the latest run of another method on the same game."""
     first, *others = runs
     unlike = [run for run in others if run.game == first.game and run.method != first.method]
     return [first, *(unlike or others)[: _FIRST_RUNS - 1]]
@@ -63,7 +63,7 @@ def _head(runs: list[RunEntry]) -> None:
 
 
 def _line(key: str, values: list[str]) -> None:
-    """Draw a key; mark values unlike the most common one, or all values if none is common."""
+    """Draw a key; mark the values that differ from the most common one, or all if no two are equal."""
     value, times = Counter(values).most_common(1)[0]
     common = value if times > 1 else None
     ui.label(key).classes("font-mono")

@@ -1,4 +1,4 @@
-"""All runs in one table: the first page."""
+"""The first page: all runs in one table."""
 
 from __future__ import annotations
 
