@@ -2,15 +2,14 @@
 
 pip compiles the kernels where there is a compiler, once for each instruction set; at run time
 `atari_dqn.fast.cpu.library` loads the best that the processor has. They bind no Python: ctypes loads them.
-OpenMP's functions are left open, for the library that torch loads; where a compiler has no OpenMP, the kernels
-use one thread.
+OpenMP's functions are left open, for the library that torch loads; where a compiler has no OpenMP, the
+kernels use one thread.
 """
 
 import os
 import platform
 import shutil
 import sys
-import tempfile
 import zlib
 from copy import copy
 from pathlib import Path
@@ -26,7 +25,8 @@ FLAGS = [
 ]  # fmt: skip
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [
-    "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw", "-mamx-tile", "-mamx-bf16",
+    "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512bf16", "-mprfchw",
+    "-mamx-tile", "-mamx-bf16",
 ]  # fmt: skip
 """What a processor lacks of them, bf16 and AMX, is never called."""
 PORTABLE = ["frames", "optimizer", "priorities"]
@@ -56,7 +56,10 @@ def libraries() -> list[Extension]:
     found = [kernels("portable", PORTABLE, [])]
     if machine in ("x86_64", "amd64"):
         for name, flags in {"avx2": AVX2, "avx512": AVX512}.items():
-            found += [kernels(f"portable_{name}", PORTABLE, flags), kernels(f"products_{name}", PRODUCTS, flags)]
+            found += [
+                kernels(f"portable_{name}", PORTABLE, flags),
+                kernels(f"products_{name}", PRODUCTS, flags),
+            ]
     if machine in ("aarch64", "arm64"):
         found.append(kernels("products_neon", PRODUCTS, []))
     return found
@@ -89,14 +92,16 @@ class Build(build_ext):
 
     def openmp(self) -> list[str]:
         """List the flags of OpenMP as GCC has it, whose functions torch's library defines; none elsewhere."""
-        source = "#include <omp.h>\n#ifdef __clang__\n#error its calls are not those of torch's library\n#endif\n"
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "openmp.cpp")
-            path.write_text(source)
-            try:
-                self.compiler.compile([str(path)], output_dir=folder, extra_postargs=["-fopenmp"])
-            except Exception:  # of whichever kind the compiler's class raises
-                return []
+        source = (
+            "#include <omp.h>\n#ifdef __clang__\n#error its calls are not those of torch's library\n#endif\n"
+        )
+        path = Path(self.build_temp, "openmp.cpp")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+        try:
+            self.compiler.compile([str(path)], extra_postargs=["-fopenmp"])
+        except Exception:  # of whichever kind the compiler's class raises
+            return []
         return ["-fopenmp"]
 
 

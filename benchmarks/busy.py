@@ -29,9 +29,20 @@ MACHINES = {"quiet": 0, "busy": 1}
 """How many programs that never wait run during the training."""
 
 
+NEVER_WAITS = """
+import os, sys
+while os.getppid() == int(sys.argv[1]):
+    for _ in range(10**6):
+        pass
+"""
+"""A program that ends when the one that started it has ended, also if that was killed."""
+
+
 @contextmanager
 def busy_programs(number: int) -> Iterator[None]:
-    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    """Run as many programs that never wait during the block."""
+    command = [sys.executable, "-c", NEVER_WAITS, str(os.getpid())]
+    programs = [subprocess.Popen(command) for _ in range(number)]
     try:
         yield
     finally:

@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 import psutil
+from contender import SETTINGS, measure
 from hardware import circumstances
 from record import SPEC, recording, with_its_return
 from tracks import GAME, OURS, TRACK_A
-from training_speed import SETTINGS, measure
 
 from atari_dqn.record.recording import save_recording
 from atari_dqn.spec.loader import load_spec

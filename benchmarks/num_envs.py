@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from contender import SETTINGS, Contender, measure
 from hardware import circumstances
 from tracks import ours
-from training_speed import SETTINGS, Contender, measure
 
 ENVS = (1, 8, 16, 64, 128)
 FRAME_SKIP = 4

@@ -29,7 +29,7 @@ from atari_dqn.agent.network import QNetwork
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.compare.statistics import difference
 from atari_dqn.evaluation.evaluate import evaluate
-from atari_dqn.minibatch import Minibatch, Pixels
+from atari_dqn.minibatch import Frames, Minibatch
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
@@ -124,7 +124,7 @@ def gradient(training: Training, spec: Spec, batch: Minibatch, precision: str) -
     with torch.no_grad():
         q_t = q_values(target, batch.s_t)
         q_t_selector = q_values(online, batch.s_t) if spec.toggles.double else q_t
-        v_t = rules.selected(q_t, q_t_selector)
+        v_t = rules.gather_q(q_t, q_t_selector.argmax(1))
         goal = batch.r_t.to(v_t) + batch.discount_t.to(v_t) * v_t
     loss = rules.huber(goal - rules.gather_q(q_values(online, batch.s_tm1), batch.a_tm1))
     gradients = torch.autograd.grad((loss * batch.weight.to(loss)).mean(), list(online.parameters()))
@@ -143,11 +143,11 @@ def copied(network: QNetwork, training: Training, spec: Spec, precision: str) ->
     return made
 
 
-def q_values(network: QNetwork, pixels: Pixels) -> Tensor:
-    """Return action values; in float64 without the way through fp32 that a network has before its head."""
+def q_values(network: QNetwork, frames: Frames) -> Tensor:
+    """Compute q-values; in float64 without `features`, which returns fp32."""
     if network.dtype is not torch.float64:
-        return network(pixels)
-    return network.head(network.torso(pixels, torch.float64)).squeeze(2)
+        return network(frames)
+    return network.value(network.head(network.torso(frames.double()))).q_values()
 
 
 def report(part: Part, rows: dict[str, list[Learned]], options: argparse.Namespace) -> dict[str, object]:

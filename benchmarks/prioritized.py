@@ -15,9 +15,9 @@ from contextlib import closing
 from pathlib import Path
 
 import torch
+from contender import prepare
 from hardware import circumstances
 from prioritized_systems import LEAVES, SYSTEMS, median_milliseconds
-from training_speed import prepare
 
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.train.build import assemble

@@ -113,6 +113,7 @@ def main() -> None:
                 "script": script.name,
                 "script_sha256": hashlib.sha256(script.read_bytes()).hexdigest(),
                 "torch": torch.__version__,
+                "cpu_capability": torch.backends.cpu.get_cpu_capability(),
                 **{name: version(name) for name in PACKAGES},
             }
         )

@@ -1,13 +1,27 @@
-"""Train a spec for some seconds and print its emulator frames/s as JSON; other benchmarks run this."""
+"""Train a spec for some seconds and print its emulator frames/s as JSON; other benchmarks run this.
+
+`auto` in the spec is resolved as on a processor whose largest instruction set is that of `ATARI_DQN_ISA`.
+"""
 
 import argparse
 import json
+import os
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import torch
+from instruction_sets import OVERRIDE, flags_within
 from worker_options import worker_parser
 
+import atari_dqn  # before torch: it sets how torch's threads wait
+
+# isort: split
+import torch
+
+from atari_dqn.fast.cpu.library import kernels_for, kernels_here
+from atari_dqn.machine.automatic import resolve_auto
+from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
@@ -27,7 +41,16 @@ def benchmark_spec(options: argparse.Namespace) -> Spec:
     if not load_spec(options.spec).spec.toggles.noisy:
         overrides |= dict.fromkeys(("exploration.epsilon_start", "exploration.epsilon_end"), options.epsilon)
     texts = [f"{key}={value}" for key, value in overrides.items()]
-    return load_spec(options.spec, [*texts, *options.set]).spec
+    resolved = load_spec(options.spec, [*texts, *options.set])
+    return resolve_auto(resolved, device="cpu", hardware=hardware_within(os.environ.get(OVERRIDE)))[0].spec
+
+
+def hardware_within(isa: str | None) -> Hardware:
+    """Return this machine's hardware, without the processor's flags beyond an instruction set."""
+    hardware = find_hardware(Path.cwd())
+    if isa is None or hardware.cpu_flags is None:
+        return hardware
+    return replace(hardware, cpu_flags=flags_within(isa, hardware.cpu_flags))
 
 
 def rate(spec: Spec, *, warm_up_updates: int, seconds: float) -> Rate:
@@ -35,6 +58,16 @@ def rate(spec: Spec, *, warm_up_updates: int, seconds: float) -> Rate:
     with closing(assemble(spec, torch.device("cpu"))) as training:
         warm_up(training, updates=warm_up_updates)
         return timed(training, seconds)
+
+
+def software(precision: str) -> dict[str, Any]:
+    """List torch and its instruction set, our kernels in use, and how threads wait."""
+    return {
+        "torch": torch.__version__,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "kernels": kernels_for(precision, kernels_here()),
+        "openmp": atari_dqn.wait_variables(),
+    }
 
 
 def main() -> None:
@@ -55,7 +88,7 @@ def main() -> None:
                 "envs": spec.env.num_envs,
                 "workers": spec.system.workers,
                 "precision": spec.learner.precision,
-                "torch": torch.__version__,
+                **software(spec.learner.precision),
             }
         )
     )

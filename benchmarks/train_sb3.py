@@ -74,6 +74,7 @@ def main() -> None:
             {
                 "frames_per_second": meter.frames_per_second,
                 "torch": torch.__version__,
+                "cpu_capability": torch.backends.cpu.get_cpu_capability(),
                 **{name: version(name) for name in PACKAGES},
             }
         )

@@ -15,8 +15,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from contender import Contender, prepare
 from tracks import C51, OURS, RAINBOW, RAINBOW_BF16, TRACK_A, TRACK_A_BF16
-from training_speed import Contender, Match, prepare, run
+from training_speed import Match, run
 
 GAME = "PongNoFrameskip-v4"
 PACKAGES = (
@@ -30,8 +31,6 @@ PACKAGES = (
 )
 PACKAGE = "cleanrl==1.2.0"  # asks for Python below 3.11, which dqn_atari.py does not need
 DQN, THEIR_C51, THEIR_RAINBOW = "CleanRL dqn_atari", "CleanRL c51_atari", "CleanRL rainbow_atari"
-IN_CHECKOUT = {THEIR_C51: (C51,), THEIR_RAINBOW: (RAINBOW, RAINBOW_BF16)}
-"""Scripts that CleanRL's package does not have, and which of our agents are measured with each."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -41,29 +40,48 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def match(options: argparse.Namespace) -> Match:
-    """Return Track A against dqn_atari.py, and what the checkout has against ours."""
-    python = prepare(options.venv / "cleanrl", PACKAGES, without_dependencies=[PACKAGE])
+def against(first: str, name: str, *, options: argparse.Namespace) -> Match:
+    """Return a match of an agent of ours and a script of the package."""
+    return Match(
+        contenders={first: OURS[first], name: theirs(name, options)},
+        ratios=[(first, name)],
+    )
 
-    def theirs(name: str, **more: object) -> Contender:
-        return Contender(
-            python=python,
-            script="train_cleanrl.py",
-            options={"game": GAME, "algorithm": name.removeprefix("CleanRL "), **more},
-        )
 
-    contenders = {TRACK_A: OURS[TRACK_A], TRACK_A_BF16: OURS[TRACK_A_BF16], DQN: theirs(DQN)}
-    ratios, notes = [(TRACK_A, DQN), (TRACK_A_BF16, DQN)], []
-    for name, rivals in IN_CHECKOUT.items():
-        file = f"cleanrl/{name.removeprefix('CleanRL ')}.py"
-        if options.cleanrl and (options.cleanrl / file).exists():
-            contenders |= {rival: OURS[rival] for rival in rivals}
-            contenders[name] = theirs(name, checkout=options.cleanrl)
-            ratios += [(rival, name) for rival in rivals]
-        else:
-            notes.append(f"{name} was not measured: no {file} in a checkout given with --cleanrl")
-    return Match(contenders=contenders, ratios=ratios, notes=notes)
+def against_checkout(first: str, name: str, *, options: argparse.Namespace) -> Match:
+    """Return a match of an agent of ours and a script that the package lacks.
 
+    Without the script nothing is measured and a note says so, unless the row was asked for by its name.
+    """
+    file = f"cleanrl/{script(name)}.py"
+    if options.cleanrl and (options.cleanrl / file).exists():
+        rival = theirs(name, options, checkout=options.cleanrl)
+        return Match(contenders={first: OURS[first], name: rival}, ratios=[(first, name)])
+    missing = f"no {file} in a checkout given with --cleanrl"
+    if options.rows:
+        raise SystemExit(missing)
+    return Match(contenders={}, ratios=[], notes=[f"{name} was not measured: {missing}"])
+
+
+def theirs(name: str, options: argparse.Namespace, **more: object) -> Contender:
+    return Contender(
+        python=prepare(options.venv / "cleanrl", PACKAGES, without_dependencies=[PACKAGE]),
+        script="train_cleanrl.py",
+        options={"game": GAME, "algorithm": script(name), **more},
+    )
+
+
+def script(name: str) -> str:
+    return name.removeprefix("CleanRL ")
+
+
+ROWS = {
+    "track_a": lambda options: against(TRACK_A, DQN, options=options),
+    "bf16": lambda options: against(TRACK_A_BF16, DQN, options=options),
+    "c51": lambda options: against_checkout(C51, THEIR_C51, options=options),
+    "rainbow": lambda options: against_checkout(RAINBOW, THEIR_RAINBOW, options=options),
+    "rainbow_bf16": lambda options: against_checkout(RAINBOW_BF16, THEIR_RAINBOW, options=options),
+}
 
 if __name__ == "__main__":
     run(__doc__, [sys.modules[__name__]])

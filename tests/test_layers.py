@@ -15,6 +15,7 @@ PACKAGE = Path(atari_dqn.__file__).parent
 LAYERS = (
     {"__main__"},
     {"cli"},
+    {"scale"},
     {"verify", "bench", "dashboard"},
     {"train", "view"},
     {"record"},
@@ -33,7 +34,7 @@ LAYERS = (
 """A unit (a folder or a module of the package) imports units of later layers only."""
 DEPTH = {unit: depth for depth, layer in enumerate(LAYERS) for unit in layer}
 RICH_UNITS = {"cli", "view"}
-TORCH_FREE_UNITS = ("spec", "registry", "telemetry", "envs", "compare", "files", "machine")
+TORCH_FREE_UNITS = ("scale", "spec", "registry", "telemetry", "envs", "compare", "files", "machine")
 MAX_MODULE_LINES = 300
 MAX_FUNCTION_LINES = 45
 

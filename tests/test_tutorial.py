@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from atari_dqn.cli.app import app
-from atari_dqn.spec.shipped import shipped_specs
+from atari_dqn.spec.shipped import shipped_specs, shipped_sweeps
 
 ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(r"^```\n(.*?)^```", (ROOT / "docs" / "tutorial.md").read_text(), re.DOTALL | re.MULTILINE)
@@ -38,8 +38,14 @@ def test_command_is_one_that_this_program_takes(words: list[str]):
 
 def test_every_spec_that_the_tutorial_names_is_shipped():
     named = {words[1] for words in commands() if words[0] == "train"}
-    assert named >= {"catch_smoke", "catch_1_plain", "pong_quick"}
+    assert named >= {"catch_smoke", "pong_quick"}
     assert named - shipped_specs().keys() == set()
+
+
+def test_every_sweep_that_the_tutorial_names_is_shipped():
+    named = {words[1] for words in commands() if words[0] == "sweep"}
+    assert named == {"catch_n_step"}
+    assert named - shipped_sweeps().keys() == set()
 
 
 @pytest.mark.slow

@@ -116,6 +116,7 @@ ALLOWED = (
     Allowed("tests/spec/earlier_run.toml", "lanes?", "", "former names of keys: the spec of an earlier run"),
     Allowed("tests/metrics/test_csv_table.py", "lanes?", "step,lane", "column of train_log.csv"),
     Allowed("benchmarks/*.py", "lanes?", r"env\.lanes=", "former name of a key, which earlier versions read"),
+    Allowed("*", "beside", "--beside", "option of benchmarks/versus.py"),
     Allowed("CHANGELOG.md", "lanes?", r"`[a-z.-]+lanes`", "former names of keys and options"),
     Allowed("*", "tell", r"\.tell\(\)", "position in a file: method of Python's files"),
     Allowed("*", "alarms?", r"signal\.alarm\(", "function of Python's signal module"),

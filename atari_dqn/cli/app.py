@@ -27,6 +27,7 @@ from atari_dqn.cli import (
     record,
     resume,
     spec,
+    sweep,
     train,
     verify,
     watch,
@@ -54,6 +55,7 @@ app = typer.Typer(
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "train": (train.train, train.EXAMPLES),
     "resume": (resume.resume, resume.EXAMPLES),
+    "sweep": (sweep.sweep, sweep.EXAMPLES),
     "eval": (eval.evaluate, eval.EXAMPLES),
     "record": (record.record, record.EXAMPLES),
     "compare": (compare.compare, compare.EXAMPLES),

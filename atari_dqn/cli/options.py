@@ -138,7 +138,7 @@ def choice(option: str, text: str, kind: type[Choice]) -> Choice:
     """Parse an option that is one of the words of `kind`; `UserError` for another."""
     words = [str(word) for word in kind]
     if text not in words:
-        expected = f"{', '.join(words[:-1])} or {words[-1]}"
+        expected = " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
         raise UserError(f"{option}: found {text!r}, expected {expected}{did_you_mean(text, words)}")
     return kind(text)
 

@@ -93,9 +93,11 @@ def _open(
         from atari_dqn.machine.contention import read_core_times
         from atari_dqn.machine.hardware import usable_cores
         from atari_dqn.run.directory import RunDirectory
+        from atari_dqn.run.leases.guard import end_with_owner
         from atari_dqn.run.threads import check_threads
         from atari_dqn.telemetry.sinks.options import SinkOptions, checked_sinks, recorded_sinks
 
+    end_with_owner()
     core_times = read_core_times()
     if threads is not None:
         check_threads(threads, usable_cores(ControlGroups()))

@@ -48,9 +48,11 @@ def train(
     with interrupts_blocked():
         from atari_dqn.machine.contention import read_core_times
         from atari_dqn.run.directory import default_run_dir, refuse_existing
+        from atari_dqn.run.leases.guard import end_with_owner
         from atari_dqn.spec.loader import load_spec
         from atari_dqn.telemetry.sinks.options import SinkOptions, checked_sinks
 
+    end_with_owner()
     core_times = read_core_times()
     resolved = load_spec(spec, overrides or [])
     sink_options = SinkOptions(sinks=checked_sinks(sink or []), notify=notify)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -33,22 +34,27 @@ _SUMMARY_COLUMNS = 100
 
 
 def watch(
-    run_dirs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Runs, or folders of runs.")],
+    run_dirs: Annotated[
+        list[Path], typer.Argument(metavar="RUN_DIR...", help="Runs, folders of runs, or a sweep.")
+    ],
     every: Annotated[str, typer.Option(metavar="SECONDS", help="Time between updates.")] = "2",
     once: Annotated[bool, typer.Option("--once", help="Print the present state and exit.")] = False,
     plain: PlainOption = False,
 ) -> None:
-    """Show the progress of a run from its files; several runs as a table."""
+    """Show the progress of a run from its files; several runs, or a sweep, as a table."""
     period_seconds = number("--every", every, low=_SHORTEST_SECONDS)
     with interrupts_blocked():
         import rich.live  # noqa: F401 - not to be interrupted while it is imported
 
         import atari_dqn.view.run_views  # noqa: F401
         from atari_dqn.run.folders import expand_run_paths
+        from atari_dqn.run.sweep.folder import is_sweep
 
     paths = expand_run_paths(run_dirs)
     try:
-        if len(paths) > 1 or paths != run_dirs:
+        if len(run_dirs) == 1 and is_sweep(run_dirs[0]):
+            _watch_sweep(run_dirs[0], period_seconds, once=once, plain=plain)
+        elif len(paths) > 1 or paths != run_dirs:
             _watch_several(paths, period_seconds, once=once)
         elif once:
             _print_status(paths[0])
@@ -118,6 +124,29 @@ def _pass_events(
         if status.state in _ENDED:
             return False
         time.sleep(period_seconds)
+
+
+def _watch_sweep(path: Path, period_seconds: float, *, once: bool, plain: bool) -> None:
+    """Show the runs of a sweep, whichever hosts they run on, until all have ended."""
+    from contextlib import closing
+
+    from rich.console import Console
+
+    from atari_dqn.run.sweep.status import SweepStatus
+    from atari_dqn.view.sweep_text import PIPE_COLUMNS, status_lines
+    from atari_dqn.view.sweep_views import sweep_view
+
+    status = SweepStatus(path)
+    status.refresh()
+    if once:
+        console = Console()
+        typer.echo("\n".join(status_lines(status, console.width if console.is_terminal else PIPE_COLUMNS)))
+        return
+    names = [each.member.name for each in status.members]
+    with closing(sweep_view(status, sys.stdout, plain=plain)) as view:
+        while not status.has_ended:
+            view.show(names)
+            time.sleep(period_seconds)
 
 
 def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) -> None:

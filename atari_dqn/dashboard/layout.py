@@ -15,6 +15,7 @@ PAGES = {
     "/": "Runs",
     "/curves": "Curves",
     "/live": "Live",
+    "/sweeps": "Sweeps",
     "/videos": "Videos",
     "/games": "Games",
     "/ablations": "Ablations",

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from atari_dqn.formatting import printable
 from atari_dqn.run.directory import is_run
 from atari_dqn.run.folders import is_folder
-from atari_dqn.run.tailing.isolation import Unreadable
+from atari_dqn.run.sweep.folder import OWN_FOLDER, is_sweep
+from atari_dqn.run.sweep.record import read_record
+from atari_dqn.run.sweep.status import SweepStatus
+from atari_dqn.run.tailing.isolation import Unreadable, attempt
 from atari_dqn.run.tailing.status import RunStatus, TailedRun
 from atari_dqn.spec.keys import Scalar
 
@@ -71,6 +75,7 @@ class Library:
         self.root = root.resolve()
         self._runs: dict[Path, TailedRun] = {}
         """Runs by path. All pages share the status of a run, which reads only new lines."""
+        self._sweeps: dict[Path, SweepStatus] = {}
 
     def runs(self) -> list[RunEntry]:
         """List all runs, readable or not, the most recently written first."""
@@ -79,6 +84,24 @@ class Library:
     def readable(self) -> list[RunEntry]:
         """List the readable runs."""
         return [run for run in self.runs() if not run.unreadable]
+
+    def sweeps(self) -> dict[str, SweepStatus | Unreadable]:
+        """Return the status of each sweep below the root by its path from there, or why it is unreadable."""
+        folders = [
+            folder for folder, _ in self._folders() if not self._leads_out(folder) and is_sweep(folder)
+        ]
+        return {
+            printable(self.relative(folder)): attempt(partial(self._sweep, folder))
+            for folder in sorted(folders)
+        }
+
+    def _sweep(self, folder: Path) -> SweepStatus:
+        """Read the status of a sweep, anew if members were added to it since."""
+        known = self._sweeps.get(folder)
+        if known is None or known.record != read_record(known.folder.record):
+            known = self._sweeps[folder] = SweepStatus(folder)
+        known.refresh()
+        return known
 
     def inside(self, relative: str) -> Path | None:
         """Resolve a path relative to the root, with its links; None if it is outside the root or no file."""
@@ -148,12 +171,13 @@ def toggles_on(values: Mapping[str, Scalar]) -> list[str]:
 def _children(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as found:
-            inner = [entry for entry in found if is_folder(entry) and _may_hold_runs(entry.name)]
+            inner = [entry for entry in found if is_folder(entry) and _may_hold_runs(entry)]
             # Links come last, so that a run has the name of its own folder.
             return [Path(entry.path) for entry in sorted(inner, key=os.DirEntry.is_symlink, reverse=True)]
     except OSError:
         return []
 
 
-def _may_hold_runs(name: str) -> bool:
-    return not name.startswith(".") and name not in _NEVER_ENTERED
+def _may_hold_runs(entry: os.DirEntry[str]) -> bool:
+    is_of_sweep = entry.name == OWN_FOLDER and is_sweep(Path(entry.path).parent)
+    return not entry.name.startswith(".") and entry.name not in _NEVER_ENTERED and not is_of_sweep

@@ -24,6 +24,7 @@ from atari_dqn.dashboard.pages.games import games_page
 from atari_dqn.dashboard.pages.live import live_page
 from atari_dqn.dashboard.pages.overview import overview_page
 from atari_dqn.dashboard.pages.replay import replay_page
+from atari_dqn.dashboard.pages.sweeps import sweeps_page
 from atari_dqn.dashboard.pages.videos import MEDIA, videos_page
 from atari_dqn.errors import UserError
 
@@ -34,6 +35,7 @@ _PAGES: dict[str, Callable[[Library], None]] = {
     "/": overview_page,
     "/curves": curves_page,
     "/live": live_page,
+    "/sweeps": sweeps_page,
     "/videos": videos_page,
     "/games": games_page,
     "/ablations": ablations_page,

@@ -18,6 +18,7 @@ import msgspec
 
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import AppendFile, is_file
+from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.run.scores import EvaluationEpisode
 
 SCHEMA_VERSION = 1
@@ -85,6 +86,7 @@ class EvaluationProgress:
 
     def add(self, episode: int, game: EvaluationEpisode) -> None:
         """Keep a game that has finished."""
+        check_lease()
         self.finished[episode] = game
         if self._file.length() == 0:
             self._file.append(self._first)

@@ -18,6 +18,8 @@ from atari_dqn.machine.cgroup import ControlGroups
 
 _FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "bf16")
 """Instruction sets that determine the speed of a network on the CPU: four of x86, one of ARM."""
+_GPU_DEVICES = ("nvidia*", "nvhost*", "nvgpu*", "dxg", "kfd")
+"""Device files of CUDA on servers, on Tegra and in WSL, and of ROCm."""
 _BLOCK_BYTES = 512
 """Unit of `st_blocks`, independent of the block size of the file system."""
 
@@ -59,8 +61,11 @@ class Hardware:
         return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(self.cpu_flags))
 
 
-def find_hardware(path: Path, groups: ControlGroups | None = None) -> Hardware:
-    """Detect this machine's hardware; the disk is the one of `path`, which need not exist."""
+def find_hardware(path: Path, groups: ControlGroups | None = None, *, with_gpus: bool = True) -> Hardware:
+    """Detect this machine's hardware; the disk is the one of `path`, which need not exist.
+
+    `with_gpus`: detect GPUs as well, which imports torch.
+    """
     groups = groups or ControlGroups()
     memory = psutil.virtual_memory()
     return Hardware(
@@ -73,7 +78,7 @@ def find_hardware(path: Path, groups: ControlGroups | None = None) -> Hardware:
         memory_available_bytes=_smallest(memory.available, groups.memory_left_bytes()),
         disk_free_bytes=disk_free_bytes(path),
         shared_memory_free_bytes=shared_memory_free_bytes(),
-        gpus=find_gpus(),
+        gpus=find_gpus() if with_gpus else (),
     )
 
 
@@ -141,6 +146,13 @@ def compiler_version() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.partition("\n")[0] or None
+
+
+def may_have_gpus(devices: Path = Path("/dev")) -> bool:
+    """Return whether the system has a device file of a GPU: without one, torch need not be asked for GPUs."""
+    if platform.system() != "Linux":
+        return True
+    return any(next(devices.glob(pattern), None) for pattern in _GPU_DEVICES)
 
 
 def find_gpus() -> tuple[Gpu, ...]:

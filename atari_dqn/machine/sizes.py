@@ -155,14 +155,14 @@ def minibatch_bytes(
     """Compute the bytes of a minibatch: its sampled stacks, and the memory of the update of one part of it.
 
     An implicit quantile network stores, for each of its `fractions`, the embedding, its product with the
-    features, and the gradients of both. A quantile loss stores five numbers for each of its `pairs` of a
-    prediction and a target. A part is first prepared and then learned from. Shifted stacks are f32; others
-    are converted to it by the network.
+    features, and the gradients of both, one of them twice in the kernels. A quantile loss stores five
+    numbers for each of its `pairs` of a prediction and a target. A part is first prepared and then learned
+    from. Shifted stacks are f32; others are converted to it by the network.
     """
     pixels = shape.stack_frames * shape.screen_size_pixels**2
     stack = _F32 * pixels if are_shifted else pixels
     _, features, stored = _counts(shape)
     preparing = 5 * stack  # both stacks before and after the shift, and one copy during it
     converted = 0 if are_shifted else _F32 * pixels
-    learning = 2 * stack + converted + _F32 * (stored + 4 * fractions * features + 5 * pairs)
+    learning = 2 * stack + converted + _F32 * (stored + 5 * fractions * features + 5 * pairs)
     return batch_size * 2 * pixels + batch_size // parts * max(preparing, learning)

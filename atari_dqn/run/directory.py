@@ -33,7 +33,7 @@ from atari_dqn.telemetry.columns import TABLES
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
 _CHECKPOINTS = "checkpoints"
-_LOCK = ".lock"
+LOCK = ".lock"
 _LOCK_TRIES = 25
 _LOCK_PAUSE_SECONDS = 0.02
 
@@ -221,7 +221,7 @@ class RunDirectory:
             yield
 
     def _lock_file(self) -> Path:
-        path = self.path / _LOCK
+        path = self.path / LOCK
         if path.is_fifo():  # opening it would block forever
             raise DamagedError(f"{path}: is a pipe; remove it")
         return path

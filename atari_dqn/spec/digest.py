@@ -28,10 +28,13 @@ def spec_digest(spec: Spec) -> str:
     Keys that cannot change results are left out. So are keys that do not apply: the digests of existing specs
     do not change when keys of a new part are added to the schema.
     """
-    values = {
-        original_name(key): value for key, value in flatten(spec).items() if not cannot_change_results(key)
-    }
-    return hashlib.sha256(canonical_json(values).encode()).hexdigest()
+    return values_digest(flatten(spec))
+
+
+def values_digest(values: Mapping[str, Scalar]) -> str:
+    """Compute the digest of a spec, as `spec_digest` does, from its values by dotted key."""
+    effective = {original_name(key): value for key, value in values.items() if not cannot_change_results(key)}
+    return hashlib.sha256(canonical_json(effective).encode()).hexdigest()
 
 
 def canonical_json(values: Mapping[str, Scalar]) -> str:

@@ -53,10 +53,18 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
     path = find_spec(Path(path))
     file_entries = list(table_entries(read_toml(path), where=str(path)))
     override_entries, faults = _read_overrides(overrides)
-    checked = check_entries([*file_entries, *override_entries])
-    checked.faults.extend(faults)
-    resolved = _resolve(path, checked, _completed_from_track(checked), is_existing_run=False)
+    resolved = resolve_entries(path, [*file_entries, *override_entries], faults)
     return replace(resolved, name=_name_of(path, file_entries, resolved.spec.game))
+
+
+def resolve_entries(path: Path, entries: Iterable[Entry], faults: Iterable[Fault] = ()) -> ResolvedSpec:
+    """Complete the entries of a spec from its track; a key that is written twice has its last value.
+
+    `path`: the file that errors name where no entry is at fault. `faults`: others that were found before.
+    """
+    checked = check_entries(entries)
+    checked.faults.extend(faults)
+    return _resolve(path, checked, _completed_from_track(checked), is_existing_run=False)
 
 
 def load_resolved(path: str | Path) -> ResolvedSpec:

@@ -12,12 +12,25 @@ _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (_PACKAGE / "shipped_runs", _PACKAGE.parent / "runs")
 """The copy that setup.py puts into a wheel; the folder of a checkout, which an editable installation uses."""
 
+SWEEPS = "sweeps"
+"""The folder of the shipped sweeps, which are no specs."""
+
 
 @cache
 def shipped_specs() -> Mapping[str, Path]:
     """Map each shipped spec's name, its file name without the ending, to its file."""
-    folder = next((folder for folder in _FOLDERS if folder.is_dir()), _FOLDERS[0])
-    return {path.stem: path for path in sorted(folder.rglob("*.toml"))}
+    sweeps = _folder() / SWEEPS
+    return {path.stem: path for path in sorted(_folder().rglob("*.toml")) if not path.is_relative_to(sweeps)}
+
+
+@cache
+def shipped_sweeps() -> Mapping[str, Path]:
+    """Map the name of each sweep that comes with the program to its file."""
+    return {path.stem: path for path in sorted((_folder() / SWEEPS).glob("*.toml"))}
+
+
+def _folder() -> Path:
+    return next((folder for folder in _FOLDERS if folder.is_dir()), _FOLDERS[0])
 
 
 def find_spec(path: Path) -> Path:

@@ -20,6 +20,7 @@ from atari_dqn.run.checkpoint.rewind import rewind
 from atari_dqn.run.checkpoint.seal import sealed
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.run.provenance import provenance
 from atari_dqn.run.threads import KEY, threads_at
 from atari_dqn.spec.digest import spec_digest
@@ -71,6 +72,7 @@ def start(
     """Train a new run to its end and return its summary. Nothing is written before all parts are built."""
     with closing(assemble(resolved.spec, device)) as training:
         training.begin()
+        check_lease()
         run = RunDirectory.create(
             path,
             resolved_toml(resolved),
@@ -136,6 +138,7 @@ def resume(
 
 def restore(session: Session, point: ResumePoint, device: torch.device) -> None:
     """Restore a session from its checkpoint, and report every reason why it may not be exact."""
+    check_lease()
     before, threads = threads_at(point.run, point.step), torch.get_num_threads()
     if point.checkpoint is None:
         session.tables.restart()
@@ -232,6 +235,7 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
         )
         raise HaltedError(f"{error}; `{resume_command(run)}` {effect}") from error
     summary = _summary(session, resolved, digest)
+    check_lease()
     write_json_atomically(run.summary, sealed_summary(summary))
     session.notice("finished", f"finished at {summary['env_frames']:,} frames")
     return summary

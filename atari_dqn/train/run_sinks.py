@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.telemetry.events import Event, Notice, Sink
@@ -29,7 +30,8 @@ class RunSinks(Sinks):
         super().__init__([self.tables, EventLog(run.events), *views, *optional])
 
     def handle(self, event: Event) -> None:
-        """Pass the event to every sink."""
+        """Pass the event to every sink; end the process first if its lease on the run is lost."""
+        check_lease()
         if isinstance(event, Notice):
             self._step, self._env_frames = event.step, event.env_frames
         super().handle(event)

@@ -67,7 +67,7 @@ def address(root: Path) -> Iterator[str]:
         yield address
 
 
-PAGES = ("", "curves", "live", "videos", "games", "ablations", "diff", "replay")
+PAGES = ("", "curves", "live", "sweeps", "videos", "games", "ablations", "diff", "replay")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -91,7 +91,7 @@ def test_parameters_and_their_names_stay() -> None:
     [
         (NatureTorso, {"": FusedNetwork, "torso": StackedTorso, "torso.hidden": FastLinear}),
         (DopamineTorso, {"": FusedNetwork, "torso": StackedTorso}),
-        (DataEfficientTorso, {"": QNetwork, "torso": PatchTorso, "torso.hidden": FastLinear}),
+        (DataEfficientTorso, {"": FusedNetwork, "torso": StackedTorso, "torso.hidden": FastLinear}),
         (ImpalaTorso, {"": QNetwork, "torso": ImpalaTorso, "torso.sections.1.2.first": FastConv2d}),
     ],
 )
@@ -144,10 +144,11 @@ def test_assembly_inspects_one_network_once(
     assert len(inspected) == 1
 
 
+@HAS_KERNELS
 def test_run_lists_how_its_parts_are_computed() -> None:
     with begun(tiny_spec("network.kind=data_efficient", "env.screen_size_pixels=50")) as training:
         choices = training.backend.choices()
-    assert "torso: products with patches (its kernels do not overlap)" in choices
+    assert "torso: convolution stack (its sizes fit)" in choices
     assert "optimizer: fused step (DeepMindRMSProp)" in choices
 
 

@@ -1,6 +1,7 @@
 """The available kernels: PyTorch computes without them, and a run records them."""
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -13,10 +14,11 @@ import torch
 from atari_dqn.errors import UserError
 from atari_dqn.fast.cpu import library as found
 from atari_dqn.fast.cpu import products
+from atari_dqn.machine.hardware import cpu_flags
 
 
 def test_missing_library_is_none() -> None:
-    assert found.library.__wrapped__("of_another_name") is None
+    assert found._load.__wrapped__("of_another_name", "portable") is None
 
 
 @pytest.mark.skipif(found.library("portable") is None, reason="no kernels of our own on this machine")
@@ -24,15 +26,17 @@ def test_library_of_other_sources_is_refused(tmp_path: Path, monkeypatch: pytest
     for file in found.FOLDER.glob("*portable*"):
         shutil.copy(file, tmp_path)
     monkeypatch.setattr(found, "FOLDER", tmp_path)
-    assert found.library.__wrapped__("portable") is not None
+    name = min(path.name.split(".")[0].removeprefix("_") for path in tmp_path.glob("_portable*"))
+    assert found._load.__wrapped__(name, "portable") is not None
     (tmp_path / "optimizer.cpp").write_text("// changed since")
     with pytest.raises(UserError, match="install again"):
-        found.library.__wrapped__("portable")
+        found._load.__wrapped__(name, "portable")
 
 
 def test_without_a_library_there_are_no_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(found, "library", lambda name: None)
-    monkeypatch.setattr(found, "units", found.units.__wrapped__)
+    monkeypatch.setattr(found, "_load", lambda file, functions: None)
+    for function in ("instruction_set", "library", "units"):
+        monkeypatch.setattr(found, function, getattr(found, function).__wrapped__)
     assert found.kernels_here() == ()
 
 
@@ -114,3 +118,41 @@ def test_tensors_of_two_formats_are_refused() -> None:
     x, weight = torch.zeros(2, 64), torch.zeros(32, 64, dtype=torch.bfloat16)
     with pytest.raises(ValueError, match="too many values"):
         torch.ops.atari_dqn.multiply(x, weight, torch.zeros(32), False)
+
+
+def test_best_instruction_set_of_this_processor_is_chosen() -> None:
+    flags = set(cpu_flags() or ())
+    has_compiler = any(found.FOLDER.glob("_products_*.so"))
+    best = "avx512" if "avx512f" in flags else "avx2" if "avx2" in flags else None
+    if platform.machine() == "aarch64":
+        best = "neon"
+    assert found.instruction_set() == (os.environ.get(found.OVERRIDE) or (best if has_compiler else None))
+
+
+@pytest.mark.parametrize("asked", ["neon", "avx1024"])
+def test_instruction_set_that_is_not_here_is_refused(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(found, "_bits", lambda name: name == "avx2")
+    monkeypatch.setenv(found.OVERRIDE, asked)
+    with pytest.raises(UserError, match=f"ATARI_DQN_ISA={asked} is not available .* available: avx2, none"):
+        found.instruction_set.__wrapped__()
+
+
+def test_none_leaves_everything_to_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(found, "instruction_set", lambda: "none")
+    for function in ("library", "units"):
+        monkeypatch.setattr(found, function, getattr(found, function).__wrapped__)
+    assert found.kernels_here() == ()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "name"),
+    [("avx512", "fp32 vectors"), ("avx2", "fp32 vectors of AVX2"), ("neon", "fp32 vectors of NEON")],
+)
+def test_kernels_are_recorded_with_their_instruction_set(
+    chosen: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(found, "instruction_set", lambda: chosen)
+    monkeypatch.setattr(found, "units", lambda: ("fp32 vectors",))
+    assert name in found.kernels_here()
+    assert found.kernels_for("fp32", [name, "portable"]) == [name, "portable"]
+    assert found.kernels_for("bf16", [name, "portable"]) == ["portable"]

@@ -46,12 +46,14 @@ def test_compiler_is_named_whether_it_is_there_or_not(
 @pytest.mark.parametrize(
     ("machine", "lacking", "status", "said"),
     [
-        (("linux", "x86_64"), (), "ok", "fp32 vectors, portable"),
-        (("linux", "x86_64"), ("portable",), "warn", "only fp32 vectors:"),
+        (("linux", "x86_64"), (), "ok", "fp32 vectors of AVX2, portable"),
+        (("linux", "x86_64"), ("portable",), "warn", "only fp32 vectors of AVX2:"),
         (("linux", "x86_64"), ("products",), "warn", "only portable:"),
         (("linux", "x86_64"), ("portable", "products"), "warn", "not all compiled:"),
-        (("linux", "aarch64"), ("products",), "ok", "portable"),
-        (("darwin", "arm64"), ("portable", "products"), "ok", "none for this system"),
+        (("linux", "aarch64"), ("products",), "warn", "only portable:"),
+        (("linux", "riscv64"), ("products",), "ok", "portable"),
+        (("darwin", "arm64"), ("portable", "products"), "warn", "not all compiled:"),
+        (("win32", "AMD64"), ("portable", "products"), "ok", "none for this system"),
     ],
 )
 def test_kernels_that_could_be_compiled_and_are_not_are_a_warning(
@@ -63,6 +65,7 @@ def test_kernels_that_could_be_compiled_and_are_not_are_a_warning(
 ) -> None:
     monkeypatch.setattr(library.sys, "platform", machine[0])
     monkeypatch.setattr(library.platform, "machine", lambda: machine[1])
+    monkeypatch.setattr(library, "instruction_set", lambda: "avx2")
     monkeypatch.setattr(library, "library", lambda name: None if name in lacking else object())
     monkeypatch.setattr(library, "units", lambda: () if "products" in lacking else ("fp32 vectors",))
     found = {check.name: check for check in examine(Path()).checks}["kernels"]

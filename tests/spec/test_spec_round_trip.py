@@ -21,7 +21,7 @@ from atari_dqn.spec.tracks import load_track
 
 RUNS_FOLDER = Path(__file__).parents[2] / "runs"
 MINIMAL = RUNS_FOLDER / "pong_trackA.toml"
-RUNS = sorted(RUNS_FOLDER.rglob("*.toml"))
+RUNS = sorted(path for path in RUNS_FOLDER.rglob("*.toml") if path.parent.name != "sweeps")
 
 
 def reload(resolved: ResolvedSpec, folder: Path) -> ResolvedSpec:

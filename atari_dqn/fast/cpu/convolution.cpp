@@ -13,7 +13,7 @@ void forward(const typename Unit::value* x, const Shape& shape, const typename U
     {
         const typename Unit::Scope scope(blocks_of<Unit>(shape).pixels);
         value* scratch = shape.pads() ? kept<Memory<Unit>>().images.of(shape.padded()) : nullptr;
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
         for (size_t image = 0; image < shape.batch; ++image)
             convolve_image<Unit>(shape, with_zeros(shape, x + image * shape.image(), scratch), panels, bias, relu,
                                  y + image * shape.out());

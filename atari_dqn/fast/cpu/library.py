@@ -145,7 +145,7 @@ def units() -> tuple[str, ...]:
 
 @cache
 def multiple() -> int:
-    """Return what layers' sizes must be multiples of: 32 with AVX-512, 16 with AVX2, 8 with NEON."""
+    """Return the divisor that layers' sizes must have: 32 with AVX-512, 16 with AVX2, 8 with NEON."""
     found = library("products")
     return 32 if found is None else int(found.block())
 
@@ -188,7 +188,9 @@ def uses_threads() -> bool:
 def kernels_for(precision: str, kernels: Sequence[str]) -> list[str]:
     """Select the kernels that a run in this precision, fp32 or bf16, uses."""
     quickest = _quickest(kernels, precision)
-    return [name for name in kernels if _unit_of(name) not in UNITS or UNITS.index(_unit_of(name)) == quickest]
+    return [
+        name for name in kernels if _unit_of(name) not in UNITS or UNITS.index(_unit_of(name)) == quickest
+    ]
 
 
 def _name(unit: str, chosen: str | None) -> str:

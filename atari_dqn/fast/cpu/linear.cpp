@@ -15,7 +15,7 @@ namespace {
 // thread then makes some again, as they were.
 template <class Run>
 void for_each_block(size_t outputs, Run run) {
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
     for (size_t block = 0; block < outputs / kBlock; ++block) {
         run(block * kBlock);
         if (block + 1 == outputs / kBlock && outputs % kBlock) run(outputs - kBlock);
@@ -271,7 +271,7 @@ void backward(const typename Unit::value* x, const Weights& weights, const typen
 #pragma omp parallel
     {
         const typename Unit::Scope scope(kSide);
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
         for (size_t begin = 0; begin < k_size; begin += kBand) {
             const size_t end = std::min(begin + kBand, k_size);
             if (of_weight) sides.place(begin, end);

@@ -29,6 +29,7 @@ from atari_dqn.fast.cpu.arguments import (
 from atari_dqn.fast.cpu.library import integers, multiple, pointers, unit_for
 from atari_dqn.fast.cpu.shapes import Size, around, shape_of
 
+
 def takes_convolution(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels can compute this convolution of B × C × H × W."""
     has_images = x.ndim == 4 and x.shape[0] > 0 and x.shape[1] == weight.shape[1]

@@ -75,9 +75,9 @@ void step(const Sides<Unit>& sides, size_t inputs, size_t outputs, Noise noise, 
     {
         const typename Unit::Scope scope(kStrip);
         alignas(64) float made[kStrip * kBand];
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
         for (size_t begin = 0; begin < inputs; begin += kBand) sides.place(begin, std::min(begin + kBand, inputs));
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
         for (size_t n = 0; n < outputs; n += kStrip)
             for (size_t begin = 0; begin < inputs; begin += kBand) {
                 const size_t end = std::min(begin + kBand, inputs);

@@ -174,7 +174,7 @@ void encode(const std::uint8_t* pixels, bool planes, const Stack& stack, const v
 #pragma omp barrier
         if (batch >= threads) {
             Pass<Unit> pass(stack, kept<StackMemory<Unit>>(), 0, 1);
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
             for (size_t image = 0; image < batch; ++image)
                 pass.image(image, pixels, planes, panels.data(), biases, outputs, encoded);
         } else {
@@ -252,7 +252,7 @@ void encode_backward(const std::uint8_t* pixels, bool planes, const Stack& stack
     const Upstream<Unit> of{pixels, planes, outputs, encoded, upstream, panels};
 #pragma omp parallel
     {
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
         for (size_t chunk = 0; chunk < chunks; ++chunk)
             add_chunk(stack, of, chunk * kChunk, std::min(kChunk, batch - chunk * kChunk), partial + chunk * size);
         add_up(partial, chunks, size);

@@ -9,6 +9,7 @@ from atari_dqn.run.checkpoint.catalog import CATALOG, write_catalog
 from atari_dqn.run.checkpoint.manifest import MANIFEST
 from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile
 from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.leases.guard import check_lease
 
 
 def named_checkpoint(store: CheckpointStore, name: str) -> Path:
@@ -47,6 +48,7 @@ def rewind(store: CheckpointStore, step: int) -> tuple[str, ...]:
     Return the repairs of the catalog as sentences for the user.
     """
     found = reconcile(store.folder)
+    check_lease()
     write_catalog(store.folder, [entry for entry in found.entries if entry.step <= step])
     store.point_to(step)
     store.tidy()

@@ -37,6 +37,7 @@ from atari_dqn.run.checkpoint.segments import SavedRows
 from atari_dqn.run.checkpoint.stages import Snapshot
 from atari_dqn.run.checkpoint.state_files import read_agent, read_rest
 from atari_dqn.run.checkpoint.state_tree import detached, leaves
+from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.types import StateDict
 
 __all__ = [
@@ -161,6 +162,7 @@ class CheckpointStore:
 
     def tidy(self) -> None:
         """Remove everything that the catalog does not list. The run must be locked and reconciled."""
+        check_lease()
         listed = {entry.path for entry in self.catalog()}
         for path in [*self.folder.glob(".*.partial"), *self.folder.glob("step_*")]:
             if path.is_symlink() or not path.is_dir():
@@ -211,6 +213,7 @@ class CheckpointStore:
     def _update_saved(self, entry: CatalogEntry, bookkeeping: StateDict) -> Saved:
         """Replace the bookkeeping of a saved step, and its score if it has one."""
         final = self.folder / entry.path
+        check_lease()
         with writing(final):
             digest = replace_bookkeeping(final, bookkeeping)
             self._publish(entry if entry.eval_score is not None else None, entry.path)
@@ -219,22 +222,31 @@ class CheckpointStore:
     def _write(self, final: Path, snapshot: Snapshot) -> str:
         """Write a checkpoint and return its digest; remove its files if that fails."""
         partial = final.with_name(f".{final.name}.partial")
+        self._check()
         for leftover in (partial, final):  # of a process that died before the checkpoint was in the catalog
             shutil.rmtree(leftover, ignore_errors=True)
         try:
             partial.mkdir(parents=True)
-            stages.write_rows(partial, snapshot, self._writer.check_cancelled)
+            stages.write_rows(partial, snapshot, self._check)
+            self._check()
             stages.write_rest(partial, snapshot)
+            self._check()
             digest = stages.write_manifest(partial, snapshot)
             stages.flush(partial)
-            self._writer.check_cancelled()
+            self._check()
             stages.put_in_place(partial, final)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
         return digest
 
+    def _check(self) -> None:
+        """Raise `CancelledError` if the writing was cancelled; end the process if its lease is lost."""
+        self._writer.check_cancelled()
+        check_lease()
+
     def _publish(self, entry: CatalogEntry | None, newest: str) -> None:
+        check_lease()
         if entry is not None:
             stages.add_to_catalog(self.folder, entry)
         stages.update_links(self.folder, newest)
@@ -247,6 +259,7 @@ class CheckpointStore:
         try:
             yield
         except OSError as error:
+            check_lease()  # the process that took the run over removes unfinished checkpoints
             detail = (
                 f" (the checkpoint takes about {size(snapshot.bytes_expected())}, "
                 f"{size(shutil.disk_usage(self.folder).free)} are free)"

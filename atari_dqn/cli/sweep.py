@@ -1,0 +1,264 @@
+"""`dqn sweep`."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atari_dqn.cli.options import DeviceOption, PlainOption, choice, integer, number
+from atari_dqn.envs.processes import interrupts_blocked
+from atari_dqn.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from atari_dqn.machine.hardware import Hardware
+    from atari_dqn.scale.members import Sweep
+    from atari_dqn.scale.opening import Opened
+    from atari_dqn.scale.plan import SweepPlan
+
+EXAMPLES = """\
+dqn sweep catch_n_step
+dqn sweep atari100k_der --plan
+dqn sweep outputs/catch_n_step --status"""
+
+_SHORTEST_HEARTBEAT_SECONDS = 0.1
+_MEASURING_SECONDS = 20.0
+"""Longest time for measuring the speed of one method; small specs take a quarter of it."""
+
+
+class Place(StrEnum):
+    """Values of `--on`."""
+
+    LOCAL = "local"
+
+
+def _sweeps() -> list[str]:
+    from atari_dqn.spec.shipped import shipped_sweeps
+
+    return list(shipped_sweeps())
+
+
+SweepPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SWEEP|FOLDER",
+        help="A sweep file, the name of a shipped one, or the folder of a sweep that has begun.",
+        autocompletion=_sweeps,
+    ),
+]
+FolderOption = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Folder of the runs. Default: outputs/NAME.")
+]
+PlanOption = Annotated[
+    bool, typer.Option("--plan", help="Print time, memory and disk of every run; start nothing.")
+]
+MeasureOption = Annotated[
+    bool, typer.Option("--measure", help="With --plan: measure the speed of each method.")
+]
+StatusOption = Annotated[
+    bool, typer.Option("--status", help="Print the state of every run from its files; start nothing.")
+]
+PlaceOption = Annotated[str, typer.Option(metavar="PLACE", help="Where the runs are trained: local.")]
+JobsOption = Annotated[
+    str | None, typer.Option(metavar="N", help="At most N runs at once. Default: as many as fit.")
+]
+RetryOption = Annotated[
+    bool, typer.Option("--retry", help="Try runs again that halted, failed or are damaged.")
+]
+HeartbeatOption = Annotated[
+    str,
+    typer.Option(metavar="SECONDS", help="Period of the leases; a run is taken over after three of them."),
+]
+
+
+def sweep(
+    sweep: SweepPath,
+    folder: FolderOption = None,
+    plan: PlanOption = False,
+    measure: MeasureOption = False,
+    status: StatusOption = False,
+    on: PlaceOption = "local",
+    jobs: JobsOption = None,
+    device: DeviceOption = "auto",
+    retry: RetryOption = False,
+    heartbeat: HeartbeatOption = "5",
+    plain: PlainOption = False,
+) -> None:
+    """Train every run of a sweep file, several at once, and go on with those that were stopped."""
+    most, period = integer("--jobs", jobs), number("--heartbeat", heartbeat, low=_SHORTEST_HEARTBEAT_SECONDS)
+    choice("--on", on, Place)
+    if plan and status:
+        raise UserError("--plan and --status: expected one of them")
+    if measure and not plan:
+        raise UserError("--measure: expected with --plan")
+    loaded, path = _load(sweep, folder)
+    if status:
+        _print_status(path)
+        return
+    hardware, devices, opened = _planned(loaded, path, device)
+    planned = _plan(opened, hardware, devices, most, measure=measure)
+    if plan:
+        _print_plan(opened, planned)
+        return
+    _check_one_fits(planned)
+    opened = _begin(loaded, opened, path, hardware)
+    if retry:
+        for member in opened.record.members:
+            opened.folder.failure(member.name).unlink(missing_ok=True)
+    _run(opened, hardware, devices, jobs=most, period_seconds=period, plain=plain)
+
+
+def _load(path: Path, folder: Path | None) -> tuple[Sweep | None, Path]:
+    """Return the sweep of a file and its folder; None for a folder, whose record is the sweep."""
+    with interrupts_blocked():
+        from atari_dqn.run.sweep.folder import is_sweep
+        from atari_dqn.scale.members import load_sweep
+        from atari_dqn.scale.sweep_file import find_sweep
+
+    found = find_sweep(path)
+    if not found.is_dir():
+        loaded = load_sweep(found)
+        return loaded, folder or Path("outputs") / loaded.name
+    if folder is not None:
+        raise UserError(
+            f"--folder: found {folder}, although {path} is a folder; name a sweep file, or no --folder"
+        )
+    if not is_sweep(found):
+        raise UserError(
+            f"{path}: is not the folder of a sweep; expected a sweep file, or a folder it was begun in"
+        )
+    return None, found
+
+
+def _print_status(path: Path) -> None:
+    from rich.console import Console
+
+    from atari_dqn.run.sweep.folder import is_sweep
+    from atari_dqn.run.sweep.status import SweepStatus
+    from atari_dqn.view.sweep_text import PIPE_COLUMNS, status_lines
+
+    if not is_sweep(path):
+        raise UserError(f"{path}: no sweep has begun there; `dqn sweep` begins it")
+    found = SweepStatus(path)
+    found.refresh()
+    console = Console()
+    columns = console.width if console.is_terminal else PIPE_COLUMNS
+    typer.echo("\n".join(status_lines(found, columns)))
+
+
+def _planned(loaded: Sweep | None, path: Path, device: str) -> tuple[Hardware, Sequence[str], Opened]:
+    """Return the hardware, the devices for runs, and the sweep with its record; write nothing."""
+    with interrupts_blocked():
+        from atari_dqn.machine.devices import check_device_name
+        from atari_dqn.run.sweep.folder import SweepFolder, is_sweep
+        from atari_dqn.run.sweep.record import read_record
+        from atari_dqn.scale.opening import Opened, plan_sweep
+        from atari_dqn.scale.room import devices_of, find_sweep_hardware
+
+    check_device_name(device)
+    hardware = find_sweep_hardware(path)
+    record = read_record(SweepFolder(path).record) if is_sweep(path) else None
+    devices = devices_of(record.device if record is not None and device == "auto" else device, hardware)
+    if loaded is not None:
+        kind = devices[0].partition(":")[0]
+        return hardware, devices, plan_sweep(loaded, path, device=kind, hardware=hardware)
+    assert record is not None, "a folder without a record is refused before"
+    return hardware, devices, Opened(folder=SweepFolder(path), record=record)
+
+
+def _plan(
+    opened: Opened, hardware: Hardware, devices: Sequence[str], jobs: int | None, *, measure: bool
+) -> SweepPlan:
+    from atari_dqn.run.sweep.folder import is_sweep
+    from atari_dqn.run.sweep.status import SweepStatus
+    from atari_dqn.scale.plan import make_sweep_plan, measured_rates
+
+    status = None
+    if is_sweep(opened.folder.path):
+        status = SweepStatus(opened.folder.path)
+        status.refresh()
+    rates = measured_rates(opened.record, devices[0], within_seconds=_MEASURING_SECONDS) if measure else {}
+    return make_sweep_plan(
+        opened.record, hardware=hardware, devices=devices, status=status, rates=rates, jobs=jobs
+    )
+
+
+def _print_plan(opened: Opened, planned: SweepPlan) -> None:
+    from atari_dqn.scale.plan import plan_text
+
+    for each in opened.choices:
+        typer.echo(str(each))
+    typer.echo(plan_text(planned))
+
+
+def _check_one_fits(planned: SweepPlan) -> None:
+    if planned.left and not planned.at_once:
+        lacking = " and ".join(planned.limited_by)
+        raise UserError(
+            f"{planned.left[0].name} does not fit: this machine has too little {lacking}; see --plan"
+        )
+
+
+def _begin(loaded: Sweep | None, planned: Opened, path: Path, hardware: Hardware) -> Opened:
+    """Open the sweep in its folder, and report what is new and what does not belong any more."""
+    from atari_dqn.scale.opening import open_sweep, reopen_sweep
+
+    if loaded is None:
+        return reopen_sweep(path)
+    opened = open_sweep(loaded, path, device=planned.record.device, hardware=hardware)
+    for each in opened.choices:
+        typer.echo(str(each))
+    for member in opened.record.former:
+        typer.echo(f"{member.name} is not in {loaded.path} any more; it is kept, and not continued")
+    return opened
+
+
+def _run(
+    opened: Opened,
+    hardware: Hardware,
+    devices: Sequence[str],
+    *,
+    jobs: int | None,
+    period_seconds: float,
+    plain: bool,
+) -> None:
+    """Run the members that are left, and print how they compare."""
+    with interrupts_blocked():
+        from contextlib import closing
+        from threading import Event
+
+        from atari_dqn.cli.sweep_outcome import conclude
+        from atari_dqn.run.leases.owner import Owner
+        from atari_dqn.run.sweep.status import SweepStatus
+        from atari_dqn.scale.local import LocalScheduler
+        from atari_dqn.scale.room import Needs, Room
+        from atari_dqn.scale.runner import Runner
+        from atari_dqn.train.interrupt import SignalGuard
+        from atari_dqn.view.sweep_views import sweep_view
+
+    folder, record = opened.folder, opened.record
+    status = SweepStatus(folder.path)
+    with SignalGuard() as guard, closing(sweep_view(status, sys.stdout, plain=plain)) as view:
+        runner = Runner(
+            folder=folder,
+            owner=Owner.current(),
+            stop=Event(),
+            report=view.report,
+            period_seconds=period_seconds,
+        )
+        scheduler = LocalScheduler(
+            runner=runner,
+            room=Room(hardware, devices),
+            needs=Needs(hardware, record.threads),
+            threads=record.threads,
+            jobs=jobs,
+            is_interrupted=lambda: guard.received is not None,
+            show=view.show,
+        )
+        result = scheduler.run(record.members)
+    conclude(status, result, guard.received)

@@ -1,0 +1,54 @@
+"""The end of `dqn sweep`: the comparison of its runs, and the error of a sweep that is not complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from atari_dqn.run.sweep.folder import SweepFolder
+    from atari_dqn.run.sweep.status import SweepStatus
+    from atari_dqn.scale.local import SweepResult
+
+
+def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None) -> None:
+    """Print the comparison of a complete sweep; raise the error of one that is not complete."""
+    from atari_dqn.view.sweep_text import continue_command, failure_lines
+
+    folder = status.folder
+    if signal_number is not None and result.unfinished:
+        error = InterruptedRunError(signal_number)
+        error.add_note(
+            f"{len(result.unfinished):,} runs are left, and those that ran have been saved; "
+            f"`{continue_command(folder.path)}` continues"
+        )
+        raise error
+    if result.finished:
+        _print_comparison(folder, result.finished)
+    if result.failed:
+        kinds = {failure.kind for failure in result.failed.values()}
+        text = "\n".join([f"{len(result.failed)} runs failed:", *failure_lines(status)])
+        error_type = (
+            DamagedError if "damaged" in kinds else UserError if kinds == {"invalid"} else HaltedError
+        )
+        raise error_type(text)
+
+
+def _print_comparison(folder: SweepFolder, names: Sequence[str]) -> None:
+    """Print the table of `dqn compare`, and the estimates of the median over 57 games."""
+    from rich.console import Console
+
+    from atari_dqn.compare.comparison import compare_readable
+    from atari_dqn.compare.median_estimate import median_estimates
+    from atari_dqn.view.comparison_tables import comparison_view
+    from atari_dqn.view.safe import Safe
+
+    comparison = compare_readable([folder.path / name for name in names], human_table="atari57")
+    Console().print(Safe(comparison_view(comparison)))
+    for estimate in median_estimates(comparison):
+        typer.echo(str(estimate))

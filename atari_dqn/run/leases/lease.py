@@ -1,0 +1,261 @@
+"""Take, renew, steal and release the leases of runs: files, one for each run that a process works on.
+
+    leases/pong_seed1.3.lease   generation 3:   000000000042 0000004711 00000000000000012345
+                                                {"host": …, "machine": …, "pid": …, "token": …}
+
+The first line holds the heartbeat counter and the process that trains the run; the owner overwrites it in
+place, through a descriptor that remains its own after the file has been removed. A lease is created by
+linking a complete file to its name, which fails if the name exists: one process wins. A stale lease of
+generation g is stolen by creating generation g + 1, which fences generation g off at once; the earlier file
+is then removed. The protocol needs no clock that hosts share.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from atari_dqn.errors import UserError
+from atari_dqn.files.atomic import read_regular, writing
+from atari_dqn.run.leases.owner import Owner
+
+PERIOD_SECONDS = 5.0
+"""Time between two heartbeats of an owner."""
+STALE_HEARTBEATS = 3
+"""A lease is stale when its counter has stood for so many periods on the observer's monotonic clock."""
+
+_FILE = re.compile(r"(?P<name>.+)\.(?P<generation>\d{1,9})\.lease")
+_HEADER = "{:012d} {:010d} {:020d}\n"
+_MOST_BYTES = 2**16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """The right of an owner to write to a run."""
+
+    name: str
+    """The run's name."""
+    generation: int
+    token: str
+    """Random, so that no two leases are mistaken for each other."""
+    owner: Owner
+    period_seconds: float
+    """Time between two heartbeats."""
+    cores: tuple[int, ...] = ()
+    """The cores of the owner's machine that the run uses."""
+    heartbeat: int = 0
+    process: int = 0
+    """Process id of the training on the owner's machine, which leads a process group; 0 before it starts."""
+    process_started: int = 0
+
+    @property
+    def file_name(self) -> str:
+        """The name of the lease's file."""
+        return f"{self.name}.{self.generation}.lease"
+
+    def to_bytes(self) -> bytes:
+        """Serialize the lease."""
+        values = asdict(self)
+        header = [values.pop(key) for key in ("heartbeat", "process", "process_started")]
+        return (_HEADER.format(*header) + json.dumps(values)).encode()
+
+
+class _Content(msgspec.Struct):
+    """Types of the JSON of a lease."""
+
+    token: str
+    owner: Owner
+    period_seconds: float
+    cores: tuple[int, ...]
+
+
+def read_lease(path: Path) -> Lease | None:
+    """Read a lease; None if the file has been removed or is not a lease."""
+    match = _FILE.fullmatch(path.name)
+    try:
+        header, _, content = read_regular(path, most_bytes=_MOST_BYTES).partition(b"\n")
+        heartbeat, process, process_started = map(int, header.split())
+        found = msgspec.json.decode(content, type=_Content)
+    except (OSError, ValueError):
+        return None
+    assert match is not None, "the caller lists leases by their names"
+    return Lease(
+        name=match["name"],
+        generation=int(match["generation"]),
+        heartbeat=heartbeat,
+        process=process,
+        process_started=process_started,
+        **{field: getattr(found, field) for field in _Content.__struct_fields__},
+    )
+
+
+class HeldLease:
+    """A lease of this process."""
+
+    def __init__(self, folder: Path, lease: Lease, descriptor: int) -> None:
+        self._folder, self._descriptor = folder, descriptor
+        self.lease = lease
+
+    @property
+    def path(self) -> Path:
+        """The file of the lease."""
+        return self._folder / self.lease.file_name
+
+    def beat(self) -> bool:
+        """Advance the heartbeat; return False if another process has taken the run over."""
+        if not self.is_held():
+            return False
+        self._update(heartbeat=self.lease.heartbeat + 1)
+        return True
+
+    def set_process(self, pid: int, started: int) -> None:
+        """Record the process that trains the run; 0 if it has ended."""
+        self._update(process=pid, process_started=started)
+
+    def is_held(self) -> bool:
+        """Return whether this process still holds the lease."""
+        return holds(self.path, self.lease.token)
+
+    def release(self) -> None:
+        """Give the lease up; remove its file and those of earlier generations. May be called twice."""
+        for generation in range(1, self.lease.generation):
+            (self._folder / replace(self.lease, generation=generation).file_name).unlink(missing_ok=True)
+        if self.is_held():
+            self.path.unlink(missing_ok=True)
+        self.close()
+
+    def close(self) -> None:
+        """Close the file without giving the lease up, for example because it was lost."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def _update(self, **values: Any) -> None:
+        self.lease = replace(self.lease, **values)
+        header = _HEADER.format(self.lease.heartbeat, self.lease.process, self.lease.process_started)
+        with writing(self.path):
+            os.pwrite(self._descriptor, header.encode(), 0)
+            os.fsync(self._descriptor)  # a network file system sends it to other hosts only then
+
+
+def holds(path: Path, token: str) -> bool:
+    """Return whether the lease in a file is still the one with this token, and the newest of its run."""
+    found = read_lease(path)
+    if found is None or found.token != token:
+        return False
+    return not os.path.lexists(path.with_name(replace(found, generation=found.generation + 1).file_name))
+
+
+class LeaseFolder:
+    """The leases of a sweep."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def current(self) -> dict[str, Lease]:
+        """Return the newest lease of each run that has one."""
+        found: dict[str, Lease] = {}
+        for path in self._files():
+            lease = read_lease(path)
+            if lease is not None and lease.generation > (
+                found[lease.name].generation if lease.name in found else 0
+            ):
+                found[lease.name] = lease
+        return found
+
+    def take(
+        self,
+        name: str,
+        owner: Owner,
+        *,
+        over: Lease | None = None,
+        period_seconds: float = PERIOD_SECONDS,
+        cores: Sequence[int] = (),
+    ) -> HeldLease | None:
+        """Take the lease of a run; None if another process has been quicker.
+
+        `over`: the stale lease that is stolen, exactly as it was last observed; None if the run had none.
+        """
+        lease = Lease(
+            name=name,
+            generation=1 if over is None else over.generation + 1,
+            token=secrets.token_hex(16),
+            owner=owner,
+            period_seconds=period_seconds,
+            cores=tuple(cores),
+        )
+        descriptor = self._create(lease)
+        if descriptor is None:
+            return None
+        held = HeldLease(self.path, lease, descriptor)
+        # Since the observation the earlier lease may have been renewed, released or stolen.
+        if self._follows(lease, over):
+            for generation in self._generations(name) - {lease.generation}:
+                (self.path / replace(lease, generation=generation).file_name).unlink(missing_ok=True)
+            return held
+        held.path.unlink(missing_ok=True)
+        held.close()
+        return None
+
+    def _create(self, lease: Lease) -> int | None:
+        """Create the file of a lease and return a descriptor of it; None if its name is taken."""
+        partial, final = self.path / f".{lease.token}.partial", self.path / lease.file_name
+        with writing(final):
+            descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+            try:
+                os.write(descriptor, lease.to_bytes())
+                os.fsync(descriptor)
+                os.link(partial, final)
+            except FileExistsError:
+                # a network file system may report its own success as a conflict, if the first answer was lost
+                if os.fstat(descriptor).st_nlink != 2:
+                    os.close(descriptor)
+                    return None
+            except BaseException:
+                os.close(descriptor)
+                raise
+            finally:
+                partial.unlink(missing_ok=True)
+        return descriptor
+
+    def _follows(self, lease: Lease, over: Lease | None) -> bool:
+        """Return whether a created lease is the newest, and follows an earlier one that did not change."""
+        if max(self._generations(lease.name), default=0) != lease.generation:
+            return False
+        return over is None or read_lease(self.path / over.file_name) == over
+
+    def _generations(self, name: str) -> set[int]:
+        matches = (_FILE.fullmatch(path.name) for path in self._files())
+        return {int(match["generation"]) for match in matches if match and match["name"] == name}
+
+    def _files(self) -> Iterator[Path]:
+        with suppress(FileNotFoundError), os.scandir(self.path) as entries:
+            for entry in entries:
+                if _FILE.fullmatch(entry.name):
+                    yield Path(entry.path)
+
+
+def check_links(folder: Path) -> None:
+    """Check that leases can be created in a folder; `UserError` if its file system has no hard links."""
+    first, second = (folder / f".{secrets.token_hex(4)}.partial" for _ in range(2))
+    with writing(folder):
+        first.touch()
+        try:
+            os.link(first, second)
+        except OSError as error:
+            raise UserError(
+                f"{folder}: its file system has no hard links ({(error.strerror or str(error)).lower()}), "
+                "by which runs are shared out safely; choose another place with --folder"
+            ) from error
+        finally:
+            first.unlink(missing_ok=True)
+            second.unlink(missing_ok=True)

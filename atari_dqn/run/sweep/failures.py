@@ -1,0 +1,60 @@
+"""Record why a run of a sweep is not tried again, and what the user can do about it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.files.atomic import write_json_atomically
+from atari_dqn.files.documents import checked, read_json
+from atari_dqn.formatting import printable
+
+FailureKind = Literal["invalid", "halted", "damaged", "crashed"]
+KIND_OF_EXIT: dict[int, FailureKind] = {2: "invalid", 3: "halted", 4: "damaged"}
+"""Exit codes of a training that do not change if it is tried again."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The end of a run that is not tried again until the user requests it."""
+
+    kind: FailureKind
+    reason: str
+    """The last error of the run, on one line."""
+    exit_code: int
+
+    def remedy(self, run: Path) -> str:
+        """Describe the steps that the user can take."""
+        resume = f"`dqn resume {shlex.quote(str(run))}`"
+        match self.kind:
+            case "halted":
+                return (
+                    f"a failure gate halted it: {run / 'diagnostics'} says more; {resume} tries it once more"
+                )
+            case "damaged":
+                return f"`dqn verify {shlex.quote(str(run))}` names the damage; {resume} names the remedy"
+            case "invalid":
+                return "remove the cause; then --retry tries it again"
+            case "crashed":
+                return "it crashed several times without any progress; --retry tries it again"
+
+
+def write_failure_record(path: Path, failure: Failure) -> None:
+    """Write the failure of a run."""
+    write_json_atomically(path, msgspec.to_builtins(failure))
+
+
+def read_failures(folder: Path) -> dict[str, Failure]:
+    """Read the failures of a sweep by run; a damaged file counts as a failure."""
+    return {path.stem: _read(path) for path in sorted(folder.glob("*.json"))}
+
+
+def _read(path: Path) -> Failure:
+    try:
+        found = checked(path, read_json(path), Failure)
+    except DamagedError as error:
+        return Failure(kind="damaged", reason=printable(str(error)), exit_code=4)
+    return Failure(kind=found.kind, reason=printable(found.reason), exit_code=found.exit_code)

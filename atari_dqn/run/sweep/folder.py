@@ -1,0 +1,87 @@
+"""The paths of a sweep's folder.
+
+FOLDER/NAME/              a run directory, as `dqn train` makes it
+FOLDER/sweep/record.json  the members of the sweep with their complete specs
+FOLDER/sweep/leases/      who works on which run
+FOLDER/sweep/specs/NAME/  the spec from which the run was begun
+FOLDER/sweep/output/      the output of each run's commands
+FOLDER/sweep/failures/    why a run is not tried again
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from atari_dqn.files.atomic import exists, is_file
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.leases.lease import LeaseFolder
+
+OWN_FOLDER = "sweep"
+"""Name of the folder of the sweep's own files."""
+
+
+@dataclass(frozen=True)
+class SweepFolder:
+    """A folder with the runs of a sweep."""
+
+    path: Path
+
+    @property
+    def own(self) -> Path:
+        """The folder of the sweep's own files, next to its runs."""
+        return self.path / OWN_FOLDER
+
+    @property
+    def record(self) -> Path:
+        """The record of the members."""
+        return self.own / "record.json"
+
+    @property
+    def record_lock(self) -> Path:
+        """The file that is locked while the record is replaced."""
+        return self.own / ".lock"
+
+    @property
+    def leases(self) -> LeaseFolder:
+        """The leases of the runs."""
+        return LeaseFolder(self.own / "leases")
+
+    def run(self, name: str) -> RunDirectory:
+        """Return the run directory of a member, which may not exist yet."""
+        return RunDirectory(self.path / name)
+
+    def spec(self, name: str, method: str) -> Path:
+        """Return the file of the spec from which a member is begun; a run is called after its file."""
+        return self.own / "specs" / name / f"{method}.toml"
+
+    def output(self, name: str) -> Path:
+        """Return the file with the output of a member's commands."""
+        return self.own / "output" / f"{name}.txt"
+
+    def failure(self, name: str) -> Path:
+        """Return the file that says why a member is not tried again."""
+        return self.own / "failures" / f"{name}.json"
+
+    def has_begun(self, name: str) -> bool:
+        """Return whether the run directory of a member exists."""
+        return exists(self.path / name)
+
+    def has_finished(self, name: str) -> bool:
+        """Return whether the run of a member has been completed."""
+        return is_file(self.run(name).summary)
+
+    def newest_checkpoint(self, name: str) -> str:
+        """Return the name of the newest checkpoint of a member, from which it would resume; empty if none."""
+        names = (path.name for path in self.run(name).checkpoints.glob("step_*"))
+        return max(names, default="")
+
+    def create(self) -> None:
+        """Create the sweep's own folders."""
+        for folder in ("leases", "specs", "output", "failures"):
+            (self.own / folder).mkdir(parents=True, exist_ok=True)
+
+
+def is_sweep(path: Path) -> bool:
+    """Return whether a folder holds a sweep."""
+    return is_file(SweepFolder(path).record)

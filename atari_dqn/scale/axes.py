@@ -1,0 +1,78 @@
+"""Read the axes of a sweep file: games, by name or by list, and seeds."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.spec.check import show, value_problem
+from atari_dqn.spec.errors import Fault
+from atari_dqn.spec.games import MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES, TOY_GAME, game_problem
+from atari_dqn.spec.keys import KEYS
+from atari_dqn.spec.suggest import did_you_mean
+
+_MOST_SEEDS = 10_000
+_KNOWN = (*SINGLE_PLAYER_GAMES, *MULTI_PLAYER_GAMES, TOY_GAME)
+"""The games of some kind of environment; those of another kind than a spec's are found with the spec."""
+
+
+@cache
+def game_lists() -> Mapping[str, tuple[str, ...]]:
+    """Return the lists of games by name."""
+    text = files("atari_dqn.scale").joinpath("game_lists.toml").read_text("utf-8")
+    return {name: tuple(games) for name, games in tomllib.loads(text).items()}
+
+
+def read_games(path: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...] | None, list[Fault]]:
+    """Return the known games of a sweep file, None if it names none, and the faults of the axis."""
+    if "game" not in table:
+        return None, []
+    found = table["game"]
+    if isinstance(found, str):
+        games: Sequence[Any] = game_lists().get(found, (found,))
+    elif isinstance(found, list):
+        games = found
+    else:
+        expected = f"a game, a list of games, or one of {', '.join(game_lists())}"
+        return (), [Fault(str(path), "game", f"found {show(found)}, expected {expected}")]
+    faults = [*_list_faults(path, "game", games), *_game_faults(path, games)]
+    return tuple(dict.fromkeys(game for game in games if game in _KNOWN)), faults
+
+
+def _game_faults(path: Path, games: Sequence[Any]) -> Iterator[Fault]:
+    """Yield a fault for each name that no kind of environment plays."""
+    for game in dict.fromkeys(map(str, games)):
+        if game in _KNOWN:
+            continue
+        problem = game_problem(game, kind=None) or ""
+        if "did you mean" not in problem:
+            problem += did_you_mean(game, game_lists())
+        yield Fault(str(path), "game", problem)
+
+
+def read_seeds(path: Path, table: Mapping[str, Any]) -> tuple[tuple[int, ...] | None, list[Fault]]:
+    """Return the seeds of a sweep file, None if it names none, and the faults of the axis."""
+    if "seeds" in table:
+        found = table["seeds"]
+        if type(found) is not int or not 1 <= found <= _MOST_SEEDS:
+            expected = f"a number of seeds from 1 to {_MOST_SEEDS:,}, or seed = [1, 2, 3]"
+            return (), [Fault(str(path), "seeds", f"found {show(found)}, expected {expected}")]
+        return tuple(range(1, found + 1)), []
+    if "seed" not in table:
+        return None, []
+    seeds = table["seed"] if isinstance(table["seed"], list) else [table["seed"]]
+    problems = [problem for seed in seeds if (problem := value_problem(KEYS["seed"], seed)) is not None]
+    faults = [Fault(str(path), "seed", problem) for problem in dict.fromkeys(problems)]
+    return tuple(seed for seed in seeds if type(seed) is int), [*_list_faults(path, "seed", seeds), *faults]
+
+
+def _list_faults(path: Path, key: str, values: Sequence[Any]) -> Iterator[Fault]:
+    if not values:
+        yield Fault(str(path), key, "is empty; expected at least one")
+    for value in dict.fromkeys(map(str, values)):
+        if sum(str(each) == value for each in values) > 1:
+            yield Fault(str(path), key, f"names {value} more than once")

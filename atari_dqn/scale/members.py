@@ -1,0 +1,177 @@
+"""Expand a sweep file to its members: complete specs, every fault of every one reported at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from atari_dqn.run.sweep.record import Member
+from atari_dqn.scale.cases import Case
+from atari_dqn.scale.sweep_file import Method, SweepFile, read_sweep
+from atari_dqn.spec.digest import values_digest
+from atari_dqn.spec.errors import Fault, SpecError
+from atari_dqn.spec.games import GAME_CHECKS, TOY_GAME, game_problem
+from atari_dqn.spec.keys import Scalar, Values, flatten
+from atari_dqn.spec.loader import AUTO, AUTO_KEYS, ResolvedSpec, resolve_entries
+from atari_dqn.spec.parse import Entry, read_toml, table_entries
+
+_ANY_ATARI_GAME = "pong"
+_MOST_NAMED = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A method in one case, without game and seed."""
+
+    label: str
+    values: Mapping[str, Scalar]
+    """Its complete spec; keys may still be `auto`. The game and the seed are those of its base spec."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A valid sweep: its variants, and the games and seeds that each of them plays."""
+
+    name: str
+    path: Path
+    threads: int
+    variants: tuple[Variant, ...]
+    games: tuple[str, ...] | None
+    seeds: tuple[int, ...] | None
+
+    def members(self, auto: Mapping[str, Scalar]) -> list[Member]:
+        """Return the members in the order in which they run: each seed completes the table of all games.
+
+        `auto`: the value for each key that is `auto`.
+        """
+        resolved = [replace(each, values=_with_auto(each.values, auto)) for each in self.variants]
+        found = [
+            _member(variant, game, seed)
+            for variant in resolved
+            for game in self.games or [str(variant.values["game"])]
+            for seed in self.seeds or [int(variant.values["seed"])]
+        ]
+        places = {game: place for place, game in enumerate(self.games or ())}
+        return sorted(found, key=lambda member: (member.seed, places.get(member.game, 0)))
+
+
+def load_sweep(path: Path) -> Sweep:
+    """Load a sweep file; `SpecError` has the faults of the file and of all of its members."""
+    file, faults = read_sweep(path)
+    variants: list[Variant] = []
+    by_label: dict[Fault, list[str]] = {}
+    for method, case in [(method, case) for method in file.methods for case in file.cases]:
+        found, wrong = _variant(file, method, case)
+        for fault in wrong:
+            by_label.setdefault(fault, []).append(_label(method, case))
+        if found is not None:
+            variants.append(found)
+    faults += _named(by_label, total=len(file.methods) * len(file.cases))
+    if not faults:
+        faults += _duplicates(file, variants)
+    if faults:
+        raise SpecError(list(dict.fromkeys(faults)))
+    return Sweep(
+        name=file.name,
+        path=path,
+        threads=file.threads,
+        variants=tuple(variants),
+        games=file.games,
+        seeds=file.seeds,
+    )
+
+
+def _member(variant: Variant, game: str, seed: int) -> Member:
+    values = {**variant.values, "game": game, "seed": seed}
+    return Member(
+        name=f"{variant.label}_{game}_seed{seed}",
+        label=variant.label,
+        game=game,
+        seed=seed,
+        digest=values_digest(values),
+        values=values,
+    )
+
+
+def _label(method: Method, case: Case) -> str:
+    return "_".join(filter(None, [method.name, case.label]))
+
+
+def _variant(file: SweepFile, method: Method, case: Case) -> tuple[Variant | None, list[Fault]]:
+    """Resolve the spec of a method in a case, and check each game of the sweep with it."""
+    try:
+        base = list(table_entries(read_toml(method.spec), where=str(method.spec)))
+    except SpecError as error:
+        return None, list(error.faults)
+    written = [*base, *file.shared, *method.entries, *case.entries]
+    kind = _last(written, "env.kind", "atari")
+    faults = list(_game_faults(file, kind))
+    axes = _axes(file, kind)
+    try:
+        resolved = resolve_entries(method.spec, [*written, *axes])
+    except SpecError as error:
+        return None, [*error.faults, *faults]
+    return _finished(method, case, resolved), faults
+
+
+def _finished(method: Method, case: Case, resolved: ResolvedSpec) -> Variant:
+    return Variant(label=_label(method, case), values=flatten(resolved.spec))
+
+
+def _axes(file: SweepFile, kind: str) -> list[Entry]:
+    """Return a valid game and seed in place of those that the spec has, if the sweep has them as axes."""
+    game = TOY_GAME if kind == "catch" else _ANY_ATARI_GAME
+    good = next((each for each in file.games or () if _problem(each, kind) is None), game)
+    entries = [] if file.games is None else [Entry("game", good, str(file.path))]
+    return entries if file.seeds is None else [*entries, Entry("seed", 1, str(file.path))]
+
+
+def _last(entries: Sequence[Entry], key: str, default: str) -> str:
+    values = [entry.value for entry in entries if entry.key == key]
+    return str(values[-1]) if values else default
+
+
+def _problem(game: str, kind: str) -> str | None:
+    return game_problem(game, kind=kind) if kind in GAME_CHECKS else None
+
+
+def _game_faults(file: SweepFile, kind: str) -> Iterator[Fault]:
+    for game in file.games or ():
+        if (problem := _problem(game, kind)) is not None:
+            yield Fault(str(file.path), "game", problem)
+
+
+def _named(by_label: Mapping[Fault, Sequence[str]], *, total: int) -> Iterator[Fault]:
+    """Yield each fault once, with the names of its members unless it is a fault of all."""
+    for fault, labels in by_label.items():
+        unique = list(dict.fromkeys(labels))
+        if len(labels) == total or total == 1:
+            yield fault
+            continue
+        more = len(unique) - _MOST_NAMED
+        names = ", ".join(unique[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        yield replace(fault, problem=f"{fault.problem} (in {names})")
+
+
+def _duplicates(file: SweepFile, variants: Sequence[Variant]) -> Iterator[Fault]:
+    """Yield a fault for two variants of the same name, or whose runs would have the same results."""
+    for label, number in Counter(variant.label for variant in variants).items():
+        if number > 1:
+            yield Fault(str(file.path), "", f"{number} methods or cases have the name {label}; name each")
+    first: dict[str, str] = {}
+    for variant in variants:
+        other = first.setdefault(values_digest(variant.values), variant.label)
+        if other != variant.label:
+            same = "no key that can change results differs"
+            yield Fault(str(file.path), "", f"{other} and {variant.label} are the same run twice: {same}")
+
+
+def unresolved(values: Values) -> list[str]:
+    """Return the keys that are `auto` and must be resolved before a run begins."""
+    return [key for key in AUTO_KEYS if values.get(key) == AUTO]
+
+
+def _with_auto(values: Values, auto: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    return {**values, **{key: auto[key] for key in unresolved(values) if key in auto}}

@@ -1,0 +1,174 @@
+"""Open the folder of a sweep: begin its record, or go on with it and add what is new in the sweep file."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from atari_dqn.errors import UserError
+from atari_dqn.files.atomic import exists, writing
+from atari_dqn.machine.automatic import Choice, resolve_auto
+from atari_dqn.machine.hardware import Hardware
+from atari_dqn.run.leases.lease import check_links
+from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.record import Member, SweepRecord, read_record, write_record
+from atari_dqn.scale.members import Sweep, unresolved
+from atari_dqn.spec.keys import Scalar, build
+from atari_dqn.spec.loader import ResolvedSpec
+
+_LOCK_TRIES, _LOCK_PAUSE_SECONDS = 500, 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A sweep in its folder."""
+
+    folder: SweepFolder
+    record: SweepRecord
+    choices: tuple[Choice, ...] = ()
+    """The `auto` keys that were resolved now."""
+
+
+def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> Opened:
+    """Return the record that a sweep would have in a folder, without writing anything.
+
+    `device`: `cpu` or `cuda`. `UserError` if the folder belongs to something else, or was begun with another
+    device or number of threads.
+    """
+    folder = SweepFolder(path)
+    before = _record_of(folder, sweep)
+    if before is not None:
+        _check_unchanged(before, sweep, device, folder)
+    auto, choices = _resolved_auto(sweep, {} if before is None else before.auto, device, hardware)
+    members = sweep.members(auto)
+    members, former = _merged(before, members, folder.has_begun)
+    record = SweepRecord(
+        name=sweep.name,
+        device=device,
+        threads=sweep.threads,
+        auto=auto,
+        members=tuple(members),
+        former=tuple(former),
+    )
+    return Opened(folder=folder, record=record, choices=choices)
+
+
+def open_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> Opened:
+    """Begin the sweep in a folder, or go on with it; its record is on disk afterwards."""
+    plan_sweep(sweep, path, device=device, hardware=hardware)
+    folder = SweepFolder(path)
+    with writing(path):
+        folder.create()
+    check_links(folder.leases.path)
+    with _locked(folder):
+        opened = plan_sweep(sweep, path, device=device, hardware=hardware)
+        write_record(folder.record, opened.record)
+    return opened
+
+
+def reopen_sweep(path: Path) -> Opened:
+    """Open a folder whose sweep has begun, without its sweep file."""
+    folder = SweepFolder(path)
+    record = read_record(folder.record)
+    with writing(path):
+        folder.create()
+    return Opened(folder=folder, record=record)
+
+
+def _record_of(folder: SweepFolder, sweep: Sweep) -> SweepRecord | None:
+    """Return the record of a folder, None before the sweep begins; `UserError` if it holds anything else."""
+    path = folder.path
+    if not exists(path):
+        return None
+    if not path.is_dir():
+        raise UserError(f"{path}: is not a folder; name another with --folder")
+    if not exists(folder.record):
+        if any(entry.name != folder.own.name for entry in path.iterdir()):
+            raise UserError(
+                f"{path}: holds other files; a sweep begins in a folder of its own: name one with --folder"
+            )
+        return None
+    record = read_record(folder.record)
+    if record.name != sweep.name:
+        raise UserError(
+            f"{path}: holds the sweep {record.name}, not {sweep.name}; name another with --folder"
+        )
+    return record
+
+
+def _check_unchanged(before: SweepRecord, sweep: Sweep, device: str, folder: SweepFolder) -> None:
+    """Refuse another type of device or number of threads, which change the rounding of results."""
+    if not any(folder.has_begun(member.name) for member in before.members):
+        return
+    for what, began, found in (
+        ("device", before.device, device),
+        ("threads", before.threads, sweep.threads),
+    ):
+        if began != found:
+            raise UserError(
+                f"{folder.path}: its runs began with {what} {began}, found {found}, with which results are "
+                "rounded differently; keep it, or name another folder with --folder"
+            )
+
+
+def _resolved_auto(
+    sweep: Sweep, known: Mapping[str, Scalar], device: str, hardware: Hardware
+) -> tuple[dict[str, Scalar], tuple[Choice, ...]]:
+    """Resolve each `auto` key that has no recorded value, once for all members."""
+    auto: dict[str, Scalar] = dict(known)
+    choices: list[Choice] = []
+    for variant in sweep.variants:
+        if set(unresolved(variant.values)) <= auto.keys():
+            continue
+        resolved = ResolvedSpec(spec=build(variant.values), name=variant.label, deviations=())
+        for choice in resolve_auto(resolved, device=device, hardware=hardware)[1]:
+            if choice.key not in auto:
+                auto[choice.key] = choice.value
+                choices.append(choice)
+    return auto, tuple(choices)
+
+
+def _merged(
+    before: SweepRecord | None, members: Sequence[Member], has_begun: Callable[[str], bool]
+) -> tuple[list[Member], list[Member]]:
+    """Return the members of a sweep, and those that began but do not belong to it any more.
+
+    A member keeps the name under which it was recorded. A run that began under the name of a new, different
+    member keeps the name, and the digest is added to the new one's.
+    """
+    known = () if before is None else (*before.members, *before.former)
+    by_digest = {member.digest: member for member in known}
+    began = {member.name for member in known if has_begun(member.name)}
+    found = [_named(member, by_digest.get(member.digest), began) for member in members]
+    present = {member.digest for member in members}
+    former = [member for member in known if member.digest not in present and member.name in began]
+    return found, former
+
+
+def _named(member: Member, known: Member | None, began: set[str]) -> Member:
+    if known is not None:
+        return known if known.name in began else replace(member, name=known.name)
+    if member.name in began:
+        return replace(member, name=f"{member.name}_{member.digest[:8]}")
+    return member
+
+
+@contextmanager
+def _locked(folder: SweepFolder) -> Iterator[None]:
+    """Lock the record, so that two commands do not replace it at the same time."""
+    path = folder.record_lock
+    with writing(path):
+        file = path.open("a")
+    with file:
+        for _ in range(_LOCK_TRIES):
+            with suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(_LOCK_PAUSE_SECONDS)
+        else:
+            raise UserError(f"{path}: another command is changing the sweep; try again")
+        yield

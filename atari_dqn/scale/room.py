@@ -1,0 +1,167 @@
+"""What runs need of a machine, what the machine has, and which cores and device a run gets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from atari_dqn.errors import UserError
+from atari_dqn.machine.cgroup import ControlGroups
+from atari_dqn.machine.hardware import Hardware, find_hardware, may_have_gpus, usable_cores
+from atari_dqn.machine.plan import make_plan
+from atari_dqn.machine.sizes import MOST_ACTIONS
+from atari_dqn.run.sweep.record import Member
+from atari_dqn.spec.keys import Values, build
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """What a run takes of a machine."""
+
+    cores: int
+    ram: int
+    vram: int
+    disk: int
+    """Bytes of memory and disk space, by the plan of the run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """The part of a machine that a run gets."""
+
+    device: str
+    """`cpu` or `cuda:N`."""
+    cores: tuple[int, ...]
+    """Cores that the run may use; empty on systems without affinity."""
+    threads: int
+
+
+class Needs:
+    """Computes the needs of members; those of a label are the same."""
+
+    def __init__(self, hardware: Hardware, threads: int) -> None:
+        self._hardware, self._threads = hardware, threads
+        self._known: dict[tuple[str, str], Need] = {}
+
+    def of(self, member: Member, device: str) -> Need:
+        """Return the need of a member on a device."""
+        key = (member.label, device)
+        if key not in self._known:
+            self._known[key] = _need(member.values, device, self._hardware, self._threads)
+        return self._known[key]
+
+
+def _need(values: Values, device: str, hardware: Hardware, threads: int) -> Need:
+    spec = build(values)
+    plan = make_plan(spec, num_actions=MOST_ACTIONS, device=device, hardware=hardware)
+    return Need(
+        cores=min(hardware.cores_usable, threads + spec.system.workers),
+        ram=plan.bytes("ram"),
+        vram=plan.bytes("vram"),
+        disk=plan.bytes("disk"),
+    )
+
+
+class Room:
+    """The free cores, memory and disk space of this machine, from which runs take their parts."""
+
+    def __init__(
+        self, hardware: Hardware, devices: Sequence[str], *, cores: Sequence[int] | None = None
+    ) -> None:
+        self._cores = list(_cores(hardware) if cores is None else cores)
+        self._ram, self._disk = hardware.memory_available_bytes, hardware.disk_free_bytes
+        self._vram = {device: _vram(hardware, device) for device in devices}
+        self._taken: dict[str, tuple[Placement, Need]] = {}
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices for runs."""
+        return tuple(self._vram)
+
+    def place(
+        self, name: str, needs: Mapping[str, Need], *, threads: int, avoid: Collection[int] = ()
+    ) -> Placement | None:
+        """Give a run its part, on the device with the most free memory; None if it does not fit now.
+
+        `needs`: by device. `avoid`: cores that others use.
+        """
+        for device in sorted(self._vram, key=lambda device: -self._vram[device]):
+            if not self._lacking(device, needs[device], avoid):
+                return self._give(name, device, needs[device], threads, avoid)
+        return None
+
+    def is_full(self, avoid: Collection[int] = ()) -> bool:
+        """Return whether no core is free, apart from those that others use."""
+        return all(core in avoid for core in self._cores)
+
+    def lacking(self, needs: Mapping[str, Need]) -> list[str]:
+        """Return the names of what a run lacks now, on the device that lacks least."""
+        return min((self._lacking(device, needs[device]) for device in self._vram), key=len)
+
+    def give_back(self, name: str) -> None:
+        """Take the part of a run back. Its disk space stays taken: its files remain."""
+        placement, need = self._taken.pop(name)
+        self._cores = sorted([*self._cores, *placement.cores])
+        self._ram += need.ram
+        self._vram[placement.device] += need.vram
+
+    def set_disk_free(self, free_bytes: int) -> None:
+        """Set the free disk space as measured, less what the present runs may still need."""
+        self._disk = free_bytes - sum(need.disk for _, need in self._taken.values())
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def _give(self, name: str, device: str, need: Need, threads: int, avoid: Collection[int]) -> Placement:
+        given = [core for core in self._cores if core not in avoid][: need.cores]
+        self._cores = [core for core in self._cores if core not in given]
+        self._ram -= need.ram
+        self._disk -= need.disk
+        self._vram[device] -= need.vram
+        placement = Placement(device=device, cores=tuple(given), threads=threads)
+        self._taken[name] = (placement, need)
+        return placement
+
+    def _lacking(self, device: str, need: Need, avoid: Collection[int] = ()) -> list[str]:
+        wanted = {
+            "cores": need.cores > sum(core not in avoid for core in self._cores),
+            "RAM": need.ram > self._ram,
+            "GPU memory": need.vram > self._vram[device],
+            "disk": need.disk > self._disk,
+        }
+        return [name for name, lacks in wanted.items() if lacks]
+
+
+@cache
+def _allowed_cores() -> tuple[int, ...]:
+    affinity = getattr(os, "sched_getaffinity", None)  # macOS has none
+    return tuple(sorted(affinity(0))) if affinity else tuple(range(usable_cores(ControlGroups())))
+
+
+def _cores(hardware: Hardware) -> tuple[int, ...]:
+    """Return the cores that runs may use: a container may allow fewer at once than it has."""
+    return _allowed_cores()[: hardware.cores_usable]
+
+
+def _vram(hardware: Hardware, device: str) -> int:
+    return 0 if device == "cpu" else hardware.gpus[int(device.partition(":")[2])].memory_free_bytes
+
+
+def find_sweep_hardware(path: Path) -> Hardware:
+    """Detect the hardware; torch is not imported on a machine that cannot have a GPU."""
+    return find_hardware(path, with_gpus=may_have_gpus())
+
+
+def devices_of(name: str, hardware: Hardware) -> tuple[str, ...]:
+    """Return the devices that `--device` names: every GPU for `cuda`, and for `auto` if there are any."""
+    gpus = tuple(f"cuda:{index}" for index in range(len(hardware.gpus)))
+    if name == "cpu" or (name == "auto" and not gpus):
+        return ("cpu",)
+    chosen = gpus if name in ("auto", "cuda") else tuple(gpu for gpu in gpus if gpu == name)
+    if not chosen:
+        found = f"found {len(gpus)} CUDA devices"
+        raise UserError(f"device {name!r} is not available: {found}; use --device cpu")
+    return chosen

@@ -1,0 +1,64 @@
+"""Take a run over from an owner whose lease is stale, so that what is left of it cannot write to the run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from atari_dqn.errors import UserError
+from atari_dqn.files.atomic import is_file, writing
+from atari_dqn.run.directory import LOCK, RunDirectory
+from atari_dqn.run.leases.lease import Lease
+from atari_dqn.run.leases.owner import start_time
+from atari_dqn.telemetry.columns import TABLES
+
+_PATIENCE_SECONDS = 30.0
+_PAUSE_SECONDS = 0.02
+
+
+def take_over(run: RunDirectory, stale: Lease) -> None:
+    """End the training of a stale lease if it is on this machine; detach it from the run if it is not.
+
+    A training of this machine is killed, even if it is stopped. One of another machine cannot be reached: if
+    it wakes, it finds its lease lost before it writes. The logs are replaced by copies and the lock by a new
+    one, so that a row that it was about to append, and its lock, belong to files that are gone.
+    """
+    if stale.owner.is_here:
+        _kill(stale)
+    elif run.path.is_dir():
+        _detach(run)
+
+
+def _kill(stale: Lease) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while stale.process and start_time(stale.process) == stale.process_started:
+        with suppress(ProcessLookupError):
+            os.killpg(stale.process, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise UserError(
+                f"{stale.name}: process {stale.process}, which trains it, does not end; end it and try again"
+            )
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _detach(run: RunDirectory) -> None:
+    logs = [*(run.tables / f"{name}.csv" for name in TABLES), run.events, run.evaluation_progress]
+    with writing(run.path):
+        for path in filter(is_file, logs):
+            _replace_by_copy(path)
+        (run.path / LOCK).unlink(missing_ok=True)
+
+
+def _replace_by_copy(path: Path) -> None:
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        shutil.copyfile(path, partial)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,44 @@
+"""The page of sweeps."""
+
+from pathlib import Path
+
+from atari_dqn.dashboard.library import Library
+from atari_dqn.dashboard.pages.sweeps import row_of
+from atari_dqn.machine.hardware import find_hardware
+from atari_dqn.run.sweep.status import SweepStatus
+from atari_dqn.run.tailing.isolation import Unreadable
+from atari_dqn.scale.members import load_sweep
+from atari_dqn.scale.opening import open_sweep
+
+
+def make_sweep(root: Path, *, seeds: int) -> Path:
+    path = root.parent / "mine.toml"
+    path.write_text(f'spec = "catch_smoke"\nseeds = {seeds}\n')
+    hardware = find_hardware(Path.cwd(), with_gpus=False)
+    return open_sweep(load_sweep(path), root / "mine", device="cpu", hardware=hardware).folder.path
+
+
+def test_sweeps_below_the_root_are_found_with_their_runs(tmp_path: Path):
+    make_sweep(tmp_path / "root", seeds=2)
+    (sweep,) = Library(tmp_path / "root").sweeps().values()
+    assert isinstance(sweep, SweepStatus)
+    assert [row_of(each)["state"] for each in sweep.members] == ["waiting", "waiting"]
+
+
+def test_members_that_were_added_appear(tmp_path: Path):
+    library = Library(tmp_path / "root")
+    make_sweep(tmp_path / "root", seeds=2)
+    library.sweeps()
+    make_sweep(tmp_path / "root", seeds=3)
+    sweep = library.sweeps()["mine"]
+    assert isinstance(sweep, SweepStatus)
+    assert len(sweep.members) == 3
+
+
+def test_a_damaged_sweep_does_not_hide_the_others(tmp_path: Path):
+    make_sweep(tmp_path / "root", seeds=2)
+    (tmp_path / "root" / "other" / "sweep").mkdir(parents=True)
+    (tmp_path / "root" / "other" / "sweep" / "record.json").write_text("no")
+    found = Library(tmp_path / "root").sweeps()
+    assert isinstance(found["other"], Unreadable)
+    assert isinstance(found["mine"], SweepStatus)

@@ -1,0 +1,43 @@
+"""Stands in for `dqn train` and `dqn resume`: makes a run directory and ends as a file next to it says.
+
+    fake_training.py train SPEC --run-dir RUN …     fake_training.py resume RUN …
+
+RUN.plan holds exit codes, one for each call; `-9` kills the process, `wait` waits for SIGTERM and then ends
+with 143, `checkpoint:N` makes a checkpoint of a new step and ends with N. Without the file it ends with 0.
+Exit code 0 writes a summary. Each call appends its words and its environment to RUN.calls.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+words = sys.argv[1:]
+run = Path(words[words.index("--run-dir") + 1] if words[0] == "train" else words[1])
+calls, plan = run.with_name(f"{run.name}.calls"), run.with_name(f"{run.name}.plan")
+number = len(calls.read_text().splitlines()) if calls.exists() else 0
+environment = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "DQN_LEASE_TOKEN")}
+with calls.open("a") as file:
+    cores = sorted(os.sched_getaffinity(0))
+    file.write(json.dumps({"words": words, "cores": cores, "pid": os.getpid(), **environment}) + "\n")
+(run / "checkpoints").mkdir(parents=True, exist_ok=True)
+(run / "spec.toml").touch()
+steps = plan.read_text().split() if plan.exists() else []
+step = steps[number] if number < len(steps) else "0"
+if step.startswith("checkpoint:"):
+    (run / "checkpoints" / f"step_{number:09d}").mkdir()
+    step = step.partition(":")[2]
+if step == "wait":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    (run / "waiting").touch()
+    while True:
+        time.sleep(0.05)
+if step.startswith("-"):
+    os.kill(os.getpid(), -int(step))
+if step == "0":
+    (run / "summary.json").write_text("{}")
+else:
+    sys.stderr.write(f"some output\nerror: the reason of {step}\n")
+sys.exit(int(step))

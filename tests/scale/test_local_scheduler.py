@@ -1,0 +1,141 @@
+"""Members run in order, several at once on cores of their own; what others hold is left to them."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from atari_dqn.errors import UserError
+from atari_dqn.machine.hardware import find_hardware
+from atari_dqn.run.leases.owner import Owner
+from atari_dqn.scale import training_process
+from atari_dqn.scale.local import LocalScheduler, SweepResult
+from atari_dqn.scale.members import load_sweep
+from atari_dqn.scale.opening import Opened, open_sweep
+from atari_dqn.scale.room import Needs, Room
+from atari_dqn.scale.runner import Runner
+
+FAKE = Path(__file__).with_name("fake_training.py")
+HARDWARE = find_hardware(Path.cwd(), with_gpus=False)
+ELSEWHERE = Owner(host="elsewhere", machine="another machine", pid=4, started=7)
+HERE = Owner.current()
+
+
+@pytest.fixture(autouse=True)
+def fake_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_process, "_DQN", (sys.executable, str(FAKE)))
+    monkeypatch.setattr("atari_dqn.scale.local._WAKE_SECONDS", 0.05)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    path = tmp_path / "mine.toml"
+    path.write_text('spec = "catch_smoke"\nseeds = 4\n')
+    return open_sweep(load_sweep(path), tmp_path / "runs", device="cpu", hardware=HARDWARE)
+
+
+def scheduler(opened: Opened, **options: Any) -> LocalScheduler:
+    runner = Runner(
+        folder=opened.folder, owner=HERE, stop=Event(), report=lambda sentence: None, period_seconds=0.1
+    )
+    cores = options.pop("cores", sorted(range(HARDWARE.cores_usable)))
+    return LocalScheduler(
+        runner=runner,
+        room=Room(HARDWARE, ["cpu"], cores=cores),
+        needs=Needs(HARDWARE, 1),
+        threads=1,
+        is_interrupted=options.pop("is_interrupted", lambda: False),
+        show=options.pop("show", lambda names: None),
+        **options,
+    )
+
+
+def name(seed: int) -> str:
+    return f"catch_smoke_catch_seed{seed}"
+
+
+def words(opened: Opened, seed: int) -> list[str]:
+    path = opened.folder.path / f"{name(seed)}.calls"
+    return [json.loads(line)["words"][0] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_every_member_is_trained_once(opened: Opened):
+    result = scheduler(opened).run(opened.record.members)
+    assert (sorted(result.finished), result.failed, result.unfinished) == (
+        [name(s) for s in (1, 2, 3, 4)],
+        {},
+        (),
+    )
+    again = scheduler(opened).run(opened.record.members)
+    assert sorted(again.finished) == sorted(result.finished)
+    assert [words(opened, seed) for seed in (1, 2, 3, 4)] == [["train"]] * 4
+    assert list(opened.folder.leases.path.iterdir()) == []
+
+
+def test_runs_that_began_come_first(opened: Opened):
+    (opened.folder.path / name(3)).mkdir()
+    order: list[str] = []
+
+    def show(changed: Any) -> None:
+        order.extend(sorted(set(changed) - set(order)))
+
+    scheduler(opened, jobs=1, show=show).run(opened.record.members)
+    assert order[0] == name(3)
+
+
+def test_a_failure_does_not_end_the_others_and_is_not_tried_by_the_next_command(opened: Opened):
+    (opened.folder.path / f"{name(2)}.plan").write_text("3 0")
+    first = scheduler(opened).run(opened.record.members)
+    second = scheduler(opened).run(opened.record.members)
+    assert {each: failure.kind for each, failure in first.failed.items()} == {name(2): "halted"}
+    assert second == SweepResult(finished=second.finished, failed=first.failed, unfinished=())
+    assert len(first.finished) == 3
+    assert words(opened, 2) == ["train"]
+
+
+def test_an_interrupt_stops_what_runs_and_begins_nothing_more(opened: Opened):
+    (opened.folder.path / f"{name(1)}.plan").write_text("wait 0")
+    waiting = opened.folder.path / name(1) / "waiting"
+    stopped = scheduler(opened, jobs=1, is_interrupted=waiting.exists).run(opened.record.members)
+    assert (stopped.finished, sorted(stopped.unfinished)) == ((), [name(seed) for seed in (1, 2, 3, 4)])
+    assert words(opened, 2) == []
+    assert len(scheduler(opened).run(opened.record.members).finished) == 4
+    assert words(opened, 1) == ["train", "resume"]
+
+
+def test_a_run_of_another_host_is_taken_over_once_its_heartbeat_stops(opened: Opened):
+    assert opened.folder.leases.take(name(1), ELSEWHERE, period_seconds=0.5) is not None
+    began = time.monotonic()
+    result = scheduler(opened).run(opened.record.members)
+    assert len(result.finished) == 4
+    assert time.monotonic() - began > 1.5
+
+
+def test_cores_of_another_command_on_this_machine_are_not_used(opened: Opened, tmp_path: Path):
+    other = Owner.current()
+    opened.folder.leases.take("other", other, cores=[7])
+    made = scheduler(opened, cores=[7])
+    object.__setattr__(made.runner, "owner", ELSEWHERE)
+    made._observer.refresh()
+    assert made._cores_of_others() == {7}
+
+
+def test_a_run_that_can_never_fit_ends_the_command(opened: Opened):
+    with pytest.raises(UserError, match="seed1 does not fit: this machine has too little cores"):
+        scheduler(opened, cores=[]).run(opened.record.members)
+
+
+def test_an_error_of_the_disk_ends_the_command_after_the_others_have_stopped(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object) -> None:
+        raise UserError("cannot write x: no space left on device")
+
+    monkeypatch.setattr(training_process, "write_atomically", full)
+    with pytest.raises(UserError, match="no space left"):
+        scheduler(opened).run(opened.record.members)
+    assert list(opened.folder.leases.path.iterdir()) == []

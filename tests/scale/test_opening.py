@@ -1,0 +1,152 @@
+"""A sweep begins in a folder of its own, goes on there, and takes up what its file has gained."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.machine.hardware import Hardware, find_hardware
+from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.record import read_record
+from atari_dqn.scale.members import load_sweep
+from atari_dqn.scale.opening import Opened, open_sweep, plan_sweep, reopen_sweep
+
+HARDWARE = find_hardware(Path.cwd(), with_gpus=False)
+TEXT = 'spec = "catch_smoke"\nseeds = 2\n'
+Open = Callable[..., Opened]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    def open_it(text: str = TEXT, name: str = "mine", hardware: Hardware = HARDWARE, **more: str) -> Opened:
+        path = tmp_path / f"{name}.toml"
+        path.write_text(text)
+        return open_sweep(
+            load_sweep(path), tmp_path / "runs", device=more.get("device", "cpu"), hardware=hardware
+        )
+
+    return open_it
+
+
+def names(opened: Opened) -> list[str]:
+    return [member.name for member in opened.record.members]
+
+
+def begin(opened: Opened, *wanted: str) -> None:
+    for name in wanted:
+        (opened.folder.path / name).mkdir()
+
+
+def test_the_record_is_read_as_it_was_written(opened: Open):
+    found = opened('game = "atari_5"\nseeds = 2\n[methods.a]\nspec = "c51"\n[methods.b]\nspec = "m_iqn"\n')
+    assert len(found.record.members) == 20
+    assert reopen_sweep(found.folder.path).record == found.record
+
+
+def test_infinities_survive_in_the_record(opened: Open):
+    found = opened('spec = "catch_smoke"\n[set.gates]\nmax_grad_norm = inf\n')
+    (member,) = reopen_sweep(found.folder.path).record.members
+    assert member.values["gates.max_grad_norm"] == float("inf")
+
+
+def test_planning_writes_nothing(tmp_path: Path):
+    path = tmp_path / "mine.toml"
+    path.write_text(TEXT)
+    plan_sweep(load_sweep(path), tmp_path / "runs", device="cpu", hardware=HARDWARE)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def test_a_new_seed_is_added_and_what_began_is_kept(opened: Open):
+    first = opened()
+    begin(first, "catch_smoke_catch_seed1")
+    assert names(opened("spec = 'catch_smoke'\nseeds = 3\n")) == [
+        f"catch_smoke_catch_seed{seed}" for seed in (1, 2, 3)
+    ]
+
+
+def test_a_run_that_the_file_has_lost_is_named_if_it_began(opened: Open):
+    begin(opened(), "catch_smoke_catch_seed1")
+    found = opened("spec = 'catch_smoke'\nseed = [3]\n")
+    assert names(found) == ["catch_smoke_catch_seed3"]
+    assert [member.name for member in found.record.former] == ["catch_smoke_catch_seed1"]
+
+
+def test_a_run_that_returns_to_the_file_belongs_again(opened: Open):
+    begin(opened(), "catch_smoke_catch_seed1")
+    opened("spec = 'catch_smoke'\nseed = [3]\n")
+    found = opened()
+    assert (names(found)[0], found.record.former) == ("catch_smoke_catch_seed1", ())
+
+
+def test_a_changed_member_does_not_go_on_in_the_run_of_the_former_one(opened: Open):
+    begin(opened(), "catch_smoke_catch_seed1")
+    found = opened(TEXT + "[set.learner]\nbatch_size = 16\n")
+    (changed, other) = found.record.members
+    assert changed.name == f"catch_smoke_catch_seed1_{changed.digest[:8]}"
+    assert changed.values["learner.batch_size"] == 16
+    assert other.name == "catch_smoke_catch_seed2"
+    assert [member.name for member in found.record.former] == ["catch_smoke_catch_seed1"]
+
+
+def test_a_run_that_began_keeps_its_values_where_results_are_the_same(opened: Open):
+    begin(opened(), "catch_smoke_catch_seed1")
+    found = opened(TEXT + "[set.checkpoint]\nperiod_seconds = 77\n")
+    kept = [member.values["checkpoint.period_seconds"] for member in found.record.members]
+    assert kept == [600.0, 77.0]
+
+
+def test_another_sweeps_folder_is_refused(opened: Open):
+    opened()
+    with pytest.raises(UserError, match="runs: holds the sweep mine, not other; name another with --folder"):
+        opened(name="other")
+
+
+def test_a_folder_of_other_files_is_refused_and_left_as_it_was(opened: Open, tmp_path: Path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "thesis.tex").touch()
+    with pytest.raises(UserError, match="holds other files; a sweep begins in a folder of its own"):
+        opened()
+    assert [entry.name for entry in (tmp_path / "runs").iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_whose_beginning_was_killed_is_used(opened: Open, tmp_path: Path):
+    SweepFolder(tmp_path / "runs").create()
+    assert len(names(opened())) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "device", "what"),
+    [(TEXT + "threads = 2\n", "cpu", "threads 1, found 2"), (TEXT, "cuda", "device cpu, found cuda")],
+)
+def test_other_rounding_is_refused_once_a_run_has_begun(opened: Open, text: str, device: str, what: str):
+    begin(opened(), "catch_smoke_catch_seed1")
+    with pytest.raises(UserError, match=f"its runs began with {what}"):
+        opened(text, device=device)
+
+
+def test_auto_is_resolved_once_and_kept_on_another_machine(opened: Open):
+    slow, fast = (replace(HARDWARE, cpu_flags=flags) for flags in (("avx2",), ("avx512_bf16",)))
+    text = 'spec = "pong_quick"\nseeds = 2\n'
+    first = opened(text, hardware=slow)
+    assert [str(choice.value) for choice in first.choices] == ["fp32"]
+    later = opened('spec = "pong_quick"\nseeds = 3\n', hardware=fast)
+    assert later.choices == ()
+    assert {member.values["learner.precision"] for member in later.record.members} == {"fp32"}
+
+
+def test_a_damaged_record_is_refused(opened: Open):
+    found = opened()
+    found.folder.record.write_text('{"schema_version": 1}')
+    with pytest.raises(DamagedError, match=r"record\.json: the document: object missing required field"):
+        read_record(found.folder.record)
+
+
+def test_a_file_system_without_links_is_refused(opened: Open, monkeypatch: pytest.MonkeyPatch):
+    def no_link(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", no_link)
+    with pytest.raises(UserError, match="its file system has no hard links"):
+        opened()

@@ -1,0 +1,100 @@
+"""Runs share cores, memory and disk by their plans."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.errors import UserError
+from atari_dqn.machine.hardware import Gpu, find_hardware, may_have_gpus
+from atari_dqn.scale.room import Need, Placement, Room, devices_of
+
+GB = 10**9
+GPU = Gpu(name="g", memory_bytes=16 * GB, memory_free_bytes=16 * GB, capability=(9, 0))
+HARDWARE = replace(
+    find_hardware(Path.cwd(), with_gpus=False),
+    memory_available_bytes=10 * GB,
+    disk_free_bytes=100 * GB,
+    gpus=(GPU, replace(GPU, memory_free_bytes=20 * GB)),
+)
+SMALL = Need(cores=1, ram=GB, vram=0, disk=GB)
+
+
+def room(*, cores: int = 4) -> Room:
+    return Room(HARDWARE, ["cpu"], cores=range(cores))
+
+
+def test_each_run_gets_cores_of_its_own():
+    shared = room()
+    first = shared.place("a", {"cpu": replace(SMALL, cores=2)}, threads=2)
+    second = shared.place("b", {"cpu": SMALL}, threads=1)
+    assert first == Placement(device="cpu", cores=(0, 1), threads=2)
+    assert second == Placement(device="cpu", cores=(2,), threads=1)
+
+
+def test_cores_that_others_use_are_left_to_them():
+    given = room().place("a", {"cpu": SMALL}, threads=1, avoid={0, 2})
+    assert given is not None
+    assert given.cores == (1,)
+    assert room().is_full(avoid={0, 1, 2, 3})
+
+
+@pytest.mark.parametrize(
+    ("need", "lacking"),
+    [
+        (replace(SMALL, cores=5), "cores"),
+        (replace(SMALL, ram=11 * GB), "RAM"),
+        (replace(SMALL, disk=101 * GB), "disk"),
+    ],
+)
+def test_a_run_that_does_not_fit_is_not_placed(need: Need, lacking: str):
+    shared = room()
+    assert shared.place("a", {"cpu": need}, threads=1) is None
+    assert shared.lacking({"cpu": need}) == [lacking]
+
+
+def test_memory_is_planned_and_given_back():
+    shared, need = room(), {"cpu": replace(SMALL, ram=6 * GB)}
+    assert shared.place("a", need, threads=1) is not None
+    assert shared.place("b", need, threads=1) is None
+    shared.give_back("a")
+    assert shared.place("b", need, threads=1) is not None
+
+
+def test_the_disk_is_measured_less_what_the_present_runs_may_still_write():
+    shared, need = room(), {"cpu": replace(SMALL, disk=40 * GB)}
+    shared.place("a", need, threads=1)
+    shared.set_disk_free(70 * GB)
+    assert shared.lacking(need) == ["disk"]
+
+
+@pytest.mark.fault("P16")
+def test_the_gpu_with_most_free_memory_is_taken():
+    shared = Room(HARDWARE, ["cuda:0", "cuda:1"], cores=range(4))
+    need = dict.fromkeys(("cuda:0", "cuda:1"), replace(SMALL, vram=9 * GB))
+    placed = [shared.place(name, need, threads=1) for name in "abcd"]
+    assert [each and each.device for each in placed] == ["cuda:1", "cuda:0", "cuda:1", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("auto", ("cuda:0", "cuda:1")),
+        ("cuda", ("cuda:0", "cuda:1")),
+        ("cuda:1", ("cuda:1",)),
+        ("cpu", ("cpu",)),
+    ],
+)
+def test_devices_are_those_that_the_option_names(name: str, found: tuple[str, ...]):
+    assert devices_of(name, HARDWARE) == found
+
+
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(UserError, match="device 'cuda:2' is not available: found 2 CUDA devices"):
+        devices_of("cuda:2", HARDWARE)
+
+
+def test_a_device_file_shows_that_there_may_be_a_gpu(tmp_path: Path):
+    assert not may_have_gpus(tmp_path)
+    (tmp_path / "nvidia0").touch()
+    assert may_have_gpus(tmp_path)

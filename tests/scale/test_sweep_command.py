@@ -1,0 +1,141 @@
+"""`dqn sweep` as a user starts it: one small sweep for real, its status, a message for each bad input."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from forked import CommandServer, Finished
+
+from atari_dqn.errors import UserError
+from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
+from atari_dqn.spec.loader import load_spec
+
+TINY = Path(__file__).parents[1] / "tiny_catch.toml"
+TEXT = f'spec = "{TINY}"\n[methods.one]\n[methods.two.toggles]\nn_step = 2\n'
+Sweep = Callable[..., Finished]
+
+
+def program(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "atari_dqn", *map(str, words)],
+        cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("sweeps")
+    (place / "mine.toml").write_text(TEXT)
+    return place
+
+
+@pytest.fixture(scope="module")
+def done(place: Path) -> subprocess.CompletedProcess[str]:
+    return program("sweep", "mine.toml", "--plain", folder=place)
+
+
+@pytest.fixture
+def sweep(command_server: CommandServer, tmp_path: Path) -> Sweep:
+    return lambda *words, **options: command_server.run("sweep", *words, **{"cwd": tmp_path, **options})
+
+
+def state_digest(run: Path) -> str:
+    return str(read_manifest(CheckpointStore(run / "checkpoints").latest())["state_digest"])
+
+
+def test_a_sweep_trains_every_run_and_compares_them(done: subprocess.CompletedProcess[str], place: Path):
+    assert done.returncode == 0, done.stderr
+    assert "mine: 2 finished; 100.0% of 2.4k frames" in done.stdout
+    assert re.search(r"^one +A\* · n = 1 · final evaluation", done.stdout, re.MULTILINE)
+    runs = sorted(path.name for path in (place / "outputs" / "mine").iterdir())
+    assert runs == ["one_catch_seed1", "sweep", "two_catch_seed1"]
+    assert list((place / "outputs" / "mine" / "sweep" / "leases").iterdir()) == []
+
+
+def test_a_run_of_a_sweep_is_the_run_of_train(
+    done: subprocess.CompletedProcess[str], place: Path, command_server: CommandServer
+):
+    options = ["--set", "toggles.n_step=2", "--run-dir", place / "alone"]
+    assert command_server.run("train", TINY, *options, "--plain").code == 0
+    assert state_digest(place / "outputs" / "mine" / "two_catch_seed1") == state_digest(place / "alone")
+
+
+def test_its_provenance_has_the_threads_of_the_sweep(done: subprocess.CompletedProcess[str], place: Path):
+    provenance = json.loads((place / "outputs" / "mine" / "one_catch_seed1" / "provenance.json").read_text())
+    assert (provenance["torch_threads"], provenance["name"]) == (1, "one_catch")
+
+
+def test_a_second_command_trains_nothing_again(
+    done: subprocess.CompletedProcess[str], place: Path, sweep: Sweep
+):
+    before = (place / "outputs" / "mine" / "one_catch_seed1" / "summary.json").read_bytes()
+    again = sweep(place / "outputs" / "mine", "--plain")
+    assert again.code == 0
+    assert (place / "outputs" / "mine" / "one_catch_seed1" / "summary.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [("sweep", "--status"), ("watch", "--once")])
+def test_the_status_is_read_from_the_files(
+    done: subprocess.CompletedProcess[str], place: Path, command_server: CommandServer, words: tuple[str, str]
+):
+    shown = command_server.run(words[0], place / "outputs" / "mine", words[1])
+    assert shown.code == 0
+    assert re.search(r"^two_catch_seed1 +finished +1.2k +100%", shown.out, re.MULTILINE)
+    assert "mine: 2 finished; 100.0% of 2.4k frames" in shown.out
+
+
+def test_a_plan_of_it_has_the_measured_rates(
+    done: subprocess.CompletedProcess[str], place: Path, sweep: Sweep
+):
+    shown = sweep("mine.toml", "--plan", cwd=place)
+    assert "2 runs, 0 of them to do: 0 frames" in shown.out
+
+
+def test_a_plan_starts_and_writes_nothing(sweep: Sweep, tmp_path: Path):
+    (tmp_path / "mine.toml").write_text(TEXT)
+    shown = sweep("mine.toml", "--plan")
+    assert shown.code == 0
+    assert "2 runs, 2 of them to do: 2,400 frames" in shown.out
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+BAD = {
+    ("nothing",): "nothing: no such file; expected a sweep file, the folder of a sweep, or the name of",
+    (".",): ".: is not the folder of a sweep; expected a sweep file, or a folder it was begun in",
+    ("mine.toml", "--status"): "outputs/mine: no sweep has begun there; `dqn sweep` begins it",
+    ("mine.toml", "--status", "--plan"): "--plan and --status: expected one of them",
+    ("mine.toml", "--measure"): "--measure: expected with --plan",
+    ("mine.toml", "--on", "loca"): "--on: found 'loca', expected local; did you mean \"local\"?",
+    ("mine.toml", "--device", "cuda:7"): "device 'cuda:7' is not available: found 0 CUDA devices",
+    ("mine.toml", "--folder", "mine.toml"): "mine.toml: is not a folder; name another with --folder",
+    ("mine.toml", "--jobs", "0"): "--jobs: found '0', expected an integer at least 1",
+}
+"""Arguments, and the message with which they are refused."""
+
+
+@pytest.mark.parametrize("words", BAD, ids=" ".join)
+def test_bad_input_is_one_message_and_starts_nothing(sweep: Sweep, tmp_path: Path, words: tuple[str, ...]):
+    (tmp_path / "mine.toml").write_text(TEXT)
+    refused = sweep(*words)
+    assert (refused.code, refused.out) == (UserError.exit_code, "")
+    assert BAD[words] in refused.err
+    assert len(refused.err.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def test_a_sweep_that_cannot_fit_is_refused_before_its_folder_is_made(sweep: Sweep, tmp_path: Path):
+    text = 'spec = "pong_trackA"\nset.replay.capacity_steps = 1_000_000_000\n'
+    (tmp_path / "mine.toml").write_text(text)
+    refused = sweep("mine.toml")
+    assert refused.code == UserError.exit_code
+    assert "pong_trackA_pong_seed1 does not fit: this machine has too little RAM" in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def test_the_tiny_spec_has_no_auto_key():
+    assert load_spec(TINY).spec.learner.precision == "fp32"

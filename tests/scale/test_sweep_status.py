@@ -1,0 +1,134 @@
+"""The status of a sweep from its files: states, progress, scores, alerts, totals; quick with many runs."""
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from atari_dqn.machine.hardware import find_hardware
+from atari_dqn.run.leases.owner import Owner
+from atari_dqn.run.sweep.failures import Failure, write_failure_record
+from atari_dqn.run.sweep.status import MemberStatus, SweepStatus
+from atari_dqn.scale.members import load_sweep
+from atari_dqn.scale.opening import Opened, open_sweep
+from atari_dqn.scale.plan import make_sweep_plan, plan_text
+from atari_dqn.view.sweep_text import failure_lines, run_line, totals_line
+
+HARDWARE = find_hardware(Path.cwd(), with_gpus=False)
+SEEDS = 6
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'spec = "catch_smoke"\nseeds = {SEEDS}\n')
+    return open_sweep(load_sweep(path), tmp_path / "runs", device="cpu", hardware=HARDWARE)
+
+
+def write_logs(run: Path, *, frames: int, rate: float, score: float) -> None:
+    run.mkdir(exist_ok=True)
+    (run / "update_log.csv").write_text(f"step,env_frames\n1,4\n{frames // 4},{frames}\n")
+    (run / "throughput_log.csv").write_text(
+        f"step,env_frames,frames_per_second\n{frames // 4},{frames},{rate}\n"
+    )
+    (run / "eval_log.csv").write_text(f"step,mean_return,frame_caps\n1,-9.0,0\n2,{score},1\n")
+    gate = {"kind": "gate", "data": {"gate": "disk", "state": "warned"}}
+    (run / "events.jsonl").write_text(json.dumps(gate) + "\n")
+
+
+def named(status: SweepStatus) -> dict[int, MemberStatus]:
+    return {each.member.seed: each for each in status.members}
+
+
+@pytest.fixture
+def status(opened: Opened) -> SweepStatus:
+    folder = opened.folder
+    one, two, three, four, five, _ = (member.name for member in opened.record.members)
+    write_logs(folder.path / one, frames=4_000, rate=100.0, score=5.0)
+    (folder.path / one / "summary.json").write_text("{}")
+    write_logs(folder.path / two, frames=1_000, rate=300.0, score=2.5)
+    assert folder.leases.take(two, replace(Owner.current(), host="host é")) is not None
+    write_logs(folder.path / three, frames=2_000, rate=50.0, score=0.0)
+    assert folder.leases.take(four, replace(Owner.current(), started=1)) is not None
+    write_failure_record(folder.failure(five), Failure(kind="halted", reason="the loss", exit_code=3))
+    status = SweepStatus(folder.path)
+    status.refresh()
+    return status
+
+
+def test_each_run_has_its_state(status: SweepStatus):
+    states = [each.state for each in status.members]
+    assert states == ["finished", "running", "stopped", "abandoned", "halted", "waiting"]
+
+
+def test_a_running_run_has_host_progress_score_and_alerts(status: SweepStatus):
+    line = run_line(named(status)[2], 24)
+    expected = "catch_smoke_catch_seed2 running host é 1k 25% 300 10s 2.5† disk warned"
+    assert line.split() == expected.split()
+
+
+def test_totals_are_sums_over_the_runs(status: SweepStatus):
+    assert totals_line(status) == (
+        "mine: 1 running, 1 abandoned, 1 halted, 1 stopped, 1 waiting, 1 finished; "
+        "29.2% of 24k frames, 300 frames/s, 43s left"
+    )
+
+
+def test_a_failure_is_shown_with_its_reason_and_remedy(status: SweepStatus):
+    first, second, third = failure_lines(status)
+    assert first == "catch_smoke_catch_seed5 halted: the loss"
+    assert "`dqn resume" in second
+    assert third.endswith("output/catch_smoke_catch_seed5.txt")
+
+
+def test_new_rows_are_read(status: SweepStatus):
+    run = status.folder.path / status.record.members[1].name
+    write_logs(run, frames=3_000, rate=300.0, score=7.0)
+    status.refresh({run.name})
+    assert named(status)[2].env_frames == 3_000
+
+
+def test_a_table_with_an_incomplete_row_has_the_row_before(status: SweepStatus):
+    run = status.folder.path / status.record.members[1].name
+    (run / "update_log.csv").write_text("step,env_frames\n1,1200\n2,13")
+    status.refresh()
+    assert named(status)[2].env_frames == 1_200
+
+
+@pytest.mark.parametrize("content", ["", "\n", "nonsense", "a,b\n1\n", "step,env_frames\n1,x\n"])
+def test_a_damaged_table_is_left_out(status: SweepStatus, content: str):
+    for name in ("update_log", "throughput_log", "eval_log"):
+        (status.folder.path / status.record.members[1].name / f"{name}.csv").write_text(content)
+    status.refresh()
+    assert named(status)[2].env_frames == 0
+
+
+def test_the_plan_has_measured_rates_of_the_method_and_what_fits(opened: Opened, status: SweepStatus):
+    hardware = replace(HARDWARE, cores_usable=1)
+    plan = make_sweep_plan(opened.record, hardware=hardware, devices=["cpu"], status=status, rates={})
+    text = plan_text(plan)
+    assert [run.frames_per_second for run in plan.runs] == [100.0] * SEEDS
+    assert "6 runs, 4 of them to do: 13,000 frames" in text
+    assert "at once here: 1, on 1 cores; one more would lack cores" in text
+    assert "time, evaluations left out: 2m 10s one after another, 2m 10s with 1 at once" in text
+
+
+def test_jobs_limit_what_runs_at_once(opened: Opened):
+    plan = make_sweep_plan(opened.record, hardware=HARDWARE, devices=["cpu"], status=None, rates={}, jobs=1)
+    assert (plan.at_once, plan.limited_by) == (1, ("--jobs",))
+
+
+@pytest.mark.slow
+def test_a_thousand_runs_are_refreshed_in_under_a_second(tmp_path: Path):
+    path = tmp_path / "mine.toml"
+    path.write_text('spec = "catch_smoke"\nseeds = 1000\n')
+    opened = open_sweep(load_sweep(path), tmp_path / "runs", device="cpu", hardware=HARDWARE)
+    for member in opened.record.members:
+        write_logs(opened.folder.path / member.name, frames=1_000, rate=100.0, score=1.0)
+    status = SweepStatus(opened.folder.path)
+    status.refresh()
+    began = time.process_time()
+    status.refresh()
+    assert time.process_time() - began < 1.0

@@ -1,0 +1,140 @@
+"""Sweeps of small runs of real games, killed at random moments, and what comes out in the end."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from killing import differences, outcome
+
+from atari_dqn.run.leases.owner import start_time
+from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.status import SweepStatus
+
+SPEC = Path(__file__).with_name("killed_atari.toml")
+DQN = (sys.executable, "-m", "atari_dqn")
+HEARTBEAT_SECONDS = 0.5
+PATIENCE_SECONDS = 300.0
+VICTIMS = ("runner", "training", "both")
+"""What a kill ends: the command `dqn sweep`, the processes of one run, or both."""
+_OUTPUT = "command.txt"
+
+
+def write_sweep(folder: Path, *, games: Sequence[str], seeds: int) -> Path:
+    """Write a sweep file of two methods: Track A's, and Double DQN with three-step returns."""
+    path = folder / "small.toml"
+    path.write_text(
+        f'spec = "{SPEC}"\ngame = {list(games)!r}\nseeds = {seeds}\n'
+        "[methods.plain]\n[methods.more.toggles]\ndouble = true\nn_step = 3\n"
+    )
+    return path
+
+
+def start(sweep: Path, folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start `dqn sweep`; its output is appended to a file next to the folder."""
+    words = ["sweep", str(sweep), "--plain", "--heartbeat", str(HEARTBEAT_SECONDS), *options]
+    if sweep != folder:
+        words += ["--folder", str(folder)]
+    with folder.with_name(f"{folder.name}.{_OUTPUT}").open("ab") as output:
+        return subprocess.Popen(
+            [*DQN, *words], stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "COLUMNS": "100"}
+        )
+
+
+def finish(sweep: Path, folder: Path, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    """Run a sweep to its end."""
+    with start(sweep, folder) as process:
+        try:
+            code = process.wait(patience_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert code == 0, folder.with_name(f"{folder.name}.{_OUTPUT}").read_text()
+
+
+@dataclass(frozen=True)
+class SweepKill:
+    """A kill of a sweep: how long after the first training has started, and what is killed."""
+
+    seconds: float
+    victim: str
+
+
+def random_sweep_kill(chance: random.Random) -> SweepKill:
+    return SweepKill(seconds=chance.uniform(0.0, 6.0), victim=chance.choice(VICTIMS))
+
+
+def kill(process: subprocess.Popen[bytes], folder: Path, planned: SweepKill) -> bool:
+    """Carry a kill out; return whether the sweep had not ended before."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not trainings(folder) and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    time.sleep(planned.seconds)
+    if process.poll() is not None:
+        return False
+    if planned.victim != "runner":
+        for pid in trainings(folder)[:1]:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+    if planned.victim != "training":
+        process.kill()
+        process.wait()
+    return True
+
+
+def trainings(folder: Path) -> list[int]:
+    """Return the process ids of the trainings that run now."""
+    leases = SweepFolder(folder).leases.current().values() if folder.is_dir() else ()
+    return [each.process for each in leases if each.process and start_time(each.process) is not None]
+
+
+def outcomes(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return all that must be the same of each run."""
+    status = SweepStatus(folder)
+    return {member.name: outcome(folder / member.name) for member in status.record.members}
+
+
+def all_differences(found: Path, expected: dict[str, dict[str, Any]]) -> list[str]:
+    """Return the names of what differs, run by run."""
+    runs = outcomes(found)
+    missing = [name for name in expected if name not in runs]
+    return missing + [f"{name}: {each}" for name in runs for each in differences(runs[name], expected[name])]
+
+
+def times_trained(folder: Path) -> dict[str, int]:
+    """Return how often each run was begun, by its event log."""
+    names = [member.name for member in SweepStatus(folder).record.members]
+    return {name: (folder / name / "events.jsonl").read_text().count('"kind": "started"') for name in names}
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Return the command lines of processes that name the folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = path.read_bytes().decode(errors="replace").replace("\0", " ")
+            if str(folder) in words:
+                found.append(words)
+    return found
+
+
+@contextmanager
+def stopped(*groups: int) -> Iterator[None]:
+    """Stop processes for a block."""
+    for group in groups:
+        os.kill(group, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for group in groups:
+            with suppress(ProcessLookupError):
+                os.kill(group, signal.SIGCONT)

@@ -1,0 +1,74 @@
+"""The views of a sweep: lines for what changes, and a table that fits the terminal."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from atari_dqn.machine.hardware import find_hardware
+from atari_dqn.run.sweep.failures import Failure, write_failure_record
+from atari_dqn.run.sweep.status import SweepStatus
+from atari_dqn.scale.members import load_sweep
+from atari_dqn.scale.opening import open_sweep
+from atari_dqn.view import sweep_views
+from atari_dqn.view.sweep_views import LiveSweepView, PlainSweepView
+
+
+@pytest.fixture
+def status(tmp_path: Path) -> SweepStatus:
+    path = tmp_path / "mine.toml"
+    path.write_text('spec = "catch_smoke"\nseeds = 30\n')
+    hardware = find_hardware(Path.cwd(), with_gpus=False)
+    opened = open_sweep(load_sweep(path), tmp_path / "runs", device="cpu", hardware=hardware)
+    return SweepStatus(opened.folder.path)
+
+
+def end(status: SweepStatus, seed: int) -> str:
+    run = status.folder.path / f"catch_smoke_catch_seed{seed}"
+    run.mkdir()
+    (run / "eval_log.csv").write_text("step,mean_return,frame_caps\n1,7.5,0\n")
+    (run / "summary.json").write_text("{}")
+    return run.name
+
+
+def test_plain_lines_are_of_what_changed(status: SweepStatus, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sweep_views, "_PLAIN_SECONDS", 0.0)
+    stream = io.StringIO()
+    view = PlainSweepView(status, stream)
+    view.show([end(status, 3)])
+    failure = Failure(kind="halted", reason="the loss", exit_code=3)
+    write_failure_record(status.folder.failure("catch_smoke_catch_seed4"), failure)
+    view.show(["catch_smoke_catch_seed4"])
+    view.report("a sentence")
+    lines = stream.getvalue().splitlines()
+    assert lines == [
+        "mine: 30 waiting; 0.0% of 120k frames",
+        "catch_smoke_catch_seed3: finished, 7.5",
+        "catch_smoke_catch_seed4: halted: the loss",
+        "a sentence",
+    ]
+
+
+def test_the_plain_view_ends_with_totals_and_failures(status: SweepStatus):
+    stream = io.StringIO()
+    view = PlainSweepView(status, stream)
+    failure = Failure(kind="invalid", reason="no space", exit_code=2)
+    write_failure_record(status.folder.failure("catch_smoke_catch_seed1"), failure)
+    view.close()
+    assert "mine: 1 invalid, 29 waiting; 0.0% of 120k frames" in stream.getvalue()
+    assert "remove the cause; then --retry tries it again" in stream.getvalue()
+
+
+def test_the_live_table_fits_and_names_failures_first(status: SweepStatus):
+    failure = Failure(kind="halted", reason="the loss", exit_code=3)
+    write_failure_record(status.folder.failure("catch_smoke_catch_seed29"), failure)
+    console = Console(file=io.StringIO(), force_terminal=True, width=100, height=20)
+    view = LiveSweepView(status, console)
+    view.report("a sentence")
+    drawn = view._drawn().plain.splitlines()
+    view.close()
+    assert len(drawn) <= 20
+    assert max(map(len, drawn)) <= 100
+    assert drawn[1].split()[:2] == ["catch_smoke_catch_seed29", "halted"]
+    assert [drawn[-3], drawn[-1]] == ["and 17 runs more", "a sentence"]
