@@ -179,15 +179,15 @@ class Backward {
 
   private:
     // Adds what the pixels of the output give to the gradient of their patches: a row of them, for one block of a
-    // kernel row, at a time. No two pixels of a row meet in one place.
+    // kernel row, at a time, since no two of them meet in one place; one by one if they lie nearer than a block is wide.
     void add_rows(const value* gradient, const word* panels, float* sum) {
         const size_t row = shape_.kernel_row(), words = shape_.filters, width = shape_.out_width();
+        const size_t apart = shape_.stride * shape_.channels, some = apart < kBlock ? 1 : width;
         for (size_t high = 0; high < shape_.kernel_height; ++high, sum += shape_.pitch())
             for (size_t column = 0; column < row; column += kBlock, panels += kBlock * words)
-                for (size_t y = 0; y < shape_.out_height(); ++y)
-                    Unit::products({gradient + y * width * words, words, 1}, width, {words, 1, 0, true}, panels,
-                                   panels + words * kSide, sum + shape_.patch(y * width) + column,
-                                   shape_.stride * shape_.channels);
+                for (size_t pixel = 0; pixel < shape_.pixels(); pixel += some)
+                    Unit::products({gradient + pixel * words, words, 1}, some, {words, 1, 0, true}, panels,
+                                   panels + words * kSide, sum + shape_.patch(pixel) + column, apart);
     }
 
     // The same for units that sum up blocks of a size: through a buffer, a pair of blocks at a time.
@@ -227,7 +227,8 @@ class Backward {
         const value** places = memory_.places.of(padded_);
         value* scratch = shape_.pads() ? memory_.images.of(shape_.padded() * images_) : nullptr;
         for (size_t image = 0; image < images_; ++image) {
-            const value* x = with_zeros(shape_, x_ + image * shape_.image(), scratch + image * shape_.padded());
+            const value* x = with_zeros(shape_, x_ + image * shape_.image(), scratch);
+            if (scratch) scratch += shape_.padded();
             for (size_t pixel = 0; pixel < pixels; ++pixel) places[image * pixels + pixel] = x + shape_.patch(pixel);
         }
         std::fill(places + count_, places + padded_, places[0]);

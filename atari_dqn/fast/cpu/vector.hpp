@@ -67,11 +67,10 @@ ALWAYS_INLINE vec splat(float x, std::index_sequence<i...>) {
 // A vector of one number.
 ALWAYS_INLINE vec splat(float x) { return splat(x, std::make_index_sequence<kSide>()); }
 
-// a · b + sum, rounded once.
+// a · b + sum, rounded once, but twice with VECTOR_NUMBERS.
 ALWAYS_INLINE vec multiply_add(vec a, vec b, vec sum) {
 #if defined(VECTOR_NUMBERS)
-    for (size_t i = 0; i < kSide; ++i) sum[i] = std::fma(a[i], b[i], sum[i]);
-    return sum;
+    return a * b + sum;
 #elif defined(__AVX512F__)
     return _mm512_fmadd_ps(a, b, sum);
 #elif defined(__AVX2__) && defined(__FMA__)

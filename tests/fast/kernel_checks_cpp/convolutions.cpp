@@ -1,0 +1,114 @@
+// Convolutions one by one, and stacks of them on bytes, as the torsos of the agents have them.
+#include "../../../atari_dqn/fast/cpu/calls.hpp"
+#include "checks.hpp"
+
+extern "C" {
+void convolve(int unit, const void* x, const int64_t* shape, const void* weight, const float* bias, int relu, void* y);
+void convolve_backward(int unit, const void* x, const int64_t* shape, const void* weight, const void* y,
+                       const void* upstream, int relu, float* of_weight, float* of_bias, void* of_x);
+}
+
+static void check_convolution(const Convolution& layer, bool relu) {
+    if (layer.filters % block() || layer.kernel_width * layer.channels % block()) return;  // Python never asks for it
+    const Numbers x = drawn(layer.in()), weight = drawn(layer.weights(), 0.05), bias = drawn(size_t(layer.filters));
+    const Numbers upstream = drawn(layer.out());
+    Numbers y(layer.out()), of_weight(weight.size()), of_bias(bias.size()), of_x(x.size());
+    convolve(0, x.data(), &layer.batch, weight.data(), bias.data(), relu, y.data());
+    const Exact sums = layer.apply(x, weight, bias);
+    compare("convolve, " + layer.name(), y, relu ? rectified(sums) : sums);
+
+    const OfConvolution gradients(layer, x, weight, relu ? let_through(exact(upstream), y) : exact(upstream));
+    for (float* to : {of_x.data(), static_cast<float*>(nullptr)})
+        convolve_backward(0, x.data(), &layer.batch, weight.data(), y.data(), upstream.data(), relu, of_weight.data(),
+                          of_bias.data(), to);
+    compare("gradient of inputs, " + layer.name(), of_x, gradients.x);
+    compare("gradient of weights, " + layer.name(), of_weight, gradients.weight);
+    compare("gradient of biases, " + layer.name(), of_bias, gradients.bias);
+}
+
+// A stack: each layer is compared given what the kernels put out before it, so that roundings do not add up.
+static void check_stack(const std::string& name, int64_t batch, std::vector<Convolution> layers, bool planes) {
+    std::vector<Numbers> weights, biases, outputs, of_weights, of_biases;
+    std::vector<const void*> weights_at, outputs_at;
+    std::vector<const float*> biases_at;
+    std::vector<void*> to;
+    std::vector<float*> of_weights_at, of_biases_at;
+    for (Convolution& layer : layers) {
+        layer.batch = batch;
+        weights.push_back(drawn(layer.weights(), std::sqrt(2.0 * double(layer.filters) / double(layer.weights()))));
+        biases.push_back(drawn(size_t(layer.filters)));
+        outputs.emplace_back(layer.out());
+        of_weights.emplace_back(layer.weights());
+        of_biases.emplace_back(size_t(layer.filters));
+    }
+    for (size_t i = 0; i < layers.size(); ++i) {
+        weights_at.push_back(weights[i].data()), biases_at.push_back(biases[i].data());
+        outputs_at.push_back(outputs[i].data()), to.push_back(outputs[i].data());
+        of_weights_at.push_back(of_weights[i].data()), of_biases_at.push_back(of_biases[i].data());
+    }
+    const Convolution &first = layers.front(), &last = layers.back();
+    const size_t pixels = size_t(last.out_height() * last.out_width()), filters = size_t(last.filters);
+    const std::vector<uint8_t> bytes = drawn_bytes(first.in());  // channels last
+    const std::vector<uint8_t> given =
+        planes ? transposed(bytes, size_t(batch), size_t(first.height * first.width), size_t(first.channels)) : bytes;
+    const Numbers images(bytes.begin(), bytes.end()), upstream = drawn(last.out());
+    Numbers encoded(last.out()), again(last.out());
+    const auto count = int64_t(layers.size());
+    const std::string where = name + (planes ? ", planes, " : ", ") + std::to_string(batch) + " images, layer ";
+
+    encode(0, given.data(), planes, &first.batch, count, weights_at.data(), biases_at.data(), to.data(), encoded.data());
+    encode(0, given.data(), planes, &first.batch, count, weights_at.data(), biases_at.data(), nullptr, again.data());
+    compare(where + "last, not kept", again, exact(encoded), 0);
+    outputs.back() = transposed(encoded, size_t(batch), filters, pixels);
+    const auto input = [&](size_t i) -> const Numbers& { return i ? outputs[i - 1] : images; };
+    for (size_t i = 0; i < layers.size(); ++i)
+        compare(where + std::to_string(i), outputs[i], rectified(layers[i].apply(input(i), weights[i], biases[i])));
+
+    encode_backward(0, given.data(), planes, &first.batch, count, weights_at.data(), outputs_at.data(), encoded.data(),
+                    upstream.data(), of_weights_at.data(), of_biases_at.data());
+    Exact flow = transposed(exact(upstream), size_t(batch), filters, pixels);
+    for (size_t i = layers.size(); i-- > 0;) {
+        const OfConvolution gradients(layers[i], input(i), weights[i], let_through(flow, outputs[i]));
+        compare("gradient of weights, " + where + std::to_string(i), of_weights[i], gradients.weight);
+        compare("gradient of biases, " + where + std::to_string(i), of_biases[i], gradients.bias);
+        flow = gradients.x;
+    }
+}
+
+void check_convolutions() {
+    for (const bool relu : {true, false}) {
+        check_convolution({3, 20, 20, 4, 8, 8, 4, 0, 0, 0, 0, 32}, relu);
+        check_convolution({9, 20, 20, 32, 4, 4, 2, 0, 0, 0, 0, 64}, relu);
+        check_convolution({1, 21, 21, 32, 4, 4, 2, 1, 2, 1, 2, 64}, relu);
+        check_convolution({129, 5, 6, 32, 3, 3, 1, 1, 0, 0, 2, 32}, relu);
+        check_convolution({33, 7, 5, 8, 3, 3, 2, 0, 0, 0, 0, block()}, relu);  // rows of 24 values
+        check_convolution({2, 5, 5, 4, 5, 2, 1, 2, 2, 0, 1, 3 * block()}, relu);  // of 8
+    }
+    for (const bool planes : {true, false}) {
+        const std::vector<Convolution> nature = {
+            {0, 84, 84, 4, 8, 8, 4, 0, 0, 0, 0, 32},
+            {0, 20, 20, 32, 4, 4, 2, 0, 0, 0, 0, 64},
+            {0, 9, 9, 64, 3, 3, 1, 0, 0, 0, 0, 64},
+        };
+        const std::vector<Convolution> dopamine = {
+            {0, 84, 84, 4, 8, 8, 4, 2, 2, 2, 2, 32},
+            {0, 21, 21, 32, 4, 4, 2, 1, 2, 1, 2, 64},
+            {0, 11, 11, 64, 3, 3, 1, 1, 1, 1, 1, 64},
+        };
+        const std::vector<Convolution> small = {
+            {0, 36, 36, 4, 8, 8, 4, 0, 0, 0, 0, 32},
+            {0, 8, 8, 32, 4, 4, 2, 0, 0, 0, 0, 64},
+        };
+        const std::vector<Convolution> data_efficient = {  // kernel rows of 20 values
+            {0, 42, 42, 4, 5, 5, 5, 0, 0, 0, 0, 32},
+            {0, 8, 8, 32, 5, 5, 5, 0, 0, 0, 0, 64},
+        };
+        const std::vector<Convolution> colours = {{0, 13, 11, 3, 3, 3, 2, 1, 0, 1, 1, 32}};  // of 9
+        check_stack("Nature", 3, nature, planes);
+        check_stack("Dopamine", 1, dopamine, planes);
+        check_stack("data-efficient at 84 pixels", 1, {{0, 84, 84, 4, 5, 5, 5, 0, 0, 0, 0, 32}}, planes);
+        for (const int64_t batch : {1, 9, 33, 65, 129}) check_stack("data-efficient", batch, data_efficient, planes);
+        for (const int64_t batch : {9, 33}) check_stack("Nature at 36 pixels", batch, small, planes);
+        for (const int64_t batch : {1, 65}) check_stack("three channels", batch, colours, planes);
+    }
+}
