@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import torch
 from hardware import circumstances
-from torch.autograd import DeviceType
 
 from atari_dqn.bench.kernels import synchronize
 from atari_dqn.machine.devices import resolve_device
@@ -35,7 +34,6 @@ Share = Callable[[dict[str, Any]], None]
 """Writes what has been found so far: a stage may be cut short."""
 RUNS = Path(__file__).parents[1] / "runs"
 TRACK_A, TRACK_B = RUNS / "pong_trackA.toml", RUNS / "pong_trackB.toml"
-ONE_THREAD = "learner.threads=1"
 BF16, EAGER = "learner.precision=bf16", "system.cuda_graphs=false"
 QUICKEST = (BF16, "learner.deterministic=false")
 
@@ -85,7 +83,7 @@ def frames(device: torch.device, workers: int, seconds: float, share: Share) -> 
     found: dict[str, Any] = {}
     for name, (path, envs, overrides) in FRAMES.items():
         own = workers if envs > 1 else 0
-        spec = load_spec(path, [*overrides, ONE_THREAD, f"env.num_envs={envs}", f"system.workers={own}"]).spec
+        spec = load_spec(path, [*overrides, f"env.num_envs={envs}", f"system.workers={own}"]).spec
         rate = measure_rate(spec, device, seconds=seconds)
         found[name] = {
             "frames_per_second": rate.frames_per_second,
@@ -192,7 +190,7 @@ def learning(
     path: Path, device: torch.device, workers: int, *overrides: str, updates: int = 32
 ) -> Iterator[Training]:
     """Yield a training that has filled its replay, and has made so many updates."""
-    spec = load_spec(path, [*overrides, ONE_THREAD, "env.num_envs=64", f"system.workers={workers}"]).spec
+    spec = load_spec(path, [*overrides, "env.num_envs=64", f"system.workers={workers}"]).spec
     with closing(assemble(small(spec), device)) as training:
         training.begin()
         for _ in q_learning(training):
@@ -217,14 +215,12 @@ def microseconds(training: Training, device: torch.device, together: int, second
 
 def kernels(training: Training) -> int:
     """Return how many kernels and copies an update starts on a GPU; on a CPU, how many operators it calls."""
-    if training.device.type == "cuda":
-        activity, place = torch.profiler.ProfilerActivity.CUDA, DeviceType.CUDA
-    else:
-        activity, place = torch.profiler.ProfilerActivity.CPU, DeviceType.CPU
+    kind = training.device.type.upper()
+    activity = getattr(torch.profiler.ProfilerActivity, kind)
     with torch.profiler.profile(activities=[activity]) as profile:
         training.update_once()
         synchronize(training.device)
-    return sum(event.device_type == place for event in profile.events())  # not CUDA's calls on the host
+    return sum(event.device_type.name == kind for event in profile.events())  # not CUDA's calls on the host
 
 
 STAGES = {"frames": frames, "updates": updates, "losses": losses, "pong": pong, "compiled": compiled}

@@ -71,13 +71,13 @@ def run_command(began: float, spec: str, overrides: list[str], folder: str) -> N
         import torch  # noqa: F401
 
         stamp()
-        from atari_dqn.train import launch
+        from atari_dqn.train import build, launch
         from atari_dqn.train.training import Training
         from atari_dqn.view import run_views  # noqa: F401
 
         stamp()
         launch.start = stamped(launch.start, stamp, before=True)
-        launch.assemble = stamped(launch.assemble, stamp)
+        launch.assemble = stamped(build.assemble, stamp)  # type: ignore[attr-defined]
         launch._run = stamped(launch._run, stamp, before=True)
         Training.update = first_update(Training.update, stamp)  # type: ignore[method-assign]
         start(*arguments, **options)

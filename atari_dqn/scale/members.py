@@ -10,11 +10,12 @@ from pathlib import Path
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.cases import Case
 from atari_dqn.scale.sweep_file import Method, SweepFile, read_sweep
+from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.digest import values_digest
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.games import GAME_CHECKS, TOY_GAME, game_problem
-from atari_dqn.spec.keys import Scalar, Values, flatten
-from atari_dqn.spec.loader import AUTO, AUTO_KEYS, ResolvedSpec, resolve_entries
+from atari_dqn.spec.keys import AUTO_KEYS, Scalar, Values, flatten
+from atari_dqn.spec.loader import ResolvedSpec, resolve_entries
 from atari_dqn.spec.parse import Entry, read_toml, table_entries
 
 _ANY_ATARI_GAME = "pong"

@@ -14,6 +14,7 @@ from atari_dqn.machine.hardware import Hardware, find_hardware, may_have_gpus, u
 from atari_dqn.machine.plan import make_plan
 from atari_dqn.machine.sizes import MOST_ACTIONS
 from atari_dqn.run.sweep.record import Member
+from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.keys import Values, build
 
 
@@ -58,7 +59,7 @@ def _need(values: Values, device: str, hardware: Hardware, threads: int) -> Need
     spec = build(values)
     plan = make_plan(spec, num_actions=MOST_ACTIONS, device=device, hardware=hardware)
     return Need(
-        cores=min(hardware.cores_usable, threads + spec.system.workers),
+        cores=min(hardware.cores_usable, threads + decided(spec.system.workers)),
         ram=plan.bytes("ram"),
         vram=plan.bytes("vram"),
         disk=plan.bytes("disk"),
