@@ -37,7 +37,7 @@ def scripts() -> list[Path]:
 
 
 def lookup(module: str, name: str) -> object:
-    """Return what `from module import name` gives; `MISSING` if it fails."""
+    """Import a name as `from module import name` does; `MISSING` if it fails."""
     try:
         parent = import_module(module)
         return getattr(parent, name) if hasattr(parent, name) else import_module(f"{module}.{name}")
