@@ -74,8 +74,14 @@ def make_minibatch(rewards: int) -> Minibatch:
     stacks = torch.zeros((2, 4, 8, 8), dtype=torch.uint8)
     ones, cells = torch.ones(2), torch.zeros(2, dtype=torch.int64)
     return Minibatch(
-        s_tm1=stacks, a_tm1=cells, r_t=torch.ones(rewards), discount_t=ones, s_t=stacks, weight=ones, index=cells
-    )  # fmt: skip
+        s_tm1=stacks,
+        a_tm1=cells,
+        r_t=torch.ones(rewards),
+        discount_t=ones,
+        s_t=stacks,
+        weight=ones,
+        index=cells,
+    )
 
 
 @pytest.mark.fault("P09")
