@@ -11,6 +11,7 @@ checked, and then ever fewer; all examples of a property are one test.
 import inspect
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from functools import wraps
 from itertools import chain
 from typing import Any, get_args
@@ -21,7 +22,8 @@ from typeguard import check_type
 
 FIRST_CALLS = 8
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_calls: Counter[Callable[..., Any]] = Counter()
+_calls: Counter[int] = Counter()
+"""How often each function was called in this test, by the identity of its code."""
 _jaxtyped = jaxtyping.jaxtyped
 
 
@@ -31,23 +33,37 @@ def begin_test() -> None:
 
 
 def sparingly(*, typechecker: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return jaxtyping's decorator, for functions such that of many calls few are checked."""
+    """Return jaxtyping's decorator, for functions and dataclasses such that of many calls few are checked."""
 
     def decorate(thing: Any) -> Any:
-        each_time = _jaxtyped(thing, typechecker=typechecker)
-        if not inspect.isfunction(thing):
-            return each_time
-
-        @wraps(thing)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            _calls[thing] += 1
-            count = _calls[thing]
-            is_looked_at = count <= FIRST_CALLS or count & (count - 1) == 0  # 16, 32, 64 …
-            return (each_time if is_looked_at else thing)(*args, **kwargs)
-
-        return wrapper
+        if inspect.isfunction(thing):
+            return sparing(thing, typechecker)
+        if not inspect.isclass(thing):
+            return _jaxtyped(thing, typechecker=typechecker)
+        if is_dataclass(thing) and "__init__" in vars(thing):
+            thing.__init__ = sparing(thing.__init__, typechecker)
+        return thing
 
     return decorate
+
+
+def sparing(function: Callable[..., Any], typechecker: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with checks at some calls; a closure counts those of all that its code has made."""
+    code = id(function.__code__)
+    each_time: Callable[..., Any] | None = None
+
+    @wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        nonlocal each_time
+        _calls[code] += 1
+        count = _calls[code]
+        if count > FIRST_CALLS and count & (count - 1) != 0:  # 16, 32, 64 … are checked
+            return function(*args, **kwargs)
+        if each_time is None:
+            each_time = _jaxtyped(function, typechecker=typechecker)
+        return each_time(*args, **kwargs)
+
+    return wrapper
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,6 +9,8 @@ import pytest
 from forked import CommandServer, Finished
 from tiny import TINY_CATCH
 
+from atari_dqn.spec import keys
+
 MODULE = '''
 import torch
 from atari_dqn.agent import rules
@@ -81,3 +83,11 @@ def test_name_that_no_package_has_is_refused(dqn: Callable[..., Finished]) -> No
     refused = dqn("train", TINY_CATCH, "--set", "network.kind=narow", "--plain")
     assert refused.code == 2
     assert 'network.kind: found "narow"' in refused.err
+
+
+def test_name_of_ours_is_allowed_without_a_search_of_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    def search(group: str) -> tuple[str, ...]:
+        raise AssertionError(group)
+
+    monkeypatch.setattr(keys, "entry_point_names", search)
+    assert keys.KEYS["network.kind"].allows("nature")

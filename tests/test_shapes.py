@@ -70,17 +70,27 @@ def test_whole_numbers_where_a_network_expects_pixels_are_caught():
         network(torch.zeros(2, 4, 36, 36, dtype=torch.int64))
 
 
-@pytest.mark.fault("P09")
-def test_minibatch_of_unequal_columns_is_caught():
+def make_minibatch(rewards: int) -> Minibatch:
     stacks = torch.zeros((2, 4, 8, 8), dtype=torch.uint8)
     ones, cells = torch.ones(2), torch.zeros(2, dtype=torch.int64)
+    return Minibatch(
+        s_tm1=stacks,
+        a_tm1=cells,
+        r_t=torch.ones(rewards),
+        discount_t=ones,
+        s_t=stacks,
+        weight=ones,
+        index=cells,
+    )
+
+
+@pytest.mark.fault("P09")
+def test_minibatch_of_unequal_columns_is_caught():
     with pytest.raises(TypeCheckError):
-        Minibatch(
-            s_tm1=stacks,
-            a_tm1=cells,
-            r_t=torch.ones(3),
-            discount_t=ones,
-            s_t=stacks,
-            weight=ones,
-            index=cells,
-        )
+        make_minibatch(rewards=3)
+
+
+def test_most_of_many_minibatches_are_not_looked_at():
+    for _ in range(shapes.FIRST_CALLS):
+        make_minibatch(rewards=2)
+    assert make_minibatch(rewards=3).r_t.shape == (3,)
