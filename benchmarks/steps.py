@@ -3,7 +3,7 @@
 Minibatch 32, 3,136 inputs, fp32. "written" is the gradient's product, its norm and the optimizer's step:
 three passes over memory. "factored" is the norm by its two sides and the step that makes it. Between calls
 as much memory is moved as an update moves elsewhere, so that no cache has what a call wants; ways take turns.
-Needs the compiled kernels of products, and a processor with AVX-512.
+Needs the compiled kernels of products.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     options = parser.parse_args()
     if unit_for(torch.float32) is None:
-        parser.error("needs the compiled kernels of products, and a processor with AVX-512")
+        parser.error("needs the compiled kernels of products, which this installation or processor has not")
     torch.set_num_threads(options.threads)
     keep_freed_memory()
     steps = {
