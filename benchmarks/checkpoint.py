@@ -34,14 +34,18 @@ from atari_dqn.types import StepBatch
 
 CPU = torch.device("cpu")
 SPEC = Path(__file__).parents[1] / "runs/pong_trackA.toml"
-ENVS = 8
+ENVS, PREFILL_STEPS = 8, 50_000
 OVERRIDES = [f"env.num_envs={ENVS}", f"learner.threads={torch.get_num_threads()}", "system.workers=0"]
 TAPE_ROWS = 5_000
 QUIET_ITERATIONS = 40
 
 
 def pong(capacity_steps: int) -> Spec:
-    return load_spec(SPEC, [*OVERRIDES, f"replay.capacity_steps={capacity_steps}"]).spec
+    sizes = [
+        f"replay.capacity_steps={capacity_steps}",
+        f"replay.prefill_steps={min(PREFILL_STEPS, capacity_steps)}",
+    ]
+    return load_spec(SPEC, [*OVERRIDES, *sizes]).spec
 
 
 def record_tape(training: Training) -> list[tuple[np.ndarray, StepBatch]]:

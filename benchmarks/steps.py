@@ -3,6 +3,7 @@
 Minibatch 32, 3,136 inputs, fp32. "written" is the gradient's product, its norm and the optimizer's step:
 three passes over memory. "factored" is the norm by its two sides and the step that makes it. Between calls
 as much memory is moved as an update moves elsewhere, so that no cache has what a call wants; ways take turns.
+Needs the compiled kernels of products.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from torch import nn
 import atari_dqn.fast.cpu.products  # noqa: F401  torch's operators of ours
 from atari_dqn.agent.optimizers import adam, deepmind_rmsprop
 from atari_dqn.fast.cpu.factored import FactoredGradient
+from atari_dqn.fast.cpu.library import unit_for
 from atari_dqn.fast.optimizers import accelerate_optimizer, gradient_norm
 from atari_dqn.machine.allocator import keep_freed_memory
 
@@ -102,6 +104,8 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     options = parser.parse_args()
+    if unit_for(torch.float32) is None:
+        parser.error("needs the compiled kernels of products, which this installation or processor has not")
     torch.set_num_threads(options.threads)
     keep_freed_memory()
     steps = {
