@@ -1,9 +1,9 @@
 """Train, resume and evaluate DQN-family agents on Atari.
 
 Every command, worker process and library user imports this package before torch. The package therefore sets
-how the threads of OpenMP, with which torch computes on a CPU, wait for each other. By default a waiting
-thread keeps its core busy for milliseconds. If other programs run too, the thread that it waits for may need
-that core, and training becomes several times slower. Measured: docs/results/speed.md.
+how the threads of OpenMP, with which torch and the kernels compute on a CPU, wait for each other. By default
+a waiting thread keeps its core busy for milliseconds. If other programs run too, the thread that it waits for
+may need that core, and training becomes several times slower. Measured: docs/results/speed.md.
 """
 
 from __future__ import annotations
@@ -18,16 +18,21 @@ WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIB
 """Environment variables that set how threads wait: one of OpenMP, one of GCC's libgomp, two of LLVM's."""
 
 
-def wait_passively(
+MOST_SPINS = 2000
+"""How often a thread of libgomp looks before it sleeps: for about 50 µs, within which it is usually needed
+again. To sleep at once makes an update slower, to look more often makes it slower next to other programs."""
+
+
+def limit_waiting(
     environment: MutableMapping[str, str] = os.environ, loaded: Container[str] = sys.modules
 ) -> None:
-    """Make waiting threads sleep, unless the user has set how they wait.
+    """Make waiting threads sleep soon, unless the user has set how they wait.
 
-    Child processes inherit the setting. Setting OpenMP's own variable is enough: libgomp and LLVM's runtime
-    derive theirs from it. They read it when torch is imported; later it has no effect, so it is not set.
+    LLVM's runtime derives its own setting, to sleep at once, from OpenMP's variable. Child processes inherit
+    both. They are read when torch is imported; later they have no effect, so they are not set.
     """
     if "torch" not in loaded and not any(name in environment for name in WAIT_VARIABLES):
-        environment["OMP_WAIT_POLICY"] = "passive"
+        environment |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": str(MOST_SPINS)}
 
 
 def wait_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -35,4 +40,4 @@ def wait_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str
     return {name: environment[name] for name in WAIT_VARIABLES if name in environment}
 
 
-wait_passively()
+limit_waiting()

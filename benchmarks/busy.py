@@ -1,7 +1,8 @@
-"""Training with OpenMP's threads that wait passively and as libgomp has it, on a quiet and on a busy machine.
+"""Training with three ways in which OpenMP's threads wait, on a quiet and on a busy machine.
 
-What `dqn bench` calls frames/s, in a fresh process a round; the ways take turns. "spinning" is libgomp's
-default: a thread that waits turns 300,000 times before it sleeps. Busy: next to a program that never waits.
+What `dqn bench` calls frames/s, in a fresh process a round; the ways take turns. "limited" is the package's
+way: a thread looks 2,000 times before it sleeps. "passive": it sleeps at once. "spinning" is libgomp's
+default: it looks 300,000 times. Busy: next to a program that never waits.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ from pathlib import Path
 
 from hardware import circumstances
 
-from atari_dqn import WAIT_VARIABLES
+from atari_dqn import MOST_SPINS, WAIT_VARIABLES
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import load_spec
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
-WAYS = {"passive": {"OMP_WAIT_POLICY": "passive"}, "spinning": {"GOMP_SPINCOUNT": "300000"}}
+WAYS = {
+    "limited": {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": str(MOST_SPINS)},
+    "passive": {"OMP_WAIT_POLICY": "passive"},
+    "spinning": {"GOMP_SPINCOUNT": "300000"},
+}
 MACHINES = {"quiet": 0, "busy": 1}
 """How many programs that never wait run during the training."""
 
@@ -78,24 +83,29 @@ def measure(options: argparse.Namespace) -> None:
 
 def result(rates: dict[str, list[float]], options: argparse.Namespace) -> dict[str, object]:
     """Compute the ratios, each of two measurements that follow each other: machines are noisy."""
-    ratios = {
-        machine: [
-            round(passive / spinning, 3)
-            for passive, spinning in zip(
-                rates[f"{machine}, passive"], rates[f"{machine}, spinning"], strict=True
-            )
-        ]
-        for machine in MACHINES
+    over_spinning = {
+        f"{machine}, {way}": _ratios(rates[f"{machine}, {way}"], rates[f"{machine}, spinning"])
+        for machine, way in product(MACHINES, WAYS)
+        if way != "spinning"
     }
+    busy_over_quiet = {way: _ratios(rates[f"busy, {way}"], rates[f"quiet, {way}"]) for way in WAYS}
     return {
         **circumstances(),
         "settings": {"spec": options.spec.name, "set": options.set, "threads": options.threads,
                      "rounds": options.rounds, "seconds": options.seconds, "note": options.note},
         "frames_per_second": rates,
-        "median_frames_per_second": {name: statistics.median(values) for name, values in rates.items()},
-        "passive_over_spinning": ratios,
-        "median_passive_over_spinning": {name: statistics.median(values) for name, values in ratios.items()},
+        "median_frames_per_second": _medians(rates),
+        "over_spinning": over_spinning, "median_over_spinning": _medians(over_spinning),
+        "busy_over_quiet": busy_over_quiet, "median_busy_over_quiet": _medians(busy_over_quiet),
     }  # fmt: skip
+
+
+def _ratios(numerators: list[float], denominators: list[float]) -> list[float]:
+    return [round(one / other, 3) for one, other in zip(numerators, denominators, strict=True)]
+
+
+def _medians(values: dict[str, list[float]]) -> dict[str, float]:
+    return {name: statistics.median(each) for name, each in values.items()}
 
 
 def main() -> None:

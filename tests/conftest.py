@@ -8,8 +8,9 @@ from pathlib import Path
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# As the package does, which is imported after torch here.
+# As the package limits how long threads wait, which is imported after torch here.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 from collections.abc import Callable, Iterator
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
-from atari_dqn import wait_variables
+from atari_dqn import MOST_SPINS, wait_variables
 from atari_dqn.envs.exactness import exactness
 from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 
 Status = Literal["ok", "warn", "fail"]
 """`fail`: training cannot start. `warn`: training can start, but something is slow or small."""
-
-
-_SLEEPING = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
-"""Settings of OpenMP with which a waiting thread sleeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +43,21 @@ def openmp_check() -> Check:
         text = "PyTorch was built without it: it learns on one core, and the kernels cannot be loaded"
         remedy = "install PyTorch's own wheel: pip install torch"
         return Check(name="OpenMP", status="warn", text=text, remedy=remedy)
-    if any(variables.get(name, "").lower() == value for name, value in _SLEEPING.items()):
-        return Check(name="OpenMP", status="ok", text="waiting threads sleep")
+    if _soon_sleep(variables):
+        return Check(name="OpenMP", status="ok", text="waiting threads soon sleep")
     settings = ", ".join(f"{name}={value}" for name, value in variables.items()) or "torch was imported first"
     text = f"waiting threads keep their cores busy ({settings}); other programs then slow training down"
     remedy = f"unset {', '.join(variables)}" if variables else "import atari_dqn before torch"
     return Check(name="OpenMP", status="warn", text=text, remedy=remedy)
+
+
+def _soon_sleep(variables: Mapping[str, str]) -> bool:
+    """Return whether a thread that waits soon leaves its core, by the variables of its runtime."""
+    if "GOMP_SPINCOUNT" in variables:
+        return variables["GOMP_SPINCOUNT"] in map(str, range(MOST_SPINS + 1))
+    if "KMP_BLOCKTIME" in variables:
+        return variables["KMP_BLOCKTIME"] == "0"
+    return variables.get("OMP_WAIT_POLICY", "").lower() == "passive"
 
 
 def opencv_check() -> Check:

@@ -121,7 +121,7 @@ def why_waiting_is_slow(threads: int, variables: Mapping[str, str]) -> str | Non
         return None
     return (
         "torch was imported before atari_dqn, so threads keep their cores busy while they wait, and other "
-        "programs slow training down several times; import atari_dqn first, or set OMP_WAIT_POLICY=passive"
+        "programs slow training down several times; import atari_dqn first, or set GOMP_SPINCOUNT=2000"
     )
 
 

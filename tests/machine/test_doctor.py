@@ -82,10 +82,13 @@ def test_kernels_that_could_be_compiled_and_are_not_are_a_warning(
 @pytest.mark.parametrize(
     ("variables", "status", "said"),
     [
-        ({"OMP_WAIT_POLICY": "passive"}, "ok", "waiting threads sleep"),
-        ({"OMP_WAIT_POLICY": "PASSIVE"}, "ok", "waiting threads sleep"),
-        ({"GOMP_SPINCOUNT": "0"}, "ok", "waiting threads sleep"),
-        ({"KMP_BLOCKTIME": "0"}, "ok", "waiting threads sleep"),
+        ({"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "2000"}, "ok", "soon sleep"),
+        ({"OMP_WAIT_POLICY": "PASSIVE"}, "ok", "soon sleep"),
+        ({"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "2001"}, "warn", "keep their cores busy"),
+        ({"GOMP_SPINCOUNT": "infinity"}, "warn", "keep their cores busy"),
+        ({"GOMP_SPINCOUNT": "0"}, "ok", "soon sleep"),
+        ({"KMP_BLOCKTIME": "0"}, "ok", "soon sleep"),
+        ({"KMP_BLOCKTIME": "200"}, "warn", "keep their cores busy"),
         ({"OMP_WAIT_POLICY": "active"}, "warn", "keep their cores busy (OMP_WAIT_POLICY=active)"),
         ({"GOMP_SPINCOUNT": "300000"}, "warn", "keep their cores busy (GOMP_SPINCOUNT=300000)"),
         ({}, "warn", "keep their cores busy (torch was imported first)"),
