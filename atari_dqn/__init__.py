@@ -32,7 +32,7 @@ def limit_waiting(
     both. They are read when torch is imported; later they have no effect, so they are not set.
     """
     if "torch" not in loaded and not any(name in environment for name in WAIT_VARIABLES):
-        environment |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": str(MOST_SPINS)}
+        environment.update({"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": str(MOST_SPINS)})
 
 
 def wait_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -15,7 +15,7 @@ from atari_dqn.errors import UserError
 from atari_dqn.machine.devices import BF16_CAPABILITY, cuda_index
 from atari_dqn.machine.hardware import Hardware, find_hardware, has_compiler
 from atari_dqn.spec.check import show
-from atari_dqn.spec.constraints import AUTO, decided
+from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.keys import AUTO_KEYS, Scalar, build, flatten
 from atari_dqn.spec.loader import ResolvedSpec, deviating_keys
 from atari_dqn.spec.schema import Spec
@@ -26,7 +26,7 @@ _MOST_THREADS = {"data_efficient": 4, "nature": 8, "dopamine": 8, "impala": 16}
 """The most threads that share an update, by network: more would have too little to do between waits."""
 _MOST_THREADS_OF_OTHERS = 8
 _SMALL = frozenset({"data_efficient"})
-"""Networks with an update so small that the last core gains more by emulating, or for other programs."""
+"""Networks with an update so small that, without kernels, more threads gain less than an idle core does."""
 _BF16_NETWORKS = frozenset(_MOST_THREADS)
 """Networks that are faster in bf16 on a device that multiplies it."""
 _MOST_WORKERS = 16
@@ -129,7 +129,8 @@ def _threads(spec: Spec, machine: Machine) -> Decision:
         return 1, "the GPU learns"
     cores = min(cores, machine.hardware.cores_physical)  # two threads of one core are hardly faster than one
     kind = spec.network.kind
-    most, spared = _MOST_THREADS.get(kind, _MOST_THREADS_OF_OTHERS), int(kind in _SMALL and cores > 1)
+    most = _MOST_THREADS.get(kind, _MOST_THREADS_OF_OTHERS)
+    spared = int(kind in _SMALL and cores > 1 and not machine.has_kernels())
     if cores - spared > most:
         return most, "more would wait for one another"
     return cores - spared, f"{_count(cores, 'core')}{', one of them left free' if spared else ''}"
@@ -159,14 +160,16 @@ def _compile(spec: Spec, machine: Machine) -> Decision:
 
 
 def _workers(spec: Spec, machine: Machine) -> Decision:
-    """Choose the cores that learning leaves free: on a GPU one core feeds it, and one does the rest."""
+    """Choose a worker for each core: workers emulate while threads wait. With a GPU, two cores are left."""
     envs, cores = spec.env.num_envs, machine.hardware.cores_usable
-    if envs == 1 or spec.env.kind != "atari":
+    if envs == 1 or spec.env.kind != "atari" or cores == 1:
         return 0, "one process emulates fast enough"
-    is_on_cpu = machine.device == "cpu"
-    free = cores - (decided(spec.learner.threads) if is_on_cpu else min(2, max(1, cores - 1)))
-    workers = max(0, min(free, envs, _MOST_WORKERS))
-    return workers, f"learning leaves {_count(workers, 'core')}" if workers else "learning uses every core"
+    emulating = cores if machine.device == "cpu" else max(1, cores - 2)
+    if envs < min(emulating, _MOST_WORKERS):
+        return envs, "one for each environment"
+    if emulating > _MOST_WORKERS:
+        return _MOST_WORKERS, "more emulate faster than anything learns"
+    return emulating, _count(emulating, "core") + ("" if machine.device == "cpu" else " beyond the learner's")
 
 
 def _count(number: int, noun: str) -> str:

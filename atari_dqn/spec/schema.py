@@ -226,8 +226,8 @@ class System:
 
     workers: Annotated[int | Auto, AtLeast(0)]
     """Number of worker processes that run emulators; 0 runs them in the learner's process. `auto` is the
-    number of cores that the learner's threads leave free, but no more than there are environments, and 0 for
-    one environment."""
+    number of cores, two fewer with a GPU, but no more than there are environments, and 0 for one
+    environment."""
     evaluation_envs: Annotated[int, AtLeast(1)]
     """Number of environments of an evaluation, which play its episodes in parallel."""
     evaluation_workers: Annotated[int, AtLeast(0)]

@@ -91,7 +91,7 @@ class Learner:
     threads: Annotated[int | Auto, AtLeast(1)]
     """Number of threads of PyTorch and of the project's kernels. Another number changes rounding, and how
     fast a run is. `auto` is OMP_NUM_THREADS if that is set, otherwise the number of cores, but no more than
-    share an update of the network well; for the small network one core is left free."""
+    share an update of the network well; for the small network without kernels, one core is left free."""
     deterministic: bool
     """On a GPU, use deterministic kernels. Without them a run neither repeats nor resumes exactly."""
     compile: bool | Auto

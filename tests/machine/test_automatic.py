@@ -97,9 +97,7 @@ def test_network_of_another_package_is_in_fp32(laptop: Hardware, monkeypatch: py
         (64, 64, "nature", 8),
         (64, 64, "dopamine", 8),
         (64, 64, "data_efficient", 4),
-        (4, 4, "data_efficient", 3),
-        (2, 2, "data_efficient", 1),
-        (1, 1, "data_efficient", 1),
+        (2, 2, "data_efficient", 2),
         (64, 64, "impala", 16),
     ],
 )
@@ -107,6 +105,23 @@ def test_threads_are_the_cores_that_an_update_can_use(
     cores: int, physical: int, network: str, threads: int, laptop: Hardware
 ) -> None:
     found = machine(replace(laptop, cores_usable=cores, cores_physical=physical))
+    assert chosen("learner.threads", found, f"network.kind={network}") == threads
+
+
+@pytest.mark.parametrize(
+    ("cores", "network", "threads"),
+    [
+        (1, "data_efficient", 1),
+        (2, "data_efficient", 1),
+        (4, "data_efficient", 3),
+        (64, "data_efficient", 4),
+        (2, "nature", 2),
+    ],
+)
+def test_small_network_without_kernels_leaves_a_core_free(
+    cores: int, network: str, threads: int, laptop: Hardware
+) -> None:
+    found = machine(replace(laptop, cores_usable=cores, cores_physical=cores), kernels=False)
     assert chosen("learner.threads", found, f"network.kind={network}") == threads
 
 
@@ -162,9 +177,9 @@ def test_compilation_is_not_chosen_without_a_compiler(
 
 
 @pytest.mark.parametrize(
-    ("cores", "envs", "workers"), [(2, 1, 0), (2, 8, 0), (16, 1, 0), (16, 8, 8), (12, 8, 4), (64, 64, 16)]
+    ("cores", "envs", "workers"), [(1, 8, 0), (2, 1, 0), (2, 8, 2), (16, 1, 0), (16, 8, 8), (64, 64, 16)]
 )
-def test_workers_are_the_cores_that_learning_leaves(
+def test_workers_are_one_for_each_core_and_environment(
     cores: int, envs: int, workers: int, laptop: Hardware
 ) -> None:
     found = machine(replace(laptop, cores_usable=cores, cores_physical=cores))
@@ -213,9 +228,8 @@ def test_choices_are_formatted_as_one_line(laptop: Hardware) -> None:
     _, choices = resolve_auto(load_spec(RUNS / "pong_quick.toml"), machine(laptop))
     assert choices_text(choices) == (
         'chosen for this machine: learner.precision = "fp32" (the processor only emulates bf16), '
-        "learner.threads = 1 (2 cores, one of them left free), "
-        "learner.compile = false (it is not known to be faster), "
-        "system.workers = 1 (learning leaves 1 core)"
+        "learner.threads = 2 (2 cores), learner.compile = false (it is not known to be faster), "
+        "system.workers = 2 (2 cores)"
     )
 
 
@@ -229,7 +243,7 @@ def test_kernels_are_looked_for_only_where_they_decide(laptop: Hardware) -> None
         raise AssertionError("importing torch takes a second")
 
     found = Machine(device="cpu", hardware=laptop, has_kernels=unexpected, environment={})
-    resolve_auto(load_spec(RUNS / "pong_quick.toml"), found)
+    resolve_auto(load_spec(RUNS / "pong_trackA.toml"), found)
 
 
 @pytest.mark.fault("H09")

@@ -108,13 +108,13 @@ def test_pytorch_without_openmp_is_a_warning_with_its_consequence(monkeypatch: p
     assert (check.status, "the kernels cannot be loaded" in check.text) == ("warn", True)
 
 
-def test_two_cores_without_gpu_learn_and_emulate_in_one_process(laptop: Hardware) -> None:
+def test_two_cores_without_gpu_learn_and_emulate_many_environments(laptop: Hardware) -> None:
     assert settings(laptop) == {
         "--device": "cpu",
         "learner.precision": '"fp32"',
         "learner.threads": "2",
         "learner.compile": "false",
-        "system.workers": "0",
+        "system.workers": "2",
     }
 
 
