@@ -56,7 +56,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def objects(shared: Path, compiler: str, flags: tuple[str, ...] = ()) -> list[Path]:
-    """Compile the checks once; whoever needs them meanwhile waits."""
+    """Compile the checks once; processes that need them meanwhile wait."""
     folder = shared / compiler
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:

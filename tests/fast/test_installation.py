@@ -51,7 +51,7 @@ def install(copied: Path, c: str, cxx: str) -> Path:
 
 
 def kernels_according_to_doctor(installed: Path) -> str:
-    """Return what `dqn doctor` says of the kernels, as one line."""
+    """Run `dqn doctor` and return its check of the kernels as one line."""
     said = python("-P", "-m", "atari_dqn", "doctor", cwd=installed.parent, PYTHONPATH=str(installed))
     _, _, text = said.partition(" kernels ")
     return " ".join(text.partition(" OpenCV ")[0].split())

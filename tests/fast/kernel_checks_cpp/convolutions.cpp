@@ -103,6 +103,8 @@ void check_convolutions() {
         {0, 8, 8, 32, 4, 4, 2, 0, 0, 0, 0, 32},
     };
     const std::vector<Convolution> colours = {{0, 13, 11, 3, 3, 3, 2, 1, 0, 1, 1, 32}};  // of 9
+    // first, so that what is read behind the last image of the kernels' own memory is behind all of it
+    check_stack("kernels up to the edge", 9, {{0, 10, 10, 4, 5, 5, 5, 0, 0, 0, 0, 32}}, false);
     check_stack("Nature", 1, nature, true);
     check_stack("Dopamine", 1, dopamine, false);
     check_stack("data-efficient at 84 pixels", 1, {{0, 84, 84, 4, 5, 5, 5, 0, 0, 0, 0, 32}}, true);
