@@ -62,7 +62,7 @@ def set_kernels(device: torch.device, *, threads: int, deterministic: bool) -> N
 
     torch.set_num_threads(threads)
     if (sys.platform, platform.machine()) == ("darwin", "arm64"):
-        torch.backends.nnpack.set_flags(False)
+        torch.backends.nnpack.set_flags(False)  # type: ignore[no-untyped-call]
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
