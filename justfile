@@ -24,6 +24,10 @@ test:
 slow:
     .ci/step slow
 
+# the kernels in every width and by other compilers, for a change of them: about ten minutes on two cores
+thorough:
+    .ci/step thorough
+
 # only the tests that compare with stored traces
 golden:
     .ci/step golden

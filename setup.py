@@ -92,9 +92,7 @@ class Build(build_ext):
 
     def openmp(self) -> list[str]:
         """List the flags of OpenMP as GCC has it, whose functions torch's library defines; none elsewhere."""
-        source = (
-            "#include <omp.h>\n#ifdef __clang__\n#error its calls are not those of torch's library\n#endif\n"
-        )
+        source = "#include <omp.h>\n#ifdef __clang__\n#error calls that torch does not define\n#endif\n"
         path = Path(self.build_temp, "openmp.cpp")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source)

@@ -108,6 +108,26 @@ def test_kernels_of_a_gpu_are_the_same_each_time_or_the_quickest(deterministic: 
         assert not cudnn.allow_tf32
 
 
+@pytest.mark.parametrize(
+    ("system", "machine", "set_to"),
+    [
+        ("darwin", "arm64", [False]),
+        ("darwin", "x86_64", []),
+        ("linux", "aarch64", []),
+        ("linux", "x86_64", []),
+    ],
+)
+def test_convolutions_by_nnpack_are_disabled_on_apple_silicon_alone(
+    system: str, machine: str, set_to: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[bool] = []
+    monkeypatch.setattr("atari_dqn.machine.devices.sys.platform", system)
+    monkeypatch.setattr("atari_dqn.machine.devices.platform.machine", lambda: machine)
+    monkeypatch.setattr(torch.backends.nnpack, "set_flags", found.append)
+    set_kernels(torch.device("cpu"), threads=torch.get_num_threads(), deterministic=True)
+    assert found == set_to
+
+
 GB = 10**9
 GPU = torch.device("cuda", 1)
 

@@ -15,5 +15,7 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def leave_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have what is assembled from now on be computed by PyTorch."""
     monkeypatch.setattr(structure, "unit_for", lambda dtype: None)
-    for module in (acceleration, optimizers, structure):
+    monkeypatch.setattr(structure, "instruction_set", lambda: None)
+    monkeypatch.setattr(structure, "libraries_lacking", lambda: ("portable", "products"))
+    for module in (acceleration, optimizers):
         monkeypatch.setattr(module, "library", lambda name: None)

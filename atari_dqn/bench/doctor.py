@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import textwrap
 import time
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from atari_dqn.bench import probes
 from atari_dqn.bench.advice import Setting, recommend, recommend_for
 from atari_dqn.bench.probes import Check
+from atari_dqn.errors import UserError
 from atari_dqn.formatting import size
 from atari_dqn.machine.contention import CoreTimes, contention, read_core_times
 from atari_dqn.machine.hardware import Hardware, compiler_name, find_hardware, has_compiler
@@ -29,6 +31,7 @@ if TYPE_CHECKING:  # it imports torch, which may be missing
 _COLUMNS = 80
 _LOAD_SECONDS = 0.4
 """The minimum time over which the load of other programs is measured."""
+_COMPILER_REMEDY = "install g++ 11 or newer, and read the output of: CC=gcc CXX=g++ pip install -v -e ."
 _MIN_SHARED_MEMORY_BYTES = 64 * 10**6
 """The default of Docker for a container."""
 
@@ -130,6 +133,8 @@ def _run_probe(name: str, probe: Callable[[], Check]) -> Check:
     """Run the probe of a package; return a failed check if the package is missing or broken."""
     try:
         return probe()
+    except UserError as error:  # it names the remedy
+        return Check(name=name, status="fail", text=str(error))
     except Exception as error:
         remedy = "install the package again with its dependencies: pip install -e ."
         return Check(name=name, status="fail", text=f"{type(error).__name__}: {error}", remedy=remedy)
@@ -213,17 +218,24 @@ def _version_check() -> Check:
 
 def _kernels_probe() -> Check:
     library = importlib.import_module("atari_dqn.fast.cpu.library")
-    found, lacking = library.kernels_here(), library.libraries_lacking()
-    if not lacking:
-        text = f"compiled, for learning on a CPU: {', '.join(found)}" if found else "none for this system"
+    found, remedy = ", ".join(library.kernels_here()), _COMPILER_REMEDY
+    better = library.instruction_set_lacking()
+    if library.instruction_set() == "none":
+        text = f"not used, because {library.OVERRIDE} is none: learning on a CPU is slower"
+        remedy = f"unset {library.OVERRIDE}"
+    elif library.libraries_lacking():
+        here = f", only {found}" if found else ""
+        text = f"not all compiled{here}: PyTorch computes the rest, so learning on a CPU is slower"
+    elif better and library.OVERRIDE not in os.environ:
+        text = f"{found or 'none'}: not compiled for {better}, which this processor has and which is faster"
+    elif found and not library.uses_threads():
+        text = (
+            f"{found}, on one core: the compiler has no OpenMP that works with PyTorch's, as that of g++ does"
+        )
+    else:
+        text = f"compiled, for learning on a CPU: {found}" if found else "none for this system"
         return Check(name="kernels", status="ok", text=text)
-    here = f", only {', '.join(found)}" if found else ""
-    return Check(
-        name="kernels",
-        status="warn",
-        text=f"not all compiled{here}: PyTorch computes the rest, so learning on a CPU is slower",
-        remedy="install g++ 12 or newer with OpenMP, and read the output of: pip install -v -e .",
-    )
+    return Check(name="kernels", status="warn", text=text, remedy=remedy)
 
 
 _PROBES = (

@@ -12,7 +12,14 @@ from atari_dqn.agent.heads import DuelingHead, LinearHead, SharedDuelingHead
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.noisy import NoisyLinear
 from atari_dqn.agent.torsos import ConvolutionalTorso, SamePadConv2d
-from atari_dqn.fast.cpu.library import library, multiple, unit_for
+from atari_dqn.fast.cpu.library import (
+    OVERRIDE,
+    instruction_set,
+    libraries_lacking,
+    multiple,
+    unit_for,
+    units,
+)
 from atari_dqn.fast.cpu.products import fits_convolution, fits_product, fits_stack
 from atari_dqn.fast.fused_network import FusedNetwork, dense_layers
 from atari_dqn.fast.layers import FastConv2d, FastLinear, FastNoisyLinear
@@ -75,9 +82,13 @@ def apply_plan(plan: Plan, network: QNetwork) -> None:
 
 
 def why_no_kernels() -> str:
-    """Explain why no kernels of products are available."""
-    if library("products") is None:
+    """Explain why no kernels of products are available in the dtype of a network."""
+    if instruction_set() == "none":
+        return f"{OVERRIDE} is none"
+    if "products" in libraries_lacking():
         return "the kernels were not compiled when the package was installed"
+    if units():
+        return "on this processor the kernels compute in fp32 only"
     return "this processor lacks what the kernels need (AVX2, AVX-512 or NEON)"
 
 

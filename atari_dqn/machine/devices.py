@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from atari_dqn.errors import UserError
@@ -53,11 +55,14 @@ def set_kernels(device: torch.device, *, threads: int, deterministic: bool) -> N
 
     With `deterministic`, only deterministic kernels are used; otherwise those that cuDNN's autotuner finds
     fastest (docs/decisions/0027-repeatable-on-a-gpu.md). On a CPU torch is deterministic for a fixed number
-    of threads.
+    of threads. On Apple silicon NNPACK is disabled: PyTorch selects it for convolutions of 16 images or more,
+    where it is several times slower than the alternative.
     """
     import torch
 
     torch.set_num_threads(threads)
+    if (sys.platform, platform.machine()) == ("darwin", "arm64"):
+        torch.backends.nnpack.set_flags(False)  # type: ignore[no-untyped-call]
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False

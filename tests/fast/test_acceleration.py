@@ -100,6 +100,29 @@ def test_each_torso_gets_the_kernels_that_it_should(torso_type: type, classes: d
     assert {name: type(network.get_submodule(name)) for name in classes} == classes
 
 
+@pytest.mark.parametrize(
+    ("dtype", "torso"), [(torch.float32, StackedTorso), (torch.bfloat16, PatchTorso)], ids=["fp32", "bf16"]
+)
+def test_data_efficient_torso_is_a_stack_in_fp32_and_patches_in_bf16(
+    dtype: torch.dtype, torso: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(structure, "unit_for", lambda asked: 0)  # on any processor
+    network = make_network(DataEfficientTorso)
+    network.dtype = dtype
+    assert structure.inspect_network(network, CPU, fuse=True).classes["torso"] == (torso, dtype)
+
+
+def test_bf16_without_kernels_in_bf16_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(structure, "instruction_set", lambda: "avx2")
+    monkeypatch.setattr(structure, "libraries_lacking", lambda: ())
+    for here, reason in {
+        ("fp32 vectors",): "on this processor the kernels compute in fp32 only",
+        (): "this processor lacks what the kernels need (AVX2, AVX-512 or NEON)",
+    }.items():
+        monkeypatch.setattr(structure, "units", lambda here=here: here)
+        assert structure.why_no_kernels() == reason
+
+
 @HAS_KERNELS
 def test_implicit_and_noisy_layers_get_kernels() -> None:
     network = Acceleration(CPU).network(make_network(noisy=True, iqn=True))

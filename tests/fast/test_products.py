@@ -15,6 +15,7 @@ CONVOLUTIONS = [  # minibatch, channels, side, kernel, stride, zeros above and l
     (2, 64, 9, 3, 1, (1, 1), 64),
     (1, 32, 20, 4, 2, (2, 1), 64),
     (1, 4, 21, 8, 4, (3, 0), 32),
+    (2, 4, 14, 8, 2, (0, 0), 32),  # pixels nearer to each other than a block of columns is wide
 ]
 PRODUCTS = [(32, 3136, 512), (1, 576, 256), (8, 64, 32), (9, 64, 32), (33, 96, 64)]  # rows, inputs, outputs
 ODD_PRODUCTS = [(32, 512, 306), (9, 64, 51), (1, 64, 33), (3, 96, 95)]  # for fp32 alone

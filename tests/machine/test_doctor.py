@@ -74,9 +74,49 @@ def test_kernels_that_could_be_compiled_and_are_not_are_a_warning(
     monkeypatch.setattr(library.platform, "machine", lambda: machine[1])
     monkeypatch.setattr(library, "instruction_set", lambda: "avx2")
     monkeypatch.setattr(library, "library", lambda name: None if name in lacking else object())
+    monkeypatch.setattr(library, "_is_compiled", lambda name: name not in lacking)
+    monkeypatch.setattr(library, "instruction_set_lacking", lambda: None)
+    monkeypatch.setattr(library, "uses_threads", lambda: True)
     monkeypatch.setattr(library, "units", lambda: () if "products" in lacking else ("fp32 vectors",))
     found = {check.name: check for check in examine(Path()).checks}["kernels"]
     assert (found.status, said in found.text) == (status, True)
+
+
+def kernels_check() -> Check:
+    return {check.name: check for check in examine(Path()).checks}["kernels"]
+
+
+@pytest.mark.skipif(not library.units(), reason="no kernels of products on this machine")
+def test_kernels_of_one_thread_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "uses_threads", lambda: False)
+    check = kernels_check()
+    assert (check.status, "on one core: the compiler has no OpenMP" in check.text) == ("warn", True)
+
+
+@pytest.mark.skipif(not library.units(), reason="no kernels of products on this machine")
+def test_better_instruction_set_without_kernels_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "cpu_flags", lambda: ("avx2", "avx512f"))
+    monkeypatch.setattr(library, "_bits", lambda name: int(name == "avx2"))
+    check = kernels_check()
+    assert (check.status, "not compiled for AVX-512" in check.text) == ("warn", True)
+
+
+def test_kernels_that_are_switched_off_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "instruction_set", lambda: "none")
+    monkeypatch.setattr(library, "units", lambda: ())
+    check = kernels_check()
+    assert (check.status, check.remedy) == ("warn", "unset ATARI_DQN_ISA")
+
+
+def test_instruction_set_that_is_not_here_is_a_failure_with_those_that_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(library.OVERRIDE, "sse")
+    for function in ("instruction_set", "library"):
+        monkeypatch.setattr(library, function, getattr(library, function).__wrapped__)
+    check = kernels_check()
+    assert check.status == "fail"
+    assert check.text.startswith("ATARI_DQN_ISA=sse is not available on this machine; available: ")
 
 
 @pytest.mark.parametrize(

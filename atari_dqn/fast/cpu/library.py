@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from atari_dqn.errors import UserError
+from atari_dqn.machine.hardware import cpu_flags
 
 FOLDER = Path(__file__).parent
 _ADDRESS, _COUNT, _CHOICE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
@@ -68,6 +69,8 @@ INSTRUCTION_SETS = {"avx512": "AVX-512", "avx2": "AVX2", "neon": "NEON"}
 """What the products are compiled for, best first, with its written name."""
 OVERRIDE = "ATARI_DQN_ISA"
 """The environment variable that chooses one of `INSTRUCTION_SETS`, or `none`: no compiled kernels."""
+_FLAGS = {"avx512": "avx512f", "avx2": "avx2"}
+"""By which a system reports that a processor has an instruction set, best first; NEON needs no flag."""
 
 
 @cache
@@ -170,7 +173,21 @@ def libraries_lacking() -> tuple[str, ...]:
     has_kernels = sys.platform in ("linux", "darwin")
     has_products = has_kernels and platform.machine().lower() in ("x86_64", "amd64", "aarch64", "arm64")
     meant = {"portable": has_kernels, "products": has_products}
-    return tuple(name for name, is_meant in meant.items() if is_meant and library(name) is None)
+    return tuple(name for name, is_meant in meant.items() if is_meant and not _is_compiled(name))
+
+
+def _is_compiled(name: str) -> bool:
+    """Return whether a library can be loaded in any variant, for this processor or not."""
+    return any(
+        _load(file, name) is not None for file in (name, *(f"{name}_{each}" for each in INSTRUCTION_SETS))
+    )
+
+
+def instruction_set_lacking() -> str | None:
+    """Return the written name of this processor's best instruction set if it has no kernels, else None."""
+    flags = cpu_flags() or ()
+    best = next((name for name, flag in _FLAGS.items() if flag in flags), None)
+    return None if best is None or _bits(best) else INSTRUCTION_SETS[best]
 
 
 def kernels_here() -> tuple[str, ...]:

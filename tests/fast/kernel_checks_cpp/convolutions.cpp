@@ -78,37 +78,38 @@ static void check_stack(const std::string& name, int64_t batch, std::vector<Conv
 void check_convolutions() {
     for (const bool relu : {true, false}) {
         check_convolution({3, 20, 20, 4, 8, 8, 4, 0, 0, 0, 0, 32}, relu);
-        check_convolution({9, 20, 20, 32, 4, 4, 2, 0, 0, 0, 0, 64}, relu);
-        check_convolution({1, 21, 21, 32, 4, 4, 2, 1, 2, 1, 2, 64}, relu);
+        check_convolution({9, 12, 10, 32, 4, 4, 2, 0, 0, 0, 0, 64}, relu);
+        check_convolution({1, 13, 13, 32, 4, 4, 2, 1, 2, 1, 2, 64}, relu);
         check_convolution({129, 5, 6, 32, 3, 3, 1, 1, 0, 0, 2, 32}, relu);
         check_convolution({33, 7, 5, 8, 3, 3, 2, 0, 0, 0, 0, block()}, relu);  // rows of 24 values
-        check_convolution({2, 5, 5, 4, 5, 2, 1, 2, 2, 0, 1, 3 * block()}, relu);  // of 8
+        check_convolution({2, 5, 5, 4, 5, 2, 1, 2, 2, 0, 1, 3 * block()}, relu);  // of 8, pixels nearer than a block
     }
-    for (const bool planes : {true, false}) {
-        const std::vector<Convolution> nature = {
-            {0, 84, 84, 4, 8, 8, 4, 0, 0, 0, 0, 32},
-            {0, 20, 20, 32, 4, 4, 2, 0, 0, 0, 0, 64},
-            {0, 9, 9, 64, 3, 3, 1, 0, 0, 0, 0, 64},
-        };
-        const std::vector<Convolution> dopamine = {
-            {0, 84, 84, 4, 8, 8, 4, 2, 2, 2, 2, 32},
-            {0, 21, 21, 32, 4, 4, 2, 1, 2, 1, 2, 64},
-            {0, 11, 11, 64, 3, 3, 1, 1, 1, 1, 1, 64},
-        };
-        const std::vector<Convolution> small = {
-            {0, 36, 36, 4, 8, 8, 4, 0, 0, 0, 0, 32},
-            {0, 8, 8, 32, 4, 4, 2, 0, 0, 0, 0, 64},
-        };
-        const std::vector<Convolution> data_efficient = {  // kernel rows of 20 values
-            {0, 42, 42, 4, 5, 5, 5, 0, 0, 0, 0, 32},
-            {0, 8, 8, 32, 5, 5, 5, 0, 0, 0, 0, 64},
-        };
-        const std::vector<Convolution> colours = {{0, 13, 11, 3, 3, 3, 2, 1, 0, 1, 1, 32}};  // of 9
-        check_stack("Nature", 3, nature, planes);
-        check_stack("Dopamine", 1, dopamine, planes);
-        check_stack("data-efficient at 84 pixels", 1, {{0, 84, 84, 4, 5, 5, 5, 0, 0, 0, 0, 32}}, planes);
-        for (const int64_t batch : {1, 9, 33, 65, 129}) check_stack("data-efficient", batch, data_efficient, planes);
-        for (const int64_t batch : {9, 33}) check_stack("Nature at 36 pixels", batch, small, planes);
-        for (const int64_t batch : {1, 65}) check_stack("three channels", batch, colours, planes);
-    }
+    const std::vector<Convolution> nature = {
+        {0, 84, 84, 4, 8, 8, 4, 0, 0, 0, 0, 32},
+        {0, 20, 20, 32, 4, 4, 2, 0, 0, 0, 0, 64},
+        {0, 9, 9, 64, 3, 3, 1, 0, 0, 0, 0, 64},
+    };
+    const std::vector<Convolution> dopamine = {
+        {0, 84, 84, 4, 8, 8, 4, 2, 2, 2, 2, 32},
+        {0, 21, 21, 32, 4, 4, 2, 1, 2, 1, 2, 64},
+        {0, 11, 11, 64, 3, 3, 1, 1, 1, 1, 1, 64},
+    };
+    const std::vector<Convolution> data_efficient = {  // kernel rows of 20 values
+        {0, 42, 42, 4, 5, 5, 5, 0, 0, 0, 0, 32},
+        {0, 8, 8, 32, 5, 5, 5, 0, 0, 0, 0, 64},
+    };
+    const std::vector<Convolution> small = {
+        {0, 36, 36, 4, 8, 8, 4, 0, 0, 0, 0, 32},
+        {0, 8, 8, 32, 4, 4, 2, 0, 0, 0, 0, 32},
+    };
+    const std::vector<Convolution> colours = {{0, 13, 11, 3, 3, 3, 2, 1, 0, 1, 1, 32}};  // of 9
+    // first, so that what is read behind the last image of the kernels' own memory is behind all of it
+    check_stack("kernels up to the edge", 9, {{0, 10, 10, 4, 5, 5, 5, 0, 0, 0, 0, 32}}, false);
+    check_stack("Nature", 1, nature, true);
+    check_stack("Dopamine", 1, dopamine, false);
+    check_stack("data-efficient at 84 pixels", 1, {{0, 84, 84, 4, 5, 5, 5, 0, 0, 0, 0, 32}}, true);
+    for (const int64_t batch : {1, 3, 33}) check_stack("data-efficient", batch, data_efficient, false);
+    check_stack("data-efficient", 129, data_efficient, true);
+    for (const int64_t batch : {9, 33}) check_stack("Nature at 36 pixels", batch, small, batch == 9);
+    for (const int64_t batch : {1, 65}) check_stack("three channels", batch, colours, batch == 65);
 }
