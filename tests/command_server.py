@@ -11,6 +11,7 @@ most of the time of a short command. forked.py is its client.
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -20,16 +21,20 @@ import traceback
 from typing import Any
 
 import torch
+import typer
 
-import atari_dqn.cli
+import atari_dqn.cli.app
 from atari_dqn.replay import rows
 
 
 def import_commands() -> None:
-    """Import what commands import when they run, and PyTorch's optimizers when they are made."""
-    importlib.import_module("torch._dynamo")
-    for module in pkgutil.iter_modules(atari_dqn.cli.__path__, "atari_dqn.cli."):
-        importlib.import_module(module.name)
+    """Import what commands import when they run: all of the package but the pages, which need NiceGUI."""
+    for module in pkgutil.walk_packages(atari_dqn.__path__, "atari_dqn."):
+        if "._" not in module.name and "dashboard" not in module.name:  # kernels and `__main__` begin with _
+            importlib.import_module(module.name)
+    program = typer.main.get_command(atari_dqn.cli.app.app)
+    program.commands["watch"].make_context("watch", ["a run"])  # typer imports more for the first argument
+    gc.freeze()  # or each fork's collector writes to, and so copies, all that is here
 
 
 def make_pieces_small() -> None:

@@ -1,5 +1,8 @@
 """A run that ends as SIGKILL ends it, inside one process."""
 
+import time
+from pathlib import Path
+
 from atari_dqn.telemetry.events import Event, Notice, Row
 
 
@@ -8,13 +11,15 @@ class PowerCut(BaseException):
 
 
 class CutAt:
-    """A view that cuts the power at a step."""
+    """A view that cuts the power at a step, once a link that is written meanwhile leads to a checkpoint."""
 
-    def __init__(self, step: int) -> None:
-        self.step = step
+    def __init__(self, step: int, *, latest: tuple[Path, str] | None = None) -> None:
+        self.step, self.latest = step, latest
 
     def handle(self, event: Event) -> None:
         if isinstance(event, Row) and event.table == "update_log" and event.values["step"] >= self.step:
+            while self.latest is not None and self.latest[0].resolve().name != self.latest[1]:
+                time.sleep(0.01)
             raise PowerCut
 
     def close(self) -> None:
