@@ -22,9 +22,9 @@ import numpy as np
 import psutil
 import torch
 from hardware import circumstances
+from spec_here import load_spec_here
 
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
-from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.writers import TableSink
 from atari_dqn.train.build import assemble
@@ -45,7 +45,7 @@ def pong(capacity_steps: int) -> Spec:
         f"replay.capacity_steps={capacity_steps}",
         f"replay.prefill_steps={min(PREFILL_STEPS, capacity_steps)}",
     ]
-    return load_spec(SPEC, [*OVERRIDES, *sizes]).spec
+    return load_spec_here(SPEC, [*OVERRIDES, *sizes]).spec
 
 
 def record_tape(training: Training) -> list[tuple[np.ndarray, StepBatch]]:

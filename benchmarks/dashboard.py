@@ -21,6 +21,7 @@ import polars as pl
 from hardware import circumstances
 from playwright.sync_api import Page, sync_playwright
 
+from atari_dqn.dashboard.layout import PAGES
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import load_spec
@@ -28,8 +29,11 @@ from atari_dqn.spec.render import resolved_toml
 from atari_dqn.telemetry.columns import TABLES
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
-PAGES = ("", "live", "games", "ablations", "diff", "replay")
-SHOWN = {"diff": ".diff", "live": ".live-run"}
+EMPTY = ("/sweeps", "/videos")
+"""Pages that have nothing to show of these runs."""
+MEASURED = {address.strip("/") or "runs": address for address in PAGES if address not in EMPTY}
+SHOWN = {"runs": ".overview", "diff": ".diff", "live": ".live-run"}
+PLOT = ".main-svg"
 WORDS = {"eval_type": "full", "end_reason": "game_over", "protocol": "0" * 12}
 SMALL_TABLES = {"eval_log": 200, "replay_log": 1000}
 
@@ -63,8 +67,8 @@ def write(path: Path, table: str, rows: int, seed: int) -> None:
 
 def seconds_to_show(page: Page, address: str, name: str) -> float:
     began = time.perf_counter()
-    page.goto(address + name)
-    page.wait_for_selector(SHOWN.get(name, ".main-svg"))
+    page.goto(address.rstrip("/") + MEASURED[name])
+    page.wait_for_selector(SHOWN.get(name, PLOT))
     return round(time.perf_counter() - began, 3)
 
 
@@ -84,8 +88,8 @@ def measure(root: Path) -> dict[str, dict[str, float]]:
                 executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
             )
             page = browser.new_page(viewport={"width": 1280, "height": 800})
-            cold = {name or "curves": seconds_to_show(page, address, name) for name in PAGES}
-            warm = {name or "curves": seconds_to_show(page, address, name) for name in PAGES}
+            cold = {name: seconds_to_show(page, address, name) for name in MEASURED}
+            warm = {name: seconds_to_show(page, address, name) for name in MEASURED}
             browser.close()
     finally:
         server.terminate()

@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 from hardware import circumstances
+from spec_here import load_spec_here
 
 from atari_dqn.bench.kernels import synchronize
 from atari_dqn.machine.devices import resolve_device
-from atari_dqn.spec.loader import load_spec
+from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.rate import measure_rate, small
@@ -83,7 +84,7 @@ def frames(device: torch.device, workers: int, seconds: float, share: Share) -> 
     found: dict[str, Any] = {}
     for name, (path, envs, overrides) in FRAMES.items():
         own = workers if envs > 1 else 0
-        spec = load_spec(path, [*overrides, f"env.num_envs={envs}", f"system.workers={own}"]).spec
+        spec = spec_of(path, device, *overrides, f"env.num_envs={envs}", f"system.workers={own}")
         rate = measure_rate(spec, device, seconds=seconds)
         found[name] = {
             "frames_per_second": rate.frames_per_second,
@@ -185,12 +186,17 @@ def evaluations(run: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(text[: text.rfind("\n") + 1].splitlines()))
 
 
+def spec_of(path: Path, device: torch.device, *overrides: str) -> Spec:
+    """Load a spec as `dqn train` would train it on a device."""
+    return load_spec_here(path, overrides, device=str(device)).spec
+
+
 @contextmanager
 def learning(
     path: Path, device: torch.device, workers: int, *overrides: str, updates: int = 32
 ) -> Iterator[Training]:
     """Yield a training that has filled its replay, and has made so many updates."""
-    spec = load_spec(path, [*overrides, "env.num_envs=64", f"system.workers={workers}"]).spec
+    spec = spec_of(path, device, *overrides, "env.num_envs=64", f"system.workers={workers}")
     with closing(assemble(small(spec), device)) as training:
         training.begin()
         for _ in q_learning(training):

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import torch
 from hardware import circumstances
+from spec_here import load_spec_here
 from toy_game import LEARNING, TOGGLES
 
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.run.scores import EvaluationScore
-from atari_dqn.spec.loader import load_spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
 
@@ -45,7 +45,7 @@ AT_FRAMES = (6_000, 12_000, 24_000)
 def scores(overrides: tuple[str, ...], seed: int, threads: int) -> dict[int, float]:
     """Return the score at each of `AT_FRAMES`."""
     here = [f"seed={seed}", f"learner.threads={threads}", "system.workers=0"]
-    spec = load_spec(SPEC, [*LEARNING, *overrides, *here]).spec
+    spec = load_spec_here(SPEC, [*LEARNING, *overrides, *here]).spec
     found: dict[int, float] = {}
     with closing(assemble(spec, torch.device("cpu"))) as training:
         training.begin()

@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 import torch
 from hardware import circumstances
+from spec_here import load_spec_here
 from torch import Tensor
 from toy_game import LEARNING
 
@@ -33,7 +34,6 @@ from atari_dqn.compare.statistics import difference
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.minibatch import Frames, Minibatch
 from atari_dqn.run.scores import EvaluationScore
-from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
@@ -99,7 +99,7 @@ def learn(part: Part, seed: int, precision: str, minibatches: int) -> Learned:
         f"seed={seed}",
         f"learner.precision={precision}",
     ]
-    spec = load_spec(part.spec, overrides).spec
+    spec = load_spec_here(part.spec, overrides).spec
     began = time.process_time()
     with closing(assemble(spec, CPU)) as training:
         training.begin()

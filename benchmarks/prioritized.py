@@ -19,8 +19,8 @@ import torch
 from contender import prepare
 from hardware import circumstances
 from prioritized_systems import LEAVES, SYSTEMS, median_milliseconds
+from spec_here import load_spec_here
 
-from atari_dqn.spec.loader import load_spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.loop import q_learning
 
@@ -60,7 +60,7 @@ def track_b_update(threads: int, updates: int) -> float:
         f"learner.threads={threads}",
         "system.workers=0",
     )
-    spec = load_spec(HERE.parent / "runs" / "pong_trackB.toml", overrides).spec
+    spec = load_spec_here(HERE.parent / "runs" / "pong_trackB.toml", overrides).spec
     with closing(assemble(spec, torch.device("cpu"))) as training:
         training.begin()
         for _ in q_learning(training):

@@ -16,9 +16,9 @@ from pathlib import Path
 import psutil
 import torch
 from hardware import circumstances
+from spec_here import load_spec_here
 
 from atari_dqn.machine.hardware import find_hardware
-from atari_dqn.spec.loader import load_spec
 from atari_dqn.telemetry.events import Event, Notice, Row, Sink
 from atari_dqn.telemetry.sinks.options import SINKS, MakeSink, SinkOptions
 from atari_dqn.telemetry.sinks.target import Target
@@ -76,9 +76,9 @@ def measure(frames: int) -> dict[str, object]:
         "replay.prefill_steps=1000",
         "system.workers=0",
         "learner.threads=1",
-        "learner.precision=fp32",
+        "evaluation.light_period_frames=1000000",
     ]
-    resolved = load_spec(SPEC, [*overrides, "evaluation.light_period_frames=1000000"])
+    resolved = load_spec_here(SPEC, overrides)
     children = Children()
     views: list[Sink] = [children]
     with tempfile.TemporaryDirectory() as folder:
@@ -92,7 +92,7 @@ def measure(frames: int) -> dict[str, object]:
         whole = time.process_time() - before
     total = {kind: sum(each[kind] for each in Timed.found.values()) for kind in ("start", "rows", "notices")}
     training = whole - sum(total.values())
-    period_frames = load_spec(SPEC).spec.evaluation.full_period_frames
+    period_frames = load_spec_here(SPEC).spec.evaluation.full_period_frames
     per_frame = total["rows"] / frames + total["notices"] / period_frames
     return {
         "frames": frames,

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import torch
 from hardware import circumstances
+from spec_here import load_spec_here
 
 from atari_dqn.agent.learner import Learner
 from atari_dqn.assembly.parts import build_learner
 from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.minibatch import Minibatch
-from atari_dqn.spec.loader import load_spec
 from atari_dqn.types import GameInfo
 
 SPEC = Path(__file__).parents[1] / "runs/pong_trackA.toml"
@@ -75,7 +75,7 @@ def make_batch(size: int = 32) -> Minibatch:
 
 def make_learner(overrides: tuple[str, ...]) -> Learner:
     """Return an agent's learner for Pong."""
-    return build_learner(load_spec(SPEC, [*ADAM, *overrides]).spec, PONG, CPU)
+    return build_learner(load_spec_here(SPEC, [*ADAM, *overrides]).spec, PONG, CPU)
 
 
 def milliseconds(learner: Learner, batch: Minibatch, updates: int) -> float:

@@ -11,18 +11,20 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from atari_dqn.dashboard.layout import PAGES
+
 OUT = Path(__file__).parents[1] / "docs" / "images"
-PAGES = {"curves": "", **{name: name for name in ("live", "videos", "games", "ablations", "diff", "replay")}}
+ADDRESSES = {address.strip("/") or "runs": address for address in PAGES}
 DOCUMENTED = ("curves", "live", "videos", "ablations", "replay")
 """The pages whose images the documentation links."""
-SHOWN = ".main-svg, video, .diff, .live-run, .text-lg"
+SHOWN = ".overview, .sweep, .main-svg, video, .diff, .live-run, .text-lg"
 SETTLE_MILLISECONDS = 2_000
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--address", default="http://127.0.0.1:8642/")
-    parser.add_argument("--pages", nargs="*", default=list(DOCUMENTED), choices=list(PAGES))
+    parser.add_argument("--pages", nargs="*", default=list(DOCUMENTED), choices=list(ADDRESSES))
     parser.add_argument("--times", type=Path, help="write the seconds until each page showed, as JSON")
     arguments = parser.parse_args()
     OUT.mkdir(exist_ok=True)
@@ -34,7 +36,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         for name in arguments.pages:
             began = time.perf_counter()
-            page.goto(arguments.address + PAGES[name])
+            page.goto(arguments.address.rstrip("/") + ADDRESSES[name])
             page.wait_for_selector(SHOWN)
             seconds[name] = round(time.perf_counter() - began, 2)
             page.wait_for_timeout(SETTLE_MILLISECONDS)
