@@ -35,9 +35,7 @@ def output_of(command_server: CommandServer, *words: object) -> str:
 
 
 def test_its_budget_can_be_raised(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        evaluation_videos, "_NEEDED", ("a_package_of_no_one",)
-    )  # it takes a process
+    monkeypatch.setattr(evaluation_videos, "_NEEDED", ("a_package_of_no_one",))  # it takes a process
     app(["resume", str(old), "--frames", "840", "--plain"], standalone_mode=False)
     assert json.loads((old / "summary.json").read_text())["env_frames"] == 840
 
