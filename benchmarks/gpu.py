@@ -172,6 +172,8 @@ def pong(device: torch.device, workers: int, seconds: float, share: Share) -> No
                 )
                 if won:
                     break
+            if process.poll():
+                sys.exit(f"dqn train ended with exit code {process.returncode}: see {log.name}")
         finally:
             process.kill()
             process.wait()
