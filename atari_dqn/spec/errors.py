@@ -30,3 +30,7 @@ class SpecError(UserError):
         assert faults, "an error needs a fault"
         self.faults = tuple(faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
+
+    def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Fault, ...]]]:
+        """Make a copy, as another process gets it, from the faults."""
+        return type(self), (self.faults,)

@@ -1,12 +1,13 @@
 """Strict loading: each fault has a line in the error, and all are reported together."""
 
+import copy
 import dataclasses
 from pathlib import Path
 
 import pytest
 
 from atari_dqn.errors import UserError
-from atari_dqn.spec.errors import SpecError
+from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.loader import load_spec
 
 FAULTS = {
@@ -287,3 +288,10 @@ def test_a_spec_is_frozen(write_spec):
 def test_decays_whose_radicand_is_never_negative_are_accepted(write_spec, gradient: float, squared: float):
     path = write_spec(f"[optimizer]\ngradient_decay = {gradient}\nsquared_gradient_decay = {squared}")
     assert load_spec(path).spec.optimizer.gradient_decay == gradient
+
+
+def test_a_copy_of_an_error_as_another_process_gets_it_has_the_same_faults():
+    error = SpecError([Fault("a.toml", "seed", "found 1.5"), Fault("a.toml", "", "no track")])
+    copied = copy.copy(error)
+    assert copied.faults == error.faults
+    assert str(copied) == "a.toml: seed: found 1.5\na.toml: no track"
