@@ -28,7 +28,7 @@ def notices(path: Path, kind: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def filmed(tiny_run: Callable[..., Path]) -> Path:
-    """A run with two videos, which are waited for on a busy machine too: they are made at the lowest priority."""
+    """A run with two videos, waited for on a busy machine too: they are made at the lowest priority."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(videos, "FINAL_WAIT_SECONDS", 600.0)
         return tiny_run(*TWO_EVALUATIONS, ON)
