@@ -2,8 +2,6 @@
 
 pip compiles the kernels where there is a compiler, once for each instruction set; at run time
 `atari_dqn.fast.cpu.library` loads the best that the processor has. They bind no Python: ctypes loads them.
-OpenMP's functions are left open, for the library that torch loads; where a compiler has no OpenMP, the
-kernels use one thread.
 """
 
 import os
@@ -19,8 +17,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 FLAGS = [
-    "-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
-    "-Wno-unknown-pragmas",  # OpenMP's, where there is none
+    "-std=c++20", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-pthread",
     "-Wno-maybe-uninitialized", "-Wno-uninitialized",  # in the compiler's own headers
 ]  # fmt: skip
 AVX2 = ["-mavx2", "-mfma"]
@@ -44,6 +41,7 @@ def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
         [f"{FOLDER}/{source}.cpp" for source in sources],
         define_macros=[("KERNEL_SOURCES", f"{SOURCES}u")],
         extra_compile_args=[*FLAGS, *flags],
+        extra_link_args=["-pthread"],
         optional=True,
     )
 
@@ -53,7 +51,7 @@ def libraries() -> list[Extension]:
     machine = platform.machine().lower()
     if sys.platform not in ("linux", "darwin"):
         return []
-    found = [kernels("portable", PORTABLE, [])]
+    found = [kernels("threads", ["threads"], []), kernels("portable", PORTABLE, [])]
     if machine in ("x86_64", "amd64"):
         for name, flags in {"avx2": AVX2, "avx512": AVX512}.items():
             found += [
@@ -76,10 +74,7 @@ class Build(build_ext):
         super().run()
 
     def build_extensions(self) -> None:
-        """Compile the libraries, with OpenMP if the compiler has it, several at once."""
-        openmp = self.openmp()
-        for extension in self.extensions:
-            extension.extra_compile_args = [*extension.extra_compile_args, *openmp]
+        """Compile several libraries at once."""
         self.parallel = self.parallel or os.cpu_count()
         super().build_extensions()
 
@@ -89,18 +84,6 @@ class Build(build_ext):
         own = copy(self)
         own.build_temp = str(Path(self.build_temp, ext.name))
         build_ext.build_extension(own, ext)
-
-    def openmp(self) -> list[str]:
-        """List the flags of OpenMP as GCC has it, whose functions torch's library defines; none elsewhere."""
-        source = "#include <omp.h>\n#ifdef __clang__\n#error calls that torch does not define\n#endif\n"
-        path = Path(self.build_temp, "openmp.cpp")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(source)
-        try:
-            self.compiler.compile([str(path)], extra_postargs=["-fopenmp"])
-        except Exception:  # of whichever kind the compiler's class raises
-            return []
-        return ["-fopenmp"]
 
 
 class BuildPython(build_py):

@@ -57,12 +57,10 @@ class Step:
         gradient, weights = self.gradient, self.gradient.weights
         sides = gradient.upstream, gradient.x
         if gradient.noise is None:
-            found = torch.ops.atari_dqn.multiply_backward(*sides, weights[0].detach(), sides[0], False, False)
+            found = torch.ops.atari_dqn.multiply_backward(*sides, weights[0].detach(), False)
         else:
             means = [weight.detach() for weight in weights]
-            found = torch.ops.atari_dqn.multiply_noisy_backward(
-                *sides, *means, *gradient.noise, sides[0], False, False
-            )
+            found = torch.ops.atari_dqn.multiply_noisy_backward(*sides, *means, *gradient.noise, False)
         for weight, of_weight in zip(weights, found[1:], strict=False):
             weight.grad = of_weight
         gradient_norm([weight.grad for weight in (*weights, self.other) if weight.grad is not None])

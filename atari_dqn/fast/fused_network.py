@@ -191,15 +191,16 @@ class _Outputs(torch.autograd.Function):
         layers = fused.layers(frames, draws)
         kept = Kept(layers)
         outputs = fused.forward(layers, draws, kept)
-        ctx.fused, ctx.layers, ctx.kept, ctx.noise, ctx.unwritten = fused, layers, kept, draws, unwritten
-        ctx.save_for_backward(frames, *parameters)  # autograd raises if one was changed
+        ctx.fused, ctx.layers, ctx.noise, ctx.unwritten = fused, layers, draws, unwritten
+        # autograd raises if one was changed, and frees what was kept after the backward pass
+        ctx.save_for_backward(kept.values, frames, *parameters)
         return outputs
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        _unchanged = ctx.saved_tensors  # raises if one was changed
-        found = ctx.fused.gradients(ctx.layers, ctx.kept, gradients[0], ctx.noise, ctx.unwritten)
+        kept = Kept(ctx.layers, ctx.saved_tensors[0])
+        found = ctx.fused.gradients(ctx.layers, kept, gradients[0], ctx.noise, ctx.unwritten)
         return None, None, None, None, *found
 
 

@@ -87,7 +87,7 @@ class FastConv2d(nn.Conv2d):
 def product(x: Tensor, weight: Tensor, bias: Tensor, cache: LowPrecisionWeight) -> Tensor:
     """Compute x Wᵀ + b in the format of x; `cache` converts the weight to it."""
     if not torch.is_grad_enabled():
-        y: Tensor = torch.ops.atari_dqn.multiply(x, cache.of(weight, x.dtype), bias, False)
+        y: Tensor = torch.ops.atari_dqn.multiply(x, cache.of(weight, x.dtype), bias)
         return y
     with_gradients: Tensor = _Product.apply(x, weight, bias, cache)  # type: ignore[no-untyped-call]
     return with_gradients
@@ -99,18 +99,18 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, cache: LowPrecisionWeight) -> Tensor:
         x, copy = x.contiguous(), cache.of(weight, x.dtype)
-        y: Tensor = torch.ops.atari_dqn.multiply(x, copy, bias, False)
-        ctx.save_for_backward(x, copy, weight, y)
+        y: Tensor = torch.ops.atari_dqn.multiply(x, copy, bias)
+        ctx.save_for_backward(x, copy, weight)
         ctx.cache = cache
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, copy, weight, y = ctx.saved_tensors
+        x, copy, weight = ctx.saved_tensors
         needs_x = ctx.needs_input_grad[0]
         of_x, of_copy, of_bias = torch.ops.atari_dqn.multiply_backward(
-            gradients[0].contiguous(), x, copy, y, False, needs_x
+            gradients[0].contiguous(), x, copy, needs_x
         )
         return of_x if needs_x else None, ctx.cache.gradient(of_copy, weight), of_bias, None
 
@@ -130,9 +130,9 @@ class _NoisyProduct(torch.autograd.Function):
         bias_sigma: Tensor,
     ) -> Tensor:
         y: Tensor = torch.ops.atari_dqn.multiply_noisy(
-            x, weight, weight_sigma, noise_in, noise_out, bias, bias_sigma, False
+            x, weight, weight_sigma, noise_in, noise_out, bias, bias_sigma
         )
-        ctx.save_for_backward(x, weight, weight_sigma, noise_in, noise_out, y)
+        ctx.save_for_backward(x, weight, weight_sigma, noise_in, noise_out)
         return y
 
     @staticmethod
@@ -140,7 +140,7 @@ class _NoisyProduct(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         needs_x = ctx.needs_input_grad[0]
         of_x, of_weight, of_sigma, of_bias, of_bias_sigma = torch.ops.atari_dqn.multiply_noisy_backward(
-            gradients[0], *ctx.saved_tensors, False, needs_x
+            gradients[0], *ctx.saved_tensors, needs_x
         )
         return of_x if needs_x else None, of_weight, of_sigma, None, None, of_bias, of_bias_sigma
 
@@ -159,17 +159,17 @@ class _Convolved(torch.autograd.Function):
         padding: list[int],
     ) -> Tensor:
         copy = cache.of(weight, x.dtype)
-        y: Tensor = torch.ops.atari_dqn.convolve(x, copy, bias, stride, padding, False)
-        ctx.save_for_backward(x, copy, weight, y)
+        y: Tensor = torch.ops.atari_dqn.convolve(x, copy, bias, stride, padding)
+        ctx.save_for_backward(x, copy, weight)
         ctx.cache, ctx.stride, ctx.padding = cache, stride, padding
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, copy, weight, y = ctx.saved_tensors
+        x, copy, weight = ctx.saved_tensors
         needs_x = ctx.needs_input_grad[0]
         of_x, of_copy, of_bias = torch.ops.atari_dqn.convolve_backward(
-            gradients[0], x, copy, y, ctx.stride, ctx.padding, False, needs_x
+            gradients[0], x, copy, ctx.stride, ctx.padding, needs_x
         )
         return of_x if needs_x else None, ctx.cache.gradient(of_copy, weight), of_bias, None, None, None

@@ -63,14 +63,14 @@ def objects(shared: Path, compiler: str, flags: tuple[str, ...] = ()) -> list[Pa
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "done").exists():
             for source in CHECKS.glob("*.cpp"):
-                run(compiler, "-std=c++17", "-O2", *flags, "-c", source, "-o", folder / f"{source.stem}.o")
+                run(compiler, "-std=c++20", "-O2", *flags, "-c", source, "-o", folder / f"{source.stem}.o")
             (folder / "done").touch()
     return sorted(folder.glob("*.o"))
 
 
 def compiled(built: dict[str, Any], checks: list[Path], folder: Path, compiler: str, *flags: str) -> Path:
     """Compile the kernels with other flags than those of an installation, and link them with the checks."""
-    sources = [library.FOLDER / f"{name}.cpp" for name in (*built["PORTABLE"], *built["PRODUCTS"])]
+    sources = [library.FOLDER / f"{name}.cpp" for name in ("threads", *built["PORTABLE"], *built["PRODUCTS"])]
     options = [*built["FLAGS"], "-DKERNEL_SOURCES=0u", "-Wno-psabi", *flags]
     run(compiler, *options, *LINKED, *sources, *checks, "-o", folder / "checks")
     return folder / "checks"
@@ -87,9 +87,10 @@ def test_installed_kernels_compute_what_plain_loops_do(
     if products is None or not library._bits(name):
         pytest.skip(f"no kernels for {name} on this machine")
     portable = next(library.FOLDER.glob(f"_portable_{name}.*so"), None)
-    libraries = [products, portable or next(library.FOLDER.glob("_portable.*so"))]
-    run(GXX, *objects(shared, GXX), *libraries, "-fopenmp", "-o", tmp_path / "checks")
-    output = run(tmp_path / "checks", OMP_NUM_THREADS=threads)
+    pool = next(library.FOLDER.glob("_threads.*so"))
+    libraries = [pool, products, portable or next(library.FOLDER.glob("_portable.*so"))]
+    run(GXX, *objects(shared, GXX), *libraries, "-o", tmp_path / "checks")
+    output = run(tmp_path / "checks", CHECK_THREADS=threads)
     assert output.endswith(" 0 failed\n")
 
 

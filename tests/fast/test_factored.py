@@ -35,9 +35,9 @@ def written(gradient: FactoredGradient) -> list[Tensor]:
     """Return the gradients of the weights as the backward pass writes them."""
     x, upstream, weight = gradient.x, gradient.upstream, gradient.weights[0]
     if gradient.noise is None:
-        arguments = (upstream, x, weight.to(x.dtype), upstream, False, False)
+        arguments = (upstream, x, weight.to(x.dtype), False)
         return [torch.ops.atari_dqn.multiply_backward(*arguments)[1]]
-    arguments = (upstream, x, *gradient.weights, *gradient.noise, upstream, False, False)
+    arguments = (upstream, x, *gradient.weights, *gradient.noise, False)
     return list(torch.ops.atari_dqn.multiply_noisy_backward(*arguments)[1:3])
 
 

@@ -57,4 +57,4 @@ def test_fast_network_refuses_frames_that_do_not_fit(
 def test_fast_layer_refuses_rows_that_do_not_fit() -> None:
     layer = nn.Linear(64, 32)
     with pytest.raises(ValueError, match=r"expected 64 inputs of each row, found size \(3, 32\)"):
-        torch.ops.atari_dqn.multiply(torch.zeros(3, 32), layer.weight.detach(), layer.bias.detach(), False)
+        torch.ops.atari_dqn.multiply(torch.zeros(3, 32), layer.weight.detach(), layer.bias.detach())

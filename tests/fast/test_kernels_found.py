@@ -117,7 +117,7 @@ def test_run_uses_the_quickest_unit_of_its_precision(precision: str, used: list[
 def test_tensors_of_two_formats_are_refused() -> None:
     x, weight = torch.zeros(2, 64), torch.zeros(32, 64, dtype=torch.bfloat16)
     with pytest.raises(ValueError, match="too many values"):
-        torch.ops.atari_dqn.multiply(x, weight, torch.zeros(32), False)
+        torch.ops.atari_dqn.multiply(x, weight, torch.zeros(32))
 
 
 def test_best_instruction_set_of_this_processor_is_chosen() -> None:

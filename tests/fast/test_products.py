@@ -35,21 +35,19 @@ class Convolved:
         self.bias = torch.randn(filters)
         self.window = [stride, stride], list(padding)
         self.wide = [tensor.double().requires_grad_() for tensor in (self.x, self.weight, self.bias)]
-        self.exact = F.conv2d(*self.wide, stride, padding).relu()
+        self.exact = F.conv2d(*self.wide, stride, padding)
         self.upstream = torch.randn(self.exact.shape).to(dtype)
         assert products.takes_convolution(self.x, self.weight)
 
     def forward(self) -> Tensor:
-        return torch.ops.atari_dqn.convolve(self.x, self.weight, self.bias, *self.window, True)
+        return torch.ops.atari_dqn.convolve(self.x, self.weight, self.bias, *self.window)
 
     def gradients(self) -> list[Tensor]:
-        return torch.ops.atari_dqn.convolve_backward(
-            self.upstream, self.x, self.weight, self.forward(), *self.window, True, True
-        )
+        return torch.ops.atari_dqn.convolve_backward(self.upstream, self.x, self.weight, *self.window, True)
 
 
 class Multiplied:
-    """A fully connected layer behind a ReLU, its arguments drawn, by the kernels and in double precision."""
+    """A fully connected layer, its arguments drawn, by the kernels and in double precision."""
 
     def __init__(self, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
         rows, inputs, outputs = sizes
@@ -58,22 +56,20 @@ class Multiplied:
         self.weight = (torch.randn(outputs, inputs) * 0.05).to(dtype)
         self.bias = torch.randn(outputs)
         self.wide = [tensor.double().requires_grad_() for tensor in (self.x, self.weight, self.bias)]
-        self.exact = F.linear(*self.wide).relu()
+        self.exact = F.linear(*self.wide)
         self.upstream = torch.randn(self.exact.shape).to(dtype)
         if not products.takes_product(self.x, self.weight):
             pytest.skip("outputs that are no multiple of 32 are for fp32")
 
     def forward(self) -> Tensor:
-        return torch.ops.atari_dqn.multiply(self.x, self.weight, self.bias, True)
+        return torch.ops.atari_dqn.multiply(self.x, self.weight, self.bias)
 
     def gradients(self) -> list[Tensor]:
-        return torch.ops.atari_dqn.multiply_backward(
-            self.upstream, self.x, self.weight, self.forward(), True, True
-        )
+        return torch.ops.atari_dqn.multiply_backward(self.upstream, self.x, self.weight, True)
 
 
 class NoisyMultiplied:
-    """A noisy layer under one noise, behind a ReLU, by the kernels and in double precision."""
+    """A noisy layer under one noise, by the kernels and in double precision."""
 
     def __init__(self, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
         plain = Multiplied(sizes, dtype)
@@ -91,21 +87,19 @@ class NoisyMultiplied:
 
     def forward(self) -> Tensor:
         return torch.ops.atari_dqn.multiply_noisy(
-            self.x, self.mean, self.deviation, self.noise_in, self.noise_out, self.bias, self.bias_deviation,
-            True,
+            self.x, self.mean, self.deviation, self.noise_in, self.noise_out, self.bias, self.bias_deviation
         )  # fmt: skip
 
     def gradients(self) -> list[Tensor]:
         return torch.ops.atari_dqn.multiply_noisy_backward(
-            self.upstream, self.x, self.mean, self.deviation, self.noise_in, self.noise_out, self.forward(),
-            True, True,
+            self.upstream, self.x, self.mean, self.deviation, self.noise_in, self.noise_out, True
         )  # fmt: skip
 
 
 @EACH_PRODUCT
 def test_noisy_product_is_that_in_double_precision(sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
     case = NoisyMultiplied(sizes, dtype)
-    assert_near(case.forward(), case.exact.detach().relu())
+    assert_near(case.forward(), case.exact)
 
 
 @EACH_PRODUCT
@@ -113,8 +107,7 @@ def test_gradients_of_a_noisy_product_are_those_in_double_precision(
     sizes: tuple[int, int, int], dtype: torch.dtype
 ) -> None:
     case = NoisyMultiplied(sizes, dtype)
-    passed = case.upstream.double() * (case.forward() > 0)  # a sum that is nearly 0 may be rounded below it
-    exact = torch.autograd.grad(case.exact, case.wide, passed)
+    exact = torch.autograd.grad(case.exact, case.wide, case.upstream.double())
     for ours, theirs in zip(case.gradients(), exact, strict=True):
         assert_near(ours, theirs, roundings=2)  # of each noisy weight, and of what comes out
 
@@ -163,31 +156,6 @@ def test_bits_are_the_same_with_any_number_of_threads(kind, sizes, dtype: torch.
             found.append([case.forward(), *case.gradients()])
     assert all(map(torch.equal, found[0], found[1]))
     assert all(map(torch.equal, found[0], found[2]))
-
-
-def test_convolution_without_a_relu_puts_out_negative_numbers_and_lets_all_gradients_through(
-    dtype: torch.dtype,
-) -> None:
-    case = Convolved(CONVOLUTIONS[2], dtype)
-    exact = F.conv2d(*case.wide)
-    y = torch.ops.atari_dqn.convolve(case.x, case.weight, case.bias, *case.window, False)
-    of_x, _, _ = torch.ops.atari_dqn.convolve_backward(
-        case.upstream, case.x, case.weight, y, *case.window, False, True
-    )
-    assert_near(y, exact)
-    assert_near(of_x, torch.autograd.grad(exact, case.wide[0], case.upstream.double())[0])
-
-
-@EACH_PRODUCT
-def test_product_without_a_relu_puts_out_negative_numbers_and_lets_all_gradients_through(
-    sizes: tuple[int, int, int], dtype: torch.dtype
-) -> None:
-    case = Multiplied(sizes, dtype)
-    exact = F.linear(*case.wide)
-    y = torch.ops.atari_dqn.multiply(case.x, case.weight, case.bias, False)
-    of_x, _, _ = torch.ops.atari_dqn.multiply_backward(case.upstream, case.x, case.weight, y, False, True)
-    assert_near(y, exact)
-    assert_near(of_x, torch.autograd.grad(exact, case.wide[0], case.upstream.double())[0])
 
 
 @pytest.mark.parametrize(("kind", "sizes"), [(Convolved, CONVOLUTIONS[1]), (Multiplied, PRODUCTS[0])])

@@ -58,11 +58,10 @@ void apply_backward(const Layer& layer, int unit, const void* x, const void* ups
                     void* of_x) {
     if (layer.deviation)
         multiply_noisy_backward(unit, x, static_cast<const float*>(layer.weight), layer.deviation, layer.noise_in,
-                                layer.noise_out, nullptr, upstream, rows, layer.inputs, layer.outputs, false, to.weight,
-                                to.deviation, to.bias, to.bias_deviation, of_x);
+                                layer.noise_out, upstream, rows, layer.inputs, layer.outputs, to.weight, to.deviation,
+                                to.bias, to.bias_deviation, of_x);
     else
-        multiply_backward(unit, x, layer.weight, nullptr, upstream, rows, layer.inputs, layer.outputs, false, to.weight,
-                          to.bias, of_x);
+        multiply_backward(unit, x, layer.weight, upstream, rows, layer.inputs, layer.outputs, to.weight, to.bias, of_x);
 }
 
 // Those of a head's layer, which reads the units from `begin` on; their gradient is added to what other layers give.

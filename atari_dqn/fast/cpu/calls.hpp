@@ -26,14 +26,13 @@ void encode_backward(int unit, const std::uint8_t* pixels, int planes, const std
                   const void* const* weights, const void* const* outputs, const void* encoded, const void* upstream,
                   float* const* of_weights, float* const* of_biases);
 
-// The gradients of `multiply`, given what it put out; `of_weight` and `of_x` may be null.
-void multiply_backward(int unit, const void* x, const void* weight, const void* y, const void* upstream,
-                       std::int64_t batch, std::int64_t inputs, std::int64_t outputs, int relu, float* of_weight,
-                       float* of_bias, void* of_x);
+// The gradients of `multiply` without a ReLU; `of_weight` and `of_x` may be null.
+void multiply_backward(int unit, const void* x, const void* weight, const void* upstream, std::int64_t batch,
+                       std::int64_t inputs, std::int64_t outputs, float* of_weight, float* of_bias, void* of_x);
 
 // Those of `multiply_noisy`, of means and deviations; these of weights may be null, together.
 void multiply_noisy_backward(int unit, const void* x, const float* mean, const float* deviation,
-                             const float* noise_in, const float* noise_out, const void* y, const void* upstream,
-                             std::int64_t batch, std::int64_t inputs, std::int64_t outputs, int relu, float* of_mean,
-                             float* of_deviation, float* of_bias, float* of_bias_deviation, void* of_x);
+                             const float* noise_in, const float* noise_out, const void* upstream, std::int64_t batch,
+                             std::int64_t inputs, std::int64_t outputs, float* of_mean, float* of_deviation,
+                             float* of_bias, float* of_bias_deviation, void* of_x);
 }

@@ -113,12 +113,12 @@ class Backward {
         : shape_(shape), images_(images), count_(images * shape.pixels()), padded_(round_up(count_, kBlock)),
           x_(x) {}
 
-    // Takes what the ReLU let through of an upstream gradient.
-    void take(const value* output, const value* upstream, bool relu) {
+    // Takes what the ReLU behind the output let through of an upstream gradient; all of it if `output` is null.
+    void take(const value* output, const value* upstream) {
         const size_t values = count_ * shape_.filters;
         const size_t room = padded_ * shape_.filters;
         gradient_ = memory_.gradient.of(room);
-        keep<Format>(relu ? output : nullptr, upstream, values, gradient_);
+        keep<Format>(output, upstream, values, gradient_);
         std::memset(gradient_ + values, 0, (room - values) * sizeof(value));
     }
 
@@ -306,12 +306,14 @@ inline void copy_gradient(const Shape& shape, const float* from, float* to) {
         std::memcpy(to + row * shape.kernel_row(), from + row * shape.gradient_row(), shape.kernel_row() * sizeof *to);
 }
 
-// Adds up gradients of weights and biases, `size` numbers a chunk, in the chunks' order, into the first's; the part
-// of them that is this thread's, where there are several.
+// Adds up gradients of weights and biases, `size` numbers a chunk, in the chunks' order, into the first's.
 inline void add_up(float* partial, size_t chunks, size_t size) {
-#pragma omp for schedule(static)
-    for (size_t i = 0; i < size; ++i)
-        for (size_t chunk = 1; chunk < chunks; ++chunk) partial[i] += partial[chunk * size + i];
+    constexpr size_t kPiece = 4096;
+    for_each_piece((size + kPiece - 1) / kPiece, [&](size_t piece) {
+        const size_t begin = piece * kPiece, end = std::min(begin + kPiece, size);
+        for (size_t chunk = 1; chunk < chunks; ++chunk)
+            for (size_t i = begin; i < end; ++i) partial[i] += partial[chunk * size + i];
+    });
 }
 
 }  // namespace

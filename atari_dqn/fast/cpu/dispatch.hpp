@@ -1,6 +1,7 @@
 // The units of a library, chosen by number.
 #pragma once
 
+#include "threads.hpp"
 #include "units.hpp"
 
 #if defined(__AVX512BF16__) && defined(__AMX_BF16__)

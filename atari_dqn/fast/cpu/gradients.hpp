@@ -11,6 +11,14 @@ namespace {
 
 constexpr size_t kBand = 128;  // columns of the weights that a core takes at a time
 
+// Calls `run` with where each band of columns begins and ends; bands are shared among threads.
+template <class Run>
+void for_each_band(size_t columns, const Run& run) {
+    for_each_piece((columns + kBand - 1) / kBand, [&](size_t band) {
+        run(band * kBand, std::min((band + 1) * kBand, columns));
+    });
+}
+
 template <class Unit>
 class Sides {
     using Format = typename Unit::Format;

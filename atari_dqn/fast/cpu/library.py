@@ -25,13 +25,14 @@ _NUMBER, _WIDE = ctypes.c_float, ctypes.c_double
 _LAYER = (_ADDRESS, _ADDRESS)  # values and shape, or values and weight
 _CHAIN = (_CHOICE, _ADDRESS, _CHOICE, _ADDRESS, _COUNT, _ADDRESS)  # unit, bytes and order, layers, weights
 _TREE = (_ADDRESS, _ADDRESS, _COUNT, _COUNT)  # sums, minima, levels, fan-out
-_PRODUCT = (_COUNT, _COUNT, _COUNT, _CHOICE)  # rows, inputs, outputs, ReLU
+_PRODUCT = (_COUNT, _COUNT, _COUNT)  # rows, inputs, outputs
 _Types = tuple[type["ctypes._SimpleCData[Any]"], ...]
 _SIDES: _Types = (_CHOICE, *[_ADDRESS] * 2, *[_COUNT] * 3, *[_ADDRESS] * 2)  # unit, values, sizes, noise
 _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
+    "threads": {"kernel_sources": (ctypes.c_uint, ()), "pool_of": (_ADDRESS, (_ADDRESS,))},
     "portable": {
         "kernel_sources": (ctypes.c_uint, ()),
-        "has_threads": (ctypes.c_int, ()),
+        "use_pool": (None, (_ADDRESS,)),
         "norm": (ctypes.c_double, (_ADDRESS, _ADDRESS, _COUNT)),
         "rmsprop": (None, (*[_ADDRESS] * 5, _COUNT, *[_NUMBER] * 5)),
         "adam": (None, (*[_ADDRESS] * 5, _COUNT, *[_NUMBER] * 6)),
@@ -46,20 +47,21 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
     },
     "products": {
         "kernel_sources": (ctypes.c_uint, ()),
+        "use_pool": (None, (_ADDRESS,)),
         "units": (ctypes.c_int, ()),
         "block": (ctypes.c_int, ()),
-        "convolve": (None, (_CHOICE, *_LAYER, _ADDRESS, _ADDRESS, _CHOICE, _ADDRESS)),
-        "convolve_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 3, _CHOICE, *[_ADDRESS] * 3)),
+        "convolve": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 3)),
+        "convolve_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 5)),
         "encode": (None, (*_CHAIN, *[_ADDRESS] * 3)),
         "encode_backward": (None, (*_CHAIN, *[_ADDRESS] * 5)),
         "forward": (None, (*_CHAIN, *[_ADDRESS] * 3, _COUNT, _COUNT, *[_ADDRESS] * 2)),
         "backward": (None, (*_CHAIN, _ADDRESS, _COUNT, *[_ADDRESS] * 6)),
         "step_by_product": (None, (*_SIDES, _NUMBER, _ADDRESS, _CHOICE, _ADDRESS)),
         "squares_of_product": (ctypes.c_double, _SIDES),
-        "multiply": (None, (_CHOICE, *_LAYER, _ADDRESS, *_PRODUCT, _ADDRESS)),
-        "multiply_noisy": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, _ADDRESS)),
-        "multiply_noisy_backward": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, *[_ADDRESS] * 5)),
-        "multiply_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 2, *_PRODUCT, *[_ADDRESS] * 3)),
+        "multiply": (None, (_CHOICE, *_LAYER, _ADDRESS, *_PRODUCT, _CHOICE, _ADDRESS)),
+        "multiply_noisy": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, _CHOICE, _ADDRESS)),
+        "multiply_noisy_backward": (None, (_CHOICE, *[_ADDRESS] * 6, *_PRODUCT, *[_ADDRESS] * 5)),
+        "multiply_backward": (None, (_CHOICE, *_LAYER, _ADDRESS, *_PRODUCT, *[_ADDRESS] * 3)),
     },
 }
 """The functions of each library, with the types of their result and arguments, as in the C++ sources."""
@@ -77,8 +79,8 @@ _FLAGS = {"avx512": "avx512f", "avx2": "avx2"}
 def library(name: str) -> ctypes.CDLL | None:
     """Load a compiled library, `portable` or `products`, for `instruction_set()`; None if there is none.
 
-    pip could not compile it, PyTorch has no OpenMP, or `ATARI_DQN_ISA` is `none`. `UserError` if it was
-    compiled from other sources than those next to it, because its results would be unknown.
+    pip could not compile it, or `ATARI_DQN_ISA` is `none`. `UserError` if it was compiled from other sources
+    than those next to it, because its results would be unknown.
     """
     chosen = instruction_set()
     if chosen == "none":
@@ -110,7 +112,6 @@ def _bits(name: str) -> int:
 
 @cache
 def _load(file: str, functions: str) -> ctypes.CDLL | None:
-    assert torch.get_num_threads() >= 1  # loads torch's OpenMP, whose symbols the library has undefined
     for suffix in EXTENSION_SUFFIXES:
         path = FOLDER / f"_{file}{suffix}"
         if path.exists():
@@ -122,8 +123,22 @@ def _load(file: str, functions: str) -> ctypes.CDLL | None:
             for function, (returned, taken) in _FUNCTIONS[functions].items():
                 getattr(found, function).restype = returned
                 getattr(found, function).argtypes = taken
+            if functions != "threads":
+                found.use_pool(_pool())
             return found
     return None
+
+
+@cache
+def _pool() -> int | None:
+    """Return the address of the threads that share the kernels' loops, None if there is one thread.
+
+    There are as many as OpenMP has threads in torch: `torch.set_num_threads` and `OMP_NUM_THREADS` set both.
+    """
+    found, count = _load("threads", "threads"), getattr(ctypes.CDLL(None), "omp_get_max_threads", None)
+    if found is None or count is None:
+        return None
+    return found.pool_of(count)  # type: ignore[no-any-return]
 
 
 def _check_sources(found: ctypes.CDLL, path: Path) -> None:
@@ -172,7 +187,7 @@ def libraries_lacking() -> tuple[str, ...]:
     """List the libraries that should have been compiled on this system but cannot be loaded."""
     has_kernels = sys.platform in ("linux", "darwin")
     has_products = has_kernels and platform.machine().lower() in ("x86_64", "amd64", "aarch64", "arm64")
-    meant = {"portable": has_kernels, "products": has_products}
+    meant = {"threads": has_kernels, "portable": has_kernels, "products": has_products}
     return tuple(name for name, is_meant in meant.items() if is_meant and not _is_compiled(name))
 
 
@@ -197,9 +212,8 @@ def kernels_here() -> tuple[str, ...]:
 
 
 def uses_threads() -> bool:
-    """Return whether the kernels were compiled with OpenMP; else they use one thread."""
-    found = library("portable")
-    return found is not None and bool(found.has_threads())
+    """Return whether several threads share the kernels' loops: PyTorch must have OpenMP."""
+    return library("portable") is not None and _pool() is not None
 
 
 def kernels_for(precision: str, kernels: Sequence[str]) -> list[str]:

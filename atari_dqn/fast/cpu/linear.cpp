@@ -14,12 +14,11 @@ namespace {
 // Calls `run` with the first of 32 outputs, shared among threads. The last 32 may overlap those before them, whose
 // thread then makes some again, as they were.
 template <class Run>
-void for_each_block(size_t outputs, Run run) {
-#pragma omp for schedule(dynamic)
-    for (size_t block = 0; block < outputs / kBlock; ++block) {
+void for_each_block(size_t outputs, const Run& run) {
+    for_each_piece(outputs / kBlock, [&](size_t block) {
         run(block * kBlock);
         if (block + 1 == outputs / kBlock && outputs % kBlock) run(outputs - kBlock);
-    }
+    });
 }
 
 // Few rows: each is multiplied with the weights' rows as they lie, four at a time.
@@ -29,7 +28,6 @@ void few(const typename Unit::value* x, const Plain<Unit>& weights, const float*
     using Format = typename Unit::Format;
     const size_t words = weights.k_size / Format::kPerWord, n_size = weights.n_size;
     const word* rows = reinterpret_cast<const word*>(x);
-#pragma omp parallel
     for_each_block(n_size, [&](size_t n) {
         alignas(64) float products[Unit::kFew][kBlock];
         for (size_t i = 0; i < kBlock; i += 4) {
@@ -60,7 +58,6 @@ void few(const typename Unit::value* x, const Noisy<Unit>& weights, const float*
          typename Unit::value* y) {
     using Format = typename Unit::Format;
     const size_t k_size = weights.k_size, n_size = weights.n_size;
-#pragma omp parallel
     for_each_block(n_size, [&](size_t n) {
         alignas(64) float products[Unit::kFew][kBlock];
         for (size_t i = 0; i < kBlock; ++i) {
@@ -106,15 +103,14 @@ class RowPanels {
         std::fill_n(last_ + (count - whole_) * k_size, (padded - count) * k_size, value(0));
     }
 
-    // Shared among threads.
     void place() const {
-#pragma omp for schedule(static) collapse(2)
-        for (size_t row = 0; row < padded; row += kSide)
-            for (size_t k = 0; k < words; k += kTransposed) {
-                const value* from = row < whole_ ? x_ + row * k_size_ : last_ + (row - whole_) * k_size_;
-                panel_of_rows(from + k * Format::kPerWord, k_size_, std::min(kTransposed, words - k),
-                              panels_ + row * words + k * kSide);
-            }
+        const size_t parts = (words + kTransposed - 1) / kTransposed;
+        for_each_piece(padded / kSide * parts, [&](size_t piece) {
+            const size_t row = piece / parts * kSide, k = piece % parts * kTransposed;
+            const value* from = row < whole_ ? x_ + row * k_size_ : last_ + (row - whole_) * k_size_;
+            panel_of_rows(from + k * Format::kPerWord, k_size_, std::min(kTransposed, words - k),
+                          panels_ + row * words + k * kSide);
+        });
     }
     // A block of rows from `row` on, from input `k` on.
     InPanels from(size_t row, size_t k) const {
@@ -169,18 +165,15 @@ void forward(const typename Unit::value* x, const Weights& weights, const float*
         forward<Unit>(x, weights, bias, kManyRows, relu, y);
     if (count <= Unit::kFew) return few<Unit>(x, weights, bias, count, relu, y);
     const RowPanels<Unit> rows(x, count, weights.k_size);
-#pragma omp parallel
-    {
-        typename Weights::Next::Offsets offsets;
-        weights.find_lines(kWords * Format::kPerWord, offsets);
+    rows.place();
+    typename Weights::Next::Offsets offsets;
+    weights.find_lines(kWords * Format::kPerWord, offsets);
+    for_each_block(weights.n_size, [&](size_t n) {
         const typename Unit::Scope scope(kSide);
         float* sums = kept<Memory<Unit>>().sums.of(rows.padded * kBlock);
-        rows.place();
-        for_each_block(weights.n_size, [&](size_t n) {
-            multiply_block<Unit>(rows, weights, count, n, offsets, sums);
-            store_transposed<Format>(sums, Finish<Format>(bias + n, relu), count, y + n, weights.n_size);
-        });
-    }
+        multiply_block<Unit>(rows, weights, count, n, offsets, sums);
+        store_transposed<Format>(sums, Finish<Format>(bias + n, relu), count, y + n, weights.n_size);
+    });
 }
 
 // The first `rows` rows of 32 × 32 sums.
@@ -262,24 +255,21 @@ void weight_gradient(const Sides<Unit>& sides, const Weights& weights, size_t n,
 }
 
 template <class Unit, class Weights>
-void backward(const typename Unit::value* x, const Weights& weights, const typename Unit::value* y,
-              const typename Unit::value* upstream, size_t count, bool relu, float* of_weight, float* of_bias,
-              typename Unit::value* of_x) {
+void backward(const typename Unit::value* x, const Weights& weights, const typename Unit::value* upstream,
+              size_t count, float* of_weight, float* of_bias, typename Unit::value* of_x) {
     const size_t k_size = weights.k_size, n_size = weights.n_size;
-    const Sides<Unit> sides(x, relu ? y : nullptr, upstream, count, k_size, n_size);
+    const Sides<Unit> sides(x, nullptr, upstream, count, k_size, n_size);
     sum_rows<typename Unit::Format>(sides.gradient, count, n_size, of_bias);
-#pragma omp parallel
-    {
+    for_each_band(k_size, [&](size_t begin, size_t end) {
         const typename Unit::Scope scope(kSide);
-#pragma omp for schedule(dynamic)
-        for (size_t begin = 0; begin < k_size; begin += kBand) {
-            const size_t end = std::min(begin + kBand, k_size);
-            if (of_weight) sides.place(begin, end);
-            if (of_x) input_gradient<Unit>(sides.gradient, weights, count, begin, end, of_x);
-        }
-        if (of_weight)
-            for_each_block(n_size, [&](size_t n) { weight_gradient<Unit>(sides, weights, n, of_weight); });
-    }
+        if (of_weight) sides.place(begin, end);
+        if (of_x) input_gradient<Unit>(sides.gradient, weights, count, begin, end, of_x);
+    });
+    if (!of_weight) return;
+    for_each_block(n_size, [&](size_t n) {
+        const typename Unit::Scope scope(kSide);
+        weight_gradient<Unit>(sides, weights, n, of_weight);
+    });
 }
 
 }  // namespace
@@ -307,30 +297,27 @@ extern "C" void multiply_noisy(int unit, const void* x, const float* mean, const
     });
 }
 
-extern "C" void multiply_backward(int unit, const void* x, const void* weight, const void* y, const void* upstream,
-                                  std::int64_t batch, std::int64_t inputs, std::int64_t outputs, int relu,
-                                  float* of_weight, float* of_bias, void* of_x) {
+extern "C" void multiply_backward(int unit, const void* x, const void* weight, const void* upstream,
+                                  std::int64_t batch, std::int64_t inputs, std::int64_t outputs, float* of_weight,
+                                  float* of_bias, void* of_x) {
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
         const Plain<decltype(chosen)> weights{static_cast<const value*>(weight), size_t(inputs), size_t(outputs)};
-        backward<decltype(chosen)>(static_cast<const value*>(x), weights, static_cast<const value*>(y),
-                                   static_cast<const value*>(upstream), batch, relu, of_weight, of_bias,
-                                   static_cast<value*>(of_x));
+        backward<decltype(chosen)>(static_cast<const value*>(x), weights, static_cast<const value*>(upstream), batch,
+                                   of_weight, of_bias, static_cast<value*>(of_x));
     });
 }
 
 extern "C" void multiply_noisy_backward(int unit, const void* x, const float* mean, const float* deviation,
-                                        const float* noise_in, const float* noise_out, const void* y,
-                                        const void* upstream, std::int64_t batch, std::int64_t inputs,
-                                        std::int64_t outputs, int relu, float* of_mean, float* of_deviation,
-                                        float* of_bias, float* of_bias_deviation, void* of_x) {
+                                        const float* noise_in, const float* noise_out, const void* upstream,
+                                        std::int64_t batch, std::int64_t inputs, std::int64_t outputs, float* of_mean,
+                                        float* of_deviation, float* of_bias, float* of_bias_deviation, void* of_x) {
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
         const Noisy<decltype(chosen)> weights{mean,         deviation,      noise_in,       noise_out,
                                               of_deviation, size_t(inputs), size_t(outputs)};
-        backward<decltype(chosen)>(static_cast<const value*>(x), weights, static_cast<const value*>(y),
-                                   static_cast<const value*>(upstream), batch, relu, of_mean, of_bias,
-                                   static_cast<value*>(of_x));
+        backward<decltype(chosen)>(static_cast<const value*>(x), weights, static_cast<const value*>(upstream), batch,
+                                   of_mean, of_bias, static_cast<value*>(of_x));
         for (std::int64_t n = 0; n < outputs; ++n) of_bias_deviation[n] = of_bias[n] * noise_out[n];
     });
 }

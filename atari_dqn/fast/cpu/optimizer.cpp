@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "threads.hpp"
+
 namespace {
 
 constexpr std::int64_t kBlock = 1 << 14;
@@ -81,12 +83,11 @@ static double sum_of_squares(const float* x, std::int64_t count) {
 template <class Move>
 static void for_each_block(Tensors of, const std::int64_t* counts, std::int64_t tensors, Move move) {
     const std::vector<Block> blocks = blocks_of(counts, tensors);
-#pragma omp parallel for schedule(static)
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for_each_piece(blocks.size(), [&](std::size_t i) {
         const auto [tensor, at, count] = blocks[i];
         move(of.weights[tensor] + at, of.gradients[tensor] + at, of.means[tensor] + at, of.mean_squares[tensor] + at,
              count);
-    }
+    });
 }
 
 // Moves weights. `of_gradient` and `of_square` are 1 less the decays: what a new gradient counts.
@@ -115,9 +116,9 @@ extern "C" void adam(float* const* weights, const float* const* gradients, float
 extern "C" double norm(const float* const* tensors, const std::int64_t* counts, std::int64_t number) {
     const std::vector<Block> blocks = blocks_of(counts, number);
     std::vector<double> sums(blocks.size());
-#pragma omp parallel for schedule(static)
-    for (std::size_t i = 0; i < blocks.size(); ++i)
+    for_each_piece(blocks.size(), [&](std::size_t i) {
         sums[i] = sum_of_squares(tensors[blocks[i].tensor] + blocks[i].begin, blocks[i].count);
+    });
     double total = 0;
     for (const double sum : sums) total += sum;
     return std::sqrt(total);

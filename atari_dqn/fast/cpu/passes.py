@@ -72,21 +72,24 @@ class Layers:
 
 
 class Kept:
-    """The tensors that a forward pass saves for the backward pass: convolutions' outputs, hidden units."""
+    """What a forward pass keeps for the backward pass: convolutions' outputs, hidden units.
 
-    def __init__(self, layers: Layers) -> None:
+    `values` has all of it; without it a tensor is allocated for a forward pass.
+    """
+
+    def __init__(self, layers: Layers, values: Tensor | None = None) -> None:
         counts = [*map(math.prod, layers.stack.sizes), layers.batch * layers.num_units]
         dtype = layers.stack.weights[0].dtype
         line = _LINE_BYTES // dtype.itemsize
         *begins, end = accumulate((-(-count // line) * line for count in counts), initial=0)
-        self._values = torch.empty(end, dtype=dtype)
-        at = self._values.data_ptr()
+        self.values = torch.empty(end, dtype=dtype) if values is None else values
+        at = self.values.data_ptr()
         self.addresses = integers([at + begin * dtype.itemsize for begin in begins])
         self._encoded = slice(begins[-2], begins[-2] + counts[-2])
 
     def encoded(self, batch: int) -> Float[Tensor, "B D"]:
         """Return the input of the hidden layer."""
-        return self._values[self._encoded].view(batch, -1)
+        return self.values[self._encoded].view(batch, -1)
 
 
 def forward(

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "threads.hpp"
+
 namespace {
 
 // The sum of a node's children: eight sums side by side, always in the same order.
@@ -38,14 +40,8 @@ std::int64_t descend(const double* children, std::int64_t fan_out, double& left)
 // What this library was compiled of, as a number.
 extern "C" unsigned kernel_sources() { return KERNEL_SOURCES; }
 
-// Whether it was compiled with OpenMP.
-extern "C" int has_threads() {
-#ifdef _OPENMP
-    return 1;
-#else
-    return 0;
-#endif
-}
+// Has its loops be shared by a pool's threads.
+extern "C" void use_pool(const Pool* other) { pool = other; }
 
 // The cell that each mass falls on. `sums` are the levels, leaves first, the root's last.
 extern "C" void find_cells(const double* const* sums, std::int64_t levels, std::int64_t fan_out, const double* masses,

@@ -29,6 +29,8 @@ from atari_dqn.fast.cpu.arguments import (
 from atari_dqn.fast.cpu.library import integers, multiple, pointers, unit_for
 from atari_dqn.fast.cpu.shapes import Size, around, shape_of
 
+_NO_RELU = 0
+
 
 def takes_convolution(x: Tensor, weight: Tensor) -> bool:
     """Return whether the kernels can compute this convolution of B × C × H × W."""
@@ -72,38 +74,29 @@ def fits_stack(weights: Sequence[Size], dtype: torch.dtype) -> bool:
     return (fits_first or fits_convolution(first)) and all(map(fits_convolution, others))
 
 
-def _convolve(
-    x: Tensor, weight: Tensor, bias: Tensor, stride: list[int], padding: list[int], relu: bool
-) -> Tensor:
-    """Compute a convolution with bias, channels-last, and a ReLU if `relu`."""
+def _convolve(x: Tensor, weight: Tensor, bias: Tensor, stride: list[int], padding: list[int]) -> Tensor:
+    """Compute a convolution with bias, channels-last."""
     x, weight, bias = channels_last(x), channels_last(weight), row(bias)
     numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
     y = empty_images(size, x)
     kernels().convolve(
         unit_of(x, weight), x.data_ptr(), integers(numbers), weight.data_ptr(), address(bias, len(weight)),
-        relu, y.data_ptr(),
+        y.data_ptr(),
     )  # fmt: skip
     return y
 
 
 def _convolve_backward(
-    upstream: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    y: Tensor,
-    stride: list[int],
-    padding: list[int],
-    relu: bool,
-    of_x: bool,
+    upstream: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], of_x: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the gradients of x, empty unless `of_x`, of the weight and of the bias."""
-    upstream, x, weight, y = (channels_last(tensor) for tensor in (upstream, x, weight, y))
+    upstream, x, weight = (channels_last(tensor) for tensor in (upstream, x, weight))
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
     numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
     kernels().convolve_backward(
-        unit_of(x, weight, y, upstream), x.data_ptr(), integers(numbers), weight.data_ptr(),
-        address(y, math.prod(size)), address(upstream, math.prod(size)), relu,
+        unit_of(x, weight, upstream), x.data_ptr(), integers(numbers), weight.data_ptr(),
+        address(upstream, math.prod(size)),
         of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
     )  # fmt: skip
     return gradient, of_weight, of_bias
@@ -156,20 +149,20 @@ def _encode_backward(
     return [*of_weights, *of_biases]
 
 
-def _multiply(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-    """Compute x wᵀ + b, and a ReLU if `relu`."""
+def _multiply(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Compute x wᵀ + b."""
     x, weight, bias = x.contiguous(), weight.contiguous(), row(bias)
     rows, inputs, outputs = sizes_of(x, weight)
     y = x.new_empty(rows, outputs)
     kernels().multiply(
         unit_of(x, weight), x.data_ptr(), weight.data_ptr(), address(bias, outputs), rows, inputs, outputs,
-        relu, y.data_ptr(),
+        _NO_RELU, y.data_ptr(),
     )  # fmt: skip
     return y
 
 
 def _multiply_backward(
-    upstream: Tensor, x: Tensor, weight: Tensor, y: Tensor, relu: bool, of_x: bool
+    upstream: Tensor, x: Tensor, weight: Tensor, of_x: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the gradients of x, empty unless `of_x`, of the weight and of the bias."""
     upstream, x, weight = upstream.contiguous(), x.contiguous(), weight.contiguous()
@@ -177,8 +170,8 @@ def _multiply_backward(
     rows, inputs, outputs = sizes_of(x, weight)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(outputs)
     kernels().multiply_backward(
-        unit_of(x, weight, y, upstream), x.data_ptr(), weight.data_ptr(), address(y, rows * outputs),
-        address(upstream, rows * outputs), rows, inputs, outputs, relu,
+        unit_of(x, weight, upstream), x.data_ptr(), weight.data_ptr(),
+        address(upstream, rows * outputs), rows, inputs, outputs,
         of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
     )  # fmt: skip
     return gradient, of_weight, of_bias
@@ -192,15 +185,15 @@ def _multiply_noisy(
     noise_out: Tensor,
     bias: Tensor,
     bias_deviation: Tensor,
-    relu: bool,
 ) -> Tensor:
-    """Compute x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b + σ ⊙ εᵒ, and a ReLU if `relu`; all but x is fp32."""
+    """Compute x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b + σ ⊙ εᵒ; all but x is fp32."""
     x, (rows, inputs, outputs) = x.contiguous(), sizes_of(x, mean)
     bias, bias_deviation = row(bias), row(bias_deviation)
     y = x.new_empty(rows, outputs)
     kernels().multiply_noisy(
         unit_of(x), x.data_ptr(), *noisy_addresses(mean, deviation, noise_in, noise_out),
-        address(bias, outputs), address(bias_deviation, outputs), rows, inputs, outputs, relu, y.data_ptr(),
+        address(bias, outputs), address(bias_deviation, outputs), rows, inputs, outputs,
+        _NO_RELU, y.data_ptr(),
     )  # fmt: skip
     return y
 
@@ -212,8 +205,6 @@ def _multiply_noisy_backward(
     deviation: Tensor,
     noise_in: Tensor,
     noise_out: Tensor,
-    y: Tensor,
-    relu: bool,
     of_x: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Compute the gradients of x, empty unless `of_x`, of W, Σ, b and σ."""
@@ -223,8 +214,8 @@ def _multiply_noisy_backward(
     of_mean, of_deviation = torch.empty_like(mean), torch.empty_like(mean)
     of_bias, of_bias_deviation = torch.empty(outputs), torch.empty(outputs)
     kernels().multiply_noisy_backward(
-        unit_of(x, y, upstream), x.data_ptr(), *noisy_addresses(mean, deviation, noise_in, noise_out),
-        address(y, rows * outputs), address(upstream, rows * outputs), rows, inputs, outputs, relu,
+        unit_of(x, upstream), x.data_ptr(), *noisy_addresses(mean, deviation, noise_in, noise_out),
+        address(upstream, rows * outputs), rows, inputs, outputs,
         of_mean.data_ptr(), of_deviation.data_ptr(), of_bias.data_ptr(), of_bias_deviation.data_ptr(),
         gradient.data_ptr() if of_x else None,
     )  # fmt: skip
@@ -234,25 +225,19 @@ def _multiply_noisy_backward(
 _THREE = "(Tensor, Tensor, Tensor)"
 _LAYER = "Tensor x, Tensor weight"
 _NOISY_LAYER = f"{_LAYER}, Tensor deviation, Tensor noise_in, Tensor noise_out"
-_WINDOW = "int[] stride, int[] padding, bool relu"
+_WINDOW = "int[] stride, int[] padding"
 _WINDOWS = "int[] strides, int[] zeros"
 _OPERATORS: dict[str, Callable[..., Any]] = {
     f"convolve({_LAYER}, Tensor bias, {_WINDOW}) -> Tensor": _convolve,
-    f"convolve_backward(Tensor upstream, {_LAYER}, Tensor y, {_WINDOW}, bool of_x) -> {_THREE}": (
-        _convolve_backward
-    ),
+    f"convolve_backward(Tensor upstream, {_LAYER}, {_WINDOW}, bool of_x) -> {_THREE}": _convolve_backward,
     f"encode(Tensor pixels, Tensor[] weights, Tensor[] biases, {_WINDOWS}, bool all_layers)"
     " -> Tensor[]": _encode,
     f"encode_backward(Tensor upstream, Tensor pixels, Tensor[] weights, Tensor[] outputs, {_WINDOWS})"
     " -> Tensor[]": _encode_backward,
-    f"multiply({_LAYER}, Tensor bias, bool relu) -> Tensor": _multiply,
-    f"multiply_backward(Tensor upstream, {_LAYER}, Tensor y, bool relu, bool of_x) -> {_THREE}": (
-        _multiply_backward
-    ),
-    f"multiply_noisy({_NOISY_LAYER}, Tensor bias, Tensor bias_deviation, bool relu) -> Tensor": (
-        _multiply_noisy
-    ),
-    f"multiply_noisy_backward(Tensor upstream, {_NOISY_LAYER}, Tensor y, bool relu, bool of_x)"
+    f"multiply({_LAYER}, Tensor bias) -> Tensor": _multiply,
+    f"multiply_backward(Tensor upstream, {_LAYER}, bool of_x) -> {_THREE}": _multiply_backward,
+    f"multiply_noisy({_NOISY_LAYER}, Tensor bias, Tensor bias_deviation) -> Tensor": _multiply_noisy,
+    f"multiply_noisy_backward(Tensor upstream, {_NOISY_LAYER}, bool of_x)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor)": _multiply_noisy_backward,
 }
 _namespace: Any = torch.library.Library("atari_dqn", "DEF")  # type: ignore[no-untyped-call]

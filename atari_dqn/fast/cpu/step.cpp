@@ -71,47 +71,43 @@ template <class Unit, class Rule>
 void step(const Sides<Unit>& sides, size_t inputs, size_t outputs, Noise noise, float scale, const Moved* moved,
           const Rule& rule) {
     const vec scales = splat(scale);
-#pragma omp parallel
-    {
+    for_each_band(inputs, [&](size_t begin, size_t end) { sides.place(begin, end); });
+    for_each_piece(outputs / kStrip, [&](size_t strip) {
         const typename Unit::Scope scope(kStrip);
+        const size_t n = strip * kStrip;
         alignas(64) float made[kStrip * kBand];
-#pragma omp for schedule(dynamic)
-        for (size_t begin = 0; begin < inputs; begin += kBand) sides.place(begin, std::min(begin + kBand, inputs));
-#pragma omp for schedule(dynamic)
-        for (size_t n = 0; n < outputs; n += kStrip)
-            for (size_t begin = 0; begin < inputs; begin += kBand) {
-                const size_t end = std::min(begin + kBand, inputs);
-                for (size_t k = begin; k < end; k += kBlock) {
-                    for (size_t at = 0; at < kStrip * kBlock; at += kLine) {
-                        const size_t to = (n + at / kBlock) * inputs + k + at % kBlock;
-                        for (size_t i = 0; i < (noise.in ? 2 : 1); ++i)
-                            prefetch_to_write(moved[i].weight + to), prefetch_to_write(moved[i].mean + to),
-                                prefetch_to_write(moved[i].mean_square + to);
-                    }
-                    const word* panel = sides.panels + k * sides.row_words;
-                    Unit::products(sides.of_outputs.from(n), kStrip, {sides.row_words}, panel,
-                                   panel + sides.row_words * kSide, made + k - begin, kBand);
+        for (size_t begin = 0; begin < inputs; begin += kBand) {
+            const size_t end = std::min(begin + kBand, inputs);
+            for (size_t k = begin; k < end; k += kBlock) {
+                for (size_t at = 0; at < kStrip * kBlock; at += kLine) {
+                    const size_t to = (n + at / kBlock) * inputs + k + at % kBlock;
+                    for (size_t i = 0; i < (noise.in ? 2 : 1); ++i)
+                        prefetch_to_write(moved[i].weight + to), prefetch_to_write(moved[i].mean + to),
+                            prefetch_to_write(moved[i].mean_square + to);
                 }
-                for (size_t row = 0; row < kStrip; ++row)
-                    for (size_t k = begin; k < end; k += kSide) {
-                        const vec product = load(made + row * kBand + k - begin);
-                        const size_t to = (n + row) * inputs + k;
-                        const auto move = [&](const Moved& of, vec d) {
-                            rule.move(d * scales, of.weight + to, of.mean + to, of.mean_square + to);
-                        };
-                        move(moved[0], product);
-                        if (noise.in) move(moved[1], product * noise.of(n + row, k));
-                    }
+                const word* panel = sides.panels + k * sides.row_words;
+                Unit::products(sides.of_outputs.from(n), kStrip, {sides.row_words}, panel,
+                               panel + sides.row_words * kSide, made + k - begin, kBand);
             }
-    }
+            for (size_t row = 0; row < kStrip; ++row)
+                for (size_t k = begin; k < end; k += kSide) {
+                    const vec product = load(made + row * kBand + k - begin);
+                    const size_t to = (n + row) * inputs + k;
+                    const auto move = [&](const Moved& of, vec d) {
+                        rule.move(d * scales, of.weight + to, of.mean + to, of.mean_square + to);
+                    };
+                    move(moved[0], product);
+                    if (noise.in) move(moved[1], product * noise.of(n + row, k));
+                }
+        }
+    });
 }
 
 // Of each pair of rows the sum of their products; in a second sum each counts times its column's noise squared.
 template <class Format>
 void add_pairs(const typename Format::value* x, size_t count, size_t columns, const float* noise, double* sums,
                double* noisy_sums) {
-#pragma omp for schedule(static, 1)
-    for (size_t i = 0; i < count; ++i)
+    for_each_piece(count, [&](size_t i) {
         for (size_t j = 0; j <= i; ++j) {
             vec a = vec{}, b = a, c = a, d = a;
             for (size_t k = 0; k < columns; k += kBlock) {
@@ -127,6 +123,7 @@ void add_pairs(const typename Format::value* x, size_t count, size_t columns, co
             sums[i * count + j] = sum(a + b);
             noisy_sums[i * count + j] = sum(c + d);
         }
+    });
 }
 
 // What the squares of all of a gradient's numbers add up to: of two rows' products of each side, the products.
@@ -136,11 +133,8 @@ double sum_of_squares(const typename Format::value* x, const typename Format::va
     const size_t pairs = count * count;
     std::vector<double> sums(4 * pairs);
     double *below = sums.data(), *noisy_below = below + pairs, *above = noisy_below + pairs, *noisy_above = above + pairs;
-#pragma omp parallel
-    {
-        add_pairs<Format>(x, count, inputs, noise.in, below, noisy_below);
-        add_pairs<Format>(upstream, count, outputs, noise.out, above, noisy_above);
-    }
+    add_pairs<Format>(x, count, inputs, noise.in, below, noisy_below);
+    add_pairs<Format>(upstream, count, outputs, noise.out, above, noisy_above);
     double total = 0;
     for (size_t i = 0; i < count; ++i)
         for (size_t j = 0; j <= i; ++j) {

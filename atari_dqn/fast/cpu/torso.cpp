@@ -101,57 +101,44 @@ void widen_image(const Shape& shape, const std::uint8_t* from, bool planes, type
             to[done * shape.channels + channel] = Format::of_byte(from[channel * pixels + done]);
 }
 
-// What a stack makes of one image, by one thread, or with `threads` that share `memory` and an image's layers.
+// What a stack makes of one image; `parts` of each layer are shared among threads.
 template <class Unit>
 class Pass {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
 
   public:
-    Pass(const Stack& stack, StackMemory<Unit>& memory, size_t thread, size_t threads)
-        : stack_(stack), memory_(memory), thread_(thread), threads_(threads) {
+    Pass(const Stack& stack, StackMemory<Unit>& memory, size_t parts) : stack_(stack), memory_(memory), parts_(parts) {
         for (const Shape& shape : stack.layers) between_ = std::max(between_, shape.out());
     }
 
     void image(size_t image, const std::uint8_t* pixels, bool planes, word* const* panels, const float* const* biases,
                void* const* outputs, value* encoded) {
         const size_t size = stack_.first().image(), last = stack_.size() - 1;
-        if (is_first()) widen_image<Format>(stack_.first(), pixels + image * size, planes, memory_.pixels.of(size));
-        wait();
-        const value* in = memory_.pixels.of(size);
+        value* widened = memory_.pixels.of(size);
+        widen_image<Format>(stack_.first(), pixels + image * size, planes, widened);
+        const value* in = widened;
         for (size_t i = 0; i <= last; ++i) {
             const Shape& shape = stack_.layers[i];
-            const typename Unit::Scope scope(blocks_of<Unit>(shape).pixels);
-            if (shape.pads()) {
-                if (is_first()) with_zeros(shape, in, memory_.padded.of(shape.padded()));
-                wait();
-                in = memory_.padded.of(shape.padded());
-            }
-            if (is_first()) memory_.flow[i % 2].of(between_);
-            wait();
+            if (shape.pads()) in = with_zeros(shape, in, memory_.padded.of(shape.padded()));
             value* y = memory_.flow[i % 2].of(between_);
             if (outputs && i < last) y = static_cast<value*>(outputs[i]) + image * shape.out();
-            convolve_image<Unit>(shape, in, panels[i], biases[i], true, y, thread_, threads_);
-            wait();
+            for_each_piece(parts_, [&](size_t part) {
+                const typename Unit::Scope scope(blocks_of<Unit>(shape).pixels);
+                convolve_image<Unit>(shape, in, panels[i], biases[i], true, y, part, parts_);
+            });
             in = y;
         }
         const size_t filters = stack_.last().filters, count = stack_.last().pixels();
         value* to = encoded + image * stack_.last().out();
-        for (size_t filter = filters * thread_ / threads_; filter < filters * (thread_ + 1) / threads_; ++filter)
+        for (size_t filter = 0; filter < filters; ++filter)
             for (size_t pixel = 0; pixel < count; ++pixel) to[filter * count + pixel] = in[pixel * filters + filter];
     }
 
   private:
-    bool is_first() const { return thread_ == 0; }
-    void wait() const {
-        if (threads_ > 1) {
-#pragma omp barrier
-        }
-    }
-
     const Stack& stack_;
     StackMemory<Unit>& memory_;
-    const size_t thread_, threads_;
+    const size_t parts_;
     size_t between_ = 0;
 };
 
@@ -162,27 +149,19 @@ void encode(const std::uint8_t* pixels, bool planes, const Stack& stack, const v
     StackMemory<Unit>& shared = kept<StackMemory<Unit>>();
     const std::vector<word*> panels = stack.panels<Unit>(shared.panels, 0);
     const size_t batch = stack.first().batch;
-#pragma omp parallel
-    {
-        const size_t threads = num_threads(), thread = thread_number();
-        for (size_t i = 0; i < stack.size(); ++i) {
-            const Shape& shape = stack.layers[i];
-#pragma omp for schedule(static) nowait
-            for (size_t filter = 0; filter < shape.filters; filter += kSide)
-                pack<Unit>(shape, static_cast<const value*>(weights[i]), filter, panels[i]);
-        }
-#pragma omp barrier
-        if (batch >= threads) {
-            Pass<Unit> pass(stack, kept<StackMemory<Unit>>(), 0, 1);
-#pragma omp for schedule(dynamic)
-            for (size_t image = 0; image < batch; ++image)
-                pass.image(image, pixels, planes, panels.data(), biases, outputs, encoded);
-        } else {
-            Pass<Unit> pass(stack, shared, thread, threads);
-            for (size_t image = 0; image < batch; ++image)
-                pass.image(image, pixels, planes, panels.data(), biases, outputs, encoded);
-        }
+    for (size_t i = 0; i < stack.size(); ++i) {
+        const Shape& shape = stack.layers[i];
+        for_each_piece(shape.filters / kSide, [&](size_t panel) {
+            pack<Unit>(shape, static_cast<const value*>(weights[i]), panel * kSide, panels[i]);
+        });
     }
+    const size_t parts = batch < threads() ? threads() : 1;  // of a layer; with one, threads share the images
+    const auto run = [&](size_t image) {
+        Pass<Unit>(stack, kept<StackMemory<Unit>>(), parts)
+            .image(image, pixels, planes, panels.data(), biases, outputs, encoded);
+    };
+    if (parts == 1) return for_each_piece(batch, run);
+    for (size_t image = 0; image < batch; ++image) run(image);
 }
 
 // The upstream gradient of some images, pixel by pixel, where the last layer's ReLU let `encoded` through.
@@ -231,7 +210,7 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
         const value* x = i ? static_cast<const value*>(of.outputs[i - 1]) + first * shape.image() : in;
         const value* y = i < last ? static_cast<const value*>(of.outputs[i]) + first * shape.out() : nullptr;
         Backward<Unit> backward(shape, x, images);
-        backward.take(y, flow, i < last);
+        backward.take(y, flow);
         float* to = partial + stack.begins[i];
         backward.of_weight(to, to + shape.filters * shape.gradient());
         if (i) backward.of_x(of.panels[i], next);
@@ -250,13 +229,10 @@ void encode_backward(const std::uint8_t* pixels, bool planes, const Stack& stack
         pack_transposed<Unit>(stack.layers[i], static_cast<const value*>(weights[i]), panels[i]);
     float* partial = kept<StackMemory<Unit>>().partial.of(chunks * size);
     const Upstream<Unit> of{pixels, planes, outputs, encoded, upstream, panels};
-#pragma omp parallel
-    {
-#pragma omp for schedule(dynamic)
-        for (size_t chunk = 0; chunk < chunks; ++chunk)
-            add_chunk(stack, of, chunk * kChunk, std::min(kChunk, batch - chunk * kChunk), partial + chunk * size);
-        add_up(partial, chunks, size);
-    }
+    for_each_piece(chunks, [&](size_t chunk) {
+        add_chunk(stack, of, chunk * kChunk, std::min(kChunk, batch - chunk * kChunk), partial + chunk * size);
+    });
+    add_up(partial, chunks, size);
     for (size_t i = 0; i < stack.size(); ++i) {
         const Shape& shape = stack.layers[i];
         const float* from = partial + stack.begins[i];

@@ -8,6 +8,9 @@
 
 extern "C" unsigned kernel_sources() { return KERNEL_SOURCES; }
 
+// Has the kernels' loops be shared by a pool's threads.
+extern "C" void use_pool(const Pool* other) { pool = other; }
+
 // What the sizes of layers are multiples of: the columns of a block.
 extern "C" int block() { return kBlock; }
 

@@ -11,10 +11,6 @@
 #include <arm_neon.h>
 #endif
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -166,12 +162,3 @@ T& kept() {
 }
 
 inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
-
-// The threads of the parallel region around a call, and which of them this is.
-#ifdef _OPENMP
-inline size_t num_threads() { return omp_get_num_threads(); }
-inline size_t thread_number() { return omp_get_thread_num(); }
-#else
-inline size_t num_threads() { return 1; }
-inline size_t thread_number() { return 0; }
-#endif

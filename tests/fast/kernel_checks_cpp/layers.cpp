@@ -30,19 +30,19 @@ static void check_layer(size_t rows, const Dense& layer, bool relu) {
     const Exact sums = layer.apply(exact(x));
     compare(name, y, relu ? rectified(sums) : sums);
 
-    const OfDense gradients(layer, exact(x), relu ? let_through(exact(upstream), y) : exact(upstream));
+    const OfDense gradients(layer, exact(x), exact(upstream));
     if (layer.noisy) {
         multiply_noisy_backward(0, x.data(), layer.weight.data(), layer.deviation.data(), layer.noise_in.data(),
-                                layer.noise_out.data(), y.data(), upstream.data(), batch, inputs, outputs, relu,
+                                layer.noise_out.data(), upstream.data(), batch, inputs, outputs,
                                 of_weight.data(), of_deviation.data(), of_bias.data(), of_bias_deviation.data(),
                                 of_x.data());
         compare("gradient of deviations, " + name, of_deviation, gradients.deviation);
         compare("gradient of biases' deviations, " + name, of_bias_deviation, gradients.bias_deviation);
     } else {
-        multiply_backward(0, x.data(), layer.weight.data(), y.data(), upstream.data(), batch, inputs, outputs, relu,
+        multiply_backward(0, x.data(), layer.weight.data(), upstream.data(), batch, inputs, outputs,
                           of_weight.data(), of_bias.data(), of_x.data());
         Numbers alone(of_x.size());
-        multiply_backward(0, x.data(), layer.weight.data(), y.data(), upstream.data(), batch, inputs, outputs, relu,
+        multiply_backward(0, x.data(), layer.weight.data(), upstream.data(), batch, inputs, outputs,
                           nullptr, of_bias.data(), alone.data());
         compare("gradient of inputs alone, " + name, alone, exact(of_x), 0);
     }
