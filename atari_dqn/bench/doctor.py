@@ -229,9 +229,7 @@ def _kernels_probe() -> Check:
     elif better and library.OVERRIDE not in os.environ:
         text = f"{found or 'none'}: not compiled for {better}, which this processor has and which is faster"
     elif found and not library.uses_threads():
-        text = (
-            f"{found}, on one core: the compiler has no OpenMP that works with PyTorch's, as that of g++ does"
-        )
+        text, remedy = f"{found}, on one core: PyTorch has no OpenMP", "install a PyTorch with OpenMP"
     else:
         text = f"compiled, for learning on a CPU: {found}" if found else "none for this system"
         return Check(name="kernels", status="ok", text=text)

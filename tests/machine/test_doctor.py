@@ -90,7 +90,7 @@ def kernels_check() -> Check:
 def test_kernels_of_one_thread_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "uses_threads", lambda: False)
     check = kernels_check()
-    assert (check.status, "on one core: the compiler has no OpenMP" in check.text) == ("warn", True)
+    assert (check.status, "on one core: PyTorch has no OpenMP" in check.text) == ("warn", True)
 
 
 @pytest.mark.skipif(not library.units(), reason="no kernels of products on this machine")
