@@ -244,9 +244,10 @@ class System:
 class Spec:
     """The complete specification of a run."""
 
-    track: Literal["A", "B", "C"]
+    track: Literal["A", "B", "C", "D"]
     """A: faithful to Mnih et al. (2015). B: Double DQN, dueling network and prioritized replay, with Adam and
-    sticky actions. C: data-efficient, 400,000 frames, van Hasselt et al. (2019)."""
+    sticky actions. C: data-efficient, 400,000 frames, van Hasselt et al. (2019). D: large-scale, with many
+    environments and unclipped rewards, Kapturowski et al. (2019)."""
     game: str
     """ROM id in ale-py of a single-player game, in snake case."""
     seed: Annotated[int, AtLeast(0)]
