@@ -52,6 +52,7 @@ def spec(num_envs: int) -> Env:
         resize="area",
         stack_frames=4,
         sticky_probability=0.0,
+        flicker_probability=0.0,
         noop_max_frames=NOOP_MAX_FRAMES,
         max_episode_frames=MAX_EPISODE_FRAMES,
         terminal_on_life_loss=False,

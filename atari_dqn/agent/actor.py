@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from atari_dqn.agent.network import QNetwork
@@ -74,7 +74,7 @@ class Actor:
         self.stacks.masked_fill_(first[:, None, None, None], 0)
         self.stacks[:, -1] = torch.from_numpy(step.frame).to(self.stacks.device)
 
-    def begin(self, epsilon: float) -> bool:
+    def begin(self, epsilon: float | Float64[np.ndarray, "E"]) -> bool:
         """Draw which environments explore; return whether the greedy actions were computed."""
         self._explores = self.stream.random(self.envs) < epsilon
         self._random = self.stream.integers(self.num_actions, size=self.envs)

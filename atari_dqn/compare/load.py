@@ -21,7 +21,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.history import with_added_keys
-from atari_dqn.spec.keys import AUTO_KEYS, Scalar
+from atari_dqn.spec.keys import AUTO_KEYS, KEYS, Scalar
 from atari_dqn.spec.protocol import Protocol
 from atari_dqn.spec.recorded import spec_values
 
@@ -199,13 +199,15 @@ def _spec_values(path: Path, provenance: Provenance) -> dict[str, Scalar]:
 
     The result is not a `Spec`, so that runs of other versions, with other keys, can be compared too.
     """
-    values = spec_values(path)
-    missing = [key for key in _NEEDED if key not in values]
+    recorded = spec_values(path)
+    values = {**recorded, **with_added_keys(recorded, structs.asdict(provenance))}
+    needed = {key: kind for key, kind in _NEEDED.items() if KEYS[key].applies(values)}
+    missing = [key for key in needed if key not in values]
     if missing:
         raise DamagedError(f"{path}: no {', '.join(missing)}; expected the complete spec of a run")
-    for key, kind in _NEEDED.items():
+    for key, kind in needed.items():
         check_types(path, values[key], kind, key=key)
-    return {**values, **with_added_keys(values, structs.asdict(provenance))}
+    return values
 
 
 def _evaluations(table: pl.DataFrame, protocols: Mapping[str, Protocol]) -> tuple[Evaluation, ...]:

@@ -42,16 +42,22 @@ def _every(group: Group, last: GroupScore, best: GroupScore) -> Iterator[Compare
     if protocol is None:
         return
     yield from _figures(group, last, protocol, "evaluation", last.estimates["mean"].value, last.env_frames)
-    trained = [run.training_returns.at(last.env_frames) for run in group.runs if run.seed in last.evaluations]
-    if not any(map(math.isnan, trained)):
-        yield from _figures(
-            group, last, _training(group, protocol), "training", sum(trained) / len(trained), last.env_frames
-        )
+    yield from _of_training(group, last, protocol)
     if best.n == last.n:
         best_protocol = replace(protocol, checkpoint="best")
         yield from _figures(
             group, best, best_protocol, "evaluation", best.estimates["mean"].value, last.env_frames
         )
+
+
+def _of_training(group: Group, last: GroupScore, protocol: Protocol) -> Iterator[ComparedReference]:
+    """Yield the published returns of training games; nothing if those of the group mix different ε."""
+    if group.runs[0].values["exploration.kind"] != "linear":
+        return
+    trained = [run.training_returns.at(last.env_frames) for run in group.runs if run.seed in last.evaluations]
+    if not any(map(math.isnan, trained)):
+        mean = sum(trained) / len(trained)
+        yield from _figures(group, last, _training(group, protocol), "training", mean, last.env_frames)
 
 
 def _figures(

@@ -10,14 +10,10 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import UInt8
 
-from atari_dqn.envs.emulator import NOOP
 from atari_dqn.envs.palette import IDENTITY_PALETTE
-from atari_dqn.envs.shard import Shard, slot_streams
-from atari_dqn.errors import UserError
+from atari_dqn.envs.toy import ToyShard
 from atari_dqn.rng import stream_seed
-from atari_dqn.spec.games import TOY_GAME
-from atari_dqn.spec.schema import Env
-from atari_dqn.types import GameInfo, StateDict
+from atari_dqn.types import StateDict
 
 BOARD_SIZE = 24
 PADDLE_HALF_WIDTH = 2
@@ -111,26 +107,9 @@ class CatchEmulator:
         self._paddle, self._row, self._column = state["paddle"], state["row"], state["column"]
 
 
-class CatchShard(Shard):
-    """Environments of Catch, in which every reset is a power-on reset and the full action set is minimal."""
+class CatchShard(ToyShard):
+    """Environments of Catch."""
 
-    def __init__(
-        self,
-        *,
-        game: str,
-        env: Env,
-        envs: range,
-        num_envs: int,
-        seed: int,
-        stream: str,
-        power_on_reset: bool,  # noqa: ARG002 — each reset of this game is one
-    ) -> None:
-        if game != TOY_GAME:
-            raise UserError(f"unknown game {game!r} for env.kind = 'catch'; expected game = {TOY_GAME!r}")
-        size = env.screen_size_pixels
-        info = GameInfo(game=game, action_names=ACTION_NAMES, frame_shape=(size, size), rom_md5="")
-        streams = slot_streams(envs=envs, num_envs=num_envs, seed=seed, stream=stream)
-        super().__init__([CatchEmulator(size) for _ in envs], streams, env, info)
-
-
-assert ACTION_NAMES[NOOP] == "noop"
+    emulator_type = CatchEmulator
+    game = "catch"
+    action_names = ACTION_NAMES

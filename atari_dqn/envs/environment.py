@@ -1,4 +1,4 @@
-"""One environment: an emulator with episodes, frame skip, no-op starts, sticky actions and truncation.
+"""One environment: an emulator with episodes, frame skip, no-ops, sticky actions, flicker and truncation.
 
     emulator frames   r | n n n | a a a a | b b b b | c c †
     observations              S |     max |     max |     S    max: of the last two frames of the step
@@ -11,6 +11,10 @@ If a life is lost, ♥, at the second frame of a step, `life_loss_ends_skip` dec
 
     false    a ♥ a a | b b b b        true    a ♥ | b b b b
                  max |     max                  S |     max
+
+With flicker, each frame that the agent gets, the first one of an episode too, is obscured with a fixed
+probability: it is black. Frames are obscured before they are stacked, each once: a stack may hold both kinds,
+and the replay stores what the agent got. Hausknecht & Stone (2015), section 5.
 """
 
 from __future__ import annotations
@@ -44,9 +48,10 @@ class Environment:
         self._lives = 0
         self._executed = NOOP
         self._sticky = streams.generator(0, "sticky")
+        self._flicker = streams.generator(0, "flicker")
         self._reset_due = True
         self.reward = 0.0
-        self.terminated = self.truncated = self.life_lost = self.first = False
+        self.terminated = self.truncated = self.life_lost = self.first = self.obscured = False
 
     def add_frame_callback(self, callback: FrameCallback) -> None:
         """Call `callback` with the emulator after each reset and each frame, no-op frames included."""
@@ -60,6 +65,7 @@ class Environment:
         """Begin the next episode and write its first screen to both of `screens`."""
         self._episode += 1
         self._sticky = self._streams.generator(self._episode, "sticky")
+        self._flicker = self._streams.generator(self._episode, "flicker")
         self._episode_frames = self._start()
         self._executed = NOOP
         self._lives = self._emulator.lives()
@@ -69,6 +75,7 @@ class Environment:
         self.reward = 0.0
         self.terminated = self.truncated = self.life_lost = False
         self.first = True
+        self.obscured = self._flickers()
 
     def step(self, action: int, screens: Screens) -> None:
         """Repeat `action` for a step and write its screens; if the episode has ended, reset instead."""
@@ -80,8 +87,14 @@ class Environment:
         lives = self._emulator.lives()
         self.life_lost = lives < self._lives
         self._lives = lives
+        self.obscured = self._flickers()
         self.truncated = not self.terminated and self._episode_frames >= self._rules.max_episode_frames
         self._reset_due = self.terminated or self.truncated
+
+    def _flickers(self) -> bool:
+        """Draw whether an observation is obscured; without flicker, draw nothing."""
+        probability = self._rules.flicker_probability
+        return bool(probability) and self._flicker.random() < probability
 
     def _play(self, action: int, screens: Screens) -> None:
         emulator, rules = self._emulator, self._rules
@@ -130,7 +143,8 @@ class Environment:
         return True
 
     def state_dict(self) -> StateDict:
-        """Return the state that all later steps depend on."""
+        """Return the state that all later steps depend on; without flicker, that of earlier versions."""
+        flicker = {"flicker": generator_state(self._flicker)} if self._rules.flicker_probability else {}
         return {
             "emulator": self._emulator.state_dict(),
             "episode": self._episode,
@@ -139,6 +153,7 @@ class Environment:
             "executed_action": self._executed,
             "reset_due": self._reset_due,
             "sticky": generator_state(self._sticky),
+            **flicker,
         }
 
     def load_state_dict(self, state: StateDict) -> None:
@@ -150,3 +165,5 @@ class Environment:
         self._executed = state["executed_action"]
         self._reset_due = state["reset_due"]
         set_generator_state(self._sticky, state["sticky"])
+        if self._rules.flicker_probability:
+            set_generator_state(self._flicker, state["flicker"])

@@ -16,6 +16,7 @@ class EpisodeRules:
 
     frame_skip: int
     sticky_probability: float
+    flicker_probability: float
     noop_max_frames: int
     max_episode_frames: int
     life_loss_ends_skip: bool
@@ -26,6 +27,7 @@ class EpisodeRules:
         return cls(
             frame_skip=env.frame_skip,
             sticky_probability=env.sticky_probability,
+            flicker_probability=env.flicker_probability,
             noop_max_frames=env.noop_max_frames,
             max_episode_frames=env.max_episode_frames,
             life_loss_ends_skip=env.life_loss_ends_skip,

@@ -17,6 +17,7 @@ ENVS: Registry[ShardType] = Registry(
     [
         ("atari", "atari_dqn.envs.atari:AtariShard"),
         ("catch", "atari_dqn.envs.catch:CatchShard"),
+        ("recall", "atari_dqn.envs.recall:RecallShard"),
     ],
 )
 

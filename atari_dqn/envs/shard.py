@@ -36,6 +36,7 @@ class Shard:
         groups = [slice(begin, begin + _GROUP_SIZE) for begin in range(0, len(emulators), _GROUP_SIZE)]
         self._groups = [(group, _preprocessor(emulators[group], env)) for group in groups]
         self.info = info
+        self._flickers = env.flicker_probability > 0
 
     def add_frame_callback(self, callback: FrameCallback) -> None:
         """Call `callback` with the emulator of each environment after each reset and each frame."""
@@ -53,7 +54,7 @@ class Shard:
             for environment, screens in zip(self._envs[group], preprocessor.screens, strict=True):
                 environment.reset(screens)
             out.frame[group] = preprocessor.process()
-        self._write_flags(out)
+        self._write_results(out)
 
     def step(self, actions: Int64[np.ndarray, "E"], out: StepBatch) -> None:
         """Step every environment and write the results to `out`."""
@@ -62,11 +63,13 @@ class Shard:
             for environment, screens, action in envs:
                 environment.step(action, screens)
             out.frame[group] = preprocessor.process()
-        self._write_flags(out)
+        self._write_results(out)
 
-    def _write_flags(self, out: StepBatch) -> None:
-        """Write rewards and flags."""
+    def _write_results(self, out: StepBatch) -> None:
+        """Write rewards and flags, and make obscured frames black."""
         envs = self._envs
+        if self._flickers:
+            out.frame[[environment.obscured for environment in envs]] = 0
         out.reward[:] = [environment.reward for environment in envs]
         out.terminated[:] = [environment.terminated for environment in envs]
         out.truncated[:] = [environment.truncated for environment in envs]

@@ -11,12 +11,12 @@ from typing import Any
 
 from atari_dqn.spec.check import show, value_problem
 from atari_dqn.spec.errors import Fault
-from atari_dqn.spec.games import MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES, TOY_GAME, game_problem
+from atari_dqn.spec.games import MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES, TOY_GAMES, game_problem
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.suggest import did_you_mean
 
 _MOST_SEEDS = 10_000
-_KNOWN = (*SINGLE_PLAYER_GAMES, *MULTI_PLAYER_GAMES, TOY_GAME)
+_KNOWN = (*SINGLE_PLAYER_GAMES, *MULTI_PLAYER_GAMES, *TOY_GAMES)
 """The games of some kind of environment; those of another kind than a spec's are found with the spec."""
 
 

@@ -13,7 +13,7 @@ from atari_dqn.scale.sweep_file import Method, SweepFile, read_sweep
 from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.digest import values_digest
 from atari_dqn.spec.errors import Fault, SpecError
-from atari_dqn.spec.games import GAME_CHECKS, TOY_GAME, game_problem
+from atari_dqn.spec.games import GAME_CHECKS, TOY_GAMES, game_problem
 from atari_dqn.spec.keys import AUTO_KEYS, Scalar, Values, flatten
 from atari_dqn.spec.loader import ResolvedSpec, resolve_entries
 from atari_dqn.spec.parse import Entry, read_toml, table_entries
@@ -123,7 +123,7 @@ def _finished(method: Method, case: Case, resolved: ResolvedSpec) -> Variant:
 
 def _axes(file: SweepFile, kind: str) -> list[Entry]:
     """Return a valid game and seed in place of those that the spec has, if the sweep has them as axes."""
-    game = TOY_GAME if kind == "catch" else _ANY_ATARI_GAME
+    game = kind if kind in TOY_GAMES else _ANY_ATARI_GAME
     good = next((each for each in file.games or () if _problem(each, kind) is None), game)
     entries = [] if file.games is None else [Entry("game", good, str(file.path))]
     return entries if file.seeds is None else [*entries, Entry("seed", 1, str(file.path))]

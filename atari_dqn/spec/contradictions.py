@@ -17,6 +17,9 @@ _SPARE_ROWS = 2
 They are the newest one, which is incomplete, and one reset.
 """
 
+_LARGEST_GREEDY_EPSILON = 0.1
+"""The largest final ε of a published agent, that of Mnih et al. (2015)."""
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -112,6 +115,22 @@ RULES = (
         ("exploration.epsilon_start", "exploration.epsilon_end"),
         lambda start, end: start >= end,
         "ε must not rise: raise the first or lower the second",
+    ),
+    Rule(
+        ("exploration.spectrum_base", "env.num_envs"),
+        lambda _, envs: envs > 1,
+        'a spectrum of ε needs several environments: raise the second, or set exploration.kind = "linear"',
+    ),
+    Rule(
+        ("exploration.spectrum_base", "exploration.spectrum_exponent"),
+        lambda base, exponent: base ** (1 + exponent) <= _LARGEST_GREEDY_EPSILON,
+        f"the last environment must be greedy enough, base^(1 + exponent) ≤ {_LARGEST_GREEDY_EPSILON}: lower "
+        "the first or raise the second",
+    ),
+    Rule(
+        ("toggles.noisy", "exploration.kind"),
+        lambda noisy, kind: not noisy or kind == "linear",
+        'noisy layers replace ε-greedy exploration: set exploration.kind = "linear"',
     ),
     Rule(
         ("replay.beta_start", "replay.beta_end"),

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 
-from atari_dqn.spec.history import original_name
+from atari_dqn.spec.history import is_new_and_unused, original_name
 from atari_dqn.spec.keys import Scalar, flatten
 from atari_dqn.spec.schema import Spec
 
@@ -26,14 +26,19 @@ def spec_digest(spec: Spec) -> str:
     """Compute the SHA-256, in hexadecimal, of a spec's canonical JSON.
 
     Keys that cannot change results are left out. So are keys that do not apply: the digests of existing specs
-    do not change when keys of a new part are added to the schema.
+    do not change when keys of a new part are added to the schema. Newly added keys that always apply are left
+    out at the value of earlier versions (`history.LEFT_OUT_OF_DIGESTS`).
     """
     return values_digest(flatten(spec))
 
 
 def values_digest(values: Mapping[str, Scalar]) -> str:
     """Compute the digest of a spec, as `spec_digest` does, from its values by dotted key."""
-    effective = {original_name(key): value for key, value in values.items() if not cannot_change_results(key)}
+    effective = {
+        original_name(key): value
+        for key, value in values.items()
+        if not cannot_change_results(key) and not is_new_and_unused(key, value)
+    }
     return hashlib.sha256(canonical_json(effective).encode()).hexdigest()
 
 

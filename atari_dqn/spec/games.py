@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 from atari_dqn.spec.suggest import did_you_mean
@@ -28,8 +29,8 @@ SINGLE_PLAYER_GAMES: tuple[str, ...] = tuple(
 MULTI_PLAYER_GAMES: tuple[str, ...] = ("combat", "joust", "maze_craze", "warlords")
 """Games that need several players: the emulator exits the process when one is loaded for a single player."""
 
-TOY_GAME = "catch"
-"""The game of `env.kind = "catch"`."""
+TOY_GAMES = ("catch", "recall")
+"""Games that are environments of their own: each is the only game of the `env.kind` of its name."""
 
 _GYM_AFFIXES = re.compile(r"^ale/|(no_?frameskip|deterministic)?-?v\d+$")
 """Prefix and suffix of Gym's ids, as in `ALE/Pong-v5` and `PongNoFrameskip-v4`."""
@@ -38,7 +39,7 @@ _GYM_AFFIXES = re.compile(r"^ale/|(no_?frameskip|deterministic)?-?v\d+$")
 def game_problem(game: str, *, kind: str | None) -> str | None:
     """Describe why `game` is not a game of `env.kind = kind`; None if it is. `kind` is None if unknown."""
     if kind is None:
-        return None if game == TOY_GAME else _atari_problem(game)
+        return None if game in TOY_GAMES else _atari_problem(game)
     return GAME_CHECKS[kind](game)
 
 
@@ -47,19 +48,20 @@ def _atari_problem(game: str) -> str | None:
         return None
     if game in MULTI_PLAYER_GAMES:
         return f'found "{game}", which needs more than one player; expected a single-player game'
-    if game == TOY_GAME:
-        return f'found "{game}", the toy game, but env.kind is "atari"; set env.kind = "{TOY_GAME}"'
+    if game in TOY_GAMES:
+        return f'found "{game}", a toy game, but env.kind is "atari"; set env.kind = "{game}"'
     return f'found "{game}", expected a ROM id of ale-py, such as "pong" or "ms_pacman"' + _nearest(game)
 
 
-def _toy_problem(game: str) -> str | None:
-    if game == TOY_GAME:
+def _toy_problem(toy: str, game: str) -> str | None:
+    if game == toy:
         return None
-    return f'found "{game}", but env.kind is "{TOY_GAME}"; set game = "{TOY_GAME}", or env.kind = "atari"'
+    remedy = f'env.kind = "{game if game in TOY_GAMES else "atari"}"'
+    return f'found "{game}", but env.kind is "{toy}"; set game = "{toy}", or {remedy}'
 
 
 GAME_CHECKS: Mapping[str, Callable[[str], str | None]] = MappingProxyType(
-    {"atari": _atari_problem, "catch": _toy_problem}
+    {"atari": _atari_problem, **{toy: partial(_toy_problem, toy) for toy in TOY_GAMES}}
 )
 """The check of a game's name for each `env.kind`: it returns what is wrong, or None."""
 

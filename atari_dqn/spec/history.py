@@ -13,6 +13,8 @@ ADDED: dict[str, Scalar] = {
     "toggles.random_shifts": False,
     "toggles.munchausen": False,
     "env.life_loss_ends_skip": False,
+    "env.flicker_probability": 0.0,
+    "exploration.kind": "linear",
     "network.hidden_units": 512,
     "learner.accumulate": 1,
     "learner.deterministic": True,
@@ -33,6 +35,9 @@ ADDED: dict[str, Scalar] = {
 
 Every key that is added to the schema must be added here, or to `FORMERLY_RECORDED`.
 """
+LEFT_OUT_OF_DIGESTS = frozenset({"env.flicker_probability", "exploration.kind"})
+"""Added keys that are left out of a digest where they have their value in `ADDED`: specs that do not use them
+keep their digests. Earlier additions changed the digests of all later runs."""
 FORMERLY_RECORDED = {"learner.threads": "torch_threads"}
 """Added keys whose values earlier versions recorded in provenance.json, each with its entry there."""
 RENAMED = {
@@ -51,6 +56,11 @@ def current_name(key: str) -> str:
 def original_name(key: str) -> str:
     """Return the first name that a key had. Digests use it, so that renaming a key changes no digest."""
     return _FORMER_NAMES.get(key, key)
+
+
+def is_new_and_unused(key: str, value: Scalar) -> bool:
+    """Return whether a key has no place in a digest: it was added, and has the value of earlier versions."""
+    return key in LEFT_OUT_OF_DIGESTS and value == ADDED[key]
 
 
 def with_added_keys(values: Values, provenance: Mapping[str, Any]) -> dict[str, Scalar]:

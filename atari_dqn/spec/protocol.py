@@ -21,6 +21,8 @@ class Protocol:
 
     sticky_probability: float
     """Probability, at each emulator frame, that the previous frame's action is repeated."""
+    flicker_probability: float = 0.0
+    """Probability, at each agent step, that the frame is black; earlier versions have no such field."""
     noop_max_frames: int
     """An episode begins with 1 to this many no-op frames; 0 for none."""
     max_episode_frames: int
@@ -54,6 +56,7 @@ class Protocol:
         parts = [
             f"ε {self.epsilon:g}",
             f"sticky {self.sticky_probability:g}",
+            *([f"flicker {self.flicker_probability:g}"] if self.flicker_probability else []),
             f"no-op 1–{self.noop_max_frames}" if self.noop_max_frames else "no no-ops",
             f"cap {self.max_episode_frames:,} frames",
             f"{'full' if self.full_action_set else 'minimal'} actions",
@@ -68,8 +71,14 @@ class Protocol:
         return " · ".join(parts)
 
     def digest(self) -> str:
-        """Compute the fingerprint: the first 12 hex digits of the SHA-256 of the canonical JSON."""
-        return hashlib.sha256(canonical_json(asdict(self)).encode()).hexdigest()[:12]
+        """Compute the fingerprint: the first 12 hex digits of the SHA-256 of the canonical JSON.
+
+        Without flicker it is that of earlier versions, whose protocols do not have the field.
+        """
+        fields = {
+            name: value for name, value in asdict(self).items() if name != "flicker_probability" or value
+        }
+        return hashlib.sha256(canonical_json(fields).encode()).hexdigest()[:12]
 
 
 def evaluation_protocol(
@@ -78,6 +87,7 @@ def evaluation_protocol(
     """Return the protocol of the evaluations that a spec defines."""
     return Protocol(
         sticky_probability=spec.env.sticky_probability,
+        flicker_probability=spec.env.flicker_probability,
         noop_max_frames=spec.env.noop_max_frames,
         max_episode_frames=spec.evaluation.max_episode_frames,
         epsilon=spec.evaluation.epsilon,

@@ -46,8 +46,9 @@ class Toggles:
 class Env:
     """The environment: the game, its preprocessing and its episodes."""
 
-    kind: Literal["atari", "catch"]
-    """Type of environment: the Arcade Learning Environment, or the toy game for tests."""
+    kind: Literal["atari", "catch", "recall"]
+    """Type of environment: the Arcade Learning Environment, or a toy game. `catch` is for tests; `recall`
+    needs memory."""
     num_envs: Annotated[int, AtLeast(1)]
     """Number of environments that step together. 1 in Mnih et al. (2015); more changes results."""
     frame_skip: Annotated[int, AtLeast(1)]
@@ -63,6 +64,9 @@ class Env:
     sticky_probability: Annotated[float, AtLeast(0.0), Below(1.0)]
     """Probability, at each emulator frame, of repeating the previous frame's action. 0.25 in Machado et al.
     (2018)."""
+    flicker_probability: Annotated[float, AtLeast(0.0), Below(1.0)]
+    """Probability, at each agent step, that the frame is obscured: the agent gets a black one, in training
+    and in evaluations. 0.5 in Hausknecht & Stone (2015)."""
     noop_max_frames: Annotated[int, AtLeast(0)]
     """An episode begins with 1 to this many no-op frames; 0 for none. 30 in Mnih et al. (2015)."""
     max_episode_frames: Annotated[int, AtLeast(1)]
@@ -79,15 +83,24 @@ class Env:
 
 @dataclass(frozen=True, kw_only=True)
 class Exploration:
-    """ε-greedy exploration: ε is 1 during the prefill, then decreases linearly."""
+    """ε-greedy exploration: ε is 1 during the prefill, in every environment."""
 
-    epsilon_start: Annotated[float, Within(0.0, 1.0)]
+    kind: Literal["linear", "spectrum"]
+    """ε after the prefill. `linear`: the same in all environments, decreasing linearly. `spectrum`: constant,
+    and different in each environment, Horgan et al. (2018)."""
+    epsilon_start: Annotated[float | None, Within(0.0, 1.0), When("exploration.kind", "linear")]
     """ε at the first learning step."""
-    epsilon_end: Annotated[float, Within(0.0, 1.0)]
+    epsilon_end: Annotated[float | None, Within(0.0, 1.0), When("exploration.kind", "linear")]
     """ε after `epsilon_decay_frames`."""
-    epsilon_decay_frames: Annotated[int, AtLeast(1)]
+    epsilon_decay_frames: Annotated[int | None, AtLeast(1), When("exploration.kind", "linear")]
     """Emulator frames over which ε decreases, counted from the end of the prefill. It has no effect if
     `epsilon_start` and `epsilon_end` are equal."""
+    spectrum_base: Annotated[float | None, MoreThan(0.0), Below(1.0), When("exploration.kind", "spectrum")]
+    """Environment i of N has ε = base^(1 + exponent · i / (N − 1)), i = 0 … N − 1: the base is ε of the first
+    environment, which explores most. 0.4 in Horgan et al. (2018)."""
+    spectrum_exponent: Annotated[float | None, AtLeast(0.0), When("exploration.kind", "spectrum")]
+    """Exponent of the spectrum: ε of the last environment, which explores least, is base^(1 + exponent). 7 in
+    Horgan et al. (2018)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from atari_dqn.envs.games import make_envs
 from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.machine.devices import check_precision, make_current, set_kernels
 from atari_dqn.rng import numpy_stream
-from atari_dqn.schedule import LinearSchedule
 from atari_dqn.spec.constraints import decided
+from atari_dqn.spec.exploration import exploration_of
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.gates.evaluation_gate import EvaluationsGate
 from atari_dqn.telemetry.gates.gate_set import Gates
@@ -68,11 +68,7 @@ def _training(spec: Spec, device: torch.device, envs: Environments, backend: Bac
     )
     return Training(
         clock=clock,
-        exploration=LinearSchedule(
-            start=spec.exploration.epsilon_start,
-            end=spec.exploration.epsilon_end,
-            decay_frames=spec.exploration.epsilon_decay_frames,
-        ),
+        exploration=exploration_of(spec),
         total_steps=frames_to_steps(spec.training.total_frames, frame_skip=skip),
         update_period_steps=spec.learner.update_period_steps,
         update_frames=steps_to_frames(spec.learner.update_period_steps + env.num_envs - 1, frame_skip=skip),

@@ -12,22 +12,32 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 
 from atari_dqn.clock import Clock
-from atari_dqn.schedule import LinearSchedule
 from atari_dqn.types import StepBatch
+
+Epsilon = float | Float64[np.ndarray, "E"]
+"""ε of all environments, or of each of them."""
+
+
+class Exploration(Protocol):
+    """ε as a function of the emulator frames since learning began (`schedule`)."""
+
+    def at(self, frames: int, /) -> Epsilon:
+        """Compute ε after `frames` emulator frames."""
+        ...
 
 
 class Parts(Protocol):
     """The steps of Algorithm 1, which `train.training.Training` implements."""
 
     clock: Clock
-    exploration: LinearSchedule
+    exploration: Exploration
     total_steps: int
     update_period_steps: int
 
-    def act(self, epsilon: float, /) -> Int64[np.ndarray, "E"]:
+    def act(self, epsilon: Epsilon, /) -> Int64[np.ndarray, "E"]:
         """Select one ε-greedy action per environment."""
         ...
 
@@ -52,7 +62,7 @@ class Parts(Protocol):
 class Iteration:
     """The result of one iteration: ε, the step of every environment and the number of updates."""
 
-    epsilon: float
+    epsilon: Epsilon
     step: StepBatch
     updates: int
 

@@ -85,7 +85,7 @@ class Reporter:
         rolling_episodes: int,
         updates: Updates,
     ) -> None:
-        self._clock, self._updates = clock, updates
+        self._clock, self._envs, self._updates = clock, envs, updates
         self._tracker = EpisodeTracker(envs)
         self._meter = UpdateMeter()
         self._period = Every(period=update_period_steps)
@@ -96,9 +96,11 @@ class Reporter:
         """Yield a row for each episode that ended, and one if a period ended."""
         self._meter.add(self._updates.arrived())
         for episode in self._tracker.finished(iteration.step):
-            yield self._episode_row(episode, iteration.epsilon)
+            yield self._episode_row(
+                episode, float(np.broadcast_to(iteration.epsilon, self._envs)[episode.slot])
+            )
         if self._period.due(self._clock.steps):
-            yield self._update_row(iteration.epsilon, replay_transitions)
+            yield self._update_row(float(np.mean(iteration.epsilon)), replay_transitions)
 
     def _episode_row(self, episode: Episode, epsilon: float) -> Row:
         self._episodes += 1

@@ -18,7 +18,7 @@ from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.buffer import ReplayBuffer
 from atari_dqn.replay.transfer import host_copy
-from atari_dqn.schedule import LinearSchedule
+from atari_dqn.train.loop import Epsilon, Exploration
 from atari_dqn.train.metrics_ring import MetricsRing
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Part, Stopwatch
@@ -31,7 +31,7 @@ class Training:
     """Implements the steps of Algorithm 1 (`train.loop.Parts`), and holds their times and their state."""
 
     clock: Clock
-    exploration: LinearSchedule
+    exploration: Exploration
     total_steps: int
     update_period_steps: int
     update_frames: int
@@ -75,7 +75,7 @@ class Training:
         self.replay.begin(step)
         self.actor.observe(step)
 
-    def act(self, epsilon: float) -> Int64[np.ndarray, "E"]:
+    def act(self, epsilon: Epsilon) -> Int64[np.ndarray, "E"]:
         """Select one ε-greedy action per environment. No other part of an iteration waits for the GPU.
 
         The host waits first for the previous updates, then for the actions, so that both times are logged.

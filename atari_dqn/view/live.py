@@ -43,6 +43,7 @@ class LiveView:
 
     `subject` describes the run's evaluations and selects the published scores that are shown with them.
     `state_text` describes the present state of a run of another process; a run of this process has counters.
+    `mixed_epsilon` is the range of ε as text if it differs between environments.
     Handling an event only stores its values. rich draws on a thread of its own: 8 ms once a second, which is
     less than 1 % of a core. Events and drawing share one lock.
     """
@@ -55,11 +56,12 @@ class LiveView:
         subject: Subject,
         console: Console,
         state_text: Callable[[], str] | None = None,
+        mixed_epsilon: str = "",
         refreshes_per_second: float = 1.0,
     ) -> None:
         self._header = Header(title=title, total_frames=total_frames, state_text=state_text)
         self._periods = Periods()
-        self._rows = _panel_rows(subject)
+        self._rows = _panel_rows(subject, mixed_epsilon)
         self._parts: list[Part] = [self._header, *(panel for _, row in self._rows for panel in row)]
         self._lock = Lock()
         self._console = console
@@ -100,10 +102,10 @@ class LiveView:
             self._console.print(self.draw(), height=_SNAPSHOT_LINES)
 
 
-def _panel_rows(subject: Subject) -> tuple[tuple[int | None, tuple[Panel, ...]], ...]:
+def _panel_rows(subject: Subject, mixed_epsilon: str) -> tuple[tuple[int | None, tuple[Panel, ...]], ...]:
     """Build the panels row by row, each row with its height in lines; None fills the rest of the screen."""
     return (
-        (7, (LearningPanel(), ReturnsPanel())),
+        (7, (LearningPanel(mixed_epsilon), ReturnsPanel(mixed_epsilon))),
         (8, (EvaluationsPanel(subject), ReplayPanel(), ThroughputPanel())),
         (None, (NoticesPanel(), GatesPanel())),
     )

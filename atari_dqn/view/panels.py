@@ -53,7 +53,7 @@ class LearningPanel:
         ("mean Q", "mean_q"),
         ("TD error", "mean_abs_td_error"),
         ("grad norm", "grad_norm"),
-        ("epsilon", "epsilon"),
+        ("epsilon", "epsilon"),  # the last one: faults replace its history
     )
     _faults = (
         ("low edge", "lowest_atom_mass"),
@@ -61,7 +61,8 @@ class LearningPanel:
         ("crossed", "crossed_share"),
     )
 
-    def __init__(self) -> None:
+    def __init__(self, mixed_epsilon: str = "") -> None:
+        self._last_label = "mean ε" if mixed_epsilon else "epsilon"
         self._history = {name: deque[float](maxlen=_HISTORY_PERIODS) for _, name in self._rows}
         self._values: Mapping[str, float] = {}
 
@@ -83,7 +84,7 @@ class LearningPanel:
             values = self._history[name]
             history = self._fault() if name == last else ""
             table.add_row(
-                label,
+                self._last_label if name == last else label,
                 measure(values[-1]) if values else "-",
                 _cropped(history or sparkline(values, width=15)),
             )
@@ -97,11 +98,10 @@ class LearningPanel:
 
 
 class ReturnsPanel:
-    """Show the returns of training episodes."""
+    """Show the returns of training episodes. With a mix of ε the title says so: they are no score."""
 
-    title = "training returns"
-
-    def __init__(self) -> None:
+    def __init__(self, mixed_epsilon: str = "") -> None:
+        self.title = f"training returns, {mixed_epsilon}" if mixed_epsilon else "training returns"
         self._returns: deque[float] = deque(maxlen=12)
         self._rolling: deque[float] = deque(maxlen=_HISTORY_PERIODS)
         self._episodes = 0

@@ -18,10 +18,20 @@ _STEPS_A_LINE = 10
 
 
 class PlainView:
-    """Write lines of at most 100 columns to a text stream, until its reader closes it."""
+    """Write lines of at most 100 columns to a text stream, until its reader closes it.
+
+    `mixed_epsilon` is the range of ε as text if it differs between environments: training returns are then no
+    score.
+    """
 
     def __init__(
-        self, *, title: str, total_frames: int, stream: TextIO, state_text: Callable[[], str] | None = None
+        self,
+        *,
+        title: str,
+        total_frames: int,
+        stream: TextIO,
+        state_text: Callable[[], str] | None = None,
+        mixed_epsilon: str = "",
     ) -> None:
         self._stream: TextIO | None = stream
         self._total_frames = total_frames
@@ -30,6 +40,9 @@ class PlainView:
         self._alerts = Alerts()
         self._activity, self._written_steps = "", 0
         self._write(f"{title}: {total_frames:,} frames{f' ({state_text()})' if state_text else ''}")
+        self._return_label = "mixed" if mixed_epsilon else "return"
+        if mixed_epsilon:
+            self._write(f"{'':>6}  mixed: returns of training episodes with {mixed_epsilon}, no score")
 
     def handle(self, event: Event) -> None:
         """Write the line of an event, if it has one."""
@@ -75,7 +88,10 @@ class PlainView:
         record = self._periods.add(row)
         if record is not None:
             self._remaining.add(record)
-            self._write(period_line(record, self._total_frames, self._remaining.seconds()))
+            line = period_line(
+                record, self._total_frames, self._remaining.seconds(), return_label=self._return_label
+            )
+            self._write(line)
 
     def _write(self, text: str) -> None:
         if self._stream is None:
@@ -95,14 +111,20 @@ class PlainView:
             self._stream = None
 
 
-def period_line(record: Mapping[str, float], total_frames: int, seconds_left: float | None) -> str:
+def period_line(
+    record: Mapping[str, float],
+    total_frames: int,
+    seconds_left: float | None,
+    *,
+    return_label: str = "return",
+) -> str:
     """Format a period's figures, each with its label, so that a line can be read by itself."""
     share = 100 * record["env_frames"] / total_frames
     left = "-" if seconds_left is None else duration(seconds_left)
     return "  ".join(
         (
             f"{count(record['env_frames']):>6} {share:5.1f}%",
-            f"return {score(record['rolling_return']):>8}",
+            f"{return_label} {score(record['rolling_return']):>8}",
             f"loss {measure(record['loss']):>7}",
             f"Q {measure(record['mean_q']):>7}",
             f"grad {measure(record['grad_norm']):>7}",

@@ -30,7 +30,7 @@ def status_text(name: str, status: RunStatus, columns: int | None = None) -> Tex
         (name, f"track {identity.track_label}, {identity.game}, seed {identity.seed}"),
         ("state", state_text(status)),
         ("frames", _frames(status)),
-        ("rolling return", score(float(status.latest.get("update_log", {}).get("rolling_return", math.nan)))),
+        ("rolling return", _rolling_return(status)),
         ("last evaluation", _evaluation(status)),
         ("best evaluation", best),
         ("gates", ", ".join(status.alerts) or "ok"),
@@ -54,6 +54,12 @@ def _frames(status: RunStatus) -> str:
     if status.state == "running" and not math.isnan(rate):
         text += f", {rate:,.0f} frames/s, {duration(left)} left"
     return text
+
+
+def _rolling_return(status: RunStatus) -> str:
+    rolling = score(float(status.latest.get("update_log", {}).get("rolling_return", math.nan)))
+    mix = status.identity.mixed_epsilon
+    return f"{rolling}, no score: of environments with {mix}" if mix else rolling
 
 
 def _evaluation(status: RunStatus) -> str:

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from rich.console import Console
 
 from atari_dqn.compare.reference.agents import subject_of
+from atari_dqn.spec.exploration import exploration_of, mixed_epsilon
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.telemetry.events import Sink
 from atari_dqn.view.live import LiveView, suits_live_view
@@ -31,6 +32,7 @@ def run_views(
     """
     console = Console()
     title = f"{name}  track {resolved.track_label}  seed {resolved.spec.seed}"
+    mix = mixed_epsilon(exploration_of(resolved.spec))
     view: LiveView | PlainView = (
         LiveView(
             title=title,
@@ -38,9 +40,16 @@ def run_views(
             subject=subject_of(resolved.spec),
             console=console,
             state_text=state_text,
+            mixed_epsilon=mix,
         )
         if suits_live_view(console) and not plain
-        else PlainView(title=title, total_frames=total_frames, stream=sys.stdout, state_text=state_text)
+        else PlainView(
+            title=title,
+            total_frames=total_frames,
+            stream=sys.stdout,
+            state_text=state_text,
+            mixed_epsilon=mix,
+        )
     )
     with (
         closing(TitleView(name=name, total_frames=total_frames, console=console)) as title_view,

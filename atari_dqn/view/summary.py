@@ -20,6 +20,8 @@ from atari_dqn.run.tailing.status import RunStatus
 _OTHER_COLUMNS = 66
 """Width of all columns but the name."""
 _NAME_COLUMNS = 14
+_MIXED = "ε"
+"""Mark of training returns that are a mix of ε."""
 _STYLES = {
     "running": "green",
     "halted": "bold red",
@@ -44,9 +46,10 @@ def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) 
         path: status.fault if isinstance(status, RunStatus) else status.reason
         for path, status in runs.items()
     }
-    return Group(
-        table, *(Text(f"{name_of(path)}: {fault}", "red") for path, fault in faults.items() if fault)
-    )
+    notes = [Text(f"{name_of(path)}: {fault}", "red") for path, fault in faults.items() if fault]
+    if any(isinstance(status, RunStatus) and status.identity.mixed_epsilon for status in runs.values()):
+        notes.insert(0, Text(f"{_MIXED}: training returns of environments with different ε, no score"))
+    return Group(table, *notes)
 
 
 def shortened(name: str, width: int) -> str:
@@ -61,13 +64,14 @@ def _line(status: RunStatus) -> list[Text | str]:
     alert = " ▲" if status.alerts else ""
     left = status.seconds_left if status.state == "running" else math.nan
     rolling = status.latest.get("update_log", {}).get("rolling_return", math.nan)
+    mark = f" {_MIXED}" if status.identity.mixed_epsilon else ""
     return [
         Text(status.state + alert, _STYLES.get(status.state, "")),
         duration(status.silent_seconds).split()[0],
         f"{status.share:.0%}",
         duration(left),
         count(status.frames_per_second),
-        score(float(rolling)),
+        f"{score(float(rolling))}{mark}",
         marked_score(status.latest.get("eval_log", {})),
         marked_score(status.best_evaluation),
     ]

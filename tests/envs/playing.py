@@ -20,6 +20,7 @@ PLAIN = Env(
     resize="area",
     stack_frames=4,
     sticky_probability=0.0,
+    flicker_probability=0.0,
     noop_max_frames=0,
     max_episode_frames=108_000,
     terminal_on_life_loss=False,

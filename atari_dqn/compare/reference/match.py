@@ -18,6 +18,7 @@ _FALLBACK_AGENT = "dqn"
 """The agent whose figures are used for an agent without figures of its own."""
 _WORDS = {
     "sticky_probability": "sticky",
+    "flicker_probability": "flicker",
     "noop_max_frames": "no-ops",
     "max_episode_frames": "cap",
     "epsilon": "ε",
@@ -29,6 +30,8 @@ _WORDS = {
     "training_max_abs_reward": "rewards within",
 }
 """Short names of the protocol fields that must agree. The number of episodes affects only the noise."""
+_OF_EVERY_STUDY = {"flicker_probability": 0.0}
+"""Fields that a study states only where it has another value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +129,7 @@ def differences(subject: Subject, study: Study, agent: str) -> Iterator[str]:
     if (study.weights == "best") != (subject.protocol.checkpoint == "best"):
         yield f"{study.weights} weights"
     ours = asdict(subject.protocol)
-    for field, theirs in study.protocol.items():
+    for field, theirs in {**_OF_EVERY_STUDY, **study.protocol}.items():
         if field in _WORDS and ours[field] != theirs and not _unreached_cap(subject, field, theirs):
             yield f"{_WORDS[field]} {_formatted(theirs)}"
 

@@ -85,10 +85,12 @@ def measured_text(status: RunStatus) -> str:
     def number(name: str) -> float:
         return float(row.get(name, math.nan))
 
+    mix = status.identity.mixed_epsilon
+    mixed = f" (no score: of environments with {mix})" if mix else ""
     return (
-        f"rolling return {score(number('rolling_return'))} · loss {measure(number('loss'))} · "
+        f"rolling return {score(number('rolling_return'))}{mixed} · loss {measure(number('loss'))} · "
         f"Q {measure(number('mean_q'))} · gradient norm {measure(number('grad_norm'))} · "
-        f"ε {measure(number('epsilon'))} · last evaluation "
+        f"{'mean ' if mix else ''}ε {measure(number('epsilon'))} · last evaluation "
         f"{marked_score(status.latest.get('eval_log', {}))} · best {marked_score(status.best_evaluation)}"
     )
 

@@ -12,6 +12,7 @@ import msgspec
 from atari_dqn.files.documents import checked
 from atari_dqn.formatting import printable
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.schedule import EpsilonSpectrum
 from atari_dqn.spec.keys import Scalar
 from atari_dqn.spec.recorded import spec_values
 
@@ -32,18 +33,33 @@ class Identity:
     total_frames: int
     values: Mapping[str, Scalar]
     """The complete spec, by dotted key."""
+    mixed_epsilon: str
+    """The range of ε as text if it differs between environments, so that training returns are no score."""
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+_Base = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+_Exponent = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class _Spec(msgspec.Struct):
-    """The keys of a spec that are required."""
+    """The keys of a spec that are required, and those of ε by environment."""
 
     game: str
     seed: _Count
     track: str
     total_frames: _Count = msgspec.field(name="training.total_frames")
+    num_envs: _Count = msgspec.field(name="env.num_envs", default=1)
+    exploration: str = msgspec.field(name="exploration.kind", default="linear")
+    spectrum_base: _Base = msgspec.field(name="exploration.spectrum_base", default=0.4)
+    spectrum_exponent: _Exponent = msgspec.field(name="exploration.spectrum_exponent", default=7.0)
+
+    def mixed_epsilon(self) -> str:
+        """Return the range of ε as text if it differs between environments."""
+        if self.exploration != "spectrum" or self.num_envs < 2:
+            return ""
+        ends = EpsilonSpectrum(base=self.spectrum_base, exponent=self.spectrum_exponent, num_envs=2)
+        return str(ends)
 
 
 def identity_of(run: Path) -> Identity:
@@ -60,4 +76,5 @@ def identity_of(run: Path) -> Identity:
         deviations=tuple(map(printable, track.get("deviations", ()))),
         total_frames=spec.total_frames,
         values=values,
+        mixed_epsilon=spec.mixed_epsilon(),
     )

@@ -1,0 +1,31 @@
+"""The ε of a run as a function of its frames, from the section `exploration` of its spec."""
+
+from __future__ import annotations
+
+from atari_dqn.schedule import EpsilonSpectrum, LinearSchedule
+from atari_dqn.spec.schema import Spec
+
+
+def exploration_of(spec: Spec) -> LinearSchedule | EpsilonSpectrum:
+    """Return the schedule of ε after the prefill."""
+    keys = spec.exploration
+    if keys.kind == "spectrum":
+        assert keys.spectrum_base is not None
+        assert keys.spectrum_exponent is not None
+        return EpsilonSpectrum(
+            base=keys.spectrum_base, exponent=keys.spectrum_exponent, num_envs=spec.env.num_envs
+        )
+    assert keys.epsilon_start is not None
+    assert keys.epsilon_end is not None
+    assert keys.epsilon_decay_frames is not None
+    return LinearSchedule(
+        start=keys.epsilon_start, end=keys.epsilon_end, decay_frames=keys.epsilon_decay_frames
+    )
+
+
+def mixed_epsilon(exploration: LinearSchedule | EpsilonSpectrum) -> str:
+    """Return the range of ε as text if it differs between environments, else an empty text.
+
+    The returns of such training episodes are no score: they are a mix of policies.
+    """
+    return str(exploration) if isinstance(exploration, EpsilonSpectrum) else ""
