@@ -49,6 +49,7 @@ def test_fingerprint_changes_with_every_field(field: str):
 
 PROTOCOL_KEYS = {
     "env.sticky_probability=0.25": "sticky_probability",
+    "env.flicker_probability=0.5": "flicker_probability",
     "env.noop_max_frames=0": "noop_max_frames",
     "evaluation.max_episode_frames=108_000": "max_episode_frames",
     "evaluation.epsilon=0.001": "epsilon",

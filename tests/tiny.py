@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -23,12 +24,19 @@ from atari_dqn.train.training import Training
 
 CPU = torch.device("cpu")
 TINY_CATCH = Path(__file__).with_name("tiny_catch.toml")
+SPECTRUM = "exploration.kind=spectrum"
+"""An override of `tiny`, which then leaves out the key of the other kind of exploration."""
 FEW_STEPS = ("training.total_frames=80", "replay.prefill_steps=10")
 """A run of 20 steps and 2 updates, for tests of what is around a training."""
 
 
 def tiny(*overrides: str) -> ResolvedSpec:
-    return load_spec(TINY_CATCH, overrides)
+    if SPECTRUM not in overrides:
+        return load_spec(TINY_CATCH, overrides)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / TINY_CATCH.name
+        path.write_text(TINY_CATCH.read_text().replace("epsilon_decay_frames = 1_000\n", ""))
+        return load_spec(path, overrides)
 
 
 def tiny_spec(*overrides: str) -> Spec:

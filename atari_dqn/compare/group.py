@@ -162,7 +162,7 @@ def _labels(first_runs: Mapping[Identity, Run]) -> dict[Identity, str]:
 
 def _base_label(run: Run) -> str:
     """Return the name of a run's spec without the game, or the name of the agent if nothing is left."""
-    without_game = re.sub(rf"(^|_){re.escape(run.game)}(_|$)", "_", run.name)
+    without_game = re.sub(rf"(^|_){re.escape(str(run.values['game']))}(_|$)", "_", run.name)
     return without_game.strip("_-") or _agent(run)
 
 

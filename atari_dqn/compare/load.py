@@ -29,7 +29,8 @@ _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_
 _NEEDED: Mapping[str, type] = {
     "track": str, "game": str, "seed": int, "toggles.double": bool, "toggles.dueling": bool,
     "toggles.prioritized": bool, "toggles.n_step": int, "exploration.epsilon_end": float,
-    "env.max_episode_frames": int, "env.num_envs": int, "env.frame_skip": int, "training.total_frames": int,
+    "exploration.kind": str, "env.flicker_probability": float, "env.max_episode_frames": int,
+    "env.num_envs": int, "env.frame_skip": int, "training.total_frames": int,
     "evaluation.light_period_frames": int,
 }  # fmt: skip
 
@@ -99,8 +100,9 @@ class Run:
 
     @property
     def game(self) -> str:
-        """The game, an ale-py ROM id."""
-        return str(self.values["game"])
+        """The game, an ale-py ROM id. If frames flicker it is another game, which no human score is for."""
+        flicker = float(self.values["env.flicker_probability"])
+        return f"{self.values['game']}, flicker {flicker:g}" if flicker else str(self.values["game"])
 
     @property
     def seed(self) -> int:

@@ -58,8 +58,9 @@ def other_threads(before: int, now: int) -> Iterator[str]:
 
 def schedules_that_ended(spec: Spec) -> str:
     """Describe the effect of a raised budget on schedules that end with the budget."""
-    if spec.toggles.prioritized:
-        return f"β still reaches 1 at frame {spec.training.total_frames:,}"
+    replay = spec.replay
+    if spec.toggles.prioritized and replay.beta_start != replay.beta_end:
+        return f"β still reaches {replay.beta_end:g} at frame {spec.training.total_frames:,}"
     return "no schedule ends with the budget"
 
 

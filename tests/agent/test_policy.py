@@ -33,12 +33,12 @@ def policy(envs: int = 1, seed: int = 0) -> Actor:
     )  # fmt: skip
 
 
-def act(of: Actor, epsilon: float) -> np.ndarray:
+def act(of: Actor, epsilon: float | np.ndarray) -> np.ndarray:
     """Compute one ε-greedy action per environment."""
     return of.finish(of.actions.numpy() if of.begin(epsilon) else None)
 
 
-def choices(of: Actor, epsilon: float, times: int) -> np.ndarray:
+def choices(of: Actor, epsilon: float | np.ndarray, times: int) -> np.ndarray:
     return np.concatenate([act(of, epsilon) for _ in range(times)])
 
 
@@ -66,6 +66,18 @@ def test_with_full_exploration_the_network_is_never_asked() -> None:
 def test_share_of_exploring_choices_is_epsilon() -> None:
     found = np.bincount(choices(policy(envs=4), 0.4, 1_000), minlength=4)
     assert p_value(found, [400, 400, 2_800, 400]) > 0.001
+
+
+def test_each_environment_explores_with_its_own_epsilon() -> None:
+    found = choices(policy(envs=3), np.array([1.0, 0.4, 0.0]), 1_000).reshape(1_000, 3)
+    assert p_value(np.bincount(found[:, 0], minlength=4)) > 0.001
+    assert p_value(np.bincount(found[:, 1], minlength=4), [100, 100, 700, 100]) > 0.001
+    assert set(found[:, 2]) == {2}
+
+
+def test_same_epsilon_for_each_environment_is_one_epsilon_for_all() -> None:
+    one, each = policy(envs=3), policy(envs=3)
+    assert choices(one, 0.3, 50).tolist() == choices(each, np.full(3, 0.3), 50).tolist()
 
 
 def test_place_in_the_stream_does_not_depend_on_epsilon() -> None:

@@ -25,3 +25,15 @@ def test_a_caption_marks_a_score_of_games_that_the_cap_cut(tmp_path: Path) -> No
     (run,) = Library(tmp_path).runs()
     said = "500,000 frames: evaluation 12.0† ± 0.0 over 30 games"
     assert caption(run, run.path / "videos" / "step_000125000.mp4") == said
+
+
+def test_rolling_return_of_a_mix_of_epsilon_is_no_score(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.live import measured_text
+
+    overrides = ["exploration.kind=spectrum", "env.num_envs=8"]
+    make_run(tmp_path / "run", [12.0], overrides=overrides, training_return=7.0)
+    (run,) = Library(tmp_path).runs()
+    assert run.status is not None
+    text = measured_text(run.status)
+    assert text.startswith("rolling return 7.0 (no score: of environments with ε 0.4 to 0.00066) · ")
+    assert " · mean ε " in text

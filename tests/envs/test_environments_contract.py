@@ -9,7 +9,7 @@ from playing import PLAIN, as_bytes, copied, play, random_actions
 from atari_dqn.envs.games import ENVS
 from atari_dqn.types import StepBatch
 
-GAMES = {"atari": "breakout", "catch": "catch"}
+GAMES = {"atari": "breakout", "catch": "catch", "recall": "recall"}
 DTYPES = {"frame": np.uint8, "reward": np.float64} | dict.fromkeys(
     ("terminated", "truncated", "life_lost", "first"), np.bool_
 )

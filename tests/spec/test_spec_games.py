@@ -5,7 +5,7 @@ import pytest
 
 from atari_dqn.envs.games import ENVS
 from atari_dqn.spec import games
-from atari_dqn.spec.games import GAME_CHECKS, MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES, TOY_GAME, game_problem
+from atari_dqn.spec.games import GAME_CHECKS, MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES, TOY_GAMES, game_problem
 from atari_dqn.spec.schema import Env
 
 
@@ -18,8 +18,13 @@ def test_there_are_104_single_player_games():
     assert not set(SINGLE_PLAYER_GAMES) & set(MULTI_PLAYER_GAMES)
 
 
-def test_toy_game_is_not_a_rom():
-    assert TOY_GAME not in ale_py.roms.get_all_rom_ids()
+def test_no_toy_game_is_a_rom():
+    assert not set(TOY_GAMES) & set(ale_py.roms.get_all_rom_ids())
+
+
+def test_toy_game_of_another_kind_is_refused_with_its_own_kind():
+    expected = 'found "recall", but env.kind is "catch"; set game = "catch", or env.kind = "recall"'
+    assert game_problem("recall", kind="catch") == expected
 
 
 def test_every_environment_kind_has_a_check_of_its_games():

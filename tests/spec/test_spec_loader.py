@@ -180,7 +180,7 @@ GAMES = {
     ),
     "toy game on the emulator": (
         "catch",
-        'found "catch", the toy game, but env.kind is "atari"; set env.kind = "catch"',
+        'found "catch", a toy game, but env.kind is "atari"; set env.kind = "catch"',
     ),
 }
 

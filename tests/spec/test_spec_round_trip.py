@@ -163,10 +163,12 @@ def test_digest_changes_with_every_key_that_can_change_results(kind: str):
 def test_every_key_applies_under_some_choice_of_parts():
     kinds = ("optimizer.kind", "network.kind", "toggles.distribution")
     choices = [f"{name}={kind}" for name in kinds for kind in KEYS[name].choices]
+    spectrum = ["exploration.kind=spectrum", "env.num_envs=2"]
     toggles = [f"toggles.{name}=true" for name in ("prioritized", "noisy", "munchausen", "random_shifts")]
     both = ["toggles.prioritized=true", "toggles.distribution=c51"]
     specs = [
-        load_spec(MINIMAL, chosen).spec for chosen in (*([choice] for choice in (*choices, *toggles)), both)
+        load_spec(MINIMAL, chosen).spec
+        for chosen in (*([choice] for choice in (*choices, *toggles)), both, spectrum)
     ]
     assert set().union(*(flatten(spec) for spec in specs)) == set(KEYS)
 

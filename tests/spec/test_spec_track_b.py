@@ -11,7 +11,9 @@ from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.tracks import complete_track, load_track
 
 TRACK_B_TEXT = files("atari_dqn.spec").joinpath("tracks/b.toml").read_text("utf-8")
-OF_ITS_PARTS = {("toggles.distribution", "none"), ("toggles.prioritized", True)}
+OF_ITS_PARTS = {
+    ("toggles.distribution", "none"), ("toggles.prioritized", True), ("exploration.kind", "linear"),
+}  # fmt: skip
 OF_LATER_PARTS = {
     name
     for name, key in KEYS.items()

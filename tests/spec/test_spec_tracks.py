@@ -32,6 +32,7 @@ def test_track_a_gives_every_key_that_applies_but_game_and_seed():
         *(f"learner.munchausen_{leaf}" for leaf in ("scale", "temperature", "lowest")),
         *("learner.shift_pixels", "learner.intensity_scale"),
         *("network.width", "network.noisy_sigma"),
+        *("exploration.spectrum_base", "exploration.spectrum_exponent"),
     }
     assert set(KEYS) - set(track) == {"game", "seed"} | of_other_parts
 

@@ -184,6 +184,7 @@ EVALUATED = (
 """Scores go up and down again."""
 THREE_SCORES = ("evaluation.full_period_frames=400", "evaluation.light_period_frames=9999")
 PRIORITIZED = ("toggles.prioritized=true",)
+SPECTRUM = ("exploration.kind=spectrum", "env.num_envs=2")
 NOISY = ("toggles.noisy=true",)
 C51 = ("toggles.distribution=c51",)
 IQN = (
@@ -217,6 +218,10 @@ CHANGES = {
     "env.terminal_on_life_loss": to("env.terminal_on_life_loss=false"),
     "env.life_loss_ends_skip": to("env.life_loss_ends_skip=true"),
     "env.full_action_set": to("env.full_action_set=true", *PONG, shows_in=first_frames),
+    "env.flicker_probability": to("env.flicker_probability=0.5"),
+    "exploration.kind": to("exploration.kind=spectrum", "env.num_envs=2"),
+    "exploration.spectrum_base": to("exploration.spectrum_base=0.5", *SPECTRUM),
+    "exploration.spectrum_exponent": to("exploration.spectrum_exponent=3", *SPECTRUM),
     "exploration.epsilon_start": to("exploration.epsilon_start=0.1"),
     "exploration.epsilon_end": to("exploration.epsilon_end=0.9", *QUICK),
     "exploration.epsilon_decay_frames": to("exploration.epsilon_decay_frames=40"),

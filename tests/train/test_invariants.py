@@ -117,6 +117,7 @@ def test_training_draws_from_no_global_stream() -> None:
         ("toggles.prioritized=true", "toggles.dueling=true", "optimizer.kind=torch_rmsprop"),
         ("toggles.noisy=true", "toggles.distribution=c51", "toggles.prioritized=true", "env.num_envs=3"),
         ("toggles.distribution=iqn", "toggles.munchausen=true", "toggles.random_shifts=true"),
+        ("exploration.kind=spectrum", "env.num_envs=3", "env.flicker_probability=0.5", "env.stack_frames=1"),
         ("learner.target_period_updates=1", "toggles.double=true", "toggles.random_shifts=true"),
     ],
 )

@@ -54,10 +54,12 @@ def make_reporter(clock: Clock, *, envs: int = 1, period: int = 10, rolling: int
     )
 
 
-def report(reporter: Reporter, clock: Clock, steps: StepBatch, updates=()) -> list[Row]:
+def report(
+    reporter: Reporter, clock: Clock, steps: StepBatch, updates=(), epsilon: float | np.ndarray = 0.5
+) -> list[Row]:
     clock.advance(steps=int(np.count_nonzero(~steps.first)), updates=len(updates))
     reporter._updates.rows = list(updates)
-    return list(reporter.rows(Iteration(0.5, steps, len(updates)), replay_transitions=7))
+    return list(reporter.rows(Iteration(epsilon, steps, len(updates)), replay_transitions=7))
 
 
 def test_return_is_the_sum_of_unclipped_rewards() -> None:
@@ -337,3 +339,29 @@ def test_speed_is_of_the_period_alone(hands: Hands) -> None:
 
 def test_throughput_row_holds_exactly_the_declared_columns(hands: Hands) -> None:
     assert tuple(throughput_row(hands).values) == column_names("throughput_log")
+
+
+SPECTRUM = np.array([0.4, 0.05, 0.001])
+
+
+def test_episode_has_the_epsilon_of_its_environment() -> None:
+    clock = Clock(frame_skip=4, prefill_steps=0)
+    reporter = make_reporter(clock, envs=3)
+    rows = report(reporter, clock, step(3, over=[0, 2]), epsilon=SPECTRUM)
+    found = {row.values["environment"]: row.values["epsilon"] for row in rows if row.table == "train_log"}
+    assert found == {0: 0.4, 2: 0.001}
+
+
+def test_epsilon_of_a_period_is_the_mean_over_the_environments() -> None:
+    clock = Clock(frame_skip=4, prefill_steps=0)
+    reporter = make_reporter(clock, envs=3, period=3)
+    (row,) = report(reporter, clock, step(3), epsilon=SPECTRUM)
+    assert row.values["epsilon"] == pytest.approx(0.451 / 3)
+
+
+def test_epsilon_is_1_in_the_prefill_and_then_a_spectrum() -> None:
+    spec = tiny_spec("exploration.kind=spectrum", "env.num_envs=2", "training.total_frames=400")
+    with begun(spec) as training:
+        found = [iteration.epsilon for iteration in ticks_of(training)]
+    assert found[0] == 1.0
+    assert found[-1].tolist() == pytest.approx([0.4, 0.4**8])

@@ -287,3 +287,17 @@ def test_fuller_edge_of_a_support_or_crossed_quantiles_are_shown(
 def test_a_score_of_games_that_the_cap_cut_is_marked(screen: Screen, row: MakeRow) -> None:
     text = screen(row("eval_log", env_frames=500_000, mean_return=-17.5, std_return=1.25, frame_caps=1))
     assert "-17.5†" in text
+
+
+def test_returns_of_a_mix_of_epsilon_are_titled_so(period: MakePeriod) -> None:
+    page = console()
+    view = LiveView(
+        title="pong", total_frames=100, subject=SUBJECT, console=console(), mixed_epsilon="ε 0.4 to 0.00066"
+    )
+    with closing(view):
+        for row in period(500, elapsed_seconds=4.0, epsilon=0.05):
+            view.handle(row)
+        page.print(view.draw(), height=24)
+    text = page.file.getvalue()
+    assert "training returns, ε 0.4 to 0.00066" in text
+    assert "mean ε" in text

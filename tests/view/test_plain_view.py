@@ -193,3 +193,13 @@ def test_report_of_values_is_no_line(row: MakeRow) -> None:
         ("std_return", "lowest_atom_mass", "highest_atom_mass", "crossed_share"), math.nan
     )
     assert lines_after(row("prediction_log", action_gap=0.1, **nothing)) == []
+
+
+def test_returns_of_a_mix_of_epsilon_are_no_score(period: MakePeriod) -> None:
+    stream = io.StringIO()
+    view = PlainView(title="pong", total_frames=4_000, stream=stream, mixed_epsilon="ε 0.4 to 0.00066")
+    for row in period(500, elapsed_seconds=4.0, rolling_return=12.0):
+        view.handle(row)
+    _, note, line = stream.getvalue().splitlines()
+    assert note.strip() == "mixed: returns of training episodes with ε 0.4 to 0.00066, no score"
+    assert "  mixed     12.0  loss" in line

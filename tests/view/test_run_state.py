@@ -45,3 +45,26 @@ def test_a_best_score_in_the_table_of_runs_is_marked_for_its_own_games(status: R
 def test_a_name_that_is_too_long_keeps_its_seed() -> None:
     assert shortened("catch_smoke_seed12", 14) == "catch_…_seed12"
     assert shortened("catch_seed1", 11) == "catch_seed1"
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> RunStatus:
+    """A run whose environments have different ε."""
+    overrides = ["exploration.kind=spectrum", "env.num_envs=8"]
+    status = RunStatus(make_run(tmp_path / "run", [12.0], overrides=overrides, training_return=7.0))
+    status.refresh()
+    return status
+
+
+def test_rolling_return_of_a_mix_of_epsilon_is_no_score(mixed: RunStatus) -> None:
+    (line,) = [line for line in status_text("run", mixed).plain.splitlines() if line.startswith("rolling")]
+    assert line.split(maxsplit=2)[2] == "7.0, no score: of environments with ε 0.4 to 0.00066"
+
+
+def test_rolling_return_of_a_mix_of_epsilon_is_marked_in_the_table_of_runs(mixed: RunStatus) -> None:
+    console = Console(width=100)
+    with console.capture() as captured:
+        console.print(summary_table({mixed.run: mixed}, columns=100))
+    text = captured.get()
+    assert " 7.0 ε " in text
+    assert "ε: training returns of environments with different ε, no score" in text
