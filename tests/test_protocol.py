@@ -23,6 +23,21 @@ def test_short_form_of_a_protocol_is_one_line():
     )
 
 
+def test_short_form_says_that_rewards_were_not_clipped():
+    assert (
+        "trained with life loss terminal and unclipped rewards ·"
+        in protocol("learner.max_abs_reward=inf").short()
+    )
+
+
+def test_short_form_says_how_many_frames_were_obscured():
+    assert " · sticky 0 · flicker 0.5 · no-op 1–30 · " in protocol("env.flicker_probability=0.5").short()
+
+
+def test_fingerprint_without_flicker_is_that_of_earlier_versions():
+    assert protocol().digest() == "9fb95e78823e"
+
+
 def test_missing_values_of_the_toy_game_are_dashes():
     toy = dataclasses.replace(protocol("env.noop_max_frames=0"), ale_version="", rom_md5="")
     assert toy.short().endswith("ale-py – · ROM –")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -175,7 +177,8 @@ def _check_table_file(path: Path) -> None:
 
 def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
     provenance = checked(directory.provenance, directory.read_provenance(), Provenance)
-    protocols = checked(directory.provenance, provenance.protocols, dict[str, Protocol], key="protocols")
+    records = {digest: _with_infinity(record) for digest, record in provenance.protocols.items()}
+    protocols = checked(directory.provenance, records, dict[str, Protocol], key="protocols")
     track = provenance.track
     values = _spec_values(directory.spec, provenance)
     return Run(
@@ -194,6 +197,11 @@ def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
         elapsed_seconds=_curve(tables["throughput_log"].columns),
         torn=tuple(f"{name}.csv" for name, table in tables.items() if table.torn),
     )
+
+
+def _with_infinity(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a protocol with the infinity that `files.atomic.plain` wrote as text: no reward clipping."""
+    return {name: math.inf if value == "inf" else value for name, value in record.items()}
 
 
 def _spec_values(path: Path, provenance: Provenance) -> dict[str, Scalar]:

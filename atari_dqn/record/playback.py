@@ -32,6 +32,8 @@ class PlaybackStep:
     """The return of the game up to and including this step."""
     rows: StepBatch
     """The observation of the agent after the step; its arrays are reused by the next step."""
+    obscured: bool
+    """Whether flicker made the frame of this observation black."""
 
 
 def playback(recording: Recording, game: RecordedGame) -> Iterator[PlaybackStep]:
@@ -52,7 +54,8 @@ def playback(recording: Recording, game: RecordedGame) -> Iterator[PlaybackStep]
             shard.step(game.trace.actions[step : step + 1].astype(np.int64), rows)
         score += float(rows.reward[0])
         screens, lives = zip(*filmed, strict=True)
-        yield PlaybackStep(step=step, screens=screens, lives=lives, score=score, rows=rows)
+        obscured = recording.env.flicker_probability > 0 and not rows.frame.any()
+        yield PlaybackStep(step=step, screens=screens, lives=lives, score=score, rows=rows, obscured=obscured)
     _check_end(recording, game, score, rows)
 
 

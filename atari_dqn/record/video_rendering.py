@@ -20,6 +20,8 @@ OnProgress = Callable[[int, int], None]
 
 _USUAL_HEIGHT, _USUAL_HEIGHT_ALONE = 630, 840
 """Three and four times the 210 lines of the console, in pixels."""
+_DARK = 4
+"""What the brightness of a screen is divided by where the agent got a black frame."""
 
 
 def render(recording: Recording, path: Path, *, on_progress: OnProgress | None = None) -> None:
@@ -66,12 +68,16 @@ class _Scene:
         self._frames = 0
 
     def pictures(self, step: PlaybackStep) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
-        """Yield an image for each emulator frame; the array is reused by the next."""
+        """Yield an image for each emulator frame; the array is reused by the next.
+
+        Frames of a step whose observation flicker made black are dark.
+        """
         if self._panel:
             state = PanelState(step=step.step, score=step.score, lives=step.lives[-1], frame=self._frames)
             self._panel_pixels[:] = self._panel.picture(state)
         for screen in step.screens:
-            self._screen[:] = self._scaled(self._with_heatmap(screen, step.step))
+            shown = screen // _DARK if step.obscured else screen
+            self._screen[:] = self._scaled(self._with_heatmap(shown, step.step))
             yield self._picture
         self._frames += len(step.screens)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -53,6 +54,8 @@ class Protocol:
     def short(self) -> str:
         """Format the protocol as one line for display."""
         life_loss = "terminal" if self.training_terminal_on_life_loss else "ignored"
+        bound = self.training_max_abs_reward
+        rewards = "unclipped rewards" if math.isinf(bound) else f"rewards within ±{bound:g}"
         parts = [
             f"ε {self.epsilon:g}",
             f"sticky {self.sticky_probability:g}",
@@ -64,7 +67,7 @@ class Protocol:
             f"{self.screen_size_pixels}×{self.screen_size_pixels} {self.resize}",
             f"{self.episodes} episode{'s' * (self.episodes > 1)}",
             f"{self.checkpoint} weights",
-            f"trained with life loss {life_loss} and rewards within ±{self.training_max_abs_reward:g}",
+            f"trained with life loss {life_loss} and {rewards}",
             f"ale-py {self.ale_version or '–'}",
             f"ROM {self.rom_md5[:_SHORT_DIGITS] or '–'}",
         ]

@@ -65,3 +65,8 @@ def test_scores_with_flicker_are_neither_normalised_nor_next_to_published_ones(b
 def test_scores_with_the_same_flicker_are_compared(tmp_path: Path):
     comparison = compared(tmp_path, FLICKER, [*FLICKER, "toggles.double=true"])
     assert comparison.results[1].contrast is not None
+
+
+def test_run_whose_rewards_are_not_clipped_is_compared(tmp_path: Path):
+    comparison = compared(tmp_path, ["learner.max_abs_reward=inf"])
+    assert {each.training_max_abs_reward for each in comparison.protocols.values()} == {float("inf")}

@@ -103,6 +103,17 @@ def test_video_shows_every_emulator_frame_from_the_reset_to_the_end(pong: Path, 
         assert np.abs(enlarged - shown[place][:, 32:-32]).mean() < 2.0, place
 
 
+def test_video_is_dark_where_flicker_made_the_agents_frame_black(catch: Path, tmp_path: Path) -> None:
+    recording = recorded(catch, options=VideoOptions(scale=2, overlay=False))
+    flickering = replace(recording, env=replace(recording.env, flicker_probability=0.5))
+    render(flickering, tmp_path / "a.mp4")
+    steps = list(playback(flickering, flickering.games[0]))
+    expected = [step.obscured for step in steps for _ in step.screens]
+    # the ball and the paddle are white, 255, and a quarter of it is 63
+    assert [picture.max() < 160 for picture in pictures(tmp_path / "a.mp4")] == expected
+    assert len(set(expected)) == 2
+
+
 def test_screens_are_those_of_the_evaluation(pong: Path) -> None:
     agent = load_frozen(pong, CPU)
     played = evaluate(agent.network, agent.spec, episodes=2)

@@ -22,6 +22,7 @@ METRICS = {
     if column.name not in _LEFT_OUT and column.unit not in _WORDS
 }
 _FIRST = "update · rolling_return"
+_TRAINING_RETURNS = {("update_log", "rolling_return"), ("train_log", "episode_return")}
 
 
 def curves_page(library: Library) -> None:
@@ -57,9 +58,15 @@ def _figure(runs: list[RunEntry], metric: str, axis: Axis, window: int, *, in_ba
     for run in runs:
         x, y = series(run, table, column, axis)
         if len(x):
-            lines[run.name] = (run, (x, smoothed(y, window)))
+            lines[_name(run, table, column)] = (run, (x, smoothed(y, window)))
     traces = _bands(lines) if in_bands else _lines(lines)
     return figure(traces, x=_AXES[axis], y=f"{column} ({unit})")
+
+
+def _name(run: RunEntry, table: str, column: str) -> str:
+    """Return the name of a run's line, with a mark if it shows returns of environments with different ε."""
+    mix = run.status.identity.mixed_epsilon if run.status else ""
+    return f"{run.name} (no score: {mix})" if mix and (table, column) in _TRAINING_RETURNS else run.name
 
 
 Lines = dict[str, tuple[RunEntry, tuple[Values, Values]]]
@@ -73,14 +80,13 @@ def _lines(lines: Lines) -> list[Trace]:
 
 def _bands(lines: Lines) -> list[Trace]:
     """Draw a mean with its range for each group of seeds."""
-    groups: dict[object, list[tuple[RunEntry, tuple[Values, Values]]]] = defaultdict(list)
-    for run, data in lines.values():
-        groups[run.method].append((run, data))
+    groups: dict[object, list[tuple[str, tuple[Values, Values]]]] = defaultdict(list)
+    for name, (run, data) in lines.items():
+        groups[run.method].append((name, data))
     traces: list[Trace] = []
     for index, members in enumerate(groups.values()):
         x, mean, low, high = band([data for _, data in members])
-        name = (
-            f"{members[0][0].name} and seeds, n = {len(members)}" if len(members) > 1 else members[0][0].name
-        )
+        first = members[0][0]
+        name = f"{first} and seeds, n = {len(members)}" if len(members) > 1 else first
         traces += [shaded(x, low, high, index=index), line(x, mean, name=name, index=index)]
     return traces
