@@ -75,3 +75,10 @@ def test_state_without_flicker_is_that_of_earlier_versions(flickering):
     states = [flickering(flicker_probability=p).state_dict()["lanes"][0] for p in (0.0, 0.5)]
     assert states[1].keys() - states[0].keys() == {"flicker"}
     assert "flicker" not in states[0]
+
+
+def test_each_episode_flickers_by_a_stream_of_its_own(flickering):
+    # episodes of 120 frames: a first frame and 30 steps, then the next episode's first frame
+    black = obscured(played(flickering(num_envs=1), 61))[:, 0]
+    first, second = black[:31], black[31:62]
+    assert 4 <= (first != second).sum() <= 27  # 15.5 expected; 4 standard deviations are 11
