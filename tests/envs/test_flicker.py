@@ -78,7 +78,8 @@ def test_state_without_flicker_is_that_of_earlier_versions(flickering):
 
 
 def test_each_episode_flickers_by_a_stream_of_its_own(flickering):
-    # episodes of 120 frames: a first frame and 30 steps, then the next episode's first frame
-    black = obscured(played(flickering(num_envs=1), 61))[:, 0]
-    first, second = black[:31], black[31:62]
-    assert 4 <= (first != second).sum() <= 27  # 15.5 expected; 4 standard deviations are 11
+    steps = played(flickering(num_envs=1), 400)
+    starts = [place for place, step in enumerate(steps) if step.first[0]]
+    assert min(np.diff(starts)) >= 16
+    patterns = {tuple(obscured(steps)[start : start + 16, 0]) for start in starts[:10]}
+    assert len(patterns) == 10  # of 65,536 patterns
