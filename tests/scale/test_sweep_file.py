@@ -106,7 +106,7 @@ FAULTS = {
     "a game twice": ('spec = "c51"\ngame = ["pong", "pong"]', "mine.toml: game: names pong more than once"),
     "a game of another kind": (
         'spec = "c51"\ngame = "catch"',
-        'mine.toml: game: found "catch", the toy game, but env.kind is "atari"; set env.kind = "catch"',
+        'mine.toml: game: found "catch", a toy game, but env.kind is "atari"; set env.kind = "catch"',
     ),
     "two axes of seeds": (
         'spec = "c51"\nseeds = 2\nseed = [1]',
