@@ -359,6 +359,7 @@ def test_epsilon_of_a_period_is_the_mean_over_the_environments() -> None:
     assert row.values["epsilon"] == pytest.approx(0.451 / 3)
 
 
+@pytest.mark.fault("M03")
 def test_epsilon_is_1_in_the_prefill_and_then_a_spectrum() -> None:
     spec = tiny_spec("exploration.kind=spectrum", "env.num_envs=2", "training.total_frames=400")
     with begun(spec) as training:

@@ -58,6 +58,7 @@ class _Spec(msgspec.Struct):
         """Return the range of ε as text if it differs between environments."""
         if self.exploration != "spectrum" or self.num_envs < 2:
             return ""
+        # the ends of a spectrum, which its text states, are those of two environments
         ends = EpsilonSpectrum(base=self.spectrum_base, exponent=self.spectrum_exponent, num_envs=2)
         return str(ends)
 
