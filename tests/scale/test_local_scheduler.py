@@ -118,7 +118,7 @@ def test_a_run_of_another_host_is_taken_over_once_its_heartbeat_stops(opened: Op
 def test_cores_of_another_command_on_this_machine_are_not_used(opened: Opened, tmp_path: Path):
     other = Owner.current()
     opened.folder.leases.take("other", other, cores=[7])
-    made = scheduler(opened, cores=[7])
+    made = scheduler(opened, cores=[7]).workers
     object.__setattr__(made.runner, "owner", ELSEWHERE)
     made._observer.refresh()
     assert made._cores_of_others() == {7}
