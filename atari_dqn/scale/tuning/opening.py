@@ -10,7 +10,7 @@ from atari_dqn.machine.hardware import Hardware
 from atari_dqn.scale.members import Variant
 from atari_dqn.scale.opening import resolved_auto
 from atari_dqn.scale.tuning.combinations import complete
-from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, read_tune_record, recorded
+from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, recorded
 from atari_dqn.scale.tuning.tune import Tune
 
 
@@ -37,9 +37,3 @@ def plan_tune(tune: Tune, path: Path, *, device: str, hardware: Hardware) -> Ope
     variant = Variant(label=tune.name, values=complete(tune.name, base, {}))
     auto, choices = resolved_auto([variant], {}, threads=tune.threads, device=device, hardware=hardware)
     return OpenedTune(folder=folder, record=TuneRecord(tune=tune, device=device, auto=auto), choices=choices)
-
-
-def reopened(path: Path) -> OpenedTune:
-    """Return the tune of a folder, without its tune file."""
-    folder = TuneFolder(path)
-    return OpenedTune(folder=folder, record=read_tune_record(folder))

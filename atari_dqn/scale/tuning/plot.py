@@ -1,4 +1,4 @@
-"""Plot a tune as PNG: the score of each trial in turn, its score over each key, the importance of the keys."""
+"""Plot a tune as PNG: the score of each trial in turn, the scores over each key, the importance of keys."""
 
 from __future__ import annotations
 

@@ -50,12 +50,15 @@ class Trial:
     """Why it failed or was pruned."""
 
 
-def require_optuna() -> None:
+def require_extra() -> None:
     """Raise `UserError` if the extra is not installed."""
     try:
+        import matplotlib  # noqa: F401
         import optuna  # noqa: F401
     except ImportError:
-        raise UserError("dqn tune needs Optuna; install it with `pip install 'atari-dqn[tune]'`") from None
+        raise UserError(
+            "dqn tune needs Optuna and matplotlib; install them with `pip install 'atari-dqn[tune]'`"
+        ) from None
 
 
 class TrialLog:

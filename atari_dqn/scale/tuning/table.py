@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 
 from atari_dqn.formatting import duration, measure, percentage, printable, setting
 from atari_dqn.scale.tuning.ranking import Standing

@@ -1,0 +1,33 @@
+"""Plan a tune: its objective, its space, and what the runs of a trial need of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from atari_dqn.formatting import size
+from atari_dqn.machine.hardware import Hardware
+from atari_dqn.scale.room import Needs, Room
+from atari_dqn.scale.tuning.combinations import extreme_settings
+from atari_dqn.scale.tuning.folder import TuneRecord
+from atari_dqn.scale.tuning.scores import described
+from atari_dqn.scale.tuning.trials import members_of
+
+
+def plan_lines(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a plan. The needs are those of one combination of values."""
+    tune = record.tune
+    yield described(tune.objective, len(tune.seeds), tune.games)
+    yield from (f"  {dimension}" for dimension in tune.space)
+    members = members_of(record, 0, next(iter(extreme_settings(tune.space))))
+    needs, room = Needs(hardware, tune.threads), Room(hardware, devices)
+    need = needs.of(members[0], devices[0])
+    frames = tune.objective.at_frames
+    trials = "" if tune.budget.trials is None else f"; {tune.budget.trials * len(members):,} runs at most"
+    yield f"a trial: {len(members)} runs of {frames:,} frames, {len(members) * frames:,} in all{trials}"
+    vram = f", {size(need.vram)} VRAM" if need.vram else ""
+    yield f"a run: {need.cores} cores, {size(need.ram)} RAM{vram}, {size(need.disk)} disk"
+    at_once = 0
+    for member in members * tune.sampler.trials_at_once:
+        placed = room.place(f"{at_once}", {each: needs.of(member, each) for each in room.devices}, threads=1)
+        at_once += placed is not None
+    yield f"at once here: {at_once} runs, {tune.sampler.trials_at_once} trials, on {hardware.cores_usable} cores"
