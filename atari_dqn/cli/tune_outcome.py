@@ -1,4 +1,4 @@
-"""The end of `dqn tune`: its table, the files of its outcome, and the error of a tune that is not complete."""
+"""The end of `dqn tune`: its table, the files of its outcome, the error of a tune that is not complete."""
 
 from __future__ import annotations
 

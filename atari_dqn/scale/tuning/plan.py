@@ -22,12 +22,13 @@ def plan_lines(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -
     needs, room = Needs(hardware, tune.threads), Room(hardware, devices)
     need = needs.of(members[0], devices[0])
     frames = tune.objective.at_frames
-    trials = "" if tune.budget.trials is None else f"; {tune.budget.trials * len(members):,} runs at most"
-    yield f"a trial: {len(members)} runs of {frames:,} frames, {len(members) * frames:,} in all{trials}"
+    most = "" if tune.budget.trials is None else f"; {tune.budget.trials * len(members):,} runs at most"
+    yield f"a trial: {len(members)} runs of {frames:,} frames, {len(members) * frames:,} in all{most}"
     vram = f", {size(need.vram)} VRAM" if need.vram else ""
     yield f"a run: {need.cores} cores, {size(need.ram)} RAM{vram}, {size(need.disk)} disk"
     at_once = 0
     for member in members * tune.sampler.trials_at_once:
         placed = room.place(f"{at_once}", {each: needs.of(member, each) for each in room.devices}, threads=1)
         at_once += placed is not None
-    yield f"at once here: {at_once} runs, {tune.sampler.trials_at_once} trials, on {hardware.cores_usable} cores"
+    trials = f"{tune.sampler.trials_at_once} trial{'s' * (tune.sampler.trials_at_once > 1)}"
+    yield f"at once here: {at_once} runs of {trials}, on {hardware.cores_usable} cores"

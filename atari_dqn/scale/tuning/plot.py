@@ -72,7 +72,7 @@ def _draw_history(axes: Axes, found: Standing) -> None:
         axes.plot(
             [trial.number for trial in pruned], values, "x", color=_PRUNED, label="pruned, when it ended"
         )
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    _mark_integers(axes)
     axes.set_title("trials", loc="left", fontweight="bold")
     axes.set_xlabel("trial")
     axes.set_ylabel(found.record.tune.objective.score)
@@ -93,11 +93,18 @@ def _draw_key(axes: Axes, found: Standing, dimension: Dimension) -> None:
     elif dimension.kind == "log":
         axes.set_xscale("log")
     elif dimension.is_integer:
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        _mark_integers(axes)
     axes.set_title(leaf(dimension.key, keys), loc="left", fontweight="bold")
     axes.set_xlabel(dimension.key)
     axes.set_ylabel(found.record.tune.objective.score)
     axes.grid(alpha=0.25)
+
+
+def _mark_integers(axes: Axes) -> None:
+    """Put the labels of the lower axis at integers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _places(dimension: Dimension, values: list[Scalar]) -> list[float]:

@@ -10,7 +10,7 @@ from atari_dqn.formatting import count, duration, measure, percentage
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.progress import RunProgress
 from atari_dqn.scale.tuning.ranking import Standing
-from atari_dqn.scale.tuning.study import Trial
+from atari_dqn.scale.tuning.study import State, Trial
 from atari_dqn.scale.tuning.table import (
     heading,
     objective_line,
@@ -32,7 +32,9 @@ class TuneProgress:
     ) -> None:
         self._read, self._running, self._folder = read, running, folder
         self._runs: dict[str, RunProgress] = {}
-        self._states = {trial.number: trial.state for trial in read().trials if trial.state != "running"}
+        self._states: dict[int, State] = {
+            trial.number: trial.state for trial in read().trials if trial.state != "running"
+        }
 
     def screen(self, columns: int, rows: int) -> list[str]:
         """Return the lines of a screen: the trials, the runs that run, totals and objective."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from atari_dqn.formatting import setting
 from atari_dqn.spec.keys import KEYS, Scalar
 
 Kind = Literal["uniform", "integer", "log", "choice"]
@@ -53,9 +54,9 @@ class Dimension:
         )
 
     def __str__(self) -> str:
-        values = ", ".join(map(str, self.choices)) if self.choices else f"{self.low} to {self.high}"
+        values = ", ".join(map(setting, self.choices)) if self.choices else f"{self.low} to {self.high}"
         conditions = "".join(
-            f", when {key} is {' or '.join(map(str, allowed))}" for key, allowed in self.when.items()
+            f", when {key} is {' or '.join(map(setting, allowed))}" for key, allowed in self.when.items()
         )
         return f"{self.key}: {self.kind} {values}{conditions}"
 

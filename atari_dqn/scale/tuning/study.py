@@ -191,7 +191,8 @@ def _copy(tune: Tune, trials: list[FrozenTrial]) -> Study:
 def _suggested(trial: Suggesting, dimension: Dimension) -> Scalar:
     key, low, high, is_log = dimension.key, dimension.low, dimension.high, dimension.kind == "log"
     if dimension.kind == "choice":
-        choice: Scalar = trial.suggest_categorical(key, dimension.choices)
+        choice = trial.suggest_categorical(key, dimension.choices)
+        assert choice is not None, "no choice of a key is None"
         return choice
     if dimension.is_integer:
         return trial.suggest_int(key, int(low), int(high), log=is_log)

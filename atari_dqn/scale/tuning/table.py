@@ -61,10 +61,8 @@ def totals_line(found: Standing) -> str:
         for state in ("running", "complete", "pruned", "failed")
         if state in states
     ]
-    budget = " and ".join(
-        [f"{tune.budget.trials:,} trials"] * (tune.budget.trials is not None)
-        + [f"{tune.budget.hours:g} hours"] * (tune.budget.hours is not None)
-    )
+    limits = {"trials": tune.budget.trials, "hours": tune.budget.hours}
+    budget = " and ".join(f"{limit:,} {name}" for name, limit in limits.items() if limit is not None)
     done = f"{', '.join(counts) or 'no trials'}, of a budget of {budget}"
     return f"{tune.name}: {done}; {duration(found.seconds)} of work"
 
