@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _PANEL_INCHES = (4.2, 3.1)
 _COLUMNS = 3
 _TITLE_CHARACTERS = 120
+_MARGIN, _LOG_MARGIN = 0.05, 1.2
+"""How far an axis goes beyond the range of a key: a share of the range, or a factor."""
 _TRIAL, _BEST, _PRUNED = COLOURS[0], COLOURS[1], "0.55"
 
 
@@ -92,8 +94,12 @@ def _draw_key(axes: Axes, found: Standing, dimension: Dimension) -> None:
         axes.set_xlim(-0.5, len(dimension.choices) - 0.5)
     elif dimension.kind == "log":
         axes.set_xscale("log")
-    elif dimension.is_integer:
-        _mark_integers(axes)
+        axes.set_xlim(dimension.low / _LOG_MARGIN, dimension.high * _LOG_MARGIN)
+    else:
+        margin = _MARGIN * (dimension.high - dimension.low)
+        axes.set_xlim(dimension.low - margin, dimension.high + margin)
+        if dimension.is_integer:
+            _mark_integers(axes)
     axes.set_title(leaf(dimension.key, keys), loc="left", fontweight="bold")
     axes.set_xlabel(dimension.key)
     axes.set_ylabel(found.record.tune.objective.score)

@@ -67,12 +67,14 @@ class TuneProgress:
 
 def _sentence(trial: Trial, found: Standing, rank: int | None) -> str:
     keys = [dimension.key for dimension in found.record.tune.space]
+    first = found.first[trial.number]
     name = f"trial {trial.number}"
     match trial.state:
         case "running":
             return f"{name}: {settings_text(trial.settings, keys)}"
         case "complete":
-            place = f"rank {rank} of {len(found.ranked)}"
-            return f"{name}: complete, {measure(trial.value)} ({unit_of(found)}), {place}"
+            value = f"{measure(trial.value)} ({unit_of(found)})"
+            place = f"its values are those of trial {first}" if rank is None else f"rank {rank}"
+            return f"{name}: complete, {value}, {place}"
         case "pruned" | "failed":
             return f"{name}: {trial.state}: {trial.reason}"

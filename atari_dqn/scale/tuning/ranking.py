@@ -22,9 +22,9 @@ class Standing:
     trials: tuple[Trial, ...]
     """In the order of their numbers."""
     ranked: tuple[Trial, ...]
-    """The complete ones, the best first; of equal ones the earlier."""
-    runs_of: tuple[int, ...]
-    """For each trial the number in the names of its runs: that of the first trial with the same values."""
+    """The complete ones, the best first; of equal ones the earlier. Trials that repeat one are left out."""
+    first: tuple[int, ...]
+    """For each trial the number of the first one with the same values, whose runs it shares."""
     seconds: float
     """For how long `dqn tune` has worked."""
 
@@ -33,12 +33,15 @@ def standing(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> Standing:
     """Read the present standing of a tune."""
     trials = log.trials()
     sign = -1 if record.tune.objective.direction == "maximize" else 1
-    complete = [trial for trial in trials if trial.state == "complete"]
+    first = tuple(number for _, number in begun_first(trials))
+    complete = [
+        trial for trial in trials if trial.state == "complete" and first[trial.number] == trial.number
+    ]
     return Standing(
         record=record,
         trials=tuple(trials),
         ranked=tuple(sorted(complete, key=lambda trial: (sign * trial.value, trial.number))),
-        runs_of=tuple(number for _, number in begun_first(trials)),
+        first=first,
         seconds=worked_seconds(folder),
     )
 
@@ -48,7 +51,7 @@ def protocol_lines(found: Standing, folder: TuneFolder) -> list[str]:
     if not found.ranked:
         return []
     best = found.ranked[0]
-    members = members_of(found.record, found.runs_of[best.number], best.settings)
+    members = members_of(found.record, found.first[best.number], best.settings)
     runs = TrialRuns(found.record, folder.runs, members)
     runs.refresh()
     lines = (_protocol(folder.runs.run(name), digest) for name, digest in runs.protocol_digests.items())

@@ -62,7 +62,7 @@ def table_csv(found: Standing) -> str:
     for trial in found.trials:
         value = repr(trial.value) if trial.state == "complete" else ""
         cells = [_cell(trial.settings[key]) if key in trial.settings else "" for key in keys]
-        runs = f"trial{found.runs_of[trial.number]:04}"
+        runs = f"trial{found.first[trial.number]:04}"
         row = [trial.number, ranks.get(trial.number, ""), trial.state, value, unit_of(found)]
         writer.writerow([*row, *cells, runs, printable(trial.reason)])
     return text.getvalue()

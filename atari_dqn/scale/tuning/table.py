@@ -21,7 +21,7 @@ def heading(columns: int) -> str:
     return _HEADING[:columns]
 
 
-def trial_line(trial: Trial, rank: int | None, keys: Sequence[str], columns: int) -> str:
+def trial_line(trial: Trial, found: Standing, rank: int | None, keys: Sequence[str], columns: int) -> str:
     """Format the line of a trial, shortened to a width. `keys`: of the space, in their order.
 
     The score of a trial that has none yet is that of its latest step, in brackets.
@@ -31,7 +31,9 @@ def trial_line(trial: Trial, rank: int | None, keys: Sequence[str], columns: int
     else:
         score = f"({measure(trial.steps[max(trial.steps)])})" if trial.steps else "-"
     place = "" if rank is None else str(rank)
-    text = settings_text(trial.settings, keys) + (f"; {printable(trial.reason)}" if trial.reason else "")
+    first = found.first[trial.number]
+    text = settings_text(trial.settings, keys) if first == trial.number else f"those of trial {first}"
+    text += f"; {printable(trial.reason)}" if trial.reason else ""
     line = f"{place:>4} {trial.number:>5} {trial.state:<9}{score:>9}  {text}"
     return line if len(line) <= columns else f"{line[: columns - 1]}…"
 
@@ -78,10 +80,11 @@ def ranked_lines(found: Standing, columns: int, most: int | None = None) -> Iter
     keys = [dimension.key for dimension in found.record.tune.space]
     ranks = {trial.number: rank for rank, trial in enumerate(found.ranked, start=1)}
     running = [trial for trial in found.trials if trial.state == "running"]
-    others = [trial for trial in found.trials if trial.state in ("pruned", "failed")]
-    trials = [*running, *found.ranked, *others]
+    shown = {trial.number for trial in (*running, *found.ranked)}
+    others = [trial for trial in found.trials if trial.number not in shown]
+    trials = [*running, *found.ranked, *sorted(others, key=lambda trial: trial.state)]
     for trial in trials[:most]:
-        yield trial_line(trial, ranks.get(trial.number), keys, columns)
+        yield trial_line(trial, found, ranks.get(trial.number), keys, columns)
     if most is not None and len(trials) > most:
         yield f"and {len(trials) - most:,} trials more"
 

@@ -69,16 +69,32 @@ class TrialRuns:
     def __init__(self, record: TuneRecord, folder: SweepFolder, members: list[Member]) -> None:
         self._tune, self._folder = record.tune, folder
         self._runs = [_Run(member, FullEvaluations(folder.path / member.name)) for member in members]
+        self._halted: dict[str, str] = {}
 
     def refresh(self) -> None:
         """Read the evaluations that are new."""
         for run in self._runs:
             run.evaluations.refresh()
 
+    def halt(self, name: str, reason: str) -> None:
+        """Note that a failure gate has halted a run, if it is one of these."""
+        if any(run.member.name == name for run in self._runs):
+            self._halted[name] = reason
+
+    def halted_before(self, step: Step) -> str | None:
+        """Return the reason why a run has halted without an evaluation that a step needs; None if none has."""
+        for run in self._needed(step):
+            if run.member.name in self._halted and self._score(run, step.at_frames) is None:
+                return f"{run.member.name}: {self._halted[run.member.name]}"
+        return None
+
+    def _needed(self, step: Step) -> list[_Run]:
+        return self._runs[: step.seeds * len(self._tune.games)]
+
     def objective(self, step: Step) -> float | None:
         """Compute the objective at a step; None if an evaluation is missing, NaN if one is not a number."""
         games = len(self._tune.games)
-        scores = [self._score(run, step.at_frames) for run in self._runs[: step.seeds * games]]
+        scores = [self._score(run, step.at_frames) for run in self._needed(step)]
         known = [score for score in scores if score is not None]
         if len(known) < len(scores):
             return None
@@ -88,8 +104,11 @@ class TrialRuns:
     def unfinished(self) -> Iterator[Member]:
         """Yield the members that have to run."""
         for run in self._runs:
-            if self._score(run, self._tune.objective.at_frames) is None:
+            if run.member.name not in self._halted and self._is_unfinished(run):
                 yield run.member
+
+    def _is_unfinished(self, run: _Run) -> bool:
+        return self._score(run, self._tune.objective.at_frames) is None
 
     def _score(self, run: _Run, at_frames: int) -> float | None:
         """Return the score of a run at a frame; at the end of its budget, once it has finished."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from atari_dqn.run.sweep.failures import Failure
+from atari_dqn.run.sweep.failures import Failure, read_failures
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.runner import Outcome
 from atari_dqn.scale.tuning.folder import Stopwatch, TuneFolder, TuneRecord
@@ -16,6 +16,8 @@ from atari_dqn.scale.tuning.study import State, Trial, TrialLog, begun_first
 from atari_dqn.scale.tuning.trials import TrialRuns, members_of
 from atari_dqn.spec.errors import SpecError
 
+MOST_REPEATED = 25
+"""A tune ends once so many trials in a row had values of earlier trials: little is left to try."""
 _SECONDS_PER_HOUR = 3_600
 
 
@@ -91,9 +93,8 @@ class Tuner:
             self.stopwatch.save()
             self.show()
         self.stopwatch.save(now=True)
-        return TuneResult(
-            is_complete=not is_stopping and not self._open and not self._has_budget(), failure=self._failure
-        )
+        have_ended = all(trial.state != "running" for trial in self.log.trials())
+        return TuneResult(is_complete=have_ended and not self._has_budget(), failure=self._failure)
 
     def _wanted(self) -> dict[str, Member]:
         """Return the members that have to run, by name; trials with the same values share theirs."""
@@ -116,7 +117,10 @@ class Tuner:
     def _has_budget(self) -> bool:
         budget = self.record.tune.budget
         is_in_time = budget.hours is None or self.stopwatch.seconds < budget.hours * _SECONDS_PER_HOUR
-        return is_in_time and (budget.trials is None or len(self.log.trials()) < budget.trials)
+        trials = list(begun_first(self.log.trials()))
+        last = trials[-MOST_REPEATED:]
+        is_exhausted = len(last) == MOST_REPEATED and all(first < trial.number for trial, first in last)
+        return is_in_time and not is_exhausted and (budget.trials is None or len(trials) < budget.trials)
 
     def _go_on(self, trial: Trial, number: int) -> None:
         """Open a trial, whose runs have the number of the first trial with the same values."""
@@ -125,9 +129,10 @@ class Tuner:
         except SpecError as error:
             self.log.finish(trial, "failed", reason=" ".join(str(error).splitlines()))
             return
-        for member in members:
-            self.folder.runs.failure(member.name).unlink(missing_ok=True)
-        self._open[trial.number] = TrialRuns(self.record, self.folder.runs, members)
+        runs = self._open[trial.number] = TrialRuns(self.record, self.folder.runs, members)
+        for name, failure in read_failures(self.folder.runs.own / "failures").items():
+            if failure.kind == "halted":
+                runs.halt(name, failure.reason)
         self._decide(trial)
 
     def _decide_all(self) -> None:
@@ -143,6 +148,9 @@ class Tuner:
         for index, step in enumerate(self._steps):
             value = runs.objective(step)
             if value is None:
+                reason = runs.halted_before(step)
+                if reason is not None:
+                    self._end(trial, "failed", reason)
                 return
             if math.isnan(value):
                 self._end(trial, "failed", f"the score of {step} is not a number")
@@ -154,7 +162,7 @@ class Tuner:
                 self._open.pop(trial.number)
                 self.log.finish(trial, "complete", value)
             elif self._is_pruned(values, step, trial):
-                self._end(trial, "pruned", f"below the median of complete trials after {step}")
+                self._end(trial, "pruned", f"worse than the median after {step}")
                 return
 
     def _is_pruned(self, values: Sequence[float], step: Step, trial: Trial) -> bool:
@@ -170,13 +178,11 @@ class Tuner:
         self.log.finish(trial, state, reason=reason)
 
     def _handle(self, name: str, outcome: Outcome) -> None:
-        """End the trials of a run that a gate has halted; end the command for a failure of another kind."""
+        """Note a run that a gate has halted; end the command for a failure of another kind."""
         if outcome.failure is None:
             return
         if outcome.failure.kind != "halted":
             self._failure = (name, outcome.failure)
             return
-        trials = self.log.trials()
-        for number, runs in list(self._open.items()):
-            if any(member.name == name for member in runs.unfinished()):
-                self._end(trials[number], "failed", f"{name}: {outcome.failure.reason}")
+        for runs in self._open.values():
+            runs.halt(name, outcome.failure.reason)
