@@ -10,8 +10,9 @@ from pathlib import Path
 from atari_dqn.formatting import setting
 from atari_dqn.rng import numpy_stream
 from atari_dqn.scale.tuning.space import Dimension, Settings
+from atari_dqn.spec.check import show
 from atari_dqn.spec.errors import Fault, SpecError
-from atari_dqn.spec.keys import Scalar, flatten
+from atari_dqn.spec.keys import KEYS, Scalar, flatten
 from atari_dqn.spec.loader import resolve_entries
 from atari_dqn.spec.parse import Entry
 
@@ -40,7 +41,15 @@ def combination_faults(where: str, base: Mapping[str, Scalar], space: Sequence[D
         if fault.key not in reported:
             reported.add(fault.key)
             text = ", ".join(f"{key} = {setting(value)}" for key, value in settings.items())
-            yield Fault(where, fault.key, f"{fault.problem} (in a trial with {text})")
+            hint = _condition_hint(fault.key, settings)
+            yield Fault(where, fault.key, f"{fault.problem}{hint} (in a trial with {text})")
+
+
+def _condition_hint(key: str, settings: Settings) -> str:
+    """Return the condition with which a searched key would apply to every trial that has it."""
+    conditions = KEYS[key].when if key in settings else ()
+    text = ", ".join(f"{when.key} = {show(when.value)}" for when in conditions)
+    return f", or search it when = {{ {text} }}" if text else ""
 
 
 def extreme_settings(space: Sequence[Dimension]) -> Iterator[Settings]:

@@ -67,7 +67,7 @@ def score_problems(name: str, games: Sequence[str], max_episode_frames: int) -> 
         caps = ", ".join(f"{cap:,}" for cap in sorted(published_caps()))
         yield (
             f"games cut at {max_episode_frames:,} frames cannot be normalised; expected "
-            f"evaluation.max_episode_frames = {caps}, as published scores have, or mean_return"
+            f"evaluation.max_episode_frames to be one of {caps}, as published scores have, or mean_return"
         )
 
 

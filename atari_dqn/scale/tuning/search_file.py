@@ -28,7 +28,7 @@ def read_objective(
 ) -> tuple[Objective, tuple[int, ...], list[Fault]]:
     """Read the objective; return it with the frames of the full evaluations up to its own.
 
-    `fixed`: the complete spec without the searched keys; empty if it is not valid, which is reported.
+    `fixed`: the complete base spec; empty if it is not valid, which is reported.
     """
     fields = Fields(path, "objective", table, ("score", "statistic", "at_frames", "direction"))
     statistic: Statistic = fields.word("statistic", "mean", get_args(Statistic))

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from atari_dqn.formatting import setting
-from atari_dqn.scale.cases import section_entries
 from atari_dqn.scale.tuning.space import Dimension, Kind, is_same, ordered
 from atari_dqn.spec.check import canonical, entry_problem, show, value_problem
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.errors import Fault
-from atari_dqn.spec.keys import KEYS, Key, Scalar, Values
-from atari_dqn.spec.parse import Entry
+from atari_dqn.spec.keys import KEYS, SECTIONS, Key, Scalar, Values
+from atari_dqn.spec.parse import Entry, table_entries
 from atari_dqn.spec.suggest import did_you_mean
 
 _KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -43,7 +42,7 @@ def read_space(path: Path, table: Mapping[str, Any]) -> tuple[dict[str, Dimensio
     """Return the dimensions of a tune file by key, and the faults of the others."""
     dimensions: dict[str, Dimension] = {}
     faults: list[Fault] = []
-    entries = list(section_entries(path, "space", table))
+    entries = list(space_entries(path, table))
     if not entries and isinstance(table.get("space", {}), dict):
         faults.append(
             Fault(str(path), "space", f"has no key; expected keys as learner.batch_size = {_EXAMPLE}")
@@ -56,10 +55,20 @@ def read_space(path: Path, table: Mapping[str, Any]) -> tuple[dict[str, Dimensio
     return dimensions, faults
 
 
+def space_entries(path: Path, table: Mapping[str, Any]) -> Iterator[Entry]:
+    """Yield the keys of the space with their dimensions as written."""
+    found = table.get("space", {})
+    for name, value in found.items() if isinstance(found, dict) else ():
+        if name in KEYS:  # a key without a section, whose dimension is no section either
+            yield Entry(name, value, f"{path} [space]")
+        else:
+            yield from table_entries({name: value}, where=f"{path} [space]")
+
+
 def condition_faults(
     path: Path, dimensions: Mapping[str, Dimension], known: Collection[str], fixed: Values
 ) -> Iterator[Fault]:
-    """Yield the faults of conditions. `known`: all keys of the space; `fixed`: the values of others."""
+    """Yield the faults of conditions. `known`: all keys of the space; `fixed`: the base spec."""
     where = f"{path} [space]"
     for key, dimension in dimensions.items():
         for other, allowed in dimension.when.items():
@@ -77,7 +86,9 @@ def condition_faults(
 def _problems(entry: Entry) -> Iterator[str]:
     """Yield the faults of one dimension."""
     if entry.key not in KEYS:
-        yield entry_problem(entry) or f"found a section, expected its keys, each as {_EXAMPLE}"
+        is_section = entry.key in SECTIONS
+        problem = entry_problem(Entry(entry.key, 0, entry.where)) or ""
+        yield f"has no key; expected keys, each as {_EXAMPLE}" if is_section else problem
         return
     reason = _FIXED.get(entry.key) or _outside(KEYS[entry.key])
     if reason is not None:
@@ -112,6 +123,11 @@ def _outside(key: Key) -> str | None:
 
 def _value_problems(key: Key, kind: Kind, values: Any) -> Iterator[str]:
     """Yield the faults of the ends of a range, or of the list of a choice."""
+    fitting = {float: ("uniform", "log", "choice"), int: ("integer", "log", "choice")}
+    if kind not in fitting.get(key.kind, ("choice",)):
+        expected = " or ".join(fitting.get(key.kind, ("choice",)))
+        yield f"found {kind}, expected {expected} for {_NOUNS[key.kind]}"
+        return
     if not isinstance(values, list) or not values:
         yield f"{kind}: found {'an empty list' if values == [] else show(values)}, expected a list of values"
         return
@@ -125,14 +141,11 @@ def _value_problems(key: Key, kind: Kind, values: Any) -> Iterator[str]:
         if len(values) == 1:
             yield f"choice: has a single value; write {key.name} = {show(values[0])} in [set]"
         return
-    yield from _range_problems(key, kind, values)
+    yield from _range_problems(kind, values)
 
 
-def _range_problems(key: Key, kind: Kind, values: Sequence[Any]) -> Iterator[str]:
-    fitting = {float: ("uniform", "log"), int: ("integer", "log")}.get(key.kind, ())
-    if kind not in fitting:
-        yield f"found {kind}, expected {' or '.join((*fitting, 'choice'))} for {_NOUNS[key.kind]}"
-    elif len(values) != 2 or not all(type(value) in (int, float) for value in values):
+def _range_problems(kind: Kind, values: Sequence[Any]) -> Iterator[str]:
+    if len(values) != 2 or not all(type(value) in (int, float) for value in values):
         yield f"{kind}: found {len(values)} values, expected two numbers, the lowest and the highest"
     elif not values[0] < values[1]:
         yield f"{kind}: found {setting(values[0])} to {setting(values[1])}, expected the lower number first"

@@ -82,7 +82,7 @@ class TrialRuns:
             self._halted[name] = reason
 
     def halted_before(self, step: Step) -> str | None:
-        """Return the reason why a run has halted without an evaluation that a step needs; None if none has."""
+        """Return why a run has halted without the evaluation that a step needs; None if none has."""
         for run in self._needed(step):
             if run.member.name in self._halted and self._score(run, step.at_frames) is None:
                 return f"{run.member.name}: {self._halted[run.member.name]}"

@@ -15,7 +15,7 @@ threads = 1                   threads of torch in each run
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from atari_dqn.scale.tuning.search_file import (
     read_threads,
 )
 from atari_dqn.scale.tuning.space import ordered
-from atari_dqn.scale.tuning.space_file import condition_faults, read_space
+from atari_dqn.scale.tuning.space_file import condition_faults, read_space, space_entries
 from atari_dqn.scale.tuning.tune import Tune
 from atari_dqn.spec.check import check_entries, show
 from atari_dqn.spec.errors import Fault, SpecError
@@ -58,10 +58,10 @@ def load_tune(path: Path) -> Tune:
     base, faults = _read_base(path, table)
     space, space_faults = read_space(path, table)
     faults += [*_key_faults(path, table), *space_faults]
-    known = {entry.key for entry in section_entries(path, "space", table)}
+    known = {entry.key for entry in space_entries(path, table)}
     fixed: Values = {}
     if base.is_valid:
-        fixed, resolve_faults = _resolved(path, base, known)
+        fixed, resolve_faults = _resolved(path, base)
         faults += [*resolve_faults, *condition_faults(path, space, known, fixed)]
     threads, thread_faults = read_threads(path, table)
     objective, frames, objective_faults = read_objective(path, table, fixed, base.games)
@@ -127,12 +127,12 @@ def _key_faults(path: Path, table: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(str(path), "seeds", "found seed too; write one of them")
     if not NAME.fullmatch(path.stem):
         yield Fault(str(path), "", "the name of the file names a folder: letters, digits and _ . = , + -")
-    searched = {entry.key for entry in section_entries(path, "space", table)}
+    searched = {entry.key for entry in space_entries(path, table)}
     for entry in section_entries(path, "set", table):
         if entry.key in searched:
             yield Fault(str(path), entry.key, "is written in [set] and in [space]; write it in one of them")
         elif entry.key in ("game", "seed"):
-            yield Fault(str(path), entry.key, f"an axis of the whole tune; write `{entry.key} = ` at its top")
+            yield Fault(str(path), entry.key, "an axis of the whole tune; write it at its top")
 
 
 def _read_base(path: Path, table: Mapping[str, Any]) -> tuple[_Base, list[Fault]]:
@@ -164,8 +164,8 @@ def _read_base(path: Path, table: Mapping[str, Any]) -> tuple[_Base, list[Fault]
     return _Base(spec=spec, values=values, games=games, seeds=seeds, is_valid=is_valid), faults
 
 
-def _resolved(path: Path, base: _Base, searched: Collection[str]) -> tuple[Values, list[Fault]]:
-    """Return the complete base spec without the searched keys, and the faults that it has for each game."""
+def _resolved(path: Path, base: _Base) -> tuple[Values, list[Fault]]:
+    """Return the complete base spec, and the faults that it has for each game."""
     values: Values = {}
     faults: list[Fault] = []
     for game in base.games:
@@ -173,4 +173,4 @@ def _resolved(path: Path, base: _Base, searched: Collection[str]) -> tuple[Value
             values = complete(str(path), {**base.values, "game": game, "seed": base.seeds[0]}, {})
         except SpecError as error:
             faults += error.faults
-    return {key: value for key, value in values.items() if key not in searched}, faults
+    return values, faults
