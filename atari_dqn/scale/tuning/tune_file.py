@@ -70,15 +70,16 @@ def load_tune(path: Path) -> Tune:
     budget, budget_faults = read_budget(path, table)
     faults += [*thread_faults, *objective_faults, *pruning_faults, *sampler_faults, *budget_faults]
     dimensions = tuple(ordered(space))
+    kept = {key: value for key, value in base.values.items() if key not in known}
     if not faults:
-        runs = {**base.values, "game": base.games[0], "seed": base.seeds[0]}
+        runs = {**kept, "game": base.games[0], "seed": base.seeds[0]}
         faults += combination_faults(str(path), runs, dimensions)
     if faults:
         raise SpecError(list(dict.fromkeys(faults)))
     return Tune(
         name=path.stem,
         spec=str(base.spec),
-        base={key: value for key, value in base.values.items() if key not in known},
+        base=kept,
         games=base.games,
         seeds=base.seeds,
         threads=threads,
