@@ -23,9 +23,11 @@ def plan_lines(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -
     need = needs.of(members[0], devices[0])
     frames = tune.objective.at_frames
     most = "" if tune.budget.trials is None else f"; {tune.budget.trials * len(members):,} runs at most"
-    yield f"a trial: {len(members)} runs of {frames:,} frames, {len(members) * frames:,} in all{most}"
+    runs = f"{len(members)} run{'s' * (len(members) > 1)}"
+    yield f"a trial: {runs} of {frames:,} frames, {len(members) * frames:,} in all{most}"
     vram = f", {size(need.vram)} VRAM" if need.vram else ""
-    yield f"a run: {need.cores} cores, {size(need.ram)} RAM{vram}, {size(need.disk)} disk"
+    cores = f"{need.cores} core{'s' * (need.cores > 1)}"
+    yield f"a run: {cores}, {size(need.ram)} RAM{vram}, {size(need.disk)} disk"
     at_once = 0
     for member in members * tune.sampler.trials_at_once:
         placed = room.place(f"{at_once}", {each: needs.of(member, each) for each in room.devices}, threads=1)
