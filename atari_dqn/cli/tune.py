@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 dqn tune catch_learning_rate
-dqn tune pong_quick_tune --plan
+dqn tune pong_learning_rate --plan
 dqn tune outputs/catch_learning_rate --status"""
 
 
