@@ -13,9 +13,10 @@ from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from atari_dqn.machine.hardware import Hardware
+    from atari_dqn.scale.local import LocalWorkers
     from atari_dqn.scale.tuning.opening import OpenedTune
     from atari_dqn.scale.tuning.tune import Tune
 
@@ -155,19 +156,40 @@ def _begin(opened: OpenedTune) -> None:
     write_tune_record(opened.folder, opened.record)
 
 
+def _workers(
+    opened: OpenedTune,
+    hardware: Hardware,
+    devices: Sequence[str],
+    jobs: int | None,
+    report: Callable[[str], None],
+) -> LocalWorkers:
+    """Return the workers of this machine."""
+    with interrupts_blocked():
+        from threading import Event
+
+        from atari_dqn.run.leases.owner import Owner
+        from atari_dqn.scale.local import LocalWorkers
+        from atari_dqn.scale.room import Needs, Room
+        from atari_dqn.scale.runner import Runner
+
+    threads = opened.record.tune.threads
+    return LocalWorkers(
+        runner=Runner(folder=opened.folder.runs, owner=Owner.current(), stop=Event(), report=report),
+        room=Room(hardware, devices),
+        needs=Needs(hardware, threads),
+        threads=threads,
+        jobs=jobs,
+    )
+
+
 def _run(
     opened: OpenedTune, hardware: Hardware, devices: Sequence[str], *, jobs: int | None, plain: bool
 ) -> None:
     """Run trials until the budget is used up, and print the outcome."""
     with interrupts_blocked():
         from contextlib import closing
-        from threading import Event
 
         from atari_dqn.cli.tune_outcome import conclude
-        from atari_dqn.run.leases.owner import Owner
-        from atari_dqn.scale.local import LocalWorkers
-        from atari_dqn.scale.room import Needs, Room
-        from atari_dqn.scale.runner import Runner
         from atari_dqn.scale.tuning.folder import Stopwatch
         from atari_dqn.scale.tuning.progress import TuneProgress
         from atari_dqn.scale.tuning.ranking import standing
@@ -178,14 +200,7 @@ def _run(
 
     folder, record = opened.folder, opened.record
     reports: list[str] = []
-    runner = Runner(folder=folder.runs, owner=Owner.current(), stop=Event(), report=reports.append)
-    workers = LocalWorkers(
-        runner=runner,
-        room=Room(hardware, devices),
-        needs=Needs(hardware, record.tune.threads),
-        threads=record.tune.threads,
-        jobs=jobs,
-    )
+    workers = _workers(opened, hardware, devices, jobs, reports.append)
     log = TrialLog(folder, record.tune, writable=True)
     progress = TuneProgress(lambda: standing(record, folder, log), lambda: workers.running, folder.runs)
     with (

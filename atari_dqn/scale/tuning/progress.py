@@ -40,7 +40,7 @@ class TuneProgress:
         """Return the lines of a screen: the trials, the runs that run, totals and objective."""
         found = self._read()
         runs = list(islice(self._run_lines(found), _MOST_RUNS))
-        below = [totals_line(found), *wrap(objective_line(found), columns)]
+        below = [*wrap(totals_line(found), columns), *wrap(objective_line(found), columns)]
         most = max(_FEWEST_TRIALS, rows - len(runs) - len(below) - 4)
         trials = list(ranked_lines(found, columns, most))
         return [heading(columns), *trials, *([""] if runs else []), *runs, "", *below]
