@@ -32,9 +32,11 @@ class TuneProgress:
     ) -> None:
         self._read, self._running, self._folder = read, running, folder
         self._runs: dict[str, RunProgress] = {}
+        trials = read().trials
         self._states: dict[int, State] = {
-            trial.number: trial.state for trial in read().trials if trial.state != "running"
+            trial.number: trial.state for trial in trials if trial.state != "running"
         }
+        self._earlier = len(trials)
 
     def screen(self, columns: int, rows: int) -> list[str]:
         """Return the lines of a screen: the trials, the runs that run, totals and objective."""
@@ -52,7 +54,8 @@ class TuneProgress:
         for trial in found.trials:
             if self._states.get(trial.number) != trial.state:
                 self._states[trial.number] = trial.state
-                yield _sentence(trial, found, ranks.get(trial.number))
+                goes_on = " goes on" if trial.state == "running" and trial.number < self._earlier else ""
+                yield f"trial {trial.number}{goes_on}: {_change(trial, found, ranks.get(trial.number))}"
 
     def _run_lines(self, found: Standing) -> Iterator[str]:
         at_frames = found.record.tune.objective.at_frames
@@ -65,16 +68,14 @@ class TuneProgress:
             yield f"{name}: {count(run.env_frames)} of {count(at_frames)} frames, {share}{rate}{left}"
 
 
-def _sentence(trial: Trial, found: Standing, rank: int | None) -> str:
+def _change(trial: Trial, found: Standing, rank: int | None) -> str:
     keys = [dimension.key for dimension in found.record.tune.space]
-    first = found.first[trial.number]
-    name = f"trial {trial.number}"
     match trial.state:
         case "running":
-            return f"{name}: {settings_text(trial.settings, keys)}"
+            return settings_text(trial.settings, keys)
         case "complete":
-            value = f"{measure(trial.value)} ({unit_of(found)})"
+            first = found.first[trial.number]
             place = f"its values are those of trial {first}" if rank is None else f"rank {rank}"
-            return f"{name}: complete, {value}, {place}"
+            return f"complete, {measure(trial.value)} ({unit_of(found)}), {place}"
         case "pruned" | "failed":
-            return f"{name}: {trial.state}: {trial.reason}"
+            return f"{trial.state}: {trial.reason}"

@@ -33,7 +33,6 @@ def trial_line(trial: Trial, found: Standing, rank: int | None, keys: Sequence[s
     place = "" if rank is None else str(rank)
     first = found.first[trial.number]
     text = settings_text(trial.settings, keys) if first == trial.number else f"those of trial {first}"
-    text += f"; {printable(trial.reason)}" if trial.reason else ""
     line = f"{place:>4} {trial.number:>5} {trial.state:<9}{score:>9}  {text}"
     return line if len(line) <= columns else f"{line[: columns - 1]}…"
 
@@ -96,6 +95,9 @@ def status_lines(
     yield heading(columns)
     yield from ranked_lines(found, columns)
     yield ""
+    for trial in found.trials:
+        if trial.state == "failed":
+            yield f"trial {trial.number} failed: {printable(trial.reason)}"
     yield totals_line(found)
     yield objective_line(found)
     yield from (f"protocol: {line}" for line in protocols[:_MOST_PROTOCOLS])
