@@ -19,6 +19,8 @@ _PIPE_COLUMNS = 110
 
 def print_outcome(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> None:
     """Print the trials, the best first, and what the scores are."""
+    from textwrap import wrap
+
     from rich.console import Console
 
     from atari_dqn.scale.tuning.ranking import protocol_lines, standing
@@ -27,7 +29,8 @@ def print_outcome(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> None
     console = Console()
     columns = console.width if console.is_terminal else _PIPE_COLUMNS
     found = standing(record, folder, log)
-    typer.echo("\n".join(status_lines(found, protocol_lines(found, folder), log.importance(), columns)))
+    for line in status_lines(found, protocol_lines(found, folder), log.importance(), columns):
+        typer.echo("\n".join(wrap(line, columns)) if console.is_terminal and len(line) > columns else line)
 
 
 def conclude(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PANEL_INCHES = (4.2, 3.1)
 _COLUMNS = 3
-_TITLE_CHARACTERS = 120
+_TITLE_CHARACTERS = 55  # of a panel
 _MARGIN, _LOG_MARGIN = 0.05, 1.2
 """How far an axis goes beyond the range of a key: a share of the range, or a factor."""
 _TRIAL, _BEST, _PRUNED = COLOURS[0], COLOURS[1], "0.55"
@@ -55,7 +55,7 @@ def figure_of(found: Standing, importance: Mapping[str, float]) -> Figure:
         each.set_visible(False)
     for each in axes[:panels]:
         each.spines[["top", "right"]].set_visible(False)
-    title = textwrap.fill(f"{found.record.tune.name}: {objective_line(found)}", _TITLE_CHARACTERS)
+    title = textwrap.fill(f"{found.record.tune.name}: {objective_line(found)}", columns * _TITLE_CHARACTERS)
     figure.suptitle(title, fontsize="small", x=0.01, ha="left")
     return figure
 
@@ -71,15 +71,15 @@ def _draw_history(axes: Axes, found: Standing) -> None:
     pruned = [trial for trial in found.trials if trial.state == "pruned"]
     values = [trial.steps[max(trial.steps)] for trial in pruned]
     if pruned:
-        axes.plot(
-            [trial.number for trial in pruned], values, "x", color=_PRUNED, label="pruned, when it ended"
-        )
+        axes.plot([trial.number for trial in pruned], values, "x", color=_PRUNED, label="pruned")
     _mark_integers(axes)
     axes.set_title("trials", loc="left", fontweight="bold")
     axes.set_xlabel("trial")
     axes.set_ylabel(found.record.tune.objective.score)
     axes.grid(alpha=0.25)
-    axes.legend(fontsize="x-small", frameon=False)
+    axes.legend(
+        fontsize="x-small", frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), handlelength=1
+    )
 
 
 def _draw_key(axes: Axes, found: Standing, dimension: Dimension) -> None:

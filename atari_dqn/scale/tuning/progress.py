@@ -22,6 +22,8 @@ from atari_dqn.scale.tuning.table import (
 
 _FEWEST_TRIALS = 3
 _MOST_RUNS = 6
+_OTHER_ROWS = 5
+"""The heading, the number of trials that are not shown, two empty rows, and that of the cursor."""
 
 
 class TuneProgress:
@@ -43,7 +45,7 @@ class TuneProgress:
         found = self._read()
         runs = list(islice(self._run_lines(found), _MOST_RUNS))
         below = [*wrap(totals_line(found), columns), *wrap(objective_line(found), columns)]
-        most = max(_FEWEST_TRIALS, rows - len(runs) - len(below) - 4)
+        most = max(_FEWEST_TRIALS, rows - len(runs) - len(below) - _OTHER_ROWS)
         trials = list(ranked_lines(found, columns, most))
         return [heading(columns), *trials, *([""] if runs else []), *runs, "", *below]
 
