@@ -107,7 +107,7 @@ def test_only_the_budget_of_a_folder_can_be_raised(
     path.write_text(TEXT.replace("[1, 2]", "[1, 3]").replace("random_trials = 2", "random_trials = 3"))
     other = tune("mine.toml", *options)
     assert other.code == 2
-    assert f"{folder}: holds another tune: toggles.n_step, sampler.random_trials differ; only" in other.err
+    assert f"{folder}: holds a tune that differs in toggles.n_step, sampler.random_trials; only" in other.err
     path.write_text(TEXT.replace("trials = 3", "trials = 2"))
     assert "budget.trials: found 2, the folder has 3; a budget can only" in tune("mine.toml", *options).err
     path.write_text(TEXT.replace("trials = 3", "hours = 2"))

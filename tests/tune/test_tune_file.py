@@ -127,6 +127,7 @@ def test_every_fault_of_a_file_is_reported_at_once(tmp_path: Path):
         ("toggles.n_step = { choice = [] }", "toggles.n_step: choice: found an empty list, expected a li"),
         ("toggles.n_step = { choice = [3, 3] }", "toggles.n_step: choice: names a value more than once"),
         ("learner.discount = { log = [0, 1] }", "learner.discount: log: found the lowest value 0, expect"),
+        ("learner.max_abs_reward = { uniform = [1, inf] }", "learner.max_abs_reward: uniform: found 1 to in"),
         ("seed = { choice = [1, 2] }", "seed: cannot be searched: name the seeds at the top: seeds = 3"),
         ("evaluation.epsilon = { uniform = [0, 1] }", "evaluation.epsilon: cannot be searched: scores of"),
         ("gates.max_grad_norm = { log = [1, 2] }", "gates.max_grad_norm: cannot be searched: it cannot c"),

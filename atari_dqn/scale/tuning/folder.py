@@ -23,12 +23,14 @@ import msgspec
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import exists, is_file, write_json_atomically, writing
 from atari_dqn.files.documents import check_types, read_json
+from atari_dqn.formatting import shortened
 from atari_dqn.run.leases.lease import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.scale.tuning.tune import Budget, Tune, to_plain
 from atari_dqn.spec.keys import Scalar
 
 SCHEMA_VERSION = 1
+_MOST_DIFFERENCES = 5
 _ELSEWHERE = "name another folder with --folder"
 
 
@@ -109,7 +111,16 @@ def read_tune_record(folder: TuneFolder) -> TuneRecord:
         raise DamagedError(f"{folder.record}: schema version {version}; this program reads {SCHEMA_VERSION}")
     found = {key: value for key, value in data.items() if key != "schema_version"}
     check_types(folder.record, found, TuneRecord)
-    return msgspec.convert(found, TuneRecord)
+    record = msgspec.convert(found, TuneRecord)
+    tune = record.tune
+    space = tuple(replace(each, choices=tuple(map(_number, each.choices))) for each in tune.space)
+    base = {key: _number(value) for key, value in tune.base.items()}
+    return replace(record, tune=replace(tune, base=base, space=space))
+
+
+def _number(value: Scalar) -> Scalar:
+    """Convert an infinity, which JSON has as a string, to a number."""
+    return float(value) if value in ("inf", "-inf") else value
 
 
 def write_tune_record(folder: TuneFolder, record: TuneRecord) -> None:
@@ -136,8 +147,8 @@ def recorded(tune: Tune, folder: TuneFolder, device: str) -> TuneRecord | None:
     differing = list(_differences(before.tune, tune))
     if differing:
         raise UserError(
-            f"{path}: holds another tune: {', '.join(differing)} differ; "
-            f"only the budget can be raised: {_ELSEWHERE}"
+            f"{path}: holds a tune that differs in {shortened(differing, _MOST_DIFFERENCES)}; "
+            f"only its budget can be raised: {_ELSEWHERE}"
         )
     if before.device != device:
         raise UserError(

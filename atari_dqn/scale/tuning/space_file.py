@@ -9,6 +9,7 @@ replay.alpha            = { uniform = [0.3, 0.9], when = { toggles.prioritized =
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -145,8 +146,10 @@ def _value_problems(key: Key, kind: Kind, values: Any) -> Iterator[str]:
 
 
 def _range_problems(kind: Kind, values: Sequence[Any]) -> Iterator[str]:
-    if len(values) != 2 or not all(type(value) in (int, float) for value in values):
+    if len(values) != 2:
         yield f"{kind}: found {len(values)} values, expected two numbers, the lowest and the highest"
+    elif not all(type(value) in (int, float) and math.isfinite(value) for value in values):
+        yield f"{kind}: found {' to '.join(map(show, values))}, expected two finite numbers"
     elif not values[0] < values[1]:
         yield f"{kind}: found {setting(values[0])} to {setting(values[1])}, expected the lower number first"
     elif kind == "log" and values[0] <= 0:
