@@ -68,9 +68,10 @@ def tune(
     if plan and status:
         raise UserError("--plan and --status: expected one of them")
     with interrupts_blocked():
+        from atari_dqn.scale.tuning.plan import check_one_fits
         from atari_dqn.scale.tuning.study import require_extra
 
-        require_extra()
+    require_extra()
     found, path = _load(tune, folder)
     if status:
         _print_status(path)
@@ -80,6 +81,7 @@ def tune(
     if plan:
         _print_plan(opened, hardware, devices)
         return
+    check_one_fits(opened.record, hardware, devices)
     with opened.folder.locked():
         opened = _planned(found, path, hardware, devices)  # another command may have changed it meanwhile
         _begin(opened)

@@ -152,6 +152,14 @@ def test_bad_input_is_refused_before_anything_is_written(tune: Tune, tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["damaged", "mine.toml", "other"]
 
 
+def test_runs_that_cannot_fit_are_refused_before_anything_is_written(tune: Tune, tmp_path: Path):
+    (tmp_path / "mine.toml").write_text(f"{TEXT}[set]\nreplay.capacity_steps = 1_000_000_000\n")
+    refused = tune("mine.toml")
+    assert refused.code == 2
+    assert "a run of mine does not fit: this machine has too little RAM" in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
 def test_a_log_that_is_damaged_is_named(tune: Tune, tmp_path: Path):
     (tmp_path / "mine.toml").write_text(TEXT.replace("trials = 3", "trials = 1"))
     folder = tmp_path / "outputs" / "mine"
