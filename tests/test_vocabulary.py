@@ -119,6 +119,8 @@ ALLOWED = (
     Allowed("*", "beside", "--beside", "option of benchmarks/versus.py"),
     Allowed("CHANGELOG.md", "lanes?", r"`[a-z.-]+lanes`", "former names of keys and options"),
     Allowed("*", "tell", r"\.tell\(\)", "position in a file: method of Python's files"),
+    Allowed("*", "tell", r"(study|_begun)\.tell\(", "method of Optuna's studies"),
+    Allowed("atari_dqn/scale/tuning/study.py", "journals?", "[Jj]ournal", "names of Optuna's storage"),
     Allowed("*", "alarms?", r"signal\.alarm\(", "function of Python's signal module"),
     Allowed("*", "cells?", r"""["']cells?["']""", "key of checkpoints, name of a file of diagnostic bundles"),
     Allowed("*", "ticks?", "tick(s|text|vals|label|font|er)|Ticker", "arguments of plotting libraries"),

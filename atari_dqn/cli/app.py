@@ -29,6 +29,7 @@ from atari_dqn.cli import (
     spec,
     sweep,
     train,
+    tune,
     verify,
     watch,
 )
@@ -56,6 +57,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "train": (train.train, train.EXAMPLES),
     "resume": (resume.resume, resume.EXAMPLES),
     "sweep": (sweep.sweep, sweep.EXAMPLES),
+    "tune": (tune.tune, tune.EXAMPLES),
     "eval": (eval.evaluate, eval.EXAMPLES),
     "record": (record.record, record.EXAMPLES),
     "compare": (compare.compare, compare.EXAMPLES),

@@ -1,9 +1,10 @@
-"""Many runs as one thing: sweeps.
+"""Many runs as one thing: sweeps and tunes.
 
     sweep_file, axes, cases → members → opening   a sweep file, its complete specs, its record on disk
     room, plan                                    needs of runs, room of this machine, what fits at once
     runner, training_process, takeover            one member: a lease, a supervised `dqn train`/`dqn resume`
     local                                         a scheduler: members in threads of this process
+    tuning                                        a search for values: trials, whose members are such runs
 
 The state of a sweep is its folder (`run.sweep.folder`): the run directories, and one lease for each run that
 a process works on (`run.leases`). Nothing durable is anywhere else.

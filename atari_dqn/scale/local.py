@@ -1,13 +1,16 @@
-"""Run the members of a sweep on this machine, as many at once as its cores, memory and disk allow."""
+"""Run members on this machine, as many at once as its cores, memory and disk allow.
+
+`LocalWorkers` starts and stops members one by one; with it `LocalScheduler` runs those of a sweep in order.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 
 from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import disk_free_bytes
@@ -31,8 +34,8 @@ class SweepResult:
 
 
 @dataclass(kw_only=True)
-class LocalScheduler:
-    """Starts members in order, those that have begun first, whenever one fits into the free room.
+class LocalWorkers:
+    """Runs members in threads of this process, each in its own part of the machine.
 
     A member whose lease another process holds is left to it, and taken over once its lease is stale.
     """
@@ -44,53 +47,53 @@ class LocalScheduler:
     """Threads of torch in each run."""
     jobs: int | None = None
     """The largest number of runs at once; None for as many as fit."""
-    is_interrupted: Callable[[], bool]
-    show: Callable[[Collection[str]], None]
-    """Called about each second with the names of the runs that run here or ended since the last call."""
     _ended: SimpleQueue[tuple[str, Outcome | BaseException]] = field(default_factory=SimpleQueue)
-    _running: set[str] = field(default_factory=set)
+    _stops: dict[str, Event] = field(default_factory=dict)
+    """The event that stops each running member."""
     _not_before: dict[str, float] = field(default_factory=dict)
     _error: BaseException | None = None
 
     def __post_init__(self) -> None:
         self._observer = LeaseObserver(self.runner.folder.leases)
 
-    def run(self, members: Sequence[Member]) -> SweepResult:
-        """Run members until each has ended or, after an interrupt, been stopped; return how they ended."""
-        folder = self.runner.folder
-        failed = {
-            name: failure
-            for name, failure in read_failures(folder.own / "failures").items()
-            if not folder.has_finished(name)
-        }
-        finished = [member.name for member in members if folder.has_finished(member.name)]
-        left = [each for each in members if each.name not in {*finished, *failed}]
-        pending = {each.name: each for each in sorted(left, key=lambda each: not folder.has_begun(each.name))}
-        while pending and not (self.runner.stop.is_set() and not self._running):
-            if self.is_interrupted():
-                self.runner.stop.set()
-            if not self.runner.stop.is_set():
-                self._start(list(pending.values()))
-            changed = {*self._running}
-            for name, outcome in self._outcomes():
-                if outcome.kind == "finished":
-                    finished.append(name)
-                elif outcome.failure is not None:
-                    failed[name] = outcome.failure
-                if outcome.kind in ("finished", "failed"):
-                    del pending[name]
-            self.show(changed)
-        if self._error is not None:
-            raise self._error
-        names = {member.name for member in members}
-        return SweepResult(
-            finished=tuple(finished),
-            failed={name: failure for name, failure in failed.items() if name in names},
-            unfinished=tuple(pending),
-        )
+    @property
+    def running(self) -> Collection[str]:
+        """The names of the members that run here."""
+        return self._stops.keys()
 
-    def _outcomes(self) -> list[tuple[str, Outcome]]:
-        """Wait a moment for runs that end; return them with their outcomes."""
+    def start(self, members: Sequence[Member]) -> None:
+        """Start, in order, every member that fits and does not run anywhere.
+
+        `UserError` if nothing runs and nothing ever will. After an error of a member nothing is started: the
+        error is raised once all others have stopped.
+        """
+        if self._error is not None:
+            if not self._stops:
+                raise self._error
+            return
+        self._observer.refresh()
+        self.room.set_disk_free(disk_free_bytes(self.runner.folder.path))
+        free = [member for member in members if self._is_free(member.name)]
+        others = self._cores_of_others()
+        for member in free:
+            if self.room.is_full(others) or len(self._stops) == self.jobs:
+                break
+            placement = self.room.place(
+                member.name, self._needs_of(member), threads=self.threads, avoid=others
+            )
+            if placement is not None:
+                self._begin(member, placement)
+        if free and not self._stops and not self._observer.leases:
+            lacking = " and ".join(self.room.lacking(self._needs_of(free[0])))
+            raise UserError(f"{free[0].name} does not fit: this machine has too little {lacking}; see --plan")
+
+    def stop(self, names: Collection[str]) -> None:
+        """Let running members save a checkpoint and stop."""
+        for name in names:
+            self._stops[name].set()
+
+    def ended(self) -> list[tuple[str, Outcome]]:
+        """Wait a moment for members that end; return them with their outcomes."""
         found = []
         items = []
         with suppress(Empty):
@@ -98,37 +101,20 @@ class LocalScheduler:
             while True:
                 items.append(self._ended.get_nowait())
         for name, outcome in items:
-            self._running.discard(name)
+            del self._stops[name]
             self.room.give_back(name)
             if isinstance(outcome, BaseException):
                 self._error = self._error or outcome
-                self.runner.stop.set()
                 continue
             if outcome.kind in ("held", "lost"):
                 self._not_before[name] = time.monotonic() + self.runner.period_seconds
             found.append((name, outcome))
+        if self._error is not None:
+            self.stop(self.running)
         return found
 
-    def _start(self, pending: Sequence[Member]) -> None:
-        """Start every member that fits; `UserError` if nothing runs and nothing ever will."""
-        self._observer.refresh()
-        self.room.set_disk_free(disk_free_bytes(self.runner.folder.path))
-        free = [member for member in pending if self._is_free(member.name)]
-        others = self._cores_of_others()
-        for member in free:
-            if self.room.is_full(others) or len(self._running) == self.jobs:
-                break
-            placement = self.room.place(
-                member.name, self._needs_of(member), threads=self.threads, avoid=others
-            )
-            if placement is not None:
-                self._begin(member, placement)
-        if free and not self._running and not self._observer.leases:
-            lacking = " and ".join(self.room.lacking(self._needs_of(free[0])))
-            raise UserError(f"{free[0].name} does not fit: this machine has too little {lacking}; see --plan")
-
     def _is_free(self, name: str) -> bool:
-        if name in self._running or self._not_before.get(name, 0.0) > time.monotonic():
+        if name in self._stops or self._not_before.get(name, 0.0) > time.monotonic():
             return False
         return name not in self._observer.leases or self._observer.is_stale(name)
 
@@ -148,14 +134,68 @@ class LocalScheduler:
         return {core for each in others for core in each.cores}
 
     def _begin(self, member: Member, placement: Placement) -> None:
-        self._running.add(member.name)
         stale = self._observer.leases.get(member.name)
+        stop = self._stops[member.name] = Event()
+        runner = replace(self.runner, stop=stop)
 
         def work() -> None:
             try:
-                self._ended.put((member.name, self.runner.run(member, placement, stale)))
-            except BaseException as error:  # reported by the scheduler's thread
+                self._ended.put((member.name, runner.run(member, placement, stale)))
+            except BaseException as error:  # raised by the thread that starts members
                 self._ended.put((member.name, error))
 
         # A daemon, so that a second signal ends the process at once; the kernel then kills the trainings.
         Thread(target=work, name=member.name, daemon=True).start()
+
+
+@dataclass(kw_only=True)
+class LocalScheduler:
+    """Starts members in order, those that have begun first, whenever one fits into the free room."""
+
+    runner: Runner
+    room: Room
+    needs: Needs
+    threads: int
+    jobs: int | None = None
+    is_interrupted: Callable[[], bool]
+    show: Callable[[Collection[str]], None]
+    """Called about each second with the names of the runs that run here or ended since the last call."""
+
+    def __post_init__(self) -> None:
+        self.workers = LocalWorkers(
+            runner=self.runner, room=self.room, needs=self.needs, threads=self.threads, jobs=self.jobs
+        )
+
+    def run(self, members: Sequence[Member]) -> SweepResult:
+        """Run members until each has ended or, after an interrupt, been stopped; return how they ended."""
+        folder, workers = self.runner.folder, self.workers
+        failed = {
+            name: failure
+            for name, failure in read_failures(folder.own / "failures").items()
+            if not folder.has_finished(name)
+        }
+        finished = [member.name for member in members if folder.has_finished(member.name)]
+        left = [each for each in members if each.name not in {*finished, *failed}]
+        pending = {each.name: each for each in sorted(left, key=lambda each: not folder.has_begun(each.name))}
+        while pending:
+            if self.is_interrupted():
+                if not workers.running:
+                    break
+                workers.stop(workers.running)
+            else:
+                workers.start(list(pending.values()))
+            changed = {*workers.running}
+            for name, outcome in workers.ended():
+                if outcome.kind == "finished":
+                    finished.append(name)
+                elif outcome.failure is not None:
+                    failed[name] = outcome.failure
+                if outcome.kind in ("finished", "failed"):
+                    del pending[name]
+            self.show(changed)
+        names = {member.name for member in members}
+        return SweepResult(
+            finished=tuple(finished),
+            failed={name: failure for name, failure in failed.items() if name in names},
+            unfinished=tuple(pending),
+        )

@@ -16,7 +16,7 @@ from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.leases.lease import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member, SweepRecord, read_record, write_record
-from atari_dqn.scale.members import Sweep, unresolved
+from atari_dqn.scale.members import Sweep, Variant, unresolved
 from atari_dqn.spec.keys import Scalar, build
 from atari_dqn.spec.loader import ResolvedSpec
 
@@ -43,7 +43,10 @@ def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> 
     before = _record_of(folder, sweep)
     if before is not None:
         _check_unchanged(before, sweep, device, folder)
-    auto, choices = _resolved_auto(sweep, {} if before is None else before.auto, device, hardware)
+    known = {} if before is None else before.auto
+    auto, choices = resolved_auto(
+        sweep.variants, known, threads=sweep.threads, device=device, hardware=hardware
+    )
     members = sweep.members(auto)
     members, former = _merged(before, members, folder.has_begun)
     record = SweepRecord(
@@ -115,15 +118,15 @@ def _check_unchanged(before: SweepRecord, sweep: Sweep, device: str, folder: Swe
             )
 
 
-def _resolved_auto(
-    sweep: Sweep, known: Mapping[str, Scalar], device: str, hardware: Hardware
+def resolved_auto(
+    variants: Sequence[Variant], known: Mapping[str, Scalar], *, threads: int, device: str, hardware: Hardware
 ) -> tuple[dict[str, Scalar], tuple[Choice, ...]]:
-    """Resolve each `auto` key that has no recorded value, once for all members, for the cores of one run."""
-    cores = replace(hardware, cores_usable=sweep.threads, cores_physical=sweep.threads)
+    """Resolve each `auto` key that has no known value, once for all variants, for the cores of one run."""
+    cores = replace(hardware, cores_usable=threads, cores_physical=threads)
     machine = Machine(device=device, hardware=cores, has_kernels=_has_kernels, environment={})
     auto: dict[str, Scalar] = dict(known)
     choices: list[Choice] = []
-    for variant in sweep.variants:
+    for variant in variants:
         if set(unresolved(variant.values)) <= auto.keys():
             continue
         resolved = ResolvedSpec(spec=build(variant.values), name=variant.label, deviations=())

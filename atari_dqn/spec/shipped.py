@@ -12,21 +12,27 @@ _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (_PACKAGE / "shipped_runs", _PACKAGE.parent / "runs")
 """The copy that setup.py puts into a wheel; the folder of a checkout, which an editable installation uses."""
 
-SWEEPS = "sweeps"
-"""The folder of the shipped sweeps, which are no specs."""
+SWEEPS, TUNES = "sweeps", "tune"
+"""The folders of the shipped sweeps and tune files, which are no specs."""
 
 
 @cache
 def shipped_specs() -> Mapping[str, Path]:
     """Map each shipped spec's name, its file name without the ending, to its file."""
-    sweeps = _folder() / SWEEPS
-    return {path.stem: path for path in sorted(_folder().rglob("*.toml")) if not path.is_relative_to(sweeps)}
+    others = {_folder() / SWEEPS, _folder() / TUNES}
+    return {path.stem: path for path in sorted(_folder().rglob("*.toml")) if others.isdisjoint(path.parents)}
 
 
 @cache
 def shipped_sweeps() -> Mapping[str, Path]:
     """Map the name of each sweep that comes with the program to its file."""
     return {path.stem: path for path in sorted((_folder() / SWEEPS).glob("*.toml"))}
+
+
+@cache
+def shipped_tunes() -> Mapping[str, Path]:
+    """Map the name of each tune file that comes with the program to its file."""
+    return {path.stem: path for path in sorted((_folder() / TUNES).glob("*.toml"))}
 
 
 def _folder() -> Path:

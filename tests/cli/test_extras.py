@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-EXTRAS = ("PIL", "av", "matplotlib", "tensorboard", "wandb")
+EXTRAS = ("PIL", "av", "matplotlib", "optuna", "tensorboard", "wandb")
 
 WITHOUT_EXTRAS = f"""
 import sys
@@ -31,3 +31,11 @@ def test_record_without_its_extra_says_what_to_install() -> None:
     assert done.returncode == 2
     assert "atari-dqn[record]" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_tune_without_its_extra_says_what_to_install() -> None:
+    done = python("sys.argv = ['dqn', 'tune', 'nothing']\nfrom atari_dqn.cli import main\nmain()\n")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: dqn tune needs Optuna and matplotlib; install them with `pip install 'atari-dqn[tune]'`\n"
+    )

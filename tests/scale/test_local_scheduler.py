@@ -118,7 +118,7 @@ def test_a_run_of_another_host_is_taken_over_once_its_heartbeat_stops(opened: Op
 def test_cores_of_another_command_on_this_machine_are_not_used(opened: Opened, tmp_path: Path):
     other = Owner.current()
     opened.folder.leases.take("other", other, cores=[7])
-    made = scheduler(opened, cores=[7])
+    made = scheduler(opened, cores=[7]).workers
     object.__setattr__(made.runner, "owner", ELSEWHERE)
     made._observer.refresh()
     assert made._cores_of_others() == {7}
@@ -139,3 +139,23 @@ def test_an_error_of_the_disk_ends_the_command_after_the_others_have_stopped(
     with pytest.raises(UserError, match="no space left"):
         scheduler(opened).run(opened.record.members)
     assert list(opened.folder.leases.path.iterdir()) == []
+
+
+def test_a_member_is_stopped_alone_while_others_go_on(opened: Opened):
+    for seed in (1, 2):
+        (opened.folder.path / f"{name(seed)}.plan").write_text("wait 0")
+    workers = scheduler(opened, cores=[0, 1]).workers
+    workers.start(opened.record.members[:2])
+    until = time.monotonic() + 60
+    while not all((opened.folder.path / name(seed) / "waiting").exists() for seed in (1, 2)):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    workers.stop([name(1)])
+    ended = dict(workers.ended())
+    while not ended:
+        ended = dict(workers.ended())
+    assert {each: outcome.kind for each, outcome in ended.items()} == {name(1): "stopped"}
+    assert list(workers.running) == [name(2)]
+    workers.stop([name(2)])
+    while workers.running:
+        workers.ended()

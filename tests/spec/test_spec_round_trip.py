@@ -21,7 +21,7 @@ from atari_dqn.spec.tracks import load_track
 
 RUNS_FOLDER = Path(__file__).parents[2] / "runs"
 MINIMAL = RUNS_FOLDER / "pong_trackA.toml"
-RUNS = sorted(path for path in RUNS_FOLDER.rglob("*.toml") if path.parent.name != "sweeps")
+RUNS = sorted(path for path in RUNS_FOLDER.rglob("*.toml") if path.parent.name not in ("sweeps", "tune"))
 RESOLVED = [
     "learner.precision=fp32", "learner.threads=2", "learner.compile=false", "system.workers=1"
 ]  # fmt: skip

@@ -1,0 +1,62 @@
+"""The end of `dqn tune`: its table, the files of its outcome, the error of a tune that is not complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
+
+if TYPE_CHECKING:
+    from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord
+    from atari_dqn.scale.tuning.study import TrialLog
+    from atari_dqn.scale.tuning.tuner import TuneResult
+
+_PIPE_COLUMNS = 110
+"""Width of the table where there is no terminal."""
+
+
+def print_outcome(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> None:
+    """Print the trials, the best first, and what the scores are."""
+    from textwrap import wrap
+
+    from rich.console import Console
+
+    from atari_dqn.scale.tuning.ranking import protocol_lines, standing
+    from atari_dqn.scale.tuning.table import status_lines
+
+    console = Console()
+    columns = console.width if console.is_terminal else _PIPE_COLUMNS
+    found = standing(record, folder, log)
+    for line in status_lines(found, protocol_lines(found, folder), log.importance(), columns):
+        typer.echo("\n".join(wrap(line, columns)) if console.is_terminal and len(line) > columns else line)
+
+
+def conclude(
+    record: TuneRecord, folder: TuneFolder, log: TrialLog, result: TuneResult, signal_number: int | None
+) -> None:
+    """Write the outcome and print it; raise the error of a tune that is not complete."""
+    from atari_dqn.scale.tuning.ranking import standing
+    from atari_dqn.scale.tuning.results import write_results
+    from atari_dqn.scale.tuning.table import continue_command
+
+    found = standing(record, folder, log)
+    write_results(found, folder, log.importance())
+    command = f"`{continue_command(str(folder.path))}` continues"
+    if result.failure is not None:
+        name, failure = result.failure
+        error_type = {"damaged": DamagedError, "invalid": UserError}.get(failure.kind, HaltedError)
+        output = folder.runs.output(name)
+        raise error_type(
+            f"{name} {failure.kind}: {failure.reason}\n  its output: {output}\n"
+            f"  this is no fault of its values; once the cause is removed, {command}"
+        )
+    if signal_number is not None and not result.is_complete:
+        error = InterruptedRunError(signal_number)
+        error.add_note(f"the runs that ran have been saved; {command}")
+        raise error
+    print_outcome(record, folder, log)
+    if not found.ranked:
+        raise HaltedError("no trial is complete: their reasons are in the table above")
+    typer.echo(f"best specs: {folder.best}/*.toml; table: {folder.table}; plot: {folder.plot}")

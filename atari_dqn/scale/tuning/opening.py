@@ -1,0 +1,39 @@
+"""Open the folder of a tune: plan what it would record, or begin it, or go on with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from atari_dqn.machine.automatic import Choice
+from atari_dqn.machine.hardware import Hardware
+from atari_dqn.scale.members import Variant
+from atari_dqn.scale.opening import resolved_auto
+from atari_dqn.scale.tuning.combinations import complete
+from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, recorded
+from atari_dqn.scale.tuning.tune import Tune
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedTune:
+    """A tune and its folder, in which nothing has been written."""
+
+    folder: TuneFolder
+    record: TuneRecord
+    choices: tuple[Choice, ...] = ()
+    """The `auto` keys that were resolved now."""
+
+
+def plan_tune(tune: Tune, path: Path, *, device: str, hardware: Hardware) -> OpenedTune:
+    """Return the record that a tune has or would have in a folder, without writing anything.
+
+    `device`: `cpu` or `cuda`. `UserError` if the folder belongs to something else.
+    """
+    folder = TuneFolder(path)
+    record = recorded(tune, folder, device)
+    if record is not None:
+        return OpenedTune(folder=folder, record=record)
+    base = {**tune.base, "game": tune.games[0], "seed": tune.seeds[0]}
+    variant = Variant(label=tune.name, values=complete(tune.name, base, {}))
+    auto, choices = resolved_auto([variant], {}, threads=tune.threads, device=device, hardware=hardware)
+    return OpenedTune(folder=folder, record=TuneRecord(tune=tune, device=device, auto=auto), choices=choices)

@@ -1,0 +1,55 @@
+"""Plan a tune: its objective, its space, and what the runs of a trial need of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from atari_dqn.errors import UserError
+from atari_dqn.formatting import size
+from atari_dqn.machine.hardware import Hardware
+from atari_dqn.run.sweep.record import Member
+from atari_dqn.scale.room import Needs, Room
+from atari_dqn.scale.tuning.combinations import extreme_settings
+from atari_dqn.scale.tuning.folder import TuneRecord
+from atari_dqn.scale.tuning.scores import described
+from atari_dqn.scale.tuning.trials import members_of
+
+
+def check_one_fits(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -> None:
+    """Raise `UserError` if this machine cannot hold a single run."""
+    member = _members(record)[0]
+    needs, room = Needs(hardware, record.tune.threads), Room(hardware, devices)
+    by_device = {device: needs.of(member, device) for device in room.devices}
+    if room.place(member.name, by_device, threads=record.tune.threads) is None:
+        lacking = " and ".join(room.lacking(by_device))
+        raise UserError(
+            f"a run of {record.tune.name} does not fit: this machine has too little {lacking}; see --plan"
+        )
+
+
+def _members(record: TuneRecord) -> list[Member]:
+    """Return the runs of one combination of values."""
+    return members_of(record, 0, next(iter(extreme_settings(record.tune.space))))
+
+
+def plan_lines(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a plan. The needs are those of one combination of values."""
+    tune = record.tune
+    yield described(tune.objective, len(tune.seeds), tune.games)
+    yield from (f"  {dimension}" for dimension in tune.space)
+    members = _members(record)
+    needs, room = Needs(hardware, tune.threads), Room(hardware, devices)
+    need = needs.of(members[0], devices[0])
+    frames = tune.objective.at_frames
+    most = "" if tune.budget.trials is None else f"; {tune.budget.trials * len(members):,} runs at most"
+    runs = f"{len(members)} run{'s' * (len(members) > 1)}"
+    yield f"a trial: {runs} of {frames:,} frames, {len(members) * frames:,} in all{most}"
+    vram = f", {size(need.vram)} VRAM" if need.vram else ""
+    cores = f"{need.cores} core{'s' * (need.cores > 1)}"
+    yield f"a run: {cores}, {size(need.ram)} RAM{vram}, {size(need.disk)} disk"
+    at_once = 0
+    for member in members * tune.sampler.trials_at_once:
+        placed = room.place(f"{at_once}", {each: needs.of(member, each) for each in room.devices}, threads=1)
+        at_once += placed is not None
+    trials = f"{tune.sampler.trials_at_once} trial{'s' * (tune.sampler.trials_at_once > 1)}"
+    yield f"at once here: {at_once} runs of {trials}, on {hardware.cores_usable} cores"

@@ -1,0 +1,83 @@
+"""The progress of a tune at work: a screen of text for a terminal, and sentences on what has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from textwrap import wrap
+
+from atari_dqn.formatting import count, duration, measure, percentage
+from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.progress import RunProgress
+from atari_dqn.scale.tuning.ranking import Standing
+from atari_dqn.scale.tuning.study import State, Trial
+from atari_dqn.scale.tuning.table import (
+    heading,
+    objective_line,
+    ranked_lines,
+    settings_text,
+    totals_line,
+    unit_of,
+)
+
+_FEWEST_TRIALS = 3
+_MOST_RUNS = 6
+_OTHER_ROWS = 5
+"""The heading, the number of trials that are not shown, two empty rows, and that of the cursor."""
+
+
+class TuneProgress:
+    """Describes a tune from its present standing and the runs that run."""
+
+    def __init__(
+        self, read: Callable[[], Standing], running: Callable[[], Collection[str]], folder: SweepFolder
+    ) -> None:
+        self._read, self._running, self._folder = read, running, folder
+        self._runs: dict[str, RunProgress] = {}
+        trials = read().trials
+        self._states: dict[int, State] = {
+            trial.number: trial.state for trial in trials if trial.state != "running"
+        }
+        self._earlier = len(trials)
+
+    def screen(self, columns: int, rows: int) -> list[str]:
+        """Return the lines of a screen: the trials, the runs that run, totals and objective."""
+        found = self._read()
+        runs = list(islice(self._run_lines(found), _MOST_RUNS))
+        below = [*wrap(totals_line(found), columns), *wrap(objective_line(found), columns)]
+        most = max(_FEWEST_TRIALS, rows - len(runs) - len(below) - _OTHER_ROWS)
+        trials = list(ranked_lines(found, columns, most))
+        return [heading(columns), *trials, *([""] if runs else []), *runs, "", *below]
+
+    def news(self) -> Iterator[str]:
+        """Yield a sentence for each trial whose state has changed since the last call."""
+        found = self._read()
+        ranks = {trial.number: rank for rank, trial in enumerate(found.ranked, start=1)}
+        for trial in found.trials:
+            if self._states.get(trial.number) != trial.state:
+                self._states[trial.number] = trial.state
+                goes_on = " goes on" if trial.state == "running" and trial.number < self._earlier else ""
+                yield f"trial {trial.number}{goes_on}: {_change(trial, found, ranks.get(trial.number))}"
+
+    def _run_lines(self, found: Standing) -> Iterator[str]:
+        at_frames = found.record.tune.objective.at_frames
+        for name in sorted(self._running()):
+            run = self._runs.setdefault(name, RunProgress(self._folder.path / name, at_frames))
+            run.refresh()
+            share = percentage(min(1.0, run.env_frames / at_frames), decimals=0)
+            rate = f", {count(run.frames_per_second)} frames/s" if run.frames_per_second > 0 else ""
+            left = f", {duration(run.seconds_left)} left" if rate else ""
+            yield f"{name}: {count(run.env_frames)} of {count(at_frames)} frames, {share}{rate}{left}"
+
+
+def _change(trial: Trial, found: Standing, rank: int | None) -> str:
+    keys = [dimension.key for dimension in found.record.tune.space]
+    match trial.state:
+        case "running":
+            return settings_text(trial.settings, keys)
+        case "complete":
+            first = found.first[trial.number]
+            place = f"its values are those of trial {first}" if rank is None else f"rank {rank}"
+            return f"complete, {measure(trial.value)} ({unit_of(found)}), {place}"
+        case "pruned" | "failed":
+            return f"{trial.state}: {trial.reason}"

@@ -1,0 +1,67 @@
+"""Rank the trials of a tune, and describe the protocol of their scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.files.documents import checked
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.provenance import Provenance
+from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, worked_seconds
+from atari_dqn.scale.tuning.study import Trial, TrialLog, begun_first
+from atari_dqn.scale.tuning.trials import TrialRuns, members_of
+from atari_dqn.spec.protocol import Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """The trials of a tune, the best first."""
+
+    record: TuneRecord
+    trials: tuple[Trial, ...]
+    """In the order of their numbers."""
+    ranked: tuple[Trial, ...]
+    """The complete ones, the best first; of equal ones the earlier. Trials that repeat one are left out."""
+    first: tuple[int, ...]
+    """For each trial the number of the first one with the same values, whose runs it shares."""
+    seconds: float
+    """For how long `dqn tune` has worked."""
+
+
+def standing(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> Standing:
+    """Read the present standing of a tune."""
+    trials = log.trials()
+    sign = -1 if record.tune.objective.direction == "maximize" else 1
+    first = tuple(number for _, number in begun_first(trials))
+    complete = [
+        trial for trial in trials if trial.state == "complete" and first[trial.number] == trial.number
+    ]
+    return Standing(
+        record=record,
+        trials=tuple(trials),
+        ranked=tuple(sorted(complete, key=lambda trial: (sign * trial.value, trial.number))),
+        first=first,
+        seconds=worked_seconds(folder),
+    )
+
+
+def protocol_lines(found: Standing, folder: TuneFolder) -> list[str]:
+    """Return the protocols of the evaluations that rate the best trial; one, or one for each game."""
+    if not found.ranked:
+        return []
+    best = found.ranked[0]
+    members = members_of(found.record, found.first[best.number], best.settings)
+    runs = TrialRuns(found.record, folder.runs, members)
+    runs.refresh()
+    lines = (_protocol(folder.runs.run(name), digest) for name, digest in runs.protocol_digests.items())
+    return [line for line in dict.fromkeys(lines) if line]
+
+
+def _protocol(run: RunDirectory, digest: str) -> str:
+    try:
+        provenance = checked(run.provenance, run.read_provenance(), Provenance)
+        protocols = checked(run.provenance, provenance.protocols, dict[str, Protocol], key="protocols")
+    except DamagedError:
+        return ""
+    return protocols[digest].short() if digest in protocols else ""

@@ -1,0 +1,121 @@
+"""A tune as text: totals, the objective, and a line for each trial."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from atari_dqn.formatting import duration, measure, percentage, printable, setting
+from atari_dqn.scale.tuning.ranking import Standing
+from atari_dqn.scale.tuning.scores import SCORES, described
+from atari_dqn.scale.tuning.study import IMPORTANCE, Trial
+from atari_dqn.spec.keys import Scalar
+
+_MOST_PROTOCOLS = 2
+_INDENT = "  "
+_HEADING = f"{'rank':>4} {'trial':>5} {'state':<9}{'score':>9}  values"
+
+
+def heading(columns: int) -> str:
+    """Return the titles of the columns of trials."""
+    return _HEADING[:columns]
+
+
+def trial_line(trial: Trial, found: Standing, rank: int | None, keys: Sequence[str], columns: int) -> str:
+    """Format the line of a trial, shortened to a width. `keys`: of the space, in their order.
+
+    The score of a trial that has none yet is that of its latest step, in brackets.
+    """
+    if trial.state == "complete":
+        score = measure(trial.value)
+    else:
+        score = f"({measure(trial.steps[max(trial.steps)])})" if trial.steps else "-"
+    place = "" if rank is None else str(rank)
+    first = found.first[trial.number]
+    text = settings_text(trial.settings, keys) if first == trial.number else f"those of trial {first}"
+    line = f"{place:>4} {trial.number:>5} {trial.state:<9}{score:>9}  {text}"
+    return line if len(line) <= columns else f"{line[: columns - 1]}…"
+
+
+def settings_text(settings: Mapping[str, Scalar], keys: Sequence[str]) -> str:
+    """Format the values of a trial: `learning_rate 0.000312, n_step 3`."""
+    return ", ".join(f"{leaf(key, keys)} {value_text(settings[key])}" for key in keys if key in settings)
+
+
+def value_text(value: Scalar) -> str:
+    """Format a value of a key; a number of many digits is rounded to three."""
+    return f"{value:.3g}" if isinstance(value, float) else setting(value)
+
+
+def leaf(key: str, keys: Sequence[str]) -> str:
+    """Return the last part of a key, or the whole key if another one has the same last part."""
+    last = key.rpartition(".")[2]
+    return last if sum(each.rpartition(".")[2] == last for each in keys) == 1 else key
+
+
+def totals_line(found: Standing) -> str:
+    """Format the number of trials by state, the budget and the time on one line."""
+    tune = found.record.tune
+    states = [trial.state for trial in found.trials]
+    counts = [
+        f"{states.count(state)} {state}"
+        for state in ("running", "complete", "pruned", "failed")
+        if state in states
+    ]
+    limits = {"trials": tune.budget.trials, "hours": tune.budget.hours}
+    budget = " and ".join(f"{limit:,} {name}" for name, limit in limits.items() if limit is not None)
+    done = f"{', '.join(counts) or 'no trials'}, of a budget of {budget}"
+    return f"{tune.name}: {done}; {duration(found.seconds)} of work"
+
+
+def objective_line(found: Standing) -> str:
+    """Describe the objective on one line."""
+    tune = found.record.tune
+    return described(tune.objective, len(tune.seeds), tune.games)
+
+
+def ranked_lines(found: Standing, columns: int, most: int | None = None) -> Iterator[str]:
+    """Yield the lines of trials: those that run, the complete ones by rank, the others. At most `most`."""
+    keys = [dimension.key for dimension in found.record.tune.space]
+    ranks = {trial.number: rank for rank, trial in enumerate(found.ranked, start=1)}
+    running = [trial for trial in found.trials if trial.state == "running"]
+    shown = {trial.number for trial in (*running, *found.ranked)}
+    others = [trial for trial in found.trials if trial.number not in shown]
+    trials = [*running, *found.ranked, *sorted(others, key=lambda trial: trial.state)]
+    for trial in trials[:most]:
+        yield trial_line(trial, found, ranks.get(trial.number), keys, columns)
+    if most is not None and len(trials) > most:
+        yield f"and {len(trials) - most:,} trials more"
+
+
+def status_lines(
+    found: Standing, protocols: Sequence[str], importance: Mapping[str, float], columns: int
+) -> Iterator[str]:
+    """Yield the whole outcome of a tune as text."""
+    yield heading(columns)
+    yield from ranked_lines(found, columns)
+    yield ""
+    for trial in found.trials:
+        if trial.state == "failed":
+            yield f"trial {trial.number} failed: {printable(trial.reason)}"
+    yield totals_line(found)
+    yield objective_line(found)
+    yield from (f"protocol: {line}" for line in protocols[:_MOST_PROTOCOLS])
+    if len(protocols) > _MOST_PROTOCOLS:
+        yield f"and {len(protocols) - _MOST_PROTOCOLS} protocols more, one for each game"
+    keys = [dimension.key for dimension in found.record.tune.space]
+    if importance:
+        shares = ", ".join(
+            f"{leaf(key, keys)} {percentage(share, decimals=0)}" for key, share in importance.items()
+        )
+        yield f"importance: {shares} ({IMPORTANCE})"
+
+
+def unit_of(found: Standing) -> str:
+    """Return the unit of the objective."""
+    return SCORES[found.record.tune.objective.score].unit
+
+
+def continue_command(path: str) -> str:
+    """Return the command that goes on with a tune."""
+    return f"dqn tune {shlex.quote(path)}"

@@ -1,0 +1,91 @@
+"""A folder has the tune that began in it, exactly, and takes no other one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tuning import TINY, begun
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, read_tune_record, recorded
+from atari_dqn.scale.tuning.tune import Budget, Tune
+
+TEXT = (
+    f'spec = "{TINY}"\nseeds = 2\n[set]\nlearner.max_abs_reward = inf\ngates.max_grad_norm = 1e9\n[space]\n'
+    "toggles.prioritized = { choice = [true, false] }\noptimizer.learning_rate = { log = [1e-5, 1] }\n"
+    "replay.alpha = { uniform = [0, 1], when = { toggles.prioritized = true } }\n"
+    "optimizer.epsilon = { choice = [1, 0.01] }\n"
+    "[pruning]\n[budget]\ntrials = 3\nhours = 1.5\n"
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> tuple[TuneRecord, TuneFolder]:
+    return begun(tmp_path, TEXT)
+
+
+Place = tuple[TuneRecord, TuneFolder]
+
+
+def test_a_record_is_read_as_it_was_written(place: Place):
+    record, folder = place
+    assert read_tune_record(folder) == record
+    assert recorded(record.tune, folder, "cpu") == record
+
+
+def test_a_budget_is_raised(place: Place):
+    record, folder = place
+    raised = replace(record.tune, budget=Budget(trials=9, hours=None))
+    assert recorded(raised, folder, "cpu") == replace(record, tune=raised)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"seeds": (1, 2, 3)},
+            "holds a tune that differs in seeds; only its budget can be raised: name another",
+        ),
+        ({"name": "other"}, "differs in name;"),
+        ({"base": {}}, "differs in track, game, seed,"),
+        ({"pruning": None}, "differs in pruning;"),
+        (
+            {"space": ()},
+            "differs in toggles.prioritized, optimizer.learning_rate, optimizer.epsilon, replay.alpha;",
+        ),
+        ({"budget": Budget(trials=2, hours=None)}, "budget.trials: found 2, the folder has 3"),
+        ({"budget": Budget(trials=3, hours=1.0)}, "budget.hours: found 1.0, the folder has 1.5"),
+    ],
+)
+def test_another_tune_is_refused_with_what_differs(place: Place, changed: dict[str, object], message: str):
+    record, folder = place
+    other: Tune = replace(record.tune, **changed)  # type: ignore[arg-type]
+    with pytest.raises(UserError) as caught:
+        recorded(other, folder, "cpu")
+    assert message in str(caught.value)
+
+
+def test_another_device_is_refused(place: Place):
+    record, folder = place
+    with pytest.raises(UserError, match="its runs began with device cpu, found cuda"):
+        recorded(record.tune, folder, "cuda")
+
+
+def test_a_tune_begins_in_a_folder_that_a_command_left_before_it_wrote_the_record(
+    place: Place, tmp_path: Path
+):
+    record, _ = place
+    folder = TuneFolder(tmp_path / "other")
+    with folder.locked():
+        assert recorded(record.tune, folder, "cpu") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"schema_version": 1}', '{"schema_version": 1, "tune": {}, "device": "cpu", "auto": {}}'],
+)
+def test_a_damaged_record_is_named(place: Place, text: str):
+    _, folder = place
+    folder.record.write_text(text)
+    with pytest.raises(DamagedError, match=r"tune\.json"):
+        read_tune_record(folder)

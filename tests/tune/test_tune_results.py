@@ -1,0 +1,108 @@
+"""The outcome of a tune: ranks, the table, the CSV, the best specs, the plot."""
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+from tuning import TINY, begun, command
+
+from atari_dqn.run.sweep.record import Member
+from atari_dqn.scale.tuning.folder import TuneFolder
+from atari_dqn.scale.tuning.plot import encoded_plot, figure_of
+from atari_dqn.scale.tuning.progress import TuneProgress
+from atari_dqn.scale.tuning.ranking import Standing, standing
+from atari_dqn.scale.tuning.results import write_results
+from atari_dqn.scale.tuning.study import TrialLog
+from atari_dqn.scale.tuning.table import status_lines
+from atari_dqn.spec.loader import load_spec
+
+TEXT = (
+    f'spec = "{TINY}"\nseeds = 2\n[space]\noptimizer.learning_rate = {{ log = [1e-5, 1e-1] }}\n'
+    "toggles.prioritized = { choice = [true, false] }\n"
+    "replay.alpha = { uniform = [0.1, 0.9], when = { toggles.prioritized = true } }\n"
+    "[pruning]\nstartup_trials = 4\n[budget]\ntrials = 20\n"
+)
+
+
+def score(member: Member, frames: int) -> float:
+    """Return a score that depends on the learning rate, and a little on the toggle."""
+    rate = math.log10(float(member.values["optimizer.learning_rate"]))
+    return 10 - (rate + 3) ** 2 + 0.01 * bool(member.values["toggles.prioritized"]) + 0 * frames
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Standing, TuneFolder, TrialLog]:
+    record, folder = begun(tmp_path_factory.mktemp("tuned"), TEXT)
+    command(record, folder, score)
+    log = TrialLog(folder, record.tune, writable=False)
+    return standing(record, folder, log), folder, log
+
+
+Tuned = tuple[Standing, TuneFolder, TrialLog]
+
+
+def test_trials_are_ranked_by_the_direction_of_the_objective(tuned: Tuned, tmp_path: Path):
+    values = [trial.value for trial in tuned[0].ranked]
+    assert values == sorted(values, reverse=True)
+    record, folder = begun(tmp_path, TEXT + "[objective]\ndirection = 'minimize'\n")
+    command(record, folder, lambda member, frames: -score(member, frames))
+    found = standing(record, folder, TrialLog(folder, record.tune, writable=False))
+    assert [trial.settings for trial in found.ranked] == [trial.settings for trial in tuned[0].ranked]
+
+
+def test_the_key_that_matters_is_the_most_important(tuned: Tuned):
+    importance = tuned[2].importance()
+    assert max(importance, key=lambda key: importance[key]) == "optimizer.learning_rate"
+    assert sum(importance.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("columns", [80, 110])
+def test_the_lines_of_trials_fit_the_terminal(tuned: Tuned, columns: int):
+    lines = list(status_lines(tuned[0], [], {}, columns))
+    table = lines[: lines.index("")]
+    assert len(table) == 21
+    assert max(map(len, table)) <= columns
+    assert table[1].split()[:3] == ["1", str(tuned[0].ranked[0].number), "complete"]
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (60, 16)])
+def test_a_screen_fits_the_terminal(tuned: Tuned, columns: int, rows: int):
+    found, folder, _ = tuned
+    running = ["trial0001_catch_seed1", "trial0001_catch_seed2"]
+    screen = TuneProgress(lambda: found, lambda: running, folder.runs).screen(columns, rows)
+    assert len(screen) < rows
+    assert max(map(len, screen)) <= columns
+
+
+def test_the_files_of_the_outcome_hold_every_trial_and_the_best_specs(tuned: Tuned):
+    found, folder, log = tuned
+    write_results(found, folder, log.importance())
+    rows = list(csv.DictReader(folder.table.read_text().splitlines()))
+    assert [row["state"] for row in rows] == [trial.state for trial in found.trials]
+    without = [row for row in rows if row["toggles.prioritized"] == "false"]
+    assert without
+    assert {row["replay.alpha"] for row in without} == {""}
+    assert {path.name for path in folder.best.iterdir()} == {f"mine_best{rank}.toml" for rank in (1, 2, 3)}
+    spec = load_spec(folder.best / "mine_best1.toml").spec
+    assert spec.optimizer.learning_rate == found.ranked[0].settings["optimizer.learning_rate"]
+    assert "biased upwards" in (folder.best / "mine_best1.toml").read_text()
+
+
+def test_the_plot_has_a_panel_for_the_trials_each_key_and_the_importance(tuned: Tuned):
+    found, _, log = tuned
+    figure = figure_of(found, log.importance())
+    shown = [axes.get_title("left") for axes in figure.axes if axes.get_visible()]
+    assert shown == ["trials", "learning_rate", "prioritized", "alpha", "importance"]
+    assert encoded_plot(found, log.importance()) == encoded_plot(found, log.importance())
+
+
+def test_a_tune_without_a_complete_trial_has_a_table_and_no_best_spec(tmp_path: Path):
+    record, folder = begun(tmp_path, TEXT)
+    command(record, folder, score, kill_at=1)
+    log = TrialLog(folder, record.tune, writable=False)
+    found = standing(record, folder, log)
+    write_results(found, folder, log.importance())
+    assert folder.table.exists()
+    assert not folder.best.exists()
+    assert log.importance() == {}
