@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from atari_dqn.spec.constraints import AtLeast, AtMost, Auto, Below, Extensible, MoreThan, When, Within
+from atari_dqn.spec.constraints import (
+    AtLeast,
+    AtMost,
+    Auto,
+    Below,
+    Extensible,
+    MoreThan,
+    Unless,
+    When,
+    Within,
+)
 
 FLOAT32_MAX = 3.4028234663852886e38
 """Bound of the numbers that scale weights, which are float32."""
@@ -23,9 +33,18 @@ class Network:
     """`nature`: three convolutions, Mnih et al. (2015). `dopamine`: the same with padding, and one hidden
     layer shared by both dueling streams. `data_efficient`: two 5×5 convolutions, van Hasselt et al.
     (2019). `impala`: residual blocks, Espeholt et al. (2018)."""
-    hidden_units: Annotated[int, AtLeast(1)]
+    hidden_units: Annotated[int, AtLeast(0)]
     """Units of each fully connected hidden layer. A dueling network has one such layer for each stream,
-    except `dopamine`, which has one for both. 512 in Mnih et al. (2015)."""
+    except `dopamine`, which has one for both. 512 in Mnih et al. (2015). 0 in a network with memory: none,
+    Hausknecht & Stone (2015)."""
+    memory: Literal["none", "lstm", "gru"]
+    """Recurrent layer between the convolutions and the hidden layer: an LSTM, Hochreiter & Schmidhuber
+    (1997), or a GRU, Cho et al. (2014). It needs `replay.kind = "sequences"`."""
+    memory_units: Annotated[int | None, AtLeast(1), Unless("network.memory", "none")]
+    """Units of the recurrent layer. 512 in Hausknecht & Stone (2015) and in Kapturowski et al. (2019)."""
+    memory_inputs: Annotated[bool | None, Unless("network.memory", "none")]
+    """Whether the previous action (one-hot) and its reward are inputs of the recurrent layer, next to the
+    encoded frames. Kapturowski et al. (2019), section 2.3."""
     width: Annotated[int | None, AtLeast(1), When("network.kind", "impala")]
     """Factor of the number of channels in `impala`. 1 in Espeholt et al. (2018)."""
     noisy_sigma: Annotated[float | None, MoreThan(0.0), AtMost(FLOAT32_MAX), When("toggles.noisy", True)]
@@ -64,7 +83,7 @@ class Learner:
     discount: Annotated[float, Within(0.0, 1.0)]
     """Discount factor γ, per agent step."""
     batch_size: Annotated[int, AtLeast(1)]
-    """Transitions in a minibatch."""
+    """Transitions in a minibatch, or sequences."""
     accumulate: Annotated[int, AtLeast(1)]
     """Number of equal parts of a minibatch whose gradients are accumulated. More parts need less memory; the
     update is the same to rounding."""
@@ -82,6 +101,12 @@ class Learner:
     agents have the loss of their paper."""
     reduction: Literal["sum", "mean"]
     """Reduction of the loss over a minibatch. The Lua code sums; see docs/deviations.md."""
+    sequence_reduction: Annotated[Literal["sum", "mean"] | None, When("replay.kind", "sequences")]
+    """Reduction of the loss of a sequence over its steps. Acme and SEED sum; Kapturowski et al. (2019) do not
+    say it."""
+    value_rescaling: Annotated[bool | None, When("replay.kind", "sequences")]
+    """Learn h(q) instead of q, with h(x) = sign(x)(√(|x| + 1) − 1) + 0.001 x. Pohlen et al. (2018);
+    Kapturowski et al. (2019) use it instead of clipping rewards."""
     max_grad_norm: Annotated[float, MoreThan(0.0)]
     """Gradients are clipped to this global norm; `inf` disables clipping."""
     precision: Literal["fp32", "bf16"] | Auto
