@@ -1,7 +1,7 @@
 """The minibatches that a learner gets from a replay: of transitions, or of sequences.
 
-B minibatch, S stacked frames, H×W one frame. A sequence has L frames: of its burn-in, of T steps, and the one
-after.
+B minibatch, S stacked frames, H×W one frame. A sequence has L frames: those of its burn-in and of T steps,
+and one more. With the stack of the first, it has F = L + S − 1. R numbers of a recurrent state.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Minibatch(Batch):
 class SequenceBatch(Batch):
     """Sequences of consecutive steps of one episode each; `docs/algorithms.md` draws one."""
 
-    frames: UInt8[Tensor, "B L+S-1 H W"]
+    frames: UInt8[Tensor, "B F H W"]
     """Each frame once; zero outside of the episode. The stack of position p is `frames[:, p : p + S]`."""
     last_action: Int64[Tensor, "B L"]
     """The action that led to each frame; −1 for an episode's first frame, and outside of the episode."""
     last_reward: Float[Tensor, "B L"]
     """The clipped reward that came with each frame, otherwise 0."""
-    state: Float[Tensor, "B W"]
+    state: Float[Tensor, "B R"]
     """Recurrent state before the first frame of the burn-in."""
     is_first: Bool[Tensor, "B"]
     """Whether the sequence begins its episode: then its state is zero, and its burn-in is outside of the

@@ -1,7 +1,7 @@
 """Networks with memory: value(head(hidden(memory(encoded frames, last reward, last action)))).
 
-B sequences, L steps, S stacked frames, H×W one frame, D inputs and U units of the memory, W numbers of its
-state, A actions.
+B sequences, L steps, S stacked frames, F = L + S − 1, H×W one frame, D inputs and U units of the memory, W
+numbers of its state, A actions.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Memory(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, inputs: Float[Tensor, "B L D"], state: Float[Tensor, "B W"]
-    ) -> tuple[Float[Tensor, "B L U"], Float[Tensor, "B W"]]:
+        self, inputs: Float[Tensor, "B L D"], state: Float[Tensor, "B R"]
+    ) -> tuple[Float[Tensor, "B L U"], Float[Tensor, "B R"]]:
         """Compute the outputs of L steps, and the state after them."""
 
     @torch.no_grad()
@@ -65,8 +65,8 @@ class LSTMMemory(Memory):
         super().__init__(nn.LSTM(num_inputs, units, batch_first=True))
 
     def forward(
-        self, inputs: Float[Tensor, "B L D"], state: Float[Tensor, "B W"]
-    ) -> tuple[Float[Tensor, "B L U"], Float[Tensor, "B W"]]:
+        self, inputs: Float[Tensor, "B L D"], state: Float[Tensor, "B R"]
+    ) -> tuple[Float[Tensor, "B L U"], Float[Tensor, "B R"]]:
         """Compute the outputs of L steps, and the state after them."""
         output, cell = (part.contiguous() for part in state[None].chunk(2, dim=2))
         outputs, (output, cell) = self.layer(inputs, (output, cell))
@@ -90,8 +90,8 @@ class GRUMemory(Memory):
         super().__init__(nn.GRU(num_inputs, units, batch_first=True))
 
     def forward(
-        self, inputs: Float[Tensor, "B L D"], state: Float[Tensor, "B W"]
-    ) -> tuple[Float[Tensor, "B L U"], Float[Tensor, "B W"]]:
+        self, inputs: Float[Tensor, "B L D"], state: Float[Tensor, "B R"]
+    ) -> tuple[Float[Tensor, "B L U"], Float[Tensor, "B R"]]:
         """Compute the outputs of L steps, and the state after them."""
         outputs, output = self.layer(inputs, state[None].contiguous())
         return outputs, output[0]
@@ -134,22 +134,22 @@ class RecurrentQNetwork(QNetwork):
 
     def unroll(
         self,
-        frames: UInt8[Tensor, "B L+S-1 H W"],
+        frames: UInt8[Tensor, "B F H W"],
         last_action: Int64[Tensor, "B L"],
         last_reward: Float[Tensor, "B L"],
-        state: Float[Tensor, "B W"],
-    ) -> tuple[Float[Tensor, "B L A"], Float[Tensor, "B W"]]:
+        state: Float[Tensor, "B R"],
+    ) -> tuple[Float[Tensor, "B L A"], Float[Tensor, "B R"]]:
         """Compute the q-values of L consecutive steps, and the state after them."""
         outputs, state = self.remember(frames, last_action, last_reward, state)
         return self.q_values_of(self.features_of(outputs)), state
 
     def remember(
         self,
-        frames: UInt8[Tensor, "B L+S-1 H W"],
+        frames: UInt8[Tensor, "B F H W"],
         last_action: Int64[Tensor, "B L"],
         last_reward: Float[Tensor, "B L"],
-        state: Float[Tensor, "B W"],
-    ) -> tuple[Float[Tensor, "B L U"], Float[Tensor, "B W"]]:
+        state: Float[Tensor, "B R"],
+    ) -> tuple[Float[Tensor, "B L U"], Float[Tensor, "B R"]]:
         """Compute the memory's outputs in L consecutive steps, and the state after them."""
         stacks = stacks_of(frames, last_action.shape[1])
         with self.torso_precision(stacks):
@@ -174,7 +174,7 @@ class RecurrentQNetwork(QNetwork):
         return F.one_hot(action + 1, self.num_actions + 1)[..., 1:].float()
 
 
-def stacks_of(frames: UInt8[Tensor, "B L+S-1 H W"], length: int) -> UInt8[Tensor, "B*L S H W"]:
+def stacks_of(frames: UInt8[Tensor, "B F H W"], length: int) -> UInt8[Tensor, "N S H W"]:
     """Gather the stack of each of L consecutive steps."""
     stack = frames.shape[1] - length + 1
     return frames.unfold(1, stack, 1).movedim(-1, 2).flatten(0, 1)

@@ -1,6 +1,6 @@
 """The loss of sequences. Hausknecht & Stone (2015); Kapturowski et al. (2019), section 2.3.
 
-B sequences, T steps, A actions.
+B sequences, T steps, K = T + 1 frames, A actions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def rescaled(x: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
 def unrescaled(y: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
     """Compute h⁻¹(y) = sign(y)(((√(1 + 4ε(|y| + 1 + ε)) − 1) / 2ε)² − 1).
 
-    Pohlen et al. (2018), Proposition A.2. (√(1 + u) − 1) / 2ε is computed as u / (2ε(√(1 + u) + 1)), without the cancellation.
+    Pohlen et al. (2018), Proposition A.2. To avoid cancellation, (√(1 + u) − 1) / 2ε is computed as
+    u / (2ε(√(1 + u) + 1)).
     """
     shifted = y.abs() + 1 + RESCALING_EPSILON
     root = 2 * shifted / ((1 + 4 * RESCALING_EPSILON * shifted).sqrt() + 1)
@@ -87,7 +88,7 @@ class SequenceTDLoss:
 
     @torch.no_grad()
     def _target(
-        self, batch: SequenceBatch, q: Float[Tensor, "B T+1 A"], target: QNetwork
+        self, batch: SequenceBatch, q: Float[Tensor, "B K A"], target: QNetwork
     ) -> Float[Tensor, "B T"]:
         """Compute h(r + γⁿ h⁻¹(q′)), with q′ the target network's value of the best action n steps later."""
         h, h_inverse = (rescaled, unrescaled) if self.is_rescaled else (unchanged, unchanged)

@@ -1,6 +1,6 @@
 """Apply a network to the frames of sequences: unroll its memory, or take each stack by itself.
 
-B sequences, T steps that are learned from, L = burn-in + T + 1 frames, D features, A actions.
+B sequences, T steps that are learned from, K = T + 1 frames after the burn-in, D features, A actions.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from atari_dqn.minibatch import SequenceBatch
 class Unroll(Protocol):
     """Computes what a network gives for the T + 1 frames after the burn-in."""
 
-    def q_values(self, network: Any, batch: SequenceBatch) -> Float[Tensor, "B T+1 A"]:
+    def q_values(self, network: Any, batch: SequenceBatch) -> Float[Tensor, "B K A"]:
         """Compute the q-values of each frame."""
         ...
 
-    def features(self, network: Any, batch: SequenceBatch) -> Float[Tensor, "B T+1 D"]:
+    def features(self, network: Any, batch: SequenceBatch) -> Float[Tensor, "B K D"]:
         """Compute the input of the head for each frame."""
         ...
 
@@ -31,11 +31,11 @@ class Unroll(Protocol):
 class UnrollMemory:
     """Unrolls a network with memory, after the burn-in, through which no gradient flows."""
 
-    def q_values(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B T+1 A"]:
+    def q_values(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B K A"]:
         """Compute the q-values of each frame."""
         return network.q_values_of(self.features(network, batch))
 
-    def features(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B T+1 D"]:
+    def features(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B K D"]:
         """Compute the input of the head for each frame."""
         first = _burn_in(batch)
         outputs, _ = network.remember(
@@ -47,7 +47,7 @@ class UnrollMemory:
         return network.features_of(outputs)
 
     @torch.no_grad()
-    def burned_in(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B W"]:
+    def burned_in(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B R"]:
         """Compute the state before the first step: after the burn-in, or zero at an episode's start."""
         length, state = _burn_in(batch), batch.state
         if length:
@@ -64,12 +64,12 @@ class UnrollMemory:
 class EachStack:
     """Applies a network without memory to each stack."""
 
-    def q_values(self, network: QNetwork, batch: SequenceBatch) -> Float[Tensor, "B T+1 A"]:
+    def q_values(self, network: QNetwork, batch: SequenceBatch) -> Float[Tensor, "B K A"]:
         """Compute the q-values of each frame."""
         q = network.q_values(_stacks(batch))
         return q.view(len(batch.index), -1, q.shape[1])
 
-    def features(self, network: QNetwork, batch: SequenceBatch) -> Float[Tensor, "B T+1 D"]:
+    def features(self, network: QNetwork, batch: SequenceBatch) -> Float[Tensor, "B K D"]:
         """Compute the input of the head for each frame."""
         features = network.features(_stacks(batch))
         return features.view(len(batch.index), -1, features.shape[1])
@@ -80,5 +80,5 @@ def _burn_in(batch: SequenceBatch) -> int:
     return batch.last_action.shape[1] - batch.mask.shape[1] - 1
 
 
-def _stacks(batch: SequenceBatch) -> UInt8[Tensor, "B*T+B S H W"]:
+def _stacks(batch: SequenceBatch) -> UInt8[Tensor, "N S H W"]:
     return stacks_of(batch.frames[:, _burn_in(batch) :], batch.mask.shape[1] + 1)

@@ -63,7 +63,7 @@ class Replay(ABC, Generic[B]):
         action: Int64[np.ndarray, "E"],
         discount: Float[np.ndarray, "E"],
         step: StepBatch,
-        state: Float[Tensor, "E W"] | None = None,
+        state: Float[Tensor, "E R"] | None = None,
     ) -> None:
         """Store the actions taken on the newest frames and the step that followed, with clipped rewards.
 

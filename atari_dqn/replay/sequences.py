@@ -98,16 +98,17 @@ class SequenceReplay(Replay[SequenceBatch]):
         action: Int64[np.ndarray, "E"],
         discount: Float[np.ndarray, "E"],
         step: StepBatch,
-        state: Float[Tensor, "E W"] | None = None,
+        state: Float[Tensor, "E R"] | None = None,
     ) -> None:
         """Store a step as `Replay.append` does, and the recurrent states with which a burn-in may begin."""
         row, rows = self.ring.newest, self.ring.rows
-        number = self._step_of_episode[row % rows]
+        number = self._step_of_episode[row % rows].astype(np.int64)
         if self.states is not None:
             assert state is not None, "an agent with memory has a state"
             self._store_states(row, number, step, state)
-        self._step_of_episode[(row + 1) % rows] = np.where(step.first, 0, number + 1)
         super().append(action, discount, step, state)
+        # afterwards, because it overwrites a row that is dropped now
+        self._step_of_episode[(row + 1) % rows] = np.where(step.first, 0, number + 1)
 
     def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> SequenceBatch:
         """Gather the sequences that begin at these indices."""
@@ -152,27 +153,25 @@ class SequenceReplay(Replay[SequenceBatch]):
         """Return at which indices of these rows a sequence begins, with a step that no earlier one has."""
         size = self.ring.rows
         number, is_step = self._step_of_episode[rows % size], self._is_step[rows % size]
-        new = (
-            rows + self.length - self.period
-        ) % size  # the first step that the sequence before does not have
-        expected = number + self.length - self.period
-        has_new = self._is_step[new] & (self._step_of_episode[new] == expected)
+        further = self.length - self.period  # the first step that the sequence before does not have
+        new = (rows + further) % size
+        has_new = self._is_step[new] & (self._step_of_episode[new] == number + further)
         begins: np.ndarray = is_step & (number % self.period == 0) & ((number == 0) | has_new)
         return begins
 
     def _store_states(
-        self, row: int, number: Int64[np.ndarray, "E"], step: StepBatch, state: Float[Tensor, "E W"]
+        self, row: int, number: Int64[np.ndarray, "E"], step: StepBatch, state: Float[Tensor, "E R"]
     ) -> None:
         """Store the states with which burn-ins begin; give back those whose sequence does not exist."""
         assert self.states is not None
         start = number + self.burn_in
         self.states.write(row, ~step.first & (start >= self.period) & (start % self.period == 0), state)
-        steps = number.astype(np.int64)  # where the episode has ended
-        written = (steps - 1 + self.burn_in) // self.period
-        used = np.maximum(0, (steps - self.length - 1) // self.period + 1)
-        self.states.give_back(np.where(step.first, np.maximum(0, written - used), 0))
+        # where the episode has ended, after `number` steps:
+        written = (number - 1 + self.burn_in) // self.period
+        used = np.maximum(0, (number - self.length - 1) // self.period + 1)
+        self.states.give_back(np.where(step.first, written - used, 0))
 
-    def _states_at(self, rows: Int64[Tensor, "B"]) -> Float[Tensor, "B W"]:
+    def _states_at(self, rows: Int64[Tensor, "B"]) -> Float[Tensor, "B R"]:
         if self.states is None:
             return torch.zeros((len(rows), self._state_width), device=self.ring.device)
         return self.states.read(rows)

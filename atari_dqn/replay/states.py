@@ -28,7 +28,7 @@ class StateTable:
         self._written = np.zeros(num_envs, dtype=np.int64)
         """Number of states that each environment has written and not given back."""
 
-    def write(self, row: int, keeps: Bool[np.ndarray, "E"], state: Float[Tensor, "E W"]) -> None:
+    def write(self, row: int, keeps: Bool[np.ndarray, "E"], state: Float[Tensor, "E R"]) -> None:
         """Write the states of some environments at a row; the others have none there."""
         slots = np.full(self._envs, self.zero_slot, dtype=np.int32)
         envs = np.flatnonzero(keeps)
@@ -44,7 +44,7 @@ class StateTable:
         """Give back the slots that each environment wrote last."""
         self._written -= counts
 
-    def read(self, index: Int64[Tensor, "B"]) -> Float[Tensor, "B W"]:
+    def read(self, index: Int64[Tensor, "B"]) -> Float[Tensor, "B R"]:
         """Gather the states at indices of the ring; zero where none was written."""
         return self.states.index_select(0, self.slot[index].long())
 
