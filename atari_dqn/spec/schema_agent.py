@@ -1,4 +1,4 @@
-"""The sections of the schema for the agent: network, distribution, learner, optimizer. See schema.py."""
+"""The sections of the schema for the agent: replay, network, distribution, learner, optimizer. See schema.py."""
 
 from __future__ import annotations
 
@@ -21,6 +21,56 @@ FLOAT32_MAX = 3.4028234663852886e38
 """Bound of the numbers that scale weights, which are float32."""
 _RETURN = Within(-1e9, 1e9)
 """Bound of returns; no game has larger scores."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """The replay buffer."""
+
+    kind: Literal["transitions", "sequences"]
+    """What is sampled: `transitions` one by one, Mnih et al. (2015), or `sequences` of consecutive steps of
+    an episode, which agents with memory learn from, Kapturowski et al. (2019)."""
+    capacity_steps: Annotated[int, AtLeast(1)]
+    """Number of steps kept, over all environments; one frame is stored for each."""
+    sequence_steps: Annotated[int | None, AtLeast(1), When("replay.kind", "sequences")]
+    """Number m of steps of a sequence that are learned from; fewer where the episode ends before. 80 in
+    Kapturowski et al. (2019)."""
+    burn_in_steps: Annotated[int | None, AtLeast(0), When("replay.kind", "sequences")]
+    """Number of steps before a sequence from which only the recurrent state is computed. An episode's first
+    sequence has none. 40 in Kapturowski et al. (2019)."""
+    sequence_period_steps: Annotated[int | None, AtLeast(1), When("replay.kind", "sequences")]
+    """Steps between the starts of an episode's sequences. 40 in Kapturowski et al. (2019): each step is in
+    two sequences."""
+    stored_state: Annotated[bool | None, When("replay.kind", "sequences"), Unless("network.memory", "none")]
+    """Unroll a sequence from the recurrent state that the actor had there, instead of from zero. Kapturowski
+    et al. (2019), section 3."""
+    priority_mix: Annotated[
+        float | None, Within(0.0, 1.0), When("toggles.prioritized", True), When("replay.kind", "sequences")
+    ]
+    """η: the priority of a sequence is η times the largest |TD error| of its steps, plus 1 − η times the
+    mean. 0.9 in Kapturowski et al. (2019)."""
+    prefill_steps: Annotated[int, AtLeast(1)]
+    """Agent steps of the random policy before learning starts. 50,000 in Mnih et al. (2015)."""
+    device: Literal["auto", "cpu", "cuda"]
+    """Device that stores the replay; `auto` is the learner's device if the replay fits there, otherwise
+    RAM."""
+
+    alpha: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
+    """Exponent α of the priorities; 0 samples uniformly. 0.6 in Schaul et al. (2016)."""
+    beta_start: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
+    """Exponent β of the importance weights at frame 0; it changes linearly to `beta_end`."""
+    beta_end: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
+    """Exponent β of the importance weights at `training.total_frames`. 1 in Schaul et al. (2016)."""
+    priority_offset: Annotated[float | None, MoreThan(0.0), Below(1.0), When("toggles.prioritized", True)]
+    """Constant added to |TD error|, so that every transition can be sampled; ε in Schaul et al. (2016)."""
+    priority: Annotated[
+        Literal["kl", "cross_entropy"] | None,
+        When("toggles.prioritized", True),
+        When("toggles.distribution", "c51"),
+    ]
+    """The error from which priorities are computed with C51: the KL divergence from the target, Hessel et al.
+    (2018), or the cross-entropy, which is larger by the target's entropy, as in Dopamine and
+    Kaixhin/Rainbow."""
 
 
 @dataclass(frozen=True, kw_only=True)
