@@ -1,4 +1,4 @@
-"""The sections of the schema for the agent: replay, network, distribution, learner, optimizer. See schema.py."""
+"""The sections of the schema for the agent, from replay to optimizer. See schema.py."""
 
 from __future__ import annotations
 

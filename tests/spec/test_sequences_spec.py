@@ -55,7 +55,7 @@ def test_network_without_memory_needs_a_hidden_layer(write_spec) -> None:
 
 @pytest.mark.parametrize("key", ["network.memory_units=8", "replay.stored_state=true"])
 def test_key_of_a_memory_belongs_to_one(write_spec, key: str) -> None:
-    with pytest.raises(SpecError, match='belongs to .* other than "none"|belongs to replay.kind'):
+    with pytest.raises(SpecError, match=r'belongs to .* other than "none"|belongs to replay\.kind'):
         load_spec(write_spec(), [key])
 
 
