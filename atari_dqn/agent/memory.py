@@ -57,7 +57,7 @@ class Memory(nn.Module, ABC):
 
 
 class LSTMMemory(Memory):
-    """An LSTM, Hochreiter & Schmidhuber (1997); its state is the output and the cell."""
+    """An LSTM, Hochreiter & Schmidhuber (1997); its state is h and c of the paper's symbols."""
 
     states = 2
 
@@ -68,16 +68,16 @@ class LSTMMemory(Memory):
         self, inputs: Float[Tensor, "B L D"], state: Float[Tensor, "B R"]
     ) -> tuple[Float[Tensor, "B L U"], Float[Tensor, "B R"]]:
         """Compute the outputs of L steps, and the state after them."""
-        output, cell = (part.contiguous() for part in state[None].chunk(2, dim=2))
-        outputs, (output, cell) = self.layer(inputs, (output, cell))
-        return outputs, torch.cat([output[0], cell[0]], dim=1)
+        h, c = (part.contiguous() for part in state[None].chunk(2, dim=2))
+        outputs, (h, c) = self.layer(inputs, (h, c))
+        return outputs, torch.cat([h[0], c[0]], dim=1)
 
     @torch.no_grad()
     def initialize(self, generator: torch.Generator) -> None:
         """Draw the weights as every memory, and set the forget gate's bias to 1."""
         super().initialize(generator)
         bias = dict(self.layer.named_parameters())["bias_ih_l0"]
-        _, forget, _, _ = bias.chunk(4)  # PyTorch's order: input, forget, cell, output
+        _, forget, _, _ = bias.chunk(4)  # PyTorch's order: input, forget, update, output
         forget.fill_(_FORGET_BIAS)
 
 
