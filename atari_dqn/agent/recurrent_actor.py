@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from atari_dqn.agent.actor import Actor
@@ -90,7 +90,7 @@ class RecurrentActor(Actor):
         super().observe(step)
         self.past.observe(self._latest, step)
 
-    def begin(self, epsilon: float) -> bool:
+    def begin(self, epsilon: float | Float64[np.ndarray, "E"]) -> bool:
         """Draw which environments explore, and compute the greedy actions."""
         if not super().begin(epsilon):
             self.select()
