@@ -32,8 +32,8 @@ def record_checkpoint(
 ) -> Recording:
     """Evaluate an agent and record its first `episodes` games, or the best `episodes` of `best_of`.
 
-    The games are those that `dqn eval` plays for the same checkpoint and protocol. `UserError` for saliency maps
-    of a network with memory, whose values depend on more than the frames.
+    The games are those that `dqn eval` plays for the same checkpoint and protocol. `UserError` for saliency
+    maps of a network with memory, whose values depend on more than the frames.
     """
     if saliency and isinstance(agent.network, RecurrentQNetwork):
         raise UserError("--saliency: saliency maps are not defined for a network with memory; leave it out")

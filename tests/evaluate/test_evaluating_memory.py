@@ -45,8 +45,9 @@ def test_recorded_values_are_those_of_one_unroll_over_the_game(agent) -> None:
     recording = recorded(agent)
     (game,) = recording.games
     steps = [
-        (torch.from_numpy(step.rows.frame.copy()), float(step.rows.reward[0])) for step in playback(recording, game)
-    ][:-1]  # fmt: skip
+        (torch.from_numpy(step.rows.frame.copy()), float(step.rows.reward[0]))
+        for step in playback(recording, game)
+    ][:-1]
     frames = torch.stack([frame for frame, _ in steps], dim=1)
     actions = torch.from_numpy(game.trace.actions[:-1].astype("int64"))
     last_action = torch.cat([torch.tensor([-1]), actions])[None]
