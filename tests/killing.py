@@ -66,6 +66,8 @@ class Case:
     envs: int
     workers: int
     raised_frames: tuple[int, ...] = ()
+    further: tuple[str, ...] = ()
+    """Further overrides of the spec."""
 
     @property
     def overrides(self) -> list[str]:
@@ -74,6 +76,7 @@ class Case:
             f"track={self.track}",
             f"env.num_envs={self.envs}",
             f"system.workers={self.workers}",
+            *self.further,
         ]
 
 

@@ -210,8 +210,24 @@ def test_what_an_agent_imports_is_little(module: str, files: int, lines: int):
     assert lines_of(reached) <= lines
 
 
+WITH_MEMORY = {
+    PACKAGE / "agent" / f"{name}.py"
+    for name in ("memory", "recurrent_actor", "sequence_loss", "unroll", "probes")
+}
+"""The modules of agents with memory, and of diagnostics for them."""
+
+
 def test_agent_is_small():
-    assert lines_of(path for path in SOURCES if unit_of(path) == "agent") <= 1_700
+    assert lines_of({path for path in SOURCES if unit_of(path) == "agent"} - WITH_MEMORY) <= 1_700
+
+
+def test_agents_with_memory_are_small():
+    assert lines_of(WITH_MEMORY) <= 600
+
+
+def test_agents_without_memory_do_not_import_those_with_it():
+    modules = ("learner", "network", "actor", "value_kinds", "init")
+    assert not set().union(*(closure(f"agent/{name}.py") for name in modules)) & WITH_MEMORY
 
 
 @pytest.mark.fault("H10")

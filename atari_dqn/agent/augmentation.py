@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64, UInt8
@@ -14,13 +15,12 @@ from torch import Tensor
 
 from atari_dqn.minibatch import Minibatch
 
-Augment = Callable[[Minibatch, torch.Generator], Minibatch]
+Augment = Callable[[Any, torch.Generator], Any]
 """Transforms a sampled minibatch before the loss is computed."""
 
 
-def unchanged(batch: Minibatch, generator: torch.Generator) -> Minibatch:
+def unchanged(batch: Any, _: torch.Generator) -> Any:
     """Return the minibatch as it is."""
-    del generator
     return batch
 
 

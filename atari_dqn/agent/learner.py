@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from atari_dqn.agent.augmentation import Augment, unchanged
 from atari_dqn.agent.losses import LOSS_METRICS, LossFn, LossOutput
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.minibatch import Minibatch
+from atari_dqn.minibatch import Batch
 from atari_dqn.rng import restore_generator
 from atari_dqn.types import StateDict
 
@@ -68,13 +68,13 @@ class Learner:
             target.requires_grad_(False)
         self.copy_to_target()
 
-    def update(self, batch: Minibatch) -> Update:
+    def update(self, batch: Batch) -> Update:
         """Learn from one minibatch of transitions (φⱼ, aⱼ, rⱼ, φⱼ₊₁). Mnih et al. (2015), Algorithm 1."""
         update = self.gradient_step(batch)
         self.count_updates(1)
         return update
 
-    def gradient_step(self, batch: Minibatch) -> Update:
+    def gradient_step(self, batch: Batch) -> Update:
         """Take one gradient step; it depends on no counter of the host."""
         try:
             # "Set yⱼ = rⱼ if episode terminates at step j + 1, otherwise rⱼ + γ maxₐ′ Q̂(φⱼ₊₁, a′; θ⁻)"
@@ -114,7 +114,7 @@ class Learner:
         return [*self._weights, *(value for value in averages if isinstance(value, Tensor)),
                 self._nonfinite_gradients]  # fmt: skip
 
-    def _backward(self, part: Minibatch) -> LossOutput:
+    def _backward(self, part: Batch) -> LossOutput:
         """Add the gradients of a part of a minibatch to `.grad`."""
         part = self._augment(part, self.generator)
         output = self.loss(part, self.online, self.target, self.generator)

@@ -42,9 +42,9 @@ class LossOutput:
 
 
 class LossFn(Protocol):
-    """Computes the loss of each transition of a minibatch."""
+    """Computes the loss of each sample of a minibatch: of transitions, or of sequences."""
 
-    def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, /) -> LossOutput:
+    def __call__(self, batch: Any, online: QNetwork, target: QNetwork, rng: Rng, /) -> LossOutput:
         """Compute the loss."""
 
 

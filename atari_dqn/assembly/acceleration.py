@@ -16,7 +16,7 @@ from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.errors import UserError
-from atari_dqn.minibatch import Minibatch
+from atari_dqn.minibatch import Batch
 from atari_dqn.replay.priority_tree import PriorityTree
 from atari_dqn.replay.ring import FrameRing
 
@@ -81,7 +81,7 @@ class Backend(Protocol):
         """Make a context for the calls that compile."""
         ...
 
-    def compile(self, actor: Actor, learner: Learner, batch: Minibatch) -> None:
+    def compile(self, actor: Actor, learner: Learner, batch: Batch) -> None:
         """Compile acting and learning."""
         ...
 
@@ -125,7 +125,7 @@ class Plain:
         """Do nothing."""
         return nullcontext()
 
-    def compile(self, actor: Actor, learner: Learner, batch: Minibatch) -> None:
+    def compile(self, actor: Actor, learner: Learner, batch: Batch) -> None:
         """Do nothing."""
 
 

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 import torch
 
+from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.augmentation import Augment, RandomShifts, unchanged
 from atari_dqn.agent.heads import DuelingHead, Head, LinearHead, SharedDuelingHead
 from atari_dqn.agent.init import initialize
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.losses import LossFn
+from atari_dqn.agent.memory import RecurrentQNetwork
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.noisy import NoisyLinear
+from atari_dqn.agent.probes import Probes, SequenceProbes, TransitionProbes
+from atari_dqn.agent.recurrent_actor import RecurrentActor
 from atari_dqn.agent.targets import MunchausenTarget, TargetRule, double_dqn_target, dqn_target
 from atari_dqn.agent.torsos import Torso
 from atari_dqn.agent.value_kinds import VALUE_KINDS, Settings, ValueKind
 from atari_dqn.assembly.acceleration import Backend, make_backend
 from atari_dqn.assembly.registries import LOSSES, NETWORKS, OPTIMIZERS
+from atari_dqn.assembly.sequence_parts import (
+    make_unroll,
+    recurrent_network,
+    sequence_loss,
+    sequence_replay,
+    sequence_rows,
+)
 from atari_dqn.machine.denormals import flush_denormals
 from atari_dqn.machine.devices import replay_device
 from atari_dqn.machine.sizes import replay_bytes
 from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
 from atari_dqn.replay.prioritized import PrioritizedSampler
+from atari_dqn.replay.replay import Replay
 from atari_dqn.replay.sampler import Sampler
 from atari_dqn.replay.uniform import UniformSampler
-from atari_dqn.rng import torch_seed
+from atari_dqn.rng import numpy_stream, torch_seed
 from atari_dqn.schedule import LinearSchedule
-from atari_dqn.spec.constraints import decided
+from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.schema_agent import Optimizer
-from atari_dqn.types import GameInfo
-
-T = TypeVar("T")
-
-
-def given(value: T | None) -> T:
-    """Check that a key of a selected part has a value, and return it."""
-    assert value is not None, "a chosen part has every key"
-    return value
+from atari_dqn.types import Environments, GameInfo
 
 
 def build_network(
@@ -48,12 +53,46 @@ def build_network(
 ) -> QNetwork:
     """Make the network, with initial weights from the run's random stream "network"."""
     flush_denormals()
-    network = _value_kind(spec).network(partial(_torso_and_head, spec, info), _settings(spec))
     # Drawn on the CPU, so that a run begins with the same weights on every device.
     generator = torch.Generator().manual_seed(torch_seed(spec.seed, "network"))
+    network = _network(spec, info)
     initialize(network, init=spec.network.init, generator=generator)
+    if isinstance(network, RecurrentQNetwork):
+        network.memory.initialize(generator)
     backend = backend or make_backend(device, compiled=decided(spec.learner.compile))
     return backend.network(network.to(device))
+
+
+def _network(spec: Spec, info: GameInfo) -> QNetwork:
+    """Make the network of the kind of value distribution, or the one with memory."""
+    if spec.network.memory != "none":
+        return recurrent_network(spec, info, _head_type(spec))
+    return _value_kind(spec).network(partial(_torso_and_head, spec, info), _settings(spec))
+
+
+def build_actor(spec: Spec, envs: Environments, network: QNetwork, device: torch.device) -> Actor:
+    """Make the actor of a training."""
+    make: Callable[..., Actor] = Actor
+    if isinstance(network, RecurrentQNetwork):
+        make = partial(RecurrentActor, max_abs_reward=spec.learner.max_abs_reward)
+    return make(
+        network,
+        envs=envs.num_envs,
+        num_actions=envs.info.num_actions,
+        stack=spec.env.stack_frames,
+        frame_shape=envs.info.frame_shape,
+        stream=numpy_stream(spec.seed, "policy"),
+        generator=device_stream(spec, "noise", device),
+    )
+
+
+def build_probes(spec: Spec) -> Probes:
+    """Make the diagnostics of a network on minibatches."""
+    return SequenceProbes(make_unroll(spec)) if _has_sequences(spec) else TransitionProbes()
+
+
+def _has_sequences(spec: Spec) -> bool:
+    return spec.replay.kind == "sequences"
 
 
 def _value_kind(spec: Spec) -> ValueKind:
@@ -154,6 +193,8 @@ def _augment(spec: Spec) -> Augment:
 
 def _loss(spec: Spec) -> LossFn:
     """Make the loss that the spec names for scalar values, or else the loss of the kind of distribution."""
+    if _has_sequences(spec):
+        return sequence_loss(spec)
     make = _value_kind(spec).loss if spec.learner.loss is None else LOSSES.load(spec.learner.loss)
     return make(_target_rule(spec), _settings(spec))
 
@@ -181,16 +222,23 @@ def _build_sampler(spec: Spec, backend: Backend, *, capacity: int, device: torch
 
 def build_replay(
     spec: Spec, info: GameInfo, device: torch.device, backend: Backend | None = None
-) -> ReplayBuffer:
-    """Make the replay buffer on the device that `replay.device` selects."""
+) -> Replay[Any]:
+    """Make the replay on the device that `replay.device` selects."""
     backend = backend or make_backend(device)
     envs, stack, capacity = spec.env.num_envs, spec.env.stack_frames, spec.replay.capacity_steps
     needed = replay_bytes(capacity_steps=capacity, screen_size_pixels=spec.env.screen_size_pixels)
     place = replay_device(spec.replay.device, learner=device, needed_bytes=needed)
-    rows = ring_rows(capacity_steps=capacity, envs=envs, stack=stack, n_step=spec.toggles.n_step)
+    rows = (
+        sequence_rows(spec)
+        if _has_sequences(spec)
+        else ring_rows(capacity_steps=capacity, envs=envs, stack=stack, n_step=spec.toggles.n_step)
+    )
     sampler = _build_sampler(spec, backend, capacity=rows * envs, device=place)
+    ring = backend.ring(rows=rows, num_envs=envs, frame_shape=info.frame_shape, stack=stack, device=place)
+    if _has_sequences(spec):
+        return sequence_replay(spec, ring, sampler)
     return ReplayBuffer(
-        backend.ring(rows=rows, num_envs=envs, frame_shape=info.frame_shape, stack=stack, device=place),
+        ring,
         sampler,
         n_step=spec.toggles.n_step,
         gamma=spec.learner.discount,

@@ -2,35 +2,29 @@
 
 Episode i of an evaluation is the same game whatever is played in parallel: its no-ops, sticky actions and
 exploration come from streams named by i, its emulator starts from power-on, and the network gets its frames
-in row i mod 8 of batches of 8, because batches of other shapes may round differently. If the frames of a game
-do not change, the network output is reused: with frozen weights, equal frames in the same row give equal
-outputs.
+in a row that depends on i alone (`outputs.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float, Float32, Int64, UInt8
-from torch import Tensor
+from jaxtyping import Bool, Int64, UInt8
 
-from atari_dqn.agent.distributions import Categorical, Scalar, ValueDistribution
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.games import make_envs
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.envs.stacking import FrameStacker
-from atari_dqn.evaluation.traces import BestReturn, Tracer
-from atari_dqn.machine.sizes import MOST_QUANTILES_TRACED
+from atari_dqn.evaluation.outputs import Output, make_outputs
+from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.rng import numpy_stream
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.schema import Env, Spec
 from atari_dqn.types import Environments, StepBatch
 
-FORWARD_BATCH = 8
 STREAM = "evaluation"
 _IDLE = -1
 Finish = Callable[[int, EvaluationEpisode], None]
@@ -113,15 +107,6 @@ def _play(
         envs.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """The network output for one environment."""
-
-    q_values: Float32[np.ndarray, "A"]
-    best_return: BestReturn | None
-    """None without a value distribution, or without a tracer."""
-
-
 class _Evaluation:
     """Plays episodes e, e + E, … in environment e of E, which is idle after its last episode."""
 
@@ -135,7 +120,6 @@ class _Evaluation:
         finish: Finish,
     ) -> None:
         self.network, self.spec, self.envs, self.tracer = network, spec, envs, tracer
-        self.device = next(network.parameters()).device
         self.finish, self.left = finish, len(episodes)
         self.waiting = [iter(episodes[slot :: envs.num_envs]) for slot in range(envs.num_envs)]
         self.playing = np.array([next(episodes_of) for episodes_of in self.waiting])
@@ -147,17 +131,25 @@ class _Evaluation:
         self.stacker = FrameStacker(
             envs=envs.num_envs, stack=spec.env.stack_frames, frame_shape=envs.info.frame_shape
         )
-        self.known: dict[int, tuple[UInt8[np.ndarray, "S H W"], _Output]] = {}
-        """The last input frames by environment, with the network output for them."""
+        self.outputs = make_outputs(
+            network,
+            envs=envs.num_envs,
+            max_abs_reward=spec.learner.max_abs_reward,
+            with_returns=tracer is not None,
+        )
 
     def play(self, stop: Callable[[], bool]) -> None:
-        stacks = self.stacker.push(self.envs.reset())
+        step = self.envs.reset()
+        stacks = self.stacker.push(step)
+        self.outputs.observe(np.zeros(self.envs.num_envs, dtype=np.int64), step)
         while self.left:
             if stop():
                 raise StoppedError
-            self.envs.send(self._actions(stacks))
+            actions = self._actions(stacks)
+            self.envs.send(actions)
             step = self.envs.recv()
             stacks = self.stacker.push(step)
+            self.outputs.observe(actions, step)
             self._count(step)
 
     def _actions(self, stacks: UInt8[np.ndarray, "E S H W"]) -> Int64[np.ndarray, "E"]:
@@ -165,7 +157,8 @@ class _Evaluation:
         acting = np.flatnonzero((self.playing != _IDLE) & ~self.resetting)
         explores, actions = self._draw(acting)
         greedy = acting[~explores[acting]]
-        outputs = self._outputs(stacks, greedy if self.tracer is None else acting)
+        needed = greedy if self.tracer is None else acting
+        outputs = self.outputs.compute(stacks, self.playing, acting=acting, needed=needed)
         for slot in greedy:
             actions[slot] = outputs[slot].q_values.argmax()
         self._trace(actions, explores, outputs)
@@ -180,34 +173,11 @@ class _Evaluation:
             actions[slot] = self.streams[slot].integers(self.envs.info.num_actions)
         return explores, actions
 
-    @torch.inference_mode()
-    def _outputs(
-        self, stacks: UInt8[np.ndarray, "E S H W"], envs: Int64[np.ndarray, "n"]
-    ) -> dict[int, _Output]:
-        """Compute the network outputs for some environments, reusing those of unchanged frames."""
-        changed = [slot for slot in envs.tolist() if not self._is_unchanged(slot, stacks[slot])]
-        for batch in _batches(changed, self.playing):
-            rows, slots = list(batch), list(batch.values())
-            frames = np.zeros((FORWARD_BATCH, *stacks.shape[1:]), dtype=np.uint8)
-            frames[rows] = stacks[slots]
-            prediction = self.network.distribution(torch.from_numpy(frames).to(self.device))
-            q_values = prediction.q_values()
-            values = q_values.cpu().numpy()
-            best_returns = (
-                [None] * len(values) if self.tracer is None else _best_returns(prediction, q_values)
-            )
-            for row, slot in batch.items():
-                self.known[slot] = (frames[row], _Output(values[row], best_returns[row]))
-        return {slot: self.known[slot][1] for slot in envs.tolist()}
-
-    def _is_unchanged(self, slot: int, frames: UInt8[np.ndarray, "S H W"]) -> bool:
-        return slot in self.known and np.array_equal(self.known[slot][0], frames)
-
     def _trace(
         self,
         actions: Int64[np.ndarray, "E"],
         explores: Bool[np.ndarray, "E"],
-        outputs: dict[int, _Output],
+        outputs: dict[int, Output],
     ) -> None:
         if self.tracer is None:
             return
@@ -241,38 +211,8 @@ class _Evaluation:
         self.returns[slot] = 0.0
         self.steps[slot] = 0
         self.playing[slot] = next(self.waiting[slot], _IDLE)
-        self.known.pop(slot, None)  # the next game may use another row of the batch
+        self.outputs.begin_game(slot)
         self.streams[slot] = self._stream(int(self.playing[slot]))
 
     def _stream(self, episode: int) -> np.random.Generator:
         return numpy_stream(self.spec.seed, STREAM, "episode", int(episode), "actions")
-
-
-def _best_returns(prediction: ValueDistribution, q_values: Float[Tensor, "E A"]) -> list[BestReturn | None]:
-    """Return the value distribution of the greedy action of each row; None for scalar values."""
-    if isinstance(prediction, Scalar):
-        return [None] * len(q_values)
-    best = q_values.argmax(dim=1)
-    rows = torch.arange(len(best), device=best.device)
-    points, mass = (part[rows, best] for part in prediction.distribution())
-    atoms, count = isinstance(prediction, Categorical), points.shape[1]
-    if not atoms and count > MOST_QUANTILES_TRACED:
-        kept = torch.linspace(0, count - 1, MOST_QUANTILES_TRACED, device=best.device).round().long()
-        points, mass = points[:, kept], torch.full_like(mass[:, kept], 1 / MOST_QUANTILES_TRACED)
-    return [
-        BestReturn(points=points_of, mass=mass_of, atoms=atoms)
-        for points_of, mass_of in zip(points.cpu().numpy(), mass.cpu().numpy(), strict=True)
-    ]
-
-
-def _batches(envs: list[int], playing: Int64[np.ndarray, "E"]) -> list[dict[int, int]]:
-    """Group environments into batches by row, which depends on the episode number alone."""
-    batches: list[dict[int, int]] = []
-    for slot in envs:
-        row = int(playing[slot]) % FORWARD_BATCH
-        batch = next((batch for batch in batches if row not in batch), None)
-        if batch is None:
-            batch = {}
-            batches.append(batch)
-        batch[row] = slot
-    return batches

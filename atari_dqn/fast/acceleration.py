@@ -22,7 +22,7 @@ from atari_dqn.fast.cuda_graphs import CudaGraphs, unchanged
 from atari_dqn.fast.learner import CompiledLearner, FastLearner
 from atari_dqn.fast.optimizers import accelerate_optimizer
 from atari_dqn.fast.structure import Choice, Plan
-from atari_dqn.minibatch import Minibatch
+from atari_dqn.minibatch import Batch
 from atari_dqn.replay.priority_tree import PriorityTree
 from atari_dqn.replay.ring import FrameRing
 
@@ -98,7 +98,7 @@ class Acceleration:
         """Make a context for the calls that compile; `UserError` if compilation fails."""
         return compiling() if self.compiled else nullcontext()
 
-    def compile(self, actor: Actor, learner: Learner, batch: Minibatch) -> None:
+    def compile(self, actor: Actor, learner: Learner, batch: Batch) -> None:
         """Compile acting and learning now, without changing weights or random states."""
         if not isinstance(learner, CompiledLearner):
             return

@@ -18,7 +18,7 @@ from atari_dqn.fast.compile import Compiled
 from atari_dqn.fast.cpu.factored import FactoredGradient
 from atari_dqn.fast.fused_network import FusedNetwork
 from atari_dqn.fast.optimizers import FastAdam, FastRMSProp, gradient_norm, step_on_device
-from atari_dqn.minibatch import Minibatch
+from atari_dqn.minibatch import Batch
 
 _CLIP_EPSILON = 1e-6
 """PyTorch adds this to the norm before it divides by it."""
@@ -37,7 +37,7 @@ class FastLearner(Learner):
         self._step_on_device = step_on_device(self.optimizer)
         self._unwritten = self._place_of_unwritten()
 
-    def gradient_step(self, batch: Minibatch) -> Update:
+    def gradient_step(self, batch: Batch) -> Update:
         """Take one gradient step."""
         with self._leaving_unwritten():
             return super().gradient_step(batch)
@@ -99,18 +99,18 @@ class CompiledLearner(FastLearner):
         super().__init__(**parts)
         self._compiled = Compiled(self._total)
 
-    def try_out(self, batch: Minibatch) -> None:
+    def try_out(self, batch: Batch) -> None:
         """Compute loss and gradients once, which compiles them, without a step."""
         for part in batch.split(self._accumulate):
             self._backward(part)
         self.optimizer.zero_grad()
 
-    def _total(self, rng: Rng, part: Minibatch) -> tuple[Tensor, ...]:
+    def _total(self, rng: Rng, part: Batch) -> tuple[Tensor, ...]:
         output = self.loss(part, self.online, self.target, rng)
         metrics = (output.metrics[name] for name in LOSS_METRICS)
         return self._reduced_loss(output), output.loss.detach(), output.priorities, *metrics
 
-    def _backward(self, part: Minibatch) -> LossOutput:
+    def _backward(self, part: Batch) -> LossOutput:
         part = self._augment(part, self.generator)
         total, loss, priorities, *metrics = self._compiled(self.generator, part)
         total.backward()

@@ -148,6 +148,8 @@ def _threads_of_user(environment: Mapping[str, str]) -> int | None:
 
 def _compile(spec: Spec, machine: Machine) -> Decision:
     """Choose compilation in the one case in which it was measured to be faster."""
+    if spec.replay.kind == "sequences":
+        return False, "learning from sequences is not compiled"
     if machine.device != "cpu":
         return False, "CUDA graphs do without"
     if spec.network.kind not in _FASTER_COMPILED or "avx512f" not in (machine.hardware.cpu_flags or ()):

@@ -16,17 +16,21 @@ from atari_dqn.machine.sizes import (
     EMBEDDING_COSINES,
     ENVIRONMENT_BYTES,
     LOG_BYTES_PER_STEP,
+    MEMORY_STATES,
     PROCESS_BYTES,
     SAVED_REPLAY_SHARE,
+    SEQUENCE_BYTES_PER_STEP,
     WORKER_BYTES,
     NetworkShape,
     minibatch_bytes,
     network_bytes,
     replay_bytes,
     replay_is_on_gpu,
+    sequences_bytes,
+    states_bytes,
     trace_bytes,
 )
-from atari_dqn.spec.constraints import decided
+from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.schema import Spec
 
 Place = Literal["ram", "vram", "disk"]
@@ -98,6 +102,7 @@ def make_plan(
     weights = network_bytes(network)
     items = (
         Item(place=replay, name="replay", bytes=_replay_bytes(spec), key="replay.capacity_steps"),
+        *_state_items(spec, replay),
         Item(
             place=learner,
             name="networks and optimizer",
@@ -172,9 +177,22 @@ def _key_of_checkpoints(spec: Spec) -> str:
 
 
 def _replay_bytes(spec: Spec) -> int:
-    return replay_bytes(
-        capacity_steps=spec.replay.capacity_steps, screen_size_pixels=spec.env.screen_size_pixels
+    capacity = spec.replay.capacity_steps
+    stored = replay_bytes(capacity_steps=capacity, screen_size_pixels=spec.env.screen_size_pixels)
+    return stored + (SEQUENCE_BYTES_PER_STEP * capacity if spec.replay.kind == "sequences" else 0)
+
+
+def _state_items(spec: Spec, replay: Place) -> tuple[Item, ...]:
+    """Return the item for the recurrent states at the starts of sequences."""
+    if not spec.replay.stored_state:
+        return ()
+    stored = states_bytes(
+        capacity_steps=spec.replay.capacity_steps,
+        num_envs=spec.env.num_envs,
+        period=given(spec.replay.sequence_period_steps),
+        width=MEMORY_STATES[spec.network.memory] * given(spec.network.memory_units),
     )
+    return (Item(place=replay, name="recurrent states", bytes=stored, key="replay.capacity_steps"),)
 
 
 def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
@@ -191,10 +209,18 @@ def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
         noisy=spec.toggles.noisy,
         outputs=values.num_atoms or values.num_quantiles or 1,
         cosines=EMBEDDING_COSINES if is_implicit else 0,
+        memory=spec.network.memory,
+        memory_units=spec.network.memory_units or 0,
+        memory_inputs=bool(spec.network.memory_inputs),
     )
 
 
 def _minibatch_bytes(spec: Spec, network: NetworkShape) -> int:
+    if spec.replay.kind == "sequences":
+        steps = given(spec.replay.burn_in_steps) + given(spec.replay.sequence_steps)
+        return sequences_bytes(
+            network, batch_size=spec.learner.batch_size, parts=spec.learner.accumulate, frames=steps + 1
+        )
     values = spec.distribution
     predicted = values.num_fractions or values.num_quantiles or 0
     compared_with = values.num_target_fractions or values.num_quantiles or 0
@@ -251,7 +277,10 @@ def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
     assumes that it shares none, as is the case if the whole replay was replaced in between. Older checkpoints
     are deleted only after a new one has been written.
     """
-    replay = round(_replay_bytes(spec) * SAVED_REPLAY_SHARE) if spec.checkpoint.replay else 0
+    replay = 0
+    if spec.checkpoint.replay:
+        states = sum(item.bytes for item in _state_items(spec, "ram"))  # saved as they are
+        replay = round(_replay_bytes(spec) * SAVED_REPLAY_SHARE) + states
     checkpoint = replay + weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)
     kept = spec.checkpoint.keep_last + spec.checkpoint.keep_best
     key = _key_of_checkpoints(spec)

@@ -9,6 +9,13 @@ _MB = 10**6
 
 TRANSITION_BYTES_WITHOUT_FRAME = 28
 """action i16, reward f32, discount f32, three flags; the sampler's i64, or a priority, sums and minima."""
+SEQUENCE_BYTES_PER_STEP = 8
+"""Of sequences: the number of the step in its episode i32, the slot of the recurrent state i32."""
+SPARE_STATES = 4
+"""Recurrent states of an environment beyond one for each period (`replay.sequences`)."""
+MEMORY_GATES = {"lstm": 4, "gru": 3}
+MEMORY_STATES = {"lstm": 2, "gru": 1}
+"""Gates of a recurrent layer, and values of its state, for each unit."""
 ENVIRONMENT_BYTES = 1 * _MB
 """An emulator with its ROM, screen buffers and preprocessing: 0.7 MB measured, ale-py 0.12."""
 WORKER_BYTES = 90 * _MB
@@ -44,6 +51,12 @@ def replay_bytes(*, capacity_steps: int, screen_size_pixels: int) -> int:
     return capacity_steps * replay_row_bytes(screen_size_pixels)
 
 
+def states_bytes(*, capacity_steps: int, num_envs: int, period: int, width: int) -> int:
+    """Compute the bytes of the recurrent states in a full replay of sequences: one for each period."""
+    slots = capacity_steps // num_envs // period + SPARE_STATES
+    return _F32 * width * num_envs * slots
+
+
 def replay_is_on_gpu(choice: str, *, needed_bytes: int, free_bytes: int) -> bool:
     """Return whether the replay is on the learner's GPU: for `cuda`, and for `auto` if it fits there."""
     return choice == "cuda" or (choice == "auto" and needed_bytes + CUDA_CONTEXT_BYTES <= free_bytes)
@@ -73,6 +86,10 @@ class NetworkShape:
     """Numbers predicted for each action: atoms or quantiles, otherwise 1."""
     cosines: int = 0
     """Inputs of the embedding of fractions in an implicit quantile network; 0 for other networks."""
+    memory: str = "none"
+    """`lstm`, `gru`, or `none`."""
+    memory_units: int = 0
+    memory_inputs: bool = False
 
 
 def _counts(shape: NetworkShape) -> Counts:
@@ -88,12 +105,21 @@ def network_parameters(shape: NetworkShape) -> int:
     of an embedding of fractions has the size of the convolutions' output.
     """
     convolutions, features, _ = _counts(shape)
+    memory = 0
+    if shape.memory != "none":
+        memory, features = _memory_parameters(shape, features), shape.memory_units
     streams, heads = (2, shape.num_actions + 1) if shape.dueling else (1, shape.num_actions)
     layers = 1 if shape.kind == "dopamine" else streams
     hidden = layers * shape.hidden_units * (features + 1)
-    outputs = heads * shape.outputs * (shape.hidden_units + 1)
+    outputs = heads * shape.outputs * ((shape.hidden_units or features) + 1)
     embedding = (shape.cosines + 1) * features if shape.cosines else 0
-    return convolutions + (hidden + outputs) * (2 if shape.noisy else 1) + embedding
+    return convolutions + memory + (hidden + outputs) * (2 if shape.noisy else 1) + embedding
+
+
+def _memory_parameters(shape: NetworkShape, features: int) -> int:
+    """Count the weights of a recurrent layer; PyTorch's have two biases for each gate."""
+    inputs = features + (1 + shape.num_actions if shape.memory_inputs else 0)
+    return MEMORY_GATES[shape.memory] * shape.memory_units * (inputs + shape.memory_units + 2)
 
 
 Counts = tuple[int, int, int]
@@ -166,3 +192,17 @@ def minibatch_bytes(
     converted = 0 if are_shifted else _F32 * pixels
     learning = 2 * stack + converted + _F32 * (stored + 5 * fractions * features + 5 * pairs)
     return batch_size * 2 * pixels + batch_size // parts * max(preparing, learning)
+
+
+def sequences_bytes(shape: NetworkShape, *, batch_size: int, parts: int, frames: int) -> int:
+    """Compute the bytes of a minibatch of sequences: their frames, and the memory of the update of one part.
+
+    Each of the `frames` of a sequence is the newest of a stack, which the network converts to f32. A memory
+    stores inputs, gates and states.
+    """
+    pixels = shape.screen_size_pixels**2
+    stack = shape.stack_frames * pixels
+    _, features, stored = _counts(shape)
+    units = MEMORY_GATES.get(shape.memory, 0) * shape.memory_units
+    learning = stack + _F32 * (2 * stack + stored + 3 * features + 3 * units)
+    return batch_size * (frames + shape.stack_frames) * pixels + batch_size // parts * frames * learning

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from atari_dqn.agent.memory import RecurrentQNetwork
+from atari_dqn.errors import UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.traces import Tracer
@@ -30,8 +32,11 @@ def record_checkpoint(
 ) -> Recording:
     """Evaluate an agent and record its first `episodes` games, or the best `episodes` of `best_of`.
 
-    The games are those that `dqn eval` plays for the same checkpoint and protocol.
+    The games are those that `dqn eval` plays for the same checkpoint and protocol. `UserError` for saliency
+    maps of a network with memory, whose values depend on more than the frames.
     """
+    if saliency and isinstance(agent.network, RecurrentQNetwork):
+        raise UserError("--saliency: saliency maps are not defined for a network with memory; leave it out")
     spec = with_protocol(agent.spec, protocol)
     tracer = Tracer()
     played = evaluate(

@@ -7,7 +7,8 @@ import math
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
-from atari_dqn.replay.buffer import ReplayBuffer
+from atari_dqn.minibatch import Batch
+from atari_dqn.replay.replay import Replay
 from atari_dqn.replay.ring import FrameRing
 
 MINIBATCHES = 128
@@ -21,7 +22,7 @@ _NAMES = (
 )  # fmt: skip
 
 
-def replay_report(replay: ReplayBuffer, *, env_frames: int, seed: int) -> dict[str, float | int]:
+def replay_report(replay: Replay[Batch], *, env_frames: int, seed: int) -> dict[str, float | int]:
     """Compute statistics of contents, ages, priorities and weights; NaN if no transition can be sampled.
 
     Ages and weights are those of minibatches that are sampled for the report from a stream of `seed`, not

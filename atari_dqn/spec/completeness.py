@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from atari_dqn.spec.check import Checked, expectation, show
+from atari_dqn.spec.constraints import When
 from atari_dqn.spec.errors import Fault
 from atari_dqn.spec.keys import KEYS, Key, Values
 
@@ -30,12 +31,16 @@ def key_faults(
 def _does_not_apply(key: Key, values: Values) -> str:
     when = key.unmet(values)
     assert when is not None, "a key without a condition always applies"
-    needed = f"{when.key} = {show(when.value)}"
+    needed = _shown(when)
     found = f"{when.key} is {show(values[when.key])}" if when.key in values else "that is not set"
     return f"belongs to {needed}, but {found}; remove it, or set {needed}"
 
 
 def _missing(key: Key) -> str:
-    choices = " and ".join(f"{when.key} = {show(when.value)}" for when in key.when)
+    choices = " and ".join(map(_shown, key.when))
     reason = f" (needed by {choices})" if choices else ""
     return f"missing{reason}; expected {expectation(key)}"
+
+
+def _shown(when: When) -> str:
+    return f"{when.key} {when.relation} {show(when.value)}"

@@ -17,6 +17,12 @@ def decided(value: T | Auto) -> T:
     return value
 
 
+def given(value: T | None) -> T:
+    """Check that a key of a selected part has a value, and return it."""
+    assert value is not None, "a chosen part has every key"
+    return value
+
+
 class Bound(Protocol):
     """A range of numbers. Its `str()` continues the phrase "expected a number …"."""
 
@@ -114,3 +120,26 @@ class When:
     key: str
     """The other key, dotted."""
     value: object
+
+    def holds(self, found: object) -> bool:
+        """Return whether the other key's value meets the condition."""
+        return found == self.value
+
+    @property
+    def relation(self) -> str:
+        """The relation of the other key to `value`, as a word or sign between them."""
+        return "="
+
+
+@dataclass(frozen=True)
+class Unless(When):
+    """The condition that another key has a value, and not this one."""
+
+    def holds(self, found: object) -> bool:
+        """Return whether the other key's value meets the condition."""
+        return found is not None and found != self.value
+
+    @property
+    def relation(self) -> str:
+        """The relation of the other key to `value`, as a word or sign between them."""
+        return "other than"

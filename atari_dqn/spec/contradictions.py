@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.spec.check import show
+from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.games import game_problem
 from atari_dqn.spec.keys import Values
 
@@ -58,6 +59,15 @@ def _holds_a_window(capacity_steps: int, envs: int, stack_frames: int, n_step: i
 
 def _holds_a_transition(prefill_steps: int, envs: int, n_step: int) -> bool:
     return prefill_steps // envs >= n_step + _SPARE_ROWS
+
+
+def _holds_a_sequence(steps: int, envs: int, sequence_steps: int) -> bool:
+    """Return whether so many consecutive time steps always have a whole sequence."""
+    return steps // envs >= sequence_steps + _SPARE_ROWS
+
+
+def _has_hidden_layer(hidden_units: int, memory: str, dueling: bool) -> bool:
+    return hidden_units > 0 or (memory != "none" and not dueling)
 
 
 def _support_fits_rewards(v_max: float, v_min: float, max_abs_reward: float, discount: float) -> bool:
@@ -212,6 +222,60 @@ RULES = (
             f'no paper combines QR-DQN with it: turn {toggle} off, or choose "iqn"',
         )
         for toggle in ("double", "dueling", "noisy")
+    ),
+    Rule(
+        ("network.memory", "replay.kind"),
+        lambda memory, kind: memory == "none" or kind == "sequences",
+        'a recurrent layer learns from sequences: set the second to "sequences"',
+    ),
+    Rule(
+        ("network.hidden_units", "network.memory", "toggles.dueling"),
+        _has_hidden_layer,
+        "only a network with memory and without dueling streams may have no hidden layer: raise the first",
+    ),
+    Rule(
+        ("replay.burn_in_steps", "replay.sequence_period_steps"),
+        lambda burn_in, period: burn_in <= period,
+        "all sequences but an episode's first need a whole burn-in: lower the first or raise the second",
+    ),
+    Rule(
+        ("replay.sequence_period_steps", "replay.sequence_steps"),
+        lambda period, steps: period <= steps,
+        "the sequences of an episode must hold all of its steps: lower the first or raise the second",
+    ),
+    Rule(
+        ("toggles.n_step", "replay.sequence_steps"),
+        lambda n_step, steps: n_step <= steps,
+        "n-step returns must fit in a sequence: lower the first or raise the second",
+    ),
+    Rule(
+        ("replay.prefill_steps", "env.num_envs", "replay.sequence_steps"),
+        _holds_a_sequence,
+        "the prefill must hold a sequence of each environment: raise the first",
+    ),
+    Rule(
+        ("replay.capacity_steps", "env.num_envs", "replay.sequence_steps"),
+        _holds_a_sequence,
+        "each environment's share of the replay must hold a sequence: raise the first",
+    ),
+    Rule(
+        ("learner.loss", "replay.kind"),
+        lambda loss, kind: kind == "transitions" or loss in ("huber", "mse"),
+        'the loss of sequences is defined for "huber" and "mse": choose one of them',
+    ),
+    *(
+        Rule(
+            (key, "replay.kind"),
+            lambda value, kind, plain=plain: kind == "transitions" or value in (plain, AUTO),
+            f"it is not defined for sequences: set the first to {show(plain)}",
+        )
+        for key, plain in (
+            ("toggles.distribution", "none"),
+            ("toggles.noisy", False),
+            ("toggles.random_shifts", False),
+            ("toggles.munchausen", False),
+            ("learner.compile", False),
+        )
     ),
 )
 

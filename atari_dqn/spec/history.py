@@ -15,7 +15,9 @@ ADDED: dict[str, Scalar] = {
     "env.life_loss_ends_skip": False,
     "env.flicker_probability": 0.0,
     "exploration.kind": "linear",
+    "replay.kind": "transitions",
     "network.hidden_units": 512,
+    "network.memory": "none",
     "learner.accumulate": 1,
     "learner.deterministic": True,
     "learner.compile": False,
@@ -35,7 +37,9 @@ ADDED: dict[str, Scalar] = {
 
 Every key that is added to the schema must be added here, or to `FORMERLY_RECORDED`.
 """
-LEFT_OUT_OF_DIGESTS = frozenset({"env.flicker_probability", "exploration.kind"})
+LEFT_OUT_OF_DIGESTS = frozenset(
+    {"env.flicker_probability", "exploration.kind", "replay.kind", "network.memory"}
+)
 """Added keys that are left out of a digest where they have their value in `ADDED`: specs that do not use them
 keep their digests. Earlier additions changed the digests of all later runs."""
 FORMERLY_RECORDED = {"learner.threads": "torch_threads"}

@@ -59,7 +59,7 @@ class Key:
 
     def unmet(self, values: Values) -> When | None:
         """Return the first condition that `values` do not meet; None if the key applies."""
-        return next((when for when in self.when if values.get(when.key) != when.value), None)
+        return next((when for when in self.when if not when.holds(values.get(when.key))), None)
 
 
 def _section_types() -> dict[str, type[Any]]:

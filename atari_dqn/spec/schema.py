@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from atari_dqn.spec.constraints import AtLeast, Auto, Below, MoreThan, When, Within
-from atari_dqn.spec.schema_agent import Distribution, Learner, Network, Optimizer
+from atari_dqn.spec.schema_agent import Distribution, Learner, Network, Optimizer, Replay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,36 +101,6 @@ class Exploration:
     spectrum_exponent: Annotated[float | None, AtLeast(0.0), When("exploration.kind", "spectrum")]
     """Exponent of the spectrum: ε of the last environment, which explores least, is base^(1 + exponent). 7 in
     Horgan et al. (2018)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Replay:
-    """The replay buffer."""
-
-    capacity_steps: Annotated[int, AtLeast(1)]
-    """Number of transitions kept, over all environments; one frame is stored for each."""
-    prefill_steps: Annotated[int, AtLeast(1)]
-    """Agent steps of the random policy before learning starts. 50,000 in Mnih et al. (2015)."""
-    device: Literal["auto", "cpu", "cuda"]
-    """Device that stores the replay; `auto` is the learner's device if the replay fits there, otherwise
-    RAM."""
-
-    alpha: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
-    """Exponent α of the priorities; 0 samples uniformly. 0.6 in Schaul et al. (2016)."""
-    beta_start: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
-    """Exponent β of the importance weights at frame 0; it changes linearly to `beta_end`."""
-    beta_end: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
-    """Exponent β of the importance weights at `training.total_frames`. 1 in Schaul et al. (2016)."""
-    priority_offset: Annotated[float | None, MoreThan(0.0), Below(1.0), When("toggles.prioritized", True)]
-    """Constant added to |TD error|, so that every transition can be sampled; ε in Schaul et al. (2016)."""
-    priority: Annotated[
-        Literal["kl", "cross_entropy"] | None,
-        When("toggles.prioritized", True),
-        When("toggles.distribution", "c51"),
-    ]
-    """The error from which priorities are computed with C51: the KL divergence from the target, Hessel et al.
-    (2018), or the cross-entropy, which is larger by the target's entropy, as in Dopamine and
-    Kaixhin/Rainbow."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,16 +1,76 @@
-"""The sections of the schema for the agent: network, distribution, learner, optimizer. See schema.py."""
+"""The sections of the schema for the agent, from replay to optimizer. See schema.py."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from atari_dqn.spec.constraints import AtLeast, AtMost, Auto, Below, Extensible, MoreThan, When, Within
+from atari_dqn.spec.constraints import (
+    AtLeast,
+    AtMost,
+    Auto,
+    Below,
+    Extensible,
+    MoreThan,
+    Unless,
+    When,
+    Within,
+)
 
 FLOAT32_MAX = 3.4028234663852886e38
 """Bound of the numbers that scale weights, which are float32."""
 _RETURN = Within(-1e9, 1e9)
 """Bound of returns; no game has larger scores."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """The replay buffer."""
+
+    kind: Literal["transitions", "sequences"]
+    """What is sampled: `transitions` one by one, Mnih et al. (2015), or `sequences` of consecutive steps of
+    an episode, which agents with memory learn from, Kapturowski et al. (2019)."""
+    capacity_steps: Annotated[int, AtLeast(1)]
+    """Number of steps kept, over all environments; one frame is stored for each."""
+    sequence_steps: Annotated[int | None, AtLeast(1), When("replay.kind", "sequences")]
+    """Number m of steps of a sequence that are learned from; fewer where the episode ends before. 80 in
+    Kapturowski et al. (2019)."""
+    burn_in_steps: Annotated[int | None, AtLeast(0), When("replay.kind", "sequences")]
+    """Number of steps before a sequence from which only the recurrent state is computed. An episode's first
+    sequence has none. 40 in Kapturowski et al. (2019)."""
+    sequence_period_steps: Annotated[int | None, AtLeast(1), When("replay.kind", "sequences")]
+    """Steps between the starts of an episode's sequences. 40 in Kapturowski et al. (2019): each step is in
+    two sequences."""
+    stored_state: Annotated[bool | None, When("replay.kind", "sequences"), Unless("network.memory", "none")]
+    """Unroll a sequence from the recurrent state that the actor had there, instead of from zero. Kapturowski
+    et al. (2019), section 3."""
+    priority_mix: Annotated[
+        float | None, Within(0.0, 1.0), When("toggles.prioritized", True), When("replay.kind", "sequences")
+    ]
+    """η: the priority of a sequence is η times the largest |TD error| of its steps, plus 1 − η times the
+    mean. 0.9 in Kapturowski et al. (2019)."""
+    prefill_steps: Annotated[int, AtLeast(1)]
+    """Agent steps of the random policy before learning starts. 50,000 in Mnih et al. (2015)."""
+    device: Literal["auto", "cpu", "cuda"]
+    """Device that stores the replay; `auto` is the learner's device if the replay fits there, otherwise
+    RAM."""
+
+    alpha: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
+    """Exponent α of the priorities; 0 samples uniformly. 0.6 in Schaul et al. (2016)."""
+    beta_start: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
+    """Exponent β of the importance weights at frame 0; it changes linearly to `beta_end`."""
+    beta_end: Annotated[float | None, Within(0.0, 1.0), When("toggles.prioritized", True)]
+    """Exponent β of the importance weights at `training.total_frames`. 1 in Schaul et al. (2016)."""
+    priority_offset: Annotated[float | None, MoreThan(0.0), Below(1.0), When("toggles.prioritized", True)]
+    """Constant added to |TD error|, so that every transition can be sampled; ε in Schaul et al. (2016)."""
+    priority: Annotated[
+        Literal["kl", "cross_entropy"] | None,
+        When("toggles.prioritized", True),
+        When("toggles.distribution", "c51"),
+    ]
+    """The error from which priorities are computed with C51: the KL divergence from the target, Hessel et al.
+    (2018), or the cross-entropy, which is larger by the target's entropy, as in Dopamine and
+    Kaixhin/Rainbow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,9 +83,18 @@ class Network:
     """`nature`: three convolutions, Mnih et al. (2015). `dopamine`: the same with padding, and one hidden
     layer shared by both dueling streams. `data_efficient`: two 5×5 convolutions, van Hasselt et al.
     (2019). `impala`: residual blocks, Espeholt et al. (2018)."""
-    hidden_units: Annotated[int, AtLeast(1)]
+    hidden_units: Annotated[int, AtLeast(0)]
     """Units of each fully connected hidden layer. A dueling network has one such layer for each stream,
-    except `dopamine`, which has one for both. 512 in Mnih et al. (2015)."""
+    except `dopamine`, which has one for both. 512 in Mnih et al. (2015). 0 in a network with memory: none,
+    Hausknecht & Stone (2015)."""
+    memory: Literal["none", "lstm", "gru"]
+    """Recurrent layer between the convolutions and the hidden layer: an LSTM, Hochreiter & Schmidhuber
+    (1997), or a GRU, Cho et al. (2014). It needs `replay.kind = "sequences"`."""
+    memory_units: Annotated[int | None, AtLeast(1), Unless("network.memory", "none")]
+    """Units of the recurrent layer. 512 in Hausknecht & Stone (2015) and in Kapturowski et al. (2019)."""
+    memory_inputs: Annotated[bool | None, Unless("network.memory", "none")]
+    """Whether the previous action (one-hot) and its reward are inputs of the recurrent layer, next to the
+    encoded frames. Kapturowski et al. (2019), section 2.3."""
     width: Annotated[int | None, AtLeast(1), When("network.kind", "impala")]
     """Factor of the number of channels in `impala`. 1 in Espeholt et al. (2018)."""
     noisy_sigma: Annotated[float | None, MoreThan(0.0), AtMost(FLOAT32_MAX), When("toggles.noisy", True)]
@@ -64,7 +133,7 @@ class Learner:
     discount: Annotated[float, Within(0.0, 1.0)]
     """Discount factor γ, per agent step."""
     batch_size: Annotated[int, AtLeast(1)]
-    """Transitions in a minibatch."""
+    """Transitions in a minibatch, or sequences."""
     accumulate: Annotated[int, AtLeast(1)]
     """Number of equal parts of a minibatch whose gradients are accumulated. More parts need less memory; the
     update is the same to rounding."""
@@ -82,6 +151,12 @@ class Learner:
     agents have the loss of their paper."""
     reduction: Literal["sum", "mean"]
     """Reduction of the loss over a minibatch. The Lua code sums; see docs/deviations.md."""
+    sequence_reduction: Annotated[Literal["sum", "mean"] | None, When("replay.kind", "sequences")]
+    """Reduction of the loss of a sequence over its steps. Acme and SEED sum; Kapturowski et al. (2019) do not
+    say it."""
+    value_rescaling: Annotated[bool | None, When("replay.kind", "sequences")]
+    """Learn h(q) instead of q, with h(x) = sign(x)(√(|x| + 1) − 1) + 0.001 x. Pohlen et al. (2018);
+    Kapturowski et al. (2019) use it instead of clipping rewards."""
     max_grad_norm: Annotated[float, MoreThan(0.0)]
     """Gradients are clipped to this global norm; `inf` disables clipping."""
     precision: Literal["fp32", "bf16"] | Auto

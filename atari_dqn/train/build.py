@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from atari_dqn.agent.actor import Actor
-from atari_dqn.agent.network import QNetwork
 from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
-from atari_dqn.assembly.parts import build_learner, build_replay, device_stream
+from atari_dqn.assembly.parts import build_actor, build_learner, build_probes, build_replay
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import make_envs
 from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.machine.devices import check_precision, make_current, set_kernels
-from atari_dqn.rng import numpy_stream
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.exploration import exploration_of
 from atari_dqn.spec.schema import Spec
@@ -77,8 +74,9 @@ def _training(spec: Spec, device: torch.device, envs: Environments, backend: Bac
         backend=backend,
         envs=envs,
         replay=replay,
-        actor=_actor(spec, device, learner.online, envs),
+        actor=build_actor(spec, envs, learner.online, device),
         learner=learner,
+        probes=build_probes(spec),
         metrics=metrics,
         reporter=Reporter(
             clock,
@@ -92,21 +90,13 @@ def _training(spec: Spec, device: torch.device, envs: Environments, backend: Bac
     )
 
 
-def _actor(spec: Spec, device: torch.device, network: QNetwork, envs: Environments) -> Actor:
-    return Actor(
-        network,
-        envs=envs.num_envs,
-        num_actions=envs.info.num_actions,
-        stack=spec.env.stack_frames,
-        frame_shape=envs.info.frame_shape,
-        stream=numpy_stream(spec.seed, "policy"),
-        generator=device_stream(spec, "noise", device),
-    )
-
-
 def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:
-    """Return whether acting and updates are captured: if set in the spec and if the replay is on the GPU."""
-    return spec.system.cuda_graphs and device.type == "cuda" and replay_on == device and can_capture()
+    """Return whether acting and updates are captured: if set in the spec and if the replay is on the GPU.
+
+    Agents that learn from sequences are not captured yet.
+    """
+    is_wanted = spec.system.cuda_graphs and spec.replay.kind == "transitions"
+    return is_wanted and device.type == "cuda" and replay_on == device and can_capture()
 
 
 def build_gates(spec: Spec, clock: Clock) -> Gates:

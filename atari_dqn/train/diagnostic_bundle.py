@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from atari_dqn.minibatch import Minibatch
+from atari_dqn.minibatch import Batch
 from atari_dqn.run.checkpoint.state_files import AGENT, write_agent
 from atari_dqn.telemetry.events import GateChanged
 from atari_dqn.telemetry.gates.update_gates import UpdateRecord
@@ -42,7 +42,7 @@ def write_bundle(
     directory: Path,
     change: GateChanged,
     *,
-    batch: Minibatch | None,
+    batch: Batch | None,
     updates: Iterable[UpdateRecord],
     learner: StateDict,
     spec: Path,
@@ -68,7 +68,7 @@ def _write_updates(path: Path, updates: Iterable[UpdateRecord]) -> None:
         writer.writerows(updates)
 
 
-def _write_batch(directory: Path, batch: Minibatch) -> None:
+def _write_batch(directory: Path, batch: Batch) -> None:
     directory.mkdir()
     for field in fields(batch):
         name = _COLUMN_FILES.get(field.name, field.name)

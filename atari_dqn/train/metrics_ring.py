@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from atari_dqn.agent.losses import UPDATE_METRICS as METRICS
-from atari_dqn.minibatch import Minibatch
+from atari_dqn.minibatch import Batch
 from atari_dqn.replay.transfer import host_copy
 
 RECENT_UPDATES = 1_000
@@ -37,7 +37,7 @@ class MetricsRing:
         self._on_host = host_copy(self._measured)
         self._values = self._on_host.wait()
 
-    def write(self, batch: Minibatch, metrics: Mapping[str, Tensor]) -> None:
+    def write(self, batch: Batch, metrics: Mapping[str, Tensor]) -> None:
         """Write the row of an update, on the device alone."""
         measured = torch.stack([metrics[name] for name in METRICS])
         self._measured.index_copy_(0, self._place, measured[None])

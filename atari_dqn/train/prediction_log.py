@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
-from atari_dqn.agent.diagnostics import NAMES, prediction_report
+from atari_dqn.agent.diagnostics import NAMES
 from atari_dqn.rng import torch_seed
 from atari_dqn.telemetry.events import Row
 from atari_dqn.train.training import Training
@@ -41,5 +41,6 @@ class PredictionLog:
         batches = (
             replay.minibatch(*sample).to(training.device) for sample in zip(indices, weights, strict=True)
         )
-        reports = [prediction_report(training.learner.online, batch.s_tm1, batch.a_tm1) for batch in batches]
+        online = training.learner.online
+        reports = [training.probes.prediction_report(online, batch) for batch in batches]
         return {name: fmean(report[name] for report in reports) for name in NAMES}

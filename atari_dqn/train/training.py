@@ -11,12 +11,12 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from atari_dqn.agent.actor import Actor
-from atari_dqn.agent.diagnostics import dead_unit_share
 from atari_dqn.agent.learner import Learner
+from atari_dqn.agent.probes import Probes
 from atari_dqn.assembly.acceleration import Backend, Work
 from atari_dqn.clock import Clock
-from atari_dqn.minibatch import Minibatch
-from atari_dqn.replay.buffer import ReplayBuffer
+from atari_dqn.minibatch import Batch
+from atari_dqn.replay.replay import Replay, first_step
 from atari_dqn.replay.transfer import host_copy
 from atari_dqn.train.loop import Epsilon, Exploration
 from atari_dqn.train.metrics_ring import MetricsRing
@@ -41,9 +41,10 @@ class Training:
     device: torch.device
     backend: Backend
     envs: Environments
-    replay: ReplayBuffer
+    replay: Replay[Any]
     actor: Actor
     learner: Learner
+    probes: Probes
     metrics: MetricsRing
     reporter: Reporter
     stopwatch: Stopwatch
@@ -104,7 +105,7 @@ class Training:
         """Store actions and results in the replay, and the new frames in the actor's stacks."""
         with self.stopwatch.part("store"):
             discount = step.discount(terminal_on_life_loss=self.terminal_on_life_loss)
-            self.replay.append(actions, discount, step)
+            self.replay.append(actions, discount, step, self.actor.memory)
             self.actor.observe(step)
 
     def state_dict(self) -> StateDict:
@@ -118,10 +119,12 @@ class Training:
         """
         for name, part in self._stateful().items():
             part.load_state_dict(state[name])
-        self.actor.stacks.copy_(self.replay.newest_stacks())
         self._updating.forget()
         self._acting.forget()
-        if not has_replay(state):
+        if has_replay(state):
+            self.actor.stacks.copy_(self.replay.newest_stacks())
+        else:
+            self.actor.observe(first_step(state["replay"]["newest_frame"]))
             self.clock.refill()
         self._refuse_other_counts(state)
 
@@ -151,7 +154,7 @@ class Training:
             self.replay.update_priorities(batch, update.priorities)
         self.metrics.write(on_device, update.metrics)
 
-    def recent_batch(self, updates_ago: int = 0) -> Minibatch | None:
+    def recent_batch(self, updates_ago: int = 0) -> Batch | None:
         """Gather the minibatch of a recent update again; None if it was before the start or resume.
 
         A transition that the replay has overwritten since is replaced by the new one.
@@ -160,7 +163,8 @@ class Training:
         if sample is None:
             return None
         place = self.replay.ring.device
-        return self.replay.minibatch(*(values.to(place) for values in sample)).to(self.device)
+        batch: Batch = self.replay.minibatch(*(values.to(place) for values in sample))
+        return batch.to(self.device)
 
     def recent_state(self) -> StateDict | None:
         """Return indices and weights of the latest minibatch as plain data, for the gate of dead units."""
@@ -186,7 +190,7 @@ class Training:
     def dead_unit_share(self) -> float | None:
         """Compute the share of hidden units that are 0 for the whole latest minibatch; None without one."""
         batch = self.recent_batch()
-        return None if batch is None else dead_unit_share(self.learner.online, batch.s_tm1)
+        return None if batch is None else self.probes.dead_unit_share(self.learner.online, batch)
 
     def use_graphs(self, captured: bool) -> None:
         """Select whether acting and updates are replayed from CUDA graphs or run eagerly."""

@@ -14,6 +14,7 @@ from atari_dqn.evaluation import evaluate as evaluation
 from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
 from atari_dqn.evaluation.evaluate import StoppedError, evaluate, evaluation_env
 from atari_dqn.evaluation.frozen_agent import game_info, load_frozen
+from atari_dqn.evaluation.outputs import FeedForwardOutputs
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
@@ -136,7 +137,7 @@ def test_what_is_known_of_a_game_that_is_unchanged_changes_no_decision(
     network = build_network(spec, game_info(spec), CPU)
     remembering, asking = Tracer(), Tracer()
     evaluate(network, spec, episodes=2, tracer=remembering)
-    monkeypatch.setattr(evaluation._Evaluation, "_is_unchanged", lambda *_: False)
+    monkeypatch.setattr(FeedForwardOutputs, "_is_unchanged", lambda *_: False)
     evaluate(network, spec, episodes=2, tracer=asking)
     for game in range(2):
         assert np.array_equal(remembering.trace(game).values, asking.trace(game).values)

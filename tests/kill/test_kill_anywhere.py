@@ -22,6 +22,18 @@ from killing import (
 pytestmark = pytest.mark.slow
 
 KILLS = 5
+SMALL = (
+    "replay.sequence_steps=16", "replay.burn_in_steps=8", "replay.sequence_period_steps=8",
+    "network.memory_units=32", "learner.batch_size=4",
+)  # fmt: skip
+R2D2 = ("network.memory=lstm", "toggles.n_step=5", *SMALL)
+DRQN = (
+    "network.memory=lstm",
+    "env.stack_frames=1",
+    "network.hidden_units=0",
+    "replay.stored_state=false",
+    *SMALL,
+)
 FEWEST_KILLS = 3
 """Some are to fall at a call that the rest of a run may not make."""
 
@@ -38,6 +50,8 @@ def zygote() -> Iterator[Zygote]:
         Case("pong", "A", 1, 0),
         Case("breakout", "B", 8, 2),
         Case("seaquest", "A", 8, 0),
+        Case("pong", "B", 4, 0, further=R2D2),
+        Case("breakout", "A", 1, 0, further=DRQN),
     ],
     ids=str,
 )

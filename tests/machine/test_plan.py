@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from atari_dqn.assembly.parts import build_network
+from atari_dqn.assembly.parts import build_network, build_replay
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.traces import BestReturn, Tracer
 from atari_dqn.machine.hardware import Gpu, Hardware
@@ -57,6 +57,9 @@ RAINBOW = ("toggles.noisy=true", "toggles.distribution=c51", "toggles.dueling=tr
         ("toggles.distribution=qr_dqn",),
         ("toggles.distribution=iqn", "toggles.dueling=true"),
         ("toggles.noisy=true",),
+        ("network.memory=lstm", "toggles.dueling=true"),
+        ("network.memory=gru", "network.memory_units=24", "network.memory_inputs=false"),
+        ("network.memory=lstm", "network.hidden_units=0"),
         RAINBOW,
         ("network.kind=data_efficient", *RAINBOW),
         ("network.kind=dopamine", *RAINBOW),
@@ -254,3 +257,29 @@ def test_text_stays_within_80_columns(make_spec: MakeSpec, laptop: Hardware, gpu
     spec = make_spec("system.workers=16", "checkpoint.keep_last=20")
     text = plan_text(make_plan(spec, num_actions=18, device="cuda:0", hardware=small), small)
     assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_replay_of_sequences_is_stated_within_five_percent(make_spec: MakeSpec, laptop: Hardware) -> None:
+    spec = make_spec(
+        "network.memory=lstm", "toggles.prioritized=true", "env.num_envs=4", "replay.capacity_steps=20_000",
+        "replay.prefill_steps=10_000", "learner.threads=1",
+    )  # fmt: skip
+    info = GameInfo(game="pong", action_names=tuple("abc"), frame_shape=(84, 84), rom_md5="")
+    replay = build_replay(spec, info, torch.device("cpu"))
+    ring, states, tree = replay.ring, replay.states, replay.sampler.tree
+    tensors = [
+        ring.frame, ring.action, ring.reward, ring.discount, ring.start, ring.is_step, states.states,
+        states.slot, *tree.sums, *tree.minima,
+    ]  # fmt: skip
+    held = sum(tensor.nbytes for tensor in tensors)
+    held += replay._is_step.nbytes + replay._step_of_episode.nbytes
+    plan = make_plan(spec, num_actions=3, device="cpu", hardware=laptop)
+    stated = sum(item.bytes for item in plan.items if item.name in ("replay", "recurrent states"))
+    assert stated == pytest.approx(held, rel=0.05)
+
+
+def test_observations_of_r2d2_take_31_gigabytes_at_most(laptop: Hardware) -> None:
+    spec = load_spec("r2d2", ["system.workers=2"]).spec
+    plan = make_plan(spec, num_actions=18, device="cpu", hardware=laptop)
+    stated = sum(item.bytes for item in plan.items if item.name in ("replay", "recurrent states"))
+    assert 28e9 < stated <= 31e9

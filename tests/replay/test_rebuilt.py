@@ -1,104 +1,43 @@
 """Every transition of a replay equals the one that is rebuilt step by step from the complete history."""
 
-from dataclasses import dataclass
-
-import numpy as np
 import pytest
 import torch
+from histories import BOUND, EVENTS, GAMMA, STACK, History
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tapes import batch, make_buffer, prioritized, sample_at
+from tapes import make_buffer, prioritized, sample_at
 
 from atari_dqn.replay.uniform import UniformSampler
 
-STACK, GAMMA, BOUND = 3, 0.9, 2.0
-PLAIN, GAME_OVER, CAP, LIFE = "plain", "game over", "cap", "life"
-EVENTS = st.sampled_from([PLAIN, PLAIN, PLAIN, GAME_OVER, CAP, LIFE])
+
+def transition(history, slot: int, row: int, n_step: int):
+    rows, value, factor, end = history.envs[slot], 0.0, 1.0, row
+    while end < row + n_step and rows[end].is_step and factor:
+        value += factor * min(max(rows[end].reward, -BOUND), BOUND)
+        factor *= GAMMA * rows[end].discount
+        end += 1
+    return history.stack(slot, row), rows[row].action, value, factor, history.stack(slot, end)
 
 
-@dataclass
-class Row:
-    """A time step of one environment: its observation, and the action and its result once they are known."""
-
-    frame: tuple[int, ...]
-    first: bool
-    action: int = -1
-    reward: float = 0.0
-    discount: float = 1.0
-    is_step: bool = False
-
-
-def encoded(slot: int, row: int) -> tuple[int, int, int]:
-    return slot + 1, row // 256, row % 256
-
-
-class History:
-    """Plays events into a buffer and keeps everything."""
-
-    def __init__(self, buffer, envs: int) -> None:
-        self.buffer, self.envs = buffer, [[Row(encoded(slot, 0), True)] for slot in range(envs)]
-        self.ended = np.zeros(envs, dtype=bool)
-        buffer.begin(self._batch(np.zeros(envs), {}, np.ones(envs, dtype=bool)))
-
-    def play(self, events: tuple[str, ...]) -> None:
-        number, resets = len(self.envs[0]), self.ended.copy()
-        rewards = np.where(resets, 0.0, [(number * 7 + slot * 3) % 9 - 4 for slot in range(len(self.envs))])
-        actions = np.array([(number + 5 * slot) % 18 for slot in range(len(self.envs))])
-        flags = {
-            "terminated": [e == GAME_OVER and not r for e, r in zip(events, resets, strict=True)],
-            "truncated": [e == CAP and not r for e, r in zip(events, resets, strict=True)],
-            "life_lost": [e in (GAME_OVER, LIFE) and not r for e, r in zip(events, resets, strict=True)],
-        }
-        for slot, rows in enumerate(self.envs):
-            rows[-1] = Row(
-                rows[-1].frame, rows[-1].first, int(actions[slot]), float(rewards[slot]),
-                0.0 if flags["life_lost"][slot] else 1.0, not resets[slot],
-            )  # fmt: skip
-            rows.append(Row(encoded(slot, number), bool(resets[slot])))
-        self.ended = np.array(flags["terminated"]) | np.array(flags["truncated"])
-        step = self._batch(rewards, flags, resets)
-        self.buffer.append(actions, step.discount(terminal_on_life_loss=True), step)
-
-    def _batch(self, rewards, flags, first):
-        frames = np.array([[rows[-1].frame] for rows in self.envs])
-        return batch(frames, reward=rewards, first=first, **flags)
-
-    def stack(self, slot: int, row: int) -> list[tuple[int, ...]]:
-        rows, frames = self.envs[slot], []
-        while len(frames) < STACK:
-            frames.append(rows[row].frame)
-            if rows[row].first:
-                break
-            row -= 1
-        return [(0, 0, 0)] * (STACK - len(frames)) + frames[::-1]
-
-    def transition(self, slot: int, row: int, n_step: int):
-        rows, value, factor, end = self.envs[slot], 0.0, 1.0, row
-        while end < row + n_step and rows[end].is_step and factor:
-            value += factor * min(max(rows[end].reward, -BOUND), BOUND)
-            factor *= GAMMA * rows[end].discount
-            end += 1
-        return self.stack(slot, row), rows[row].action, value, factor, self.stack(slot, end)
-
-    def sampleable(self, capacity: int, n_step: int) -> list[tuple[int, int]]:
-        newest, per_slot = len(self.envs[0]) - 1, -(-capacity // len(self.envs))
-        wrapped = newest >= per_slot + STACK - 1 + n_step
-        oldest = newest - n_step - per_slot + 1 if wrapped else 0
-        return [
-            (slot, row)
-            for row in range(oldest, newest - n_step + 1)
-            for slot in range(len(self.envs))
-            if self.envs[slot][row].is_step
-        ]
+def sampleable(history: History, capacity: int, n_step: int) -> list[tuple[int, int]]:
+    newest, per_slot = len(history.envs[0]) - 1, -(-capacity // len(history.envs))
+    wrapped = newest >= per_slot + STACK - 1 + n_step
+    oldest = newest - n_step - per_slot + 1 if wrapped else 0
+    return [
+        (slot, row)
+        for row in range(oldest, newest - n_step + 1)
+        for slot in range(len(history.envs))
+        if history.envs[slot][row].is_step
+    ]
 
 
 def check_all(history: History, capacity: int, n_step: int) -> None:
-    expected = history.sampleable(capacity, n_step)
+    expected = sampleable(history, capacity, n_step)
     assert history.buffer.num_transitions == len(expected)
     if not expected:
         return
     found = sample_at(history.buffer, 0)
-    rebuilt = [history.transition(slot, row, n_step) for slot, row in expected]
+    rebuilt = [transition(history, slot, row, n_step) for slot, row in expected]
     s_tm1, a_tm1, r_t, discount_t, s_t = zip(*rebuilt, strict=True)
     assert found.s_tm1[:, :, 0].tolist() == [[list(frame) for frame in stack] for stack in s_tm1]
     assert found.a_tm1.tolist() == list(a_tm1)
@@ -147,7 +86,7 @@ def test_only_whole_transitions_are_drawn_whatever_the_episodes(
     for iteration, events in enumerate(iterations):
         history.play(events)
         buffer.check()  # the list has exactly the complete transitions
-        expected = history.sampleable(capacity, n_step)
+        expected = sampleable(history, capacity, n_step)
         assert buffer.num_transitions == len(expected)
         if expected:
             found = sample_at(buffer, 0)

@@ -31,7 +31,8 @@ def test_linear_exploration_on_track_d_has_its_papers_values(write_spec):
 
 
 def test_noisy_layers_on_track_d_with_linear_exploration_have_no_epsilon(write_spec):
-    overrides = ["exploration.kind=linear", "toggles.noisy=true"]
+    plain = ["network.memory=none", "replay.kind=transitions"]
+    overrides = ["exploration.kind=linear", "toggles.noisy=true", *plain]
     exploration = load_spec(write_spec(base=BASE_D), overrides).spec.exploration
     assert (exploration.epsilon_start, exploration.epsilon_end) == (0.0, 0.0)
 

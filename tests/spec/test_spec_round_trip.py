@@ -125,7 +125,9 @@ def test_documented_toml_loads_to_the_same_spec(tmp_path: Path):
     path = tmp_path / MINIMAL.name
     path.write_text(resolved_toml(resolved, documented=True), encoding="utf-8")
     assert load_resolved(path) == resolved
-    assert "# Transitions in a minibatch.\nbatch_size = 32\n" in path.read_text(encoding="utf-8")
+    assert "# Transitions in a minibatch, or sequences.\nbatch_size = 32\n" in path.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_missing_key_of_a_resolved_spec_is_not_taken_from_the_track(tmp_path: Path):
@@ -166,9 +168,10 @@ def test_every_key_applies_under_some_choice_of_parts():
     spectrum = ["exploration.kind=spectrum", "env.num_envs=2"]
     toggles = [f"toggles.{name}=true" for name in ("prioritized", "noisy", "munchausen", "random_shifts")]
     both = ["toggles.prioritized=true", "toggles.distribution=c51"]
+    sequences = ["network.memory=lstm", "toggles.prioritized=true"]
     specs = [
         load_spec(MINIMAL, chosen).spec
-        for chosen in (*([choice] for choice in (*choices, *toggles)), both, spectrum)
+        for chosen in (*([choice] for choice in (*choices, *toggles)), both, spectrum, sequences)
     ]
     assert set().union(*(flatten(spec) for spec in specs)) == set(KEYS)
 

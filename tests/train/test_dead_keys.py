@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from full_disk import largest_file
-from tiny import CPU, FEW_STEPS, begun, digest_after, run, ticks_of, tiny_spec
+from tiny import CPU, FEW_STEPS, MEMORY, SEQUENCES, begun, digest_after, run, ticks_of, tiny_spec
 
 from atari_dqn.assembly.parts import build_network, build_replay
 from atari_dqn.clock import Clock
@@ -192,6 +192,8 @@ IQN = (
     "distribution.num_policy_fractions=4",
 )  # fmt: skip
 MUNCHAUSEN = ("toggles.munchausen=true",)
+FAST = ("optimizer.learning_rate=0.05",)
+RECURRENT = ("toggles.prioritized=true", "replay.alpha=1.0", *MEMORY, *FAST)
 TORCH_RMSPROP = ("optimizer.kind=torch_rmsprop",)
 
 CHANGES = {
@@ -225,6 +227,12 @@ CHANGES = {
     "exploration.epsilon_start": to("exploration.epsilon_start=0.1"),
     "exploration.epsilon_end": to("exploration.epsilon_end=0.9", *QUICK),
     "exploration.epsilon_decay_frames": to("exploration.epsilon_decay_frames=40"),
+    "replay.kind": Change(SEQUENCES),
+    "replay.sequence_steps": to("replay.sequence_steps=9", *RECURRENT),
+    "replay.burn_in_steps": to("replay.burn_in_steps=3", *RECURRENT),
+    "replay.sequence_period_steps": to("replay.sequence_period_steps=5", *RECURRENT),
+    "replay.stored_state": to("replay.stored_state=false", *RECURRENT),
+    "replay.priority_mix": to("replay.priority_mix=0.0", *RECURRENT),
     "replay.capacity_steps": to("replay.capacity_steps=70"),
     "replay.prefill_steps": to("replay.prefill_steps=70"),
     "replay.device": to("replay.device=cuda", shows_in=replay_place),
@@ -237,6 +245,9 @@ CHANGES = {
     "network.init": to("network.init=orthogonal"),
     "network.hidden_units": to("network.hidden_units=511"),
     "network.width": to("network.width=2", "network.kind=impala"),
+    "network.memory": to("network.memory=gru", *RECURRENT),
+    "network.memory_units": to("network.memory_units=17", *RECURRENT),
+    "network.memory_inputs": to("network.memory_inputs=false", *RECURRENT),
     "network.noisy_sigma": to("network.noisy_sigma=0.1", *NOISY),
     "distribution.num_atoms": to("distribution.num_atoms=50", *C51),
     "distribution.v_min": to("distribution.v_min=-9", *C51),
@@ -253,6 +264,8 @@ CHANGES = {
     "learner.max_abs_reward": to("learner.max_abs_reward=0.5"),
     "learner.loss": to("learner.loss=mse", "toggles.n_step=5", "learner.discount=1.0"),
     "learner.reduction": to("learner.reduction=mean"),
+    "learner.sequence_reduction": to("learner.sequence_reduction=mean", *RECURRENT),
+    "learner.value_rescaling": to("learner.value_rescaling=false", *RECURRENT),
     "learner.max_grad_norm": to("learner.max_grad_norm=0.001"),
     "learner.precision": to("learner.precision=bf16"),
     "learner.threads": to("learner.threads=2", shows_in=torchs_threads),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import CPU, begun, digest_after, run, ticks_of, tiny_spec
+from tiny import CPU, MEMORY, SEQUENCES, begun, digest_after, run, ticks_of, tiny_spec
 
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.spec.loader import load_spec
@@ -25,6 +25,12 @@ def test_same_spec_twice_gives_the_same_state() -> None:
 
 def test_another_seed_gives_another_state() -> None:
     assert digest_after(tiny_spec("seed=2"), 90) != digest_after(tiny_spec(), 90)
+
+
+def test_agent_with_memory_gives_the_same_state_twice_and_with_workers() -> None:
+    spec = (*MEMORY, "env.num_envs=3", "training.total_frames=600")
+    digests = {digest_after(tiny_spec(*spec, f"system.workers={workers}")) for workers in (0, 0, 2)}
+    assert len(digests) == 1
 
 
 @pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.slow)])
@@ -119,6 +125,10 @@ def test_training_draws_from_no_global_stream() -> None:
         ("toggles.distribution=iqn", "toggles.munchausen=true", "toggles.random_shifts=true"),
         ("exploration.kind=spectrum", "env.num_envs=3", "env.flicker_probability=0.5", "env.stack_frames=1"),
         ("learner.target_period_updates=1", "toggles.double=true", "toggles.random_shifts=true"),
+        SEQUENCES,
+        MEMORY,
+        (*MEMORY, "toggles.prioritized=true", "toggles.dueling=true", "toggles.n_step=5", "env.num_envs=3"),
+        (*MEMORY, "network.memory=gru", "replay.stored_state=false", "network.hidden_units=0"),
     ],
 )
 @pytest.mark.parametrize("iterations", [90, pytest.param(50, marks=pytest.mark.slow)])

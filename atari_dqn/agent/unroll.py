@@ -1,0 +1,84 @@
+"""Apply a network to the frames of sequences: unroll its memory, or take each stack by itself.
+
+B sequences, T steps that are learned from, K = T + 1 frames after the burn-in, D features, A actions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from atari_dqn.agent.memory import RecurrentQNetwork, stacks_of
+from atari_dqn.agent.network import QNetwork
+from atari_dqn.minibatch import SequenceBatch
+
+
+class Unroll(Protocol):
+    """Computes what a network gives for the T + 1 frames after the burn-in."""
+
+    def q_values(self, network: Any, batch: SequenceBatch) -> Float[Tensor, "B K A"]:
+        """Compute the q-values of each frame."""
+        ...
+
+    def features(self, network: Any, batch: SequenceBatch) -> Float[Tensor, "B K D"]:
+        """Compute the input of the head for each frame."""
+        ...
+
+
+class UnrollMemory:
+    """Unrolls a network with memory, after the burn-in, through which no gradient flows."""
+
+    def q_values(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B K A"]:
+        """Compute the q-values of each frame."""
+        return network.q_values_of(self.features(network, batch))
+
+    def features(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B K D"]:
+        """Compute the input of the head for each frame."""
+        first = _burn_in(batch)
+        outputs, _ = network.remember(
+            batch.frames[:, first:],
+            batch.last_action[:, first:],
+            batch.last_reward[:, first:],
+            self.burned_in(network, batch),
+        )
+        return network.features_of(outputs)
+
+    @torch.no_grad()
+    def burned_in(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B R"]:
+        """Compute the state before the first step: after the burn-in, or zero at an episode's start."""
+        length, state = _burn_in(batch), batch.state
+        if length:
+            more = batch.frames.shape[1] - batch.last_action.shape[1]
+            _, state = network.remember(
+                batch.frames[:, : length + more],
+                batch.last_action[:, :length],
+                batch.last_reward[:, :length],
+                state,
+            )
+        return state.masked_fill(batch.is_first[:, None], 0.0)
+
+
+class EachStack:
+    """Applies a network without memory to each stack."""
+
+    def q_values(self, network: QNetwork, batch: SequenceBatch) -> Float[Tensor, "B K A"]:
+        """Compute the q-values of each frame."""
+        q = network.q_values(_stacks(batch))
+        return q.view(len(batch.index), -1, q.shape[1])
+
+    def features(self, network: QNetwork, batch: SequenceBatch) -> Float[Tensor, "B K D"]:
+        """Compute the input of the head for each frame."""
+        features = network.features(_stacks(batch))
+        return features.view(len(batch.index), -1, features.shape[1])
+
+
+def _burn_in(batch: SequenceBatch) -> int:
+    """Return the number of frames before the first step."""
+    return batch.last_action.shape[1] - batch.mask.shape[1] - 1
+
+
+def _stacks(batch: SequenceBatch) -> UInt8[Tensor, "N S H W"]:
+    return stacks_of(batch.frames[:, _burn_in(batch) :], batch.mask.shape[1] + 1)

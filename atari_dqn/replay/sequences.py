@@ -1,0 +1,198 @@
+"""The replay of sequences, on the same rows as transitions. Kapturowski et al. (2019), section 2.3.
+
+The sequences of an episode start at multiples of the period, counted from the episode's first step, as long
+as they have a step that no earlier one has. Here m = 4 steps, a burn-in of 2 and a period of 2, for an
+episode of 7 steps on the frames A to H:
+
+    frames   | A   B   C   D   E   F   G   H |          | = start of an episode
+    first      a   b   c   d   D                        a = a step that is learned from
+    second     ·   ·   c   d   e   f   F                · = burn-in
+    third              ·   ·   e   f   g   H            D = the last frame, which is only bootstrapped from
+
+A sequence never crosses the end of its episode: the last one may be shorter, and its missing steps are
+masked. The first one has no burn-in, and begins with a zero state. All others have their whole burn-in,
+because it is not longer than the period.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+from torch.nn import functional as F
+
+from atari_dqn.minibatch import SequenceBatch
+from atari_dqn.replay.replay import Replay
+from atari_dqn.replay.ring import FrameRing
+from atari_dqn.replay.sampler import Sampler
+from atari_dqn.replay.states import StateTable
+from atari_dqn.types import StateDict, StepBatch
+
+_SPARE_SLOTS = 4
+"""Slots of an environment beyond one for each period: for the episodes that begin and end within the replay,
+and for states whose sequence may not come to exist."""
+_NO_ACTION = -1
+
+
+def sequence_ring_rows(*, capacity_steps: int, envs: int, stack: int, burn_in: int, length: int) -> int:
+    """Compute the rows of a ring in which `capacity_steps` steps can be the start of a sequence."""
+    return -(-capacity_steps // envs) + _rows_before(stack, burn_in) + length
+
+
+def state_slots(*, rows: int, period: int) -> int:
+    """Compute the number of recurrent states that an environment needs at most.
+
+    An episode of L steps has at most (L − 1) / period sequences with a stored state.
+    """
+    return rows // period + _SPARE_SLOTS
+
+
+def _rows_before(stack: int, burn_in: int) -> int:
+    """Compute the rows before a sequence that it needs: its burn-in, the stack, and the previous action."""
+    return burn_in + max(stack - 1, 1)
+
+
+class SequenceReplay(Replay[SequenceBatch]):
+    """A replay of sequences of `length` steps, each identified by the index of its first step.
+
+    A sequence is added to the sampler when the newest row is `length` later, also if its episode ended
+    earlier, so that sequences are added and dropped in the order of their first steps. T = `length` steps are
+    learned from, and L = burn-in + T + 1 frames are in a batch.
+
+    `states` holds the recurrent states at the rows at which burn-ins begin; None if sequences start from
+    zero.
+    """
+
+    def __init__(
+        self,
+        ring: FrameRing,
+        sampler: Sampler,
+        *,
+        length: int,
+        burn_in: int,
+        period: int,
+        n_step: int,
+        gamma: float,
+        max_abs_reward: float,
+        state_width: int,
+        states: StateTable | None = None,
+    ) -> None:
+        super().__init__(
+            ring,
+            sampler,
+            rows_before=_rows_before(ring.stack, burn_in),
+            rows_after=length,
+            max_abs_reward=max_abs_reward,
+        )
+        assert burn_in <= period <= length
+        assert 1 <= n_step <= length
+        self.length, self.burn_in, self.period = length, burn_in, period
+        self.n_step, self.gamma, self._state_width, self.states = n_step, gamma, state_width, states
+        self._step_of_episode = np.zeros((ring.rows, ring.num_envs), dtype=np.int32)
+        """The number of each row in its episode, on the host."""
+        self._positions = torch.arange(-self._rows_before, length + 1, device=ring.device)
+
+    def append(
+        self,
+        action: Int64[np.ndarray, "E"],
+        discount: Float[np.ndarray, "E"],
+        step: StepBatch,
+        state: Float[Tensor, "E R"] | None = None,
+    ) -> None:
+        """Store a step as `Replay.append` does, and the recurrent states with which a burn-in may begin."""
+        row, rows = self.ring.newest, self.ring.rows
+        number = self._step_of_episode[row % rows].astype(np.int64)
+        if self.states is not None:
+            assert state is not None, "an agent with memory has a state"
+            self._store_states(row, number, step, state)
+        super().append(action, discount, step, state)
+        # afterwards, because it overwrites a row that is dropped now
+        self._step_of_episode[(row + 1) % rows] = np.where(step.first, 0, number + 1)
+
+    def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> SequenceBatch:
+        """Gather the sequences that begin at these indices."""
+        ring, rows = self.ring, (index[:, None] + self._positions * self.ring.num_envs) % self.ring.zero_index
+        first, earlier = self._rows_before, self._rows_before - self.burn_in
+        mask = ring.is_step[rows[:, first:-1]].cumprod(dim=1).bool()
+        belongs = torch.cat([self._belongs_before(rows[:, : first + 1]), mask], dim=1)
+        frames = rows.masked_fill(~belongs, ring.zero_index)[:, earlier - (ring.stack - 1) :]
+        before, follows = rows[:, earlier - 1 : -1], belongs[:, earlier - 1 : -1] & belongs[:, earlier:]
+        is_first = ring.start[index]
+        return SequenceBatch(
+            frames=ring.frame.index_select(0, frames.flatten()).view(*frames.shape, *ring.frame.shape[1:]),
+            last_action=ring.action[before].long().masked_fill(~follows, _NO_ACTION),
+            last_reward=ring.reward[before].masked_fill(~follows, 0.0),
+            state=self._states_at(rows[:, earlier]).masked_fill(is_first[:, None], 0.0),
+            is_first=is_first,
+            mask=mask,
+            a_tm1=ring.action[rows[:, first:-1]].long().masked_fill(~mask, 0),
+            **self._windows(rows[:, first:-1], mask),
+            weight=weight,
+            index=index,
+        )
+
+    def state_dict(self) -> StateDict:
+        """Return a replay's state, the number of the oldest row in its episode, and the recurrent states."""
+        oldest = self._step_of_episode[self.ring.oldest % self.ring.rows].copy()
+        states = {} if self.states is None else {"states": self.states.state_dict()}
+        return {**super().state_dict(), "oldest_step": oldest, **states}
+
+    def _load_further_state(self, state: StateDict) -> None:
+        ring = self.ring
+        rows = np.arange(ring.oldest, ring.newest + 1)[:, None]
+        starts = ring.start.view(ring.rows, ring.num_envs).cpu().numpy()[rows[:, 0] % ring.rows]
+        latest_start = np.maximum.accumulate(
+            np.where(starts, rows, ring.oldest - np.asarray(state["oldest_step"])), axis=0
+        )
+        self._step_of_episode[rows[:, 0] % ring.rows] = rows - latest_start
+        if self.states is not None:
+            self.states.load_state_dict(state["states"])
+
+    def _begins_sample(self, rows: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "n E"]:
+        """Return at which indices of these rows a sequence begins, with a step that no earlier one has."""
+        size = self.ring.rows
+        number, is_step = self._step_of_episode[rows % size], self._is_step[rows % size]
+        further = self.length - self.period  # the first step that the sequence before does not have
+        new = (rows + further) % size
+        has_new = self._is_step[new] & (self._step_of_episode[new] == number + further)
+        begins: np.ndarray = is_step & (number % self.period == 0) & ((number == 0) | has_new)
+        return begins
+
+    def _store_states(
+        self, row: int, number: Int64[np.ndarray, "E"], step: StepBatch, state: Float[Tensor, "E R"]
+    ) -> None:
+        """Store the states with which burn-ins begin; give back those whose sequence does not exist."""
+        assert self.states is not None
+        start = number + self.burn_in
+        self.states.write(row, ~step.first & (start >= self.period) & (start % self.period == 0), state)
+        # where the episode has ended, after `number` steps:
+        written = (number - 1 + self.burn_in) // self.period
+        used = np.maximum(0, (number - self.length - 1) // self.period + 1)
+        self.states.give_back(np.where(step.first, written - used, 0))
+
+    def _states_at(self, rows: Int64[Tensor, "B"]) -> Float[Tensor, "B R"]:
+        if self.states is None:
+            return torch.zeros((len(rows), self._state_width), device=self.ring.device)
+        return self.states.read(rows)
+
+    def _belongs_before(self, rows: Int64[Tensor, "B K"]) -> Bool[Tensor, "B K"]:
+        """Return which rows belong to the same episode as the last one."""
+        starts = self.ring.start[rows]
+        later = F.pad(starts[:, 1:], (0, 1)).flip(1).cumsum(dim=1).flip(1)
+        return later == 0
+
+    def _windows(self, rows: Int64[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> dict[str, Tensor]:
+        """Compute the n-step windows from each step, which end with the sequence or its episode."""
+        reward = self.ring.reward[rows].masked_fill(~mask, 0.0)
+        factor = (self.gamma * self.ring.discount[rows]).masked_fill(~mask, 1.0)
+        later = (0, self.n_step - 1)
+        rewards = F.pad(reward, later).unfold(1, self.n_step, 1)
+        discounts = F.pad(factor, later, value=1.0).unfold(1, self.n_step, 1).cumprod(dim=2)
+        before = F.pad(discounts[..., :-1], (1, 0), value=1.0)
+        end = torch.arange(self.n_step, self.n_step + self.length, device=rows.device)
+        return {
+            "r_t": (before * rewards).sum(dim=2),
+            "discount_t": discounts[..., -1],
+            "end_t": torch.minimum(end, mask.sum(dim=1, keepdim=True)),
+        }
