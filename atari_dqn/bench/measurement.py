@@ -15,6 +15,7 @@ from atari_dqn.assembly.acceleration import Backend, Plain, make_backend
 from atari_dqn.assembly.parts import build_learner
 from atari_dqn.bench.ceilings import Ceilings, measure_ceilings
 from atari_dqn.bench.kernels import Kernels, kernels_of, synchronize
+from atari_dqn.formatting import measure
 from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.run.provenance import versions
 from atari_dqn.spec.constraints import decided
@@ -173,9 +174,9 @@ def _hardware_lines(result: Bench) -> list[str]:
     return [
         "ceilings of this hardware",
         f"  {ceilings.emulator_frames_per_second:>10,.0f}  frames/s of plain emulation on a core",
-        f"  {ceilings.fp32_flop_per_second * giga:>10,.0f}  GFLOP/s in products of large matrices, fp32",
-        f"  {ceilings.bf16_flop_per_second * giga:>10,.0f}  GFLOP/s, bf16",
-        f"  {kernels.flop_per_second * giga:>10,.0f}  GFLOP/s in an update's {kernels.calls} convolutions "
+        f"  {measure(ceilings.fp32_flop_per_second * giga):>10}  GFLOP/s in products of large matrices, fp32",
+        f"  {measure(ceilings.bf16_flop_per_second * giga):>10}  GFLOP/s, bf16",
+        f"  {measure(kernels.flop_per_second * giga):>10}  GFLOP/s in an update's {kernels.calls} convolutions "
         f"and products: {kernels.seconds * 1e3:.2f} ms",
         *(() if libraries is None else (_line_of_libraries(libraries),)),
         f"  {ceilings.copy_bytes_per_second * giga:>10,.1f}  GB/s copied",
@@ -189,7 +190,7 @@ def _hardware_lines(result: Bench) -> list[str]:
 def _line_of_libraries(kernels: Kernels) -> str:
     giga = 1e-9
     return (
-        f"  {kernels.flop_per_second * giga:>10,.0f}  GFLOP/s in the same by PyTorch's libraries: "
+        f"  {measure(kernels.flop_per_second * giga):>10}  GFLOP/s in the same by PyTorch's libraries: "
         f"{kernels.seconds * 1e3:.2f} ms"
     )
 
