@@ -176,8 +176,8 @@ def _hardware_lines(result: Bench) -> list[str]:
         f"  {ceilings.emulator_frames_per_second:>10,.0f}  frames/s of plain emulation on a core",
         f"  {measure(ceilings.fp32_flop_per_second * giga):>10}  GFLOP/s in products of large matrices, fp32",
         f"  {measure(ceilings.bf16_flop_per_second * giga):>10}  GFLOP/s, bf16",
-        f"  {measure(kernels.flop_per_second * giga):>10}  GFLOP/s in an update's {kernels.calls} convolutions "
-        f"and products: {kernels.seconds * 1e3:.2f} ms",
+        f"  {measure(kernels.flop_per_second * giga):>10}  GFLOP/s in an update's {kernels.calls} "
+        f"convolutions and products: {kernels.seconds * 1e3:.2f} ms",
         *(() if libraries is None else (_line_of_libraries(libraries),)),
         f"  {ceilings.copy_bytes_per_second * giga:>10,.1f}  GB/s copied",
         "",
