@@ -204,3 +204,17 @@ def test_only_whole_sequences_are_drawn_whatever_the_episodes(sampler, data) -> 
                 row % replay.ring.rows * shape.envs + slot for row, slot, _ in expected
             }
             replay.update_priorities(found, torch.arange(32) % 7 * 0.3 + iteration)
+
+
+def test_short_episodes_take_no_slots_of_the_states_of_a_long_one() -> None:
+    shape = Shape(length=3, burn_in=3, period=3, n_step=1, stack=1, envs=1, capacity=90)
+    replay = shape.replay()
+    history = History(replay, shape.envs)
+    events = ["plain"] * 24 + [
+        "game over",
+        "plain",
+    ] * 34  # 34 episodes of one step, whose only state is unused
+    for number, event in enumerate(events):
+        history.play((event,))
+        if number > 60:
+            check_all(history, shape, replay)
