@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from killing import differences, outcome
 
 from atari_dqn.run.leases.owner import start_time
@@ -26,6 +27,9 @@ HEARTBEAT_SECONDS = 0.5
 PATIENCE_SECONDS = 300.0
 VICTIMS = ("runner", "training", "both")
 """What a kill ends: the command `dqn sweep`, the processes of one run, or both."""
+RAY_VICTIMS = ("runner", "training", "worker", "raylet", "head")
+"""What a kill ends on Ray: the command, a training, or a process of its cluster."""
+_RAY_NAMES = {"worker": "ray::train_member", "raylet": "raylet", "head": "gcs_server"}
 _OUTPUT = "command.txt"
 
 
@@ -46,7 +50,11 @@ def start(sweep: Path, folder: Path, *options: str) -> subprocess.Popen[bytes]:
         words += ["--folder", str(folder)]
     with folder.with_name(f"{folder.name}.{_OUTPUT}").open("ab") as output:
         return subprocess.Popen(
-            [*DQN, *words], stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "COLUMNS": "100"}
+            [*DQN, *words],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "COLUMNS": "100"},
+            cwd=folder.parent,
         )
 
 
@@ -69,8 +77,8 @@ class SweepKill:
     victim: str
 
 
-def random_sweep_kill(chance: random.Random) -> SweepKill:
-    return SweepKill(seconds=chance.uniform(0.0, 6.0), victim=chance.choice(VICTIMS))
+def random_sweep_kill(chance: random.Random, victims: Sequence[str] = VICTIMS) -> SweepKill:
+    return SweepKill(seconds=chance.uniform(0.0, 6.0), victim=chance.choice(victims))
 
 
 def kill(process: subprocess.Popen[bytes], folder: Path, planned: SweepKill) -> bool:
@@ -81,6 +89,8 @@ def kill(process: subprocess.Popen[bytes], folder: Path, planned: SweepKill) -> 
     time.sleep(planned.seconds)
     if process.poll() is not None:
         return False
+    if planned.victim in _RAY_NAMES:
+        return kill_of_ray(process, planned.victim)
     if planned.victim != "runner":
         for pid in trainings(folder)[:1]:
             with suppress(ProcessLookupError):
@@ -89,6 +99,32 @@ def kill(process: subprocess.Popen[bytes], folder: Path, planned: SweepKill) -> 
         process.kill()
         process.wait()
     return True
+
+
+def kill_of_ray(process: subprocess.Popen[bytes], victim: str) -> bool:
+    """Kill a process of the command's cluster; without raylet or head the command ends by itself."""
+    found = [each for each in psutil.Process(process.pid).children(recursive=True) if is_ray(each, victim)]
+    for each in found[:1]:
+        each.kill()
+    if found and victim != "worker":
+        process.wait(PATIENCE_SECONDS)
+    return bool(found)
+
+
+def is_ray(process: psutil.Process, victim: str) -> bool:
+    with suppress(psutil.Error):
+        return process.name().startswith(_RAY_NAMES[victim])
+    return False
+
+
+def remains_of_ray(place: Path) -> list[str]:
+    """Find processes of Ray that work in a folder, in which `start` has started the command."""
+    found = []
+    for each in psutil.process_iter(["name", "pid", "cwd", "status"]):
+        is_here = each.info["cwd"] == str(place) and each.info["status"] != psutil.STATUS_ZOMBIE
+        if is_here and each.info["name"].startswith(("ray::", "raylet", "gcs_server")):
+            found.append(f"{each.info['name']} {each.info['pid']}")
+    return found
 
 
 def trainings(folder: Path) -> list[int]:

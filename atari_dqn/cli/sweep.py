@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,6 +34,7 @@ class Place(StrEnum):
     """Values of `--on`."""
 
     LOCAL = "local"
+    RAY = "ray"
 
 
 def _sweeps() -> list[str]:
@@ -63,7 +63,16 @@ MeasureOption = Annotated[
 StatusOption = Annotated[
     bool, typer.Option("--status", help="Print the state of every run from its files; start nothing.")
 ]
-PlaceOption = Annotated[str, typer.Option(metavar="PLACE", help="Where the runs are trained: local.")]
+PlaceOption = Annotated[
+    str, typer.Option(metavar="PLACE", help="Where the runs are trained: local, or ray for a cluster.")
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="With --on ray: the head of a cluster to join. Default: a cluster on this machine alone.",
+    ),
+]
 JobsOption = Annotated[
     str | None, typer.Option(metavar="N", help="At most N runs at once. Default: as many as fit.")
 ]
@@ -83,6 +92,7 @@ def sweep(
     measure: MeasureOption = False,
     status: StatusOption = False,
     on: PlaceOption = "local",
+    address: AddressOption = None,
     jobs: JobsOption = None,
     device: DeviceOption = "auto",
     retry: RetryOption = False,
@@ -91,26 +101,76 @@ def sweep(
 ) -> None:
     """Train every run of a sweep file, several at once, and go on with those that were stopped."""
     most, period = integer("--jobs", jobs), number("--heartbeat", heartbeat, low=_SHORTEST_HEARTBEAT_SECONDS)
-    choice("--on", on, Place)
-    if plan and status:
-        raise UserError("--plan and --status: expected one of them")
-    if measure and not plan:
-        raise UserError("--measure: expected with --plan")
+    from atari_dqn.machine.devices import check_device_name
+
+    is_on_ray = choice("--on", on, Place) is Place.RAY
+    _check_options(plan=plan, status=status, measure=measure, is_on_ray=is_on_ray, address=address)
+    check_device_name(device)
     loaded, path = _load(sweep, folder)
     if status:
         _print_status(path)
         return
-    hardware, devices, opened = _planned(loaded, path, device)
+    if is_on_ray:
+        _sweep_on_ray(loaded, path, device, address, most, period, retry=retry, plain=plain)
+        return
+    hardware = _hardware(path)
+    devices, opened = _planned(loaded, path, device, hardware)
     planned = _plan(opened, hardware, devices, most, measure=measure)
     if plan:
         _print_plan(opened, planned)
         return
     _check_one_fits(planned)
-    opened = _begin(loaded, opened, path, hardware)
-    if retry:
-        for member in opened.record.members:
-            opened.folder.failure(member.name).unlink(missing_ok=True)
-    _run(opened, hardware, devices, jobs=most, period_seconds=period, plain=plain)
+    opened = _begin(loaded, opened, path, hardware, retry=retry)
+    from atari_dqn.cli.sweep_training import train_here
+
+    train_here(opened, hardware, devices, jobs=most, period_seconds=period, plain=plain)
+
+
+def _check_options(*, plan: bool, status: bool, measure: bool, is_on_ray: bool, address: str | None) -> None:
+    if plan and status:
+        raise UserError("--plan and --status: expected one of them")
+    if measure and not plan:
+        raise UserError("--measure: expected with --plan")
+    if is_on_ray and (plan or status):
+        raise UserError(
+            "--on ray: expected without --plan, which plans for this machine, and without --status"
+        )
+    if address is not None and not is_on_ray:
+        raise UserError("--address: expected with --on ray")
+
+
+def _sweep_on_ray(
+    loaded: Sweep | None,
+    path: Path,
+    device: str,
+    address: str | None,
+    jobs: int | None,
+    period_seconds: float,
+    *,
+    retry: bool,
+    plain: bool,
+) -> None:
+    """Train what is left on the nodes of a cluster, each of which is checked before anything starts."""
+    with interrupts_blocked():
+        from atari_dqn.cli.sweep_on_ray import joined_cluster, train_on_ray
+        from atari_dqn.scale.room import hardware_with_device
+
+    with joined_cluster(address, path) as cluster:
+        nodes = cluster.describe([*cluster.alive()], path)
+        hardware = hardware_with_device(device, [node.hardware for node in nodes])
+        _, opened = _planned(loaded, path, device, hardware)
+        opened = _begin(loaded, opened, path, hardware, retry=retry)
+        cluster.check_folder(opened.folder, nodes)
+        train_on_ray(
+            opened,
+            cluster,
+            nodes,
+            address=address,
+            device=device,
+            jobs=jobs,
+            period_seconds=period_seconds,
+            plain=plain,
+        )
 
 
 def _load(path: Path, folder: Path | None) -> tuple[Sweep | None, Path]:
@@ -151,24 +211,30 @@ def _print_status(path: Path) -> None:
     typer.echo("\n".join(status_lines(found, columns)))
 
 
-def _planned(loaded: Sweep | None, path: Path, device: str) -> tuple[Hardware, Sequence[str], Opened]:
-    """Return the hardware, the devices for runs, and the sweep with its record; write nothing."""
+def _hardware(path: Path) -> Hardware:
     with interrupts_blocked():
-        from atari_dqn.machine.devices import check_device_name
+        from atari_dqn.scale.room import find_sweep_hardware
+
+    return find_sweep_hardware(path)
+
+
+def _planned(
+    loaded: Sweep | None, path: Path, device: str, hardware: Hardware
+) -> tuple[Sequence[str], Opened]:
+    """Return the devices for runs, and the sweep with its record; write nothing."""
+    with interrupts_blocked():
         from atari_dqn.run.sweep.folder import SweepFolder, is_sweep
         from atari_dqn.run.sweep.record import read_record
         from atari_dqn.scale.opening import Opened, plan_sweep
-        from atari_dqn.scale.room import devices_of, find_sweep_hardware
+        from atari_dqn.scale.room import devices_of
 
-    check_device_name(device)
-    hardware = find_sweep_hardware(path)
     record = read_record(SweepFolder(path).record) if is_sweep(path) else None
     devices = devices_of(record.device if record is not None and device == "auto" else device, hardware)
     if loaded is not None:
         kind = devices[0].partition(":")[0]
-        return hardware, devices, plan_sweep(loaded, path, device=kind, hardware=hardware)
+        return devices, plan_sweep(loaded, path, device=kind, hardware=hardware)
     assert record is not None, "a folder without a record is refused before"
-    return hardware, devices, Opened(folder=SweepFolder(path), record=record)
+    return devices, Opened(folder=SweepFolder(path), record=record)
 
 
 def _plan(
@@ -204,61 +270,19 @@ def _check_one_fits(planned: SweepPlan) -> None:
         )
 
 
-def _begin(loaded: Sweep | None, planned: Opened, path: Path, hardware: Hardware) -> Opened:
+def _begin(loaded: Sweep | None, planned: Opened, path: Path, hardware: Hardware, *, retry: bool) -> Opened:
     """Open the sweep in its folder, and report what is new and what does not belong any more."""
     from atari_dqn.scale.opening import open_sweep, reopen_sweep
 
     if loaded is None:
-        return reopen_sweep(path)
-    opened = open_sweep(loaded, path, device=planned.record.device, hardware=hardware)
-    for each in opened.choices:
-        typer.echo(str(each))
-    for member in opened.record.former:
-        typer.echo(f"{member.name} is not in {loaded.path} any more; it is kept, and not continued")
+        opened = reopen_sweep(path)
+    else:
+        opened = open_sweep(loaded, path, device=planned.record.device, hardware=hardware)
+        for each in opened.choices:
+            typer.echo(str(each))
+        for member in opened.record.former:
+            typer.echo(f"{member.name} is not in {loaded.path} any more; it is kept, and not continued")
+    if retry:
+        for member in opened.record.members:
+            opened.folder.failure(member.name).unlink(missing_ok=True)
     return opened
-
-
-def _run(
-    opened: Opened,
-    hardware: Hardware,
-    devices: Sequence[str],
-    *,
-    jobs: int | None,
-    period_seconds: float,
-    plain: bool,
-) -> None:
-    """Run the members that are left, and print how they compare."""
-    with interrupts_blocked():
-        from contextlib import closing
-        from threading import Event
-
-        from atari_dqn.cli.sweep_outcome import conclude
-        from atari_dqn.run.leases.owner import Owner
-        from atari_dqn.run.sweep.status import SweepStatus
-        from atari_dqn.scale.local import LocalScheduler
-        from atari_dqn.scale.room import Needs, Room
-        from atari_dqn.scale.runner import Runner
-        from atari_dqn.train.interrupt import SignalGuard
-        from atari_dqn.view.sweep_views import sweep_view
-
-    folder, record = opened.folder, opened.record
-    status = SweepStatus(folder.path)
-    with SignalGuard() as guard, closing(sweep_view(status, sys.stdout, plain=plain)) as view:
-        runner = Runner(
-            folder=folder,
-            owner=Owner.current(),
-            stop=Event(),
-            report=view.report,
-            period_seconds=period_seconds,
-        )
-        scheduler = LocalScheduler(
-            runner=runner,
-            room=Room(hardware, devices),
-            needs=Needs(hardware, record.threads),
-            threads=record.threads,
-            jobs=jobs,
-            is_interrupted=lambda: guard.received is not None,
-            show=view.show,
-        )
-        result = scheduler.run(record.members)
-    conclude(status, result, guard.received)

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from atari_dqn.run.sweep.folder import SweepFolder
     from atari_dqn.run.sweep.status import SweepStatus
-    from atari_dqn.scale.local import SweepResult
+    from atari_dqn.scale.scheduler import SweepResult
 
 
-def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None) -> None:
+def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None, options: str = "") -> None:
     """Print the comparison of a complete sweep; raise the error of one that is not complete."""
     from atari_dqn.view.sweep_text import continue_command, failure_lines
 
@@ -25,7 +25,7 @@ def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None
         error = InterruptedRunError(signal_number)
         error.add_note(
             f"{len(result.unfinished):,} runs are left, and those that ran have been saved; "
-            f"`{continue_command(folder.path)}` continues"
+            f"`{continue_command(folder.path, options)}` continues"
         )
         raise error
     if result.finished:

@@ -3,13 +3,14 @@
     sweep_file, axes, cases → members → opening   a sweep file, its complete specs, its record on disk
     room, plan                                    needs of runs, room of this machine, what fits at once
     runner, training_process, takeover            one member: a lease, a supervised `dqn train`/`dqn resume`
-    local                                         a scheduler: members in threads of this process
+    scheduler                                     members in order, by workers that start and stop them
+    local, on_ray                                 the workers: threads of this process, nodes of a Ray cluster
     tuning                                        a search for values: trials, whose members are such runs
 
 The state of a sweep is its folder (`run.sweep.folder`): the run directories, and one lease for each run that
 a process works on (`run.leases`). Nothing durable is anywhere else.
 
-Another scheduler, on other machines or one that adds members, needs three calls and nothing of `local`:
+Another scheduler, such as one that adds members, needs three calls and nothing of `local` or `on_ray`:
 
     opened = open_sweep(load_sweep(path), folder, device="cpu", hardware=find_sweep_hardware(folder))
     runner = Runner(folder=opened.folder, owner=Owner.current(), stop=Event(), report=print)

@@ -1,12 +1,9 @@
-"""Run members on this machine, as many at once as its cores, memory and disk allow.
-
-`LocalWorkers` starts and stops members one by one; with it `LocalScheduler` runs those of a sweep in order.
-"""
+"""Run members on this machine, as many at once as its cores, memory and disk allow."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
@@ -15,22 +12,11 @@ from threading import Event, Thread
 from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import disk_free_bytes
 from atari_dqn.run.leases.observer import LeaseObserver
-from atari_dqn.run.sweep.failures import Failure, read_failures
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.room import Need, Needs, Placement, Room
 from atari_dqn.scale.runner import Outcome, Runner
 
 _WAKE_SECONDS = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class SweepResult:
-    """How the runs of a sweep ended."""
-
-    finished: tuple[str, ...]
-    failed: dict[str, Failure]
-    unfinished: tuple[str, ...]
-    """Runs that were stopped, or never begun, because of a signal."""
 
 
 @dataclass(kw_only=True)
@@ -146,56 +132,3 @@ class LocalWorkers:
 
         # A daemon, so that a second signal ends the process at once; the kernel then kills the trainings.
         Thread(target=work, name=member.name, daemon=True).start()
-
-
-@dataclass(kw_only=True)
-class LocalScheduler:
-    """Starts members in order, those that have begun first, whenever one fits into the free room."""
-
-    runner: Runner
-    room: Room
-    needs: Needs
-    threads: int
-    jobs: int | None = None
-    is_interrupted: Callable[[], bool]
-    show: Callable[[Collection[str]], None]
-    """Called about each second with the names of the runs that run here or ended since the last call."""
-
-    def __post_init__(self) -> None:
-        self.workers = LocalWorkers(
-            runner=self.runner, room=self.room, needs=self.needs, threads=self.threads, jobs=self.jobs
-        )
-
-    def run(self, members: Sequence[Member]) -> SweepResult:
-        """Run members until each has ended or, after an interrupt, been stopped; return how they ended."""
-        folder, workers = self.runner.folder, self.workers
-        failed = {
-            name: failure
-            for name, failure in read_failures(folder.own / "failures").items()
-            if not folder.has_finished(name)
-        }
-        finished = [member.name for member in members if folder.has_finished(member.name)]
-        left = [each for each in members if each.name not in {*finished, *failed}]
-        pending = {each.name: each for each in sorted(left, key=lambda each: not folder.has_begun(each.name))}
-        while pending:
-            if self.is_interrupted():
-                if not workers.running:
-                    break
-                workers.stop(workers.running)
-            else:
-                workers.start(list(pending.values()))
-            changed = {*workers.running}
-            for name, outcome in workers.ended():
-                if outcome.kind == "finished":
-                    finished.append(name)
-                elif outcome.failure is not None:
-                    failed[name] = outcome.failure
-                if outcome.kind in ("finished", "failed"):
-                    del pending[name]
-            self.show(changed)
-        names = {member.name for member in members}
-        return SweepResult(
-            finished=tuple(finished),
-            failed={name: failure for name, failure in failed.items() if name in names},
-            unfinished=tuple(pending),
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -72,7 +73,7 @@ class Room:
     def __init__(
         self, hardware: Hardware, devices: Sequence[str], *, cores: Sequence[int] | None = None
     ) -> None:
-        self._cores = list(_cores(hardware) if cores is None else cores)
+        self._cores = list(cores_of(hardware) if cores is None else cores)
         self._ram, self._disk = hardware.memory_available_bytes, hardware.disk_free_bytes
         self._vram = {device: _vram(hardware, device) for device in devices}
         self._taken: dict[str, tuple[Placement, Need]] = {}
@@ -142,7 +143,7 @@ def _allowed_cores() -> tuple[int, ...]:
     return tuple(sorted(affinity(0))) if affinity else tuple(range(usable_cores(ControlGroups())))
 
 
-def _cores(hardware: Hardware) -> tuple[int, ...]:
+def cores_of(hardware: Hardware) -> tuple[int, ...]:
     """Return the cores that runs may use: a container may allow fewer at once than it has."""
     return _allowed_cores()[: hardware.cores_usable]
 
@@ -154,6 +155,15 @@ def _vram(hardware: Hardware, device: str) -> int:
 def find_sweep_hardware(path: Path) -> Hardware:
     """Detect the hardware; torch is not imported on a machine that cannot have a GPU."""
     return find_hardware(path, with_gpus=may_have_gpus())
+
+
+def hardware_with_device(name: str, found: Sequence[Hardware]) -> Hardware:
+    """Return the hardware by which a sweep is planned: the first that has a device, with GPUs if any has."""
+    for hardware in sorted(found, key=lambda each: -len(each.gpus)):
+        with suppress(UserError):
+            devices_of(name, hardware)
+            return hardware
+    raise UserError(f"device {name!r} is not available on any of {len(found)} nodes; use --device cpu")
 
 
 def devices_of(name: str, hardware: Hardware) -> tuple[str, ...]:

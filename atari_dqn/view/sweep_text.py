@@ -77,6 +77,6 @@ def failure_lines(status: SweepStatus) -> Iterator[str]:
             yield f"  its output: {shlex.quote(str(status.folder.output(each.member.name)))}"
 
 
-def continue_command(path: Path) -> str:
+def continue_command(path: Path, options: str = "") -> str:
     """Return the command that goes on with a sweep."""
-    return f"dqn sweep {shlex.quote(str(path))}"
+    return " ".join(filter(None, ["dqn sweep", shlex.quote(str(path)), options]))

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-EXTRAS = ("PIL", "av", "matplotlib", "optuna", "tensorboard", "wandb")
+EXTRAS = ("PIL", "av", "matplotlib", "optuna", "ray", "tensorboard", "wandb")
 
 WITHOUT_EXTRAS = f"""
 import sys
@@ -24,6 +24,13 @@ def test_every_module_of_the_command_line_loads_without_extras() -> None:
         "    importlib.import_module(module.name)\n"
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_sweep_on_ray_without_its_extra_says_what_to_install() -> None:
+    words = ["dqn", "sweep", "catch_n_step", "--on", "ray"]
+    done = python(f"sys.argv = {words!r}\nfrom atari_dqn.cli import main\nmain()\n")
+    message = "error: --on ray needs ray; install it with `pip install 'atari-dqn[ray]'`\n"
+    assert (done.returncode, done.stderr) == (2, message)
 
 
 def test_record_without_its_extra_says_what_to_install() -> None:

@@ -3,6 +3,8 @@
 import json
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -12,12 +14,15 @@ import pytest
 from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.leases.owner import Owner
+from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale import training_process
-from atari_dqn.scale.local import LocalScheduler, SweepResult
+from atari_dqn.scale.local import LocalWorkers
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.opening import Opened, open_sweep
 from atari_dqn.scale.room import Needs, Room
 from atari_dqn.scale.runner import Runner
+from atari_dqn.scale.scheduler import SweepResult, run_members
 
 FAKE = Path(__file__).with_name("fake_training.py")
 HARDWARE = find_hardware(Path.cwd(), with_gpus=False)
@@ -38,20 +43,25 @@ def opened(tmp_path: Path) -> Opened:
     return open_sweep(load_sweep(path), tmp_path / "runs", device="cpu", hardware=HARDWARE)
 
 
-def scheduler(opened: Opened, **options: Any) -> LocalScheduler:
+@dataclass
+class Scheduler:
+    workers: LocalWorkers
+    folder: SweepFolder
+    options: dict[str, Any]
+
+    def run(self, members: Sequence[Member]) -> SweepResult:
+        return run_members(members, self.folder, self.workers, **self.options)
+
+
+def scheduler(opened: Opened, **options: Any) -> Scheduler:
     runner = Runner(
         folder=opened.folder, owner=HERE, stop=Event(), report=lambda sentence: None, period_seconds=0.1
     )
     cores = options.pop("cores", sorted(range(HARDWARE.cores_usable)))
-    return LocalScheduler(
-        runner=runner,
-        room=Room(HARDWARE, ["cpu"], cores=cores),
-        needs=Needs(HARDWARE, 1),
-        threads=1,
-        is_interrupted=options.pop("is_interrupted", lambda: False),
-        show=options.pop("show", lambda names: None),
-        **options,
-    )
+    room, jobs = Room(HARDWARE, ["cpu"], cores=cores), options.pop("jobs", None)
+    workers = LocalWorkers(runner=runner, room=room, needs=Needs(HARDWARE, 1), threads=1, jobs=jobs)
+    given = {"is_interrupted": lambda: False, "show": lambda names: None, **options}
+    return Scheduler(workers, opened.folder, given)
 
 
 def name(seed: int) -> str:

@@ -3,6 +3,7 @@
 FOLDER/NAME/              a run directory, as `dqn train` makes it
 FOLDER/sweep/record.json  the members of the sweep with their complete specs
 FOLDER/sweep/leases/      who works on which run
+FOLDER/sweep/commands/    the commands that train runs on a cluster, which stop when the command does
 FOLDER/sweep/specs/NAME/  the spec from which the run was begun
 FOLDER/sweep/output/      the output of each run's commands
 FOLDER/sweep/failures/    why a run is not tried again
@@ -47,6 +48,11 @@ class SweepFolder:
         """The leases of the runs."""
         return LeaseFolder(self.own / "leases")
 
+    @property
+    def commands(self) -> LeaseFolder:
+        """The leases of the commands that train runs on a cluster."""
+        return LeaseFolder(self.own / "commands")
+
     def run(self, name: str) -> RunDirectory:
         """Return the run directory of a member, which may not exist yet."""
         return RunDirectory(self.path / name)
@@ -78,7 +84,7 @@ class SweepFolder:
 
     def create(self) -> None:
         """Create the sweep's own folders."""
-        for folder in ("leases", "specs", "output", "failures"):
+        for folder in ("leases", "commands", "specs", "output", "failures"):
             (self.own / folder).mkdir(parents=True, exist_ok=True)
 
 

@@ -1,0 +1,121 @@
+"""A Ray cluster on this machine for one sweep, and the process that ends all of it when the sweep's ends.
+
+Run as a program, it starts a cluster, prints the address, and waits until its standard input ends or the
+cluster is broken. On Linux orphans of the cluster become its children, so that it finds and kills them all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+
+from atari_dqn.errors import HaltedError
+from atari_dqn.scale.on_ray.address import MODE, TOKEN, TOKEN_PATH
+
+_PR_SET_CHILD_SUBREAPER = 36
+"""Option of `prctl(2)` that makes a process the parent of all orphans among its descendants."""
+_OBJECT_STORE_BYTES = 100 * 2**20
+"""Near the smallest that Ray accepts: what goes through Ray is a few hundred bytes a run."""
+_ENDING_SECONDS = 30.0
+_CORE = ("raylet", "gcs_server")
+"""Processes without which the cluster is broken."""
+
+
+def local_environment() -> dict[str, str]:
+    """Return environment variables for a cluster that listens to this machine alone, and to a new token."""
+    return {
+        MODE: "token",
+        TOKEN: secrets.token_hex(32),
+        TOKEN_PATH: "",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # nodes then have the address 127.0.0.1, on Linux too
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+
+
+@contextmanager
+def local_cluster(cores: int) -> Iterator[str]:
+    """Start a cluster on this machine, yield its address, and leave no process or file of it."""
+    folder = Path(tempfile.mkdtemp(prefix="dqn_ray_", dir="/tmp"))  # its sockets need a short path
+    errors = folder / "errors.txt"
+    with errors.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603 - no shell
+            [sys.executable, "-m", __name__, str(folder), str(cores)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            start_new_session=True,  # Ctrl-C in a terminal does not reach it
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        address = process.stdout.readline().decode().strip()
+        if not address:
+            raise HaltedError(f"Ray did not start on this machine: {_last_line(errors)}")
+        yield address
+    finally:
+        process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDING_SECONDS)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "no reason is known")
+
+
+def main(folder: str, cores: str) -> None:
+    """Start a cluster and end it with the process at the other end of standard input."""
+    import ray
+
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    output = os.dup(1)
+    os.dup2(2, 1)  # what Ray prints is no address
+    try:
+        ray.init(
+            "local",
+            num_cpus=int(cores),
+            num_gpus=0,  # runs share GPUs by measured memory, of which Ray knows nothing
+            object_store_memory=_OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            log_to_driver=False,
+            _temp_dir=folder,
+        )
+        core = [each for each in psutil.Process().children() if each.name() in _CORE]
+        os.write(output, f"{ray.get_runtime_context().gcs_address}\n".encode())
+        os.close(output)
+        while all(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in core):
+            if select.select([0], [], [], 0.5)[0] and not os.read(0, 1):
+                break
+    finally:
+        _end_descendants()
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)  # Ray's own ending would wait for processes that are gone
+
+
+def _end_descendants() -> None:
+    """Kill every process that this one has started, directly or not."""
+    while left := psutil.Process().children(recursive=True):
+        for each in left:
+            with suppress(psutil.Error):
+                each.kill()
+        psutil.wait_procs(left, timeout=1.0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,296 @@
+"""The nodes of a Ray cluster as a place where members of a sweep are trained."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import msgspec
+import ray
+
+from atari_dqn.errors import UserError
+from atari_dqn.machine.hardware import disk_free_bytes
+from atari_dqn.run.leases.lease import HeldLease
+from atari_dqn.run.leases.observer import LeaseObserver
+from atari_dqn.run.leases.owner import Owner
+from atari_dqn.run.sweep.failures import Failure, write_failure_record
+from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.record import Member
+from atari_dqn.scale.on_ray.cluster import Cluster, Node, on
+from atari_dqn.scale.on_ray.node import train_member, wait_for_leases
+from atari_dqn.scale.room import Need, Needs, Placement, Room, devices_of
+from atari_dqn.scale.runner import MOST_CRASHES, Outcome
+
+_WAKE_SECONDS = 1.0
+_LOOK_SECONDS = 2.0
+"""Time between two looks at the nodes of the cluster."""
+_SAVING_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A member that is trained on a node."""
+
+    name: str
+    node: str
+    ref: ray.ObjectRef[Any]
+
+
+class Place:
+    """A node with what is free on it."""
+
+    def __init__(self, node: Node, cores: Sequence[int], devices: Sequence[str], threads: int) -> None:
+        self.node, self.threads = node, threads
+        ram = min(node.hardware.memory_available_bytes, node.ram)
+        self.room = Room(replace(node.hardware, memory_available_bytes=ram), devices, cores=cores)
+        self.cores = tuple(cores)
+        self.used_by_others: set[int] = set()
+        self._needs = Needs(node.hardware, threads)
+
+    def needs_of(self, member: Member) -> dict[str, Need]:
+        """Compute the need of a member on each device of the node."""
+        return {device: self._needs.of(member, device) for device in self.room.devices}
+
+
+@contextmanager
+def command_lease(folder: SweepFolder, period_seconds: float) -> Iterator[HeldLease]:
+    """Hold the lease of this command, without which the runs that it starts stop; remove ended commands'."""
+    commands, owner = folder.commands, Owner.current()
+    commands.path.mkdir(exist_ok=True)
+    for lease in commands.current().values():
+        if lease.owner.has_ended:
+            ended = commands.take(lease.name, owner, over=lease)
+            if ended is not None:
+                ended.release()
+    held = commands.take(f"sweep_{secrets.token_hex(8)}", owner, period_seconds=period_seconds)
+    assert held is not None, "the name is new"
+    try:
+        yield held
+    finally:
+        held.release()
+
+
+class RaySite:
+    """The nodes of a cluster: each member is trained by a task of Ray on the node that has room for it."""
+
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        nodes: Sequence[Node],
+        folder: SweepFolder,
+        device: str,
+        threads: int,
+        command: HeldLease,
+        report: Callable[[str], None],
+    ) -> None:
+        self._cluster, self._folder, self._device, self._threads = cluster, folder, device, threads
+        self._command, self._report = command, report
+        self._period_seconds = command.lease.period_seconds
+        self._train = ray.remote(train_member)
+        self._places: dict[str, Place] = {}
+        self._refused: set[str] = set()
+        self._tasks: dict[str, Task] = {}
+        self._silent: list[Task] = []
+        """Tasks whose leases became stale, until Ray says how they ended."""
+        self._deaths: dict[str, tuple[str, int]] = {}
+        """How often the workers of a member have died since its newest checkpoint."""
+        self._beat_at = self._looked_at = time.monotonic()
+        for node in nodes:
+            self._admit(node)
+        if not self._places:
+            raise UserError(f"--device: no node of the cluster has the device {device!r}")
+
+    @property
+    def running(self) -> Collection[str]:
+        """The names of the members that are trained now."""
+        return self._tasks.keys()
+
+    def refresh(self, observer: LeaseObserver) -> None:
+        """Update the nodes and what others use of them; write off tasks whose leases have become stale."""
+        if time.monotonic() - self._looked_at >= _LOOK_SECONDS:
+            self._looked_at = time.monotonic()
+            self._look()
+        for name in list(self._tasks):
+            lease = observer.leases.get(name)
+            if lease is not None and observer.is_stale(name) and not lease.owner.has_ended:
+                self._report(f"{name}: {lease.owner.host} has given no sign for three heartbeats")
+                self._silent.append(self._tasks.pop(name))
+        free = disk_free_bytes(self._folder.path)
+        for place in self._places.values():
+            place.room.set_disk_free(free)
+            ours = {task.name for task in self._tasks.values() if task.node == place.node.id}
+            place.used_by_others = cores_of_others(observer, place.node.machine, ours)
+
+    def has_room(self) -> bool:
+        """Return whether a core of a node is free."""
+        return any(not place.room.is_full(place.used_by_others) for place in self._usable())
+
+    def start(self, member: Member, observer: LeaseObserver) -> bool:
+        """Start a member whose lease is free or stale; return False if it does not fit now."""
+        lease = observer.leases.get(member.name)
+        silent = {task.node for task in self._silent if task.name == member.name}
+        for place in self._usable():
+            if place.node.id in silent:
+                continue
+            needs = place.needs_of(member)
+            found = place.room.place(member.name, needs, threads=self._threads, avoid=place.used_by_others)
+            if found is not None:
+                stale = None if lease is None else [lease.token, lease.heartbeat]
+                ref = self._submit(member, place, found, needs[found.device], stale)
+                self._tasks[member.name] = Task(name=member.name, node=place.node.id, ref=ref)
+                if lease is not None:
+                    self._report(f"{member.name}: taken over from {lease.owner.host} by {place.node.name}")
+                return True
+        return False
+
+    def ended(self) -> Sequence[tuple[str, Outcome | BaseException]]:
+        """Wait a moment for members that end; return them with their outcomes."""
+        if time.monotonic() - self._beat_at >= self._period_seconds:
+            self._beat_at = time.monotonic()
+            self._command.beat()
+        tasks = [*self._tasks.values(), *self._silent]
+        if not tasks:
+            time.sleep(_WAKE_SECONDS)
+            return []
+        done, _ = ray.wait([task.ref for task in tasks], timeout=_WAKE_SECONDS, fetch_local=False)
+        found: list[tuple[str, Outcome | BaseException]] = []
+        for task in tasks:
+            if task.ref in done:
+                self._give_back(task)
+                outcome = self._outcome(task)
+                if task in self._silent:
+                    self._silent.remove(task)
+                else:
+                    del self._tasks[task.name]
+                    found.append((task.name, outcome))
+        return found
+
+    def lacking(self, member: Member) -> str:
+        """Describe what the nodes have too little of."""
+        found = [place.room.lacking(place.needs_of(member)) for place in self._places.values()]
+        fewest = sorted(found, key=len)[:1]
+        return f"every node of the cluster has too little {' and '.join(*fewest)}"
+
+    def stop(self) -> None:
+        """Let every run save a checkpoint and stop; forget those that wait for a worker of Ray."""
+        self._command.release()
+        held = self._folder.leases.current()
+        for name, task in list(self._tasks.items()):
+            if name not in held:
+                with suppress(ray.exceptions.RayError):
+                    ray.cancel(task.ref)
+                self._give_back(self._tasks.pop(name))
+
+    def close(self) -> None:
+        """Stop whatever still runs, and wait until it has been saved."""
+        self._command.release()
+        names = {task.name for task in self._tasks.values()}
+        wait_for_leases(self._folder.leases, names, _SAVING_SECONDS)
+
+    def _usable(self) -> list[Place]:
+        """Return the nodes with most free cores first, without those that have given no sign."""
+        silent = {task.node for task in self._silent}
+        known = [each for key, each in self._places.items() if key not in silent] or [*self._places.values()]
+        return sorted(known, key=lambda place: len(place.room) - len(place.cores))
+
+    def _submit(
+        self, member: Member, place: Place, placement: Placement, need: Need, stale: list[Any] | None
+    ) -> ray.ObjectRef[Any]:
+        task = {
+            "folder": str(self._folder.path.absolute()),
+            "member": member.name,
+            "placement": asdict(placement),
+            "period_seconds": self._period_seconds,
+            "command": self._command.lease.name,
+            "stale": stale,
+        }
+        options = self._train.options(**ray_options(need), scheduling_strategy=on(place.node.id))
+        return options.remote(task)
+
+    def _outcome(self, task: Task) -> Outcome | BaseException:
+        try:
+            found: Mapping[str, Any] = ray.get(task.ref)
+        except ray.exceptions.RayTaskError as error:  # a fault of ours
+            return error
+        except ray.exceptions.RayError as error:
+            return self._died(task.name, type(error).__name__)
+        for sentence in found["reports"]:
+            self._report(sentence)
+        if found["kind"] == "error":
+            return UserError(found["failure"])
+        failure = found["failure"] and msgspec.convert(found["failure"], Failure)
+        return Outcome(kind=found["kind"], failure=failure)
+
+    def _died(self, name: str, reason: str) -> Outcome:
+        """Return the outcome of a member whose worker or node has died: it goes on, unless it never does."""
+        newest = self._folder.newest_checkpoint(name)
+        before, count = self._deaths.get(name, (newest, 0))
+        count = count + 1 if before == newest else 1
+        self._deaths[name] = (newest, count)
+        if count < MOST_CRASHES:
+            self._report(f"{name}: its Ray worker or node has ended ({reason}); it goes on")
+            return Outcome(kind="lost")
+        failure = Failure(
+            kind="crashed", reason=f"its Ray workers ended over and over: {reason}", exit_code=1
+        )
+        write_failure_record(self._folder.failure(name), failure)
+        return Outcome(kind="failed", failure=failure)
+
+    def _give_back(self, task: Task) -> None:
+        if task.node in self._places:
+            self._places[task.node].room.give_back(task.name)
+
+    def _look(self) -> None:
+        """Drop nodes that have ended, and admit new ones; a node that may not be used is reported once."""
+        alive = self._cluster.alive()
+        for key in self._places.keys() - alive.keys():
+            self._report(f"{self._places.pop(key).node.name}: this node has ended")
+        for key in alive.keys() - self._places.keys() - self._refused:
+            try:
+                nodes = self._cluster.describe([key], self._folder.path)
+                self._cluster.check_folder(self._folder, nodes)
+                for node in nodes:
+                    self._report(f"{node.name}: a new node")
+                    self._admit(node)
+            except UserError as error:
+                self._refused.add(key)
+                self._report(f"{error}; nothing is trained there")
+
+    def _admit(self, node: Node) -> None:
+        """Add a node; nodes of one machine get different cores, and one without the device gets no runs."""
+        dealt = {
+            core
+            for place in self._places.values()
+            if place.node.machine == node.machine
+            for core in place.cores
+        }
+        cores = [core for core in node.usable if core not in dealt][: node.cores]
+        try:
+            devices = devices_of(self._device, node.hardware)
+        except UserError:
+            self._refused.add(node.id)
+            return
+        self._places[node.id] = Place(node, cores, devices, self._threads)
+
+
+def ray_options(need: Need) -> dict[str, Any]:
+    """Return the options with which Ray reserves cores and memory for a run, against others on the cluster.
+
+    Ray reserves no GPU: it counts fractions of one, while runs share it by measured memory.
+    """
+    return {"num_cpus": need.cores, "memory": need.ram, "max_retries": MOST_CRASHES}
+
+
+def cores_of_others(observer: LeaseObserver, machine: str, ours: Collection[str]) -> set[int]:
+    """Return the cores of a machine that runs use, apart from ours, by their leases."""
+    return {
+        core
+        for lease in observer.leases.values()
+        if lease.owner.machine == machine and lease.name not in ours and not observer.is_stale(lease.name)
+        for core in lease.cores
+    }

@@ -1,0 +1,77 @@
+"""Run members on the nodes of a cluster, each as soon as its lease is free or stale and a node has room."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+
+from atari_dqn.errors import UserError
+from atari_dqn.run.leases.observer import LeaseObserver
+from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.record import Member
+from atari_dqn.scale.on_ray.site import RaySite
+from atari_dqn.scale.runner import Outcome
+
+
+class RayWorkers:
+    """Runs members in tasks of Ray.
+
+    A member whose lease another process holds is left to it, and taken over once its lease is stale.
+    """
+
+    def __init__(
+        self, folder: SweepFolder, site: RaySite, *, period_seconds: float, jobs: int | None = None
+    ) -> None:
+        self._site, self._period_seconds, self._jobs = site, period_seconds, jobs
+        self._observer = LeaseObserver(folder.leases)
+        self._not_before: dict[str, float] = {}
+        self._error: BaseException | None = None
+
+    @property
+    def running(self) -> Collection[str]:
+        """The names of the members that run on the cluster for this command."""
+        return self._site.running
+
+    def start(self, members: Sequence[Member]) -> None:
+        """Start, in order, every member that fits and does not run anywhere.
+
+        `UserError` if nothing runs and nothing ever will. After an error of a member nothing is started: the
+        error is raised once all others have stopped.
+        """
+        if self._error is not None:
+            if not self.running:
+                raise self._error
+            return
+        self._observer.refresh()
+        self._site.refresh(self._observer)
+        free = [member for member in members if self._is_free(member.name)]
+        for member in free:
+            if not self._site.has_room() or len(self.running) == self._jobs:
+                break
+            self._site.start(member, self._observer)
+        if free and not self.running and not self._observer.leases:
+            raise UserError(f"{free[0].name} does not fit: {self._site.lacking(free[0])}; see --plan")
+
+    def stop(self, names: Collection[str]) -> None:
+        """Let all runs of this command save a checkpoint and stop: they observe its lease."""
+        assert {*self.running} <= {*names}, "one run alone cannot be stopped"
+        self._site.stop()
+
+    def ended(self) -> list[tuple[str, Outcome]]:
+        """Wait a moment for members that end; return them with their outcomes."""
+        found = []
+        for name, outcome in self._site.ended():
+            if isinstance(outcome, BaseException):
+                self._error = self._error or outcome
+                continue
+            if outcome.kind in ("held", "lost"):
+                self._not_before[name] = time.monotonic() + self._period_seconds
+            found.append((name, outcome))
+        if self._error is not None:
+            self._site.stop()
+        return found
+
+    def _is_free(self, name: str) -> bool:
+        if name in self.running or self._not_before.get(name, 0.0) > time.monotonic():
+            return False
+        return name not in self._observer.leases or self._observer.is_stale(name)

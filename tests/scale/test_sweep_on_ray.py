@@ -1,0 +1,182 @@
+"""A sweep on Ray has the runs of a sweep on one machine, whatever of Ray or of the command is killed."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from sweeping import (
+    PATIENCE_SECONDS,
+    SPEC,
+    SweepKill,
+    all_differences,
+    finish,
+    is_ray,
+    kill,
+    outcomes,
+    processes_of,
+    remains_of_ray,
+    start,
+    times_trained,
+)
+
+from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.scale.on_ray.local_cluster import local_environment
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc"),
+]
+
+ON_RAY = ("--on", "ray")
+RAY = str(Path(sys.executable).with_name("ray"))
+
+
+def wait_until(happened: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until, what
+        time.sleep(0.05)
+
+
+def has_trained(folder: Path) -> bool:
+    return any(len(path.read_text().splitlines()) > 3 for path in folder.glob("*/update_log.csv"))
+
+
+def output_of(folder: Path) -> str:
+    return folder.with_name(f"{folder.name}.command.txt").read_text()
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sweep file") / "small.toml"
+    path.write_text(f'spec = "{SPEC}"\nseeds = 2\n[methods.plain]\n[methods.more.toggles]\ndouble = true\n')
+    return path
+
+
+@pytest.fixture(scope="module")
+def undisturbed(sweep: Path) -> dict[str, dict[str, object]]:
+    finish(sweep, sweep.parent / "whole")
+    return outcomes(sweep.parent / "whole")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path: Path) -> Iterator[None]:
+    yield
+    for process in psutil.Process().children():
+        if "sweep" in process.cmdline():
+            process.kill()
+            process.wait()
+    wait_until(lambda: remains_of_ray(tmp_path) == [], "Ray leaves processes", 30.0)
+
+
+def test_after_kills_of_worker_raylet_and_command_all_runs_equal_those_of_an_undisturbed_sweep(
+    sweep: Path, undisturbed: dict[str, dict[str, object]], tmp_path: Path
+):
+    folder = tmp_path / "runs"
+    process = start(sweep, folder, *ON_RAY)
+    for victim in ("worker", "raylet", "runner"):
+        assert kill(process, folder, SweepKill(seconds=0.3, victim=victim)), output_of(folder)
+        if process.poll() is not None:
+            process = start(sweep, folder, *ON_RAY)
+    assert process.wait(PATIENCE_SECONDS) == 0, output_of(folder)
+    assert all_differences(folder, undisturbed) == []
+    assert list(SweepFolder(folder).leases.path.iterdir()) == []
+    assert list(SweepFolder(folder).commands.path.iterdir()) == []
+    assert max(times_trained(folder).values()) == 1
+    assert processes_of(folder) == []
+    assert "its Ray worker or node has ended" not in output_of(folder)  # Ray itself runs the task again
+    assert "error: the head of the Ray cluster" in output_of(folder)
+
+
+def test_sigterm_saves_every_run_and_the_command_that_is_printed_goes_on(
+    sweep: Path, undisturbed: dict[str, dict[str, object]], tmp_path: Path
+):
+    folder = tmp_path / "runs"
+    process = start(sweep, folder, *ON_RAY)
+    wait_until(lambda: has_trained(folder), "no run begins")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_SECONDS) == 143
+    assert f"have been saved; `dqn sweep {folder} --on ray` continues" in output_of(folder)
+    assert list(SweepFolder(folder).leases.path.iterdir()) == []
+    assert list(folder.glob("*/checkpoints/step_*")) != []
+    finish(folder, folder)
+    assert all_differences(folder, undisturbed) == []
+
+
+def test_the_run_of_a_node_that_is_lost_goes_on_on_another(
+    sweep: Path, undisturbed: dict[str, dict[str, object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name, value in local_environment().items():
+        if name != "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER":  # without it a node has the address that it is given
+            monkeypatch.setenv(name, value)
+    folder = tmp_path / "runs"
+    monkeypatch.chdir(tmp_path)
+    with two_nodes() as (address, second):
+        process = start(sweep, folder, *ON_RAY, "--address", address)
+        lost: list[str] = []
+
+        def runs_on_second() -> bool:
+            leases = SweepFolder(folder).leases.current().values()
+            workers = [each.pid for each in second.children()]
+            lost[:] = [lease.name for lease in leases if lease.owner.pid in workers]
+            return bool(lost) and (folder / lost[0] / "update_log.csv").exists()
+
+        wait_until(runs_on_second, "nothing runs on the second node")
+        for each in [second, *second.children(recursive=True)]:
+            each.kill()
+        assert process.wait(PATIENCE_SECONDS) == 0, output_of(folder)
+    assert all_differences(folder, undisturbed) == []
+    assert max(times_trained(folder).values()) == 1
+    assert f"{lost[0]}: taken over" in output_of(folder)
+    assert "this node has ended" in output_of(folder)
+
+
+@contextmanager
+def two_nodes() -> Iterator[tuple[str, psutil.Process]]:
+    """Start two nodes of a core each; yield the address of the cluster and the second node's raylet."""
+    temporary = tempfile.mkdtemp(prefix="dqn_ray_", dir="/tmp")
+    common = [
+        "--num-cpus=1",
+        "--num-gpus=0",
+        "--object-store-memory=100000000",
+        "--node-ip-address=127.0.0.1",
+    ]
+    address = f"127.0.0.1:{free_port()}"
+    head = [
+        "--head",
+        f"--port={address.partition(':')[2]}",
+        "--include-dashboard=false",
+        f"--temp-dir={temporary}",
+    ]
+    try:
+        ray_start(*head, *common)
+        ray_start(f"--address={address}", *common)
+        raylets = [each for each in psutil.process_iter() if is_ray(each, "raylet")]
+        ours = [each for each in raylets if temporary in " ".join(each.cmdline())]
+        yield address, max(ours, key=lambda each: each.create_time())
+    finally:
+        for each in psutil.process_iter():
+            with suppress(psutil.Error):
+                if temporary in " ".join(each.cmdline()) or temporary in str(each.open_files()):
+                    each.kill()
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def ray_start(*words: str) -> None:
+    subprocess.run(
+        [RAY, "start", *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=90
+    )
