@@ -12,7 +12,7 @@ from atari_dqn.train.build import assemble
 BEST = 5.0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_r2d2_has_95_percent_of_the_best_score_on_recall() -> None:
     spec = load_spec("recall_r2d2", ["learner.threads=1", "system.workers=0"]).spec
     with closing(assemble(spec, CPU)) as training:
