@@ -1,12 +1,12 @@
 """Acting with memory: the recurrent state, last action and last reward of each environment.
 
-At an episode's first frame all three are zero. A lost life does not begin an episode, whether the learner
-treats it as terminal or not, so the state continues. The last frame of an episode, by game over or
-truncation, is also an input of the network: its action is ignored, because the environment resets itself in
-that step (`Environments`).
+At an episode's first frame state and reward are zero, and there is no action. A lost life does not begin an
+episode, whether the learner treats it as terminal or not, so the state continues. The last frame of an
+episode, by game over or truncation, is also an input of the network: its action is ignored, because the
+environment resets itself in that step (`Environments`).
 
     frames        A   B   C   D | E   F          | = game over or truncation, at D life lost             !
-    state before  0   a   b   c   0   e          x = after the frames from the episode's first to X last
+    state before  0   a   b   c   0   e          x = the state after frame X
     action   ·   1   2   3   ·   5          the action that the actor selected on the frame before; · = none
 """
 
@@ -29,7 +29,7 @@ _ALL = slice(None)
 
 
 class Past:
-    """What a network with memory knows of the earlier frames of each environment."""
+    """The recurrent state, last action and last reward of each environment."""
 
     def __init__(
         self, network: RecurrentQNetwork, *, envs: int, max_abs_reward: float, device: torch.device

@@ -71,7 +71,8 @@ def train_on_ray(
     from atari_dqn.view.sweep_text import continue_command
 
     options = "--on ray" if address is None else f"--on ray --address {address}"
-    from atari_dqn.scale.on_ray.site import RaySite, command_lease
+    from atari_dqn.scale.on_ray.command import command_lease
+    from atari_dqn.scale.on_ray.site import RaySite
     from atari_dqn.scale.on_ray.workers import RayWorkers
 
     with ExitStack() as stack:

@@ -107,7 +107,7 @@ class SequenceReplay(Replay[SequenceBatch]):
             assert state is not None, "an agent with memory has a state"
             self._store_states(row, number, step, state)
         super().append(action, discount, step, state)
-        # afterwards, because it overwrites a row that is dropped now
+        # afterwards: at the first wrap the row that it overwrites is dropped in `super().append`
         self._step_of_episode[(row + 1) % rows] = np.where(step.first, 0, number + 1)
 
     def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> SequenceBatch:

@@ -36,7 +36,7 @@ def make(request, envs_of):
 
 
 @pytest.fixture(
-    params=["atari", *(pytest.param(kind, marks=pytest.mark.slow) for kind in {*ENVS} - {"atari"})]
+    params=["atari", *(pytest.param(kind, marks=pytest.mark.slow) for kind in sorted({*ENVS} - {"atari"}))]
 )
 def make_with_workers(request, envs_of):
     """Like `make`; test_pool.py plays the toy game in processes, each of which takes long to start."""

@@ -113,9 +113,10 @@ void* help(void* number) {
     }
 }
 
-// A child process has none of its parent's threads.
+// A child process has none of its parent's threads, and computes nothing of a loop that one of them had begun.
 void forget_helpers() {
     helpers = 0;
+    loop.next.store(loop.next.load(std::memory_order_relaxed) | Loop::kNone, std::memory_order_relaxed);
     shares.clear();
 }
 

@@ -14,9 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import psutil  # type: ignore[import-untyped]
 
@@ -47,15 +49,14 @@ def local_environment() -> dict[str, str]:
 def local_cluster(cores: int) -> Iterator[str]:
     """Start a cluster on this machine, yield its address, and leave no process or file of it."""
     folder = Path(tempfile.mkdtemp(prefix="dqn_ray_", dir="/tmp"))  # its sockets need a short path
-    errors = folder / "errors.txt"
-    with errors.open("wb") as output:
-        process = subprocess.Popen(  # noqa: S603 - no shell
-            [sys.executable, "-m", __name__, str(folder), str(cores)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=output,
-            start_new_session=True,  # Ctrl-C in a terminal does not reach it
-        )
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - not in the folder, which the process removes
+    process = subprocess.Popen(  # noqa: S603 - no shell
+        [sys.executable, "-m", __name__, str(folder), str(cores)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        start_new_session=True,  # Ctrl-C in a terminal does not reach it
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -70,11 +71,13 @@ def local_cluster(cores: int) -> Iterator[str]:
         process.kill()
         process.wait()
         process.stdout.close()
+        errors.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").split("\n")
+def _last_line(file: IO[bytes]) -> str:
+    file.seek(0)
+    lines = file.read().decode(errors="replace").split("\n")
     return next((line for line in reversed(lines) if line.strip()), "no reason is known")
 
 
@@ -102,6 +105,8 @@ def main(folder: str, cores: str) -> None:
         while all(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in core):
             if select.select([0], [], [], 0.5)[0] and not os.read(0, 1):
                 break
+    except Exception:
+        traceback.print_exc()  # the process ends without Python's own report
     finally:
         _end_descendants()
         shutil.rmtree(folder, ignore_errors=True)

@@ -10,7 +10,7 @@ import platform
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -121,7 +121,8 @@ def _stopping_with(commands: LeaseFolder, task: Plain) -> Iterator[Event]:
 
     def watch() -> None:
         while not stop.is_set() and not has_ended.wait(min(_LONGEST_POLL_SECONDS, task["period_seconds"])):
-            observe()
+            with suppress(OSError):  # of the shared file system: the next look may succeed
+                observe()
 
     observe()
     thread = Thread(target=watch, name="command", daemon=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,13 +13,12 @@ import ray
 
 from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import disk_free_bytes
-from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.observer import LeaseObserver
-from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.on_ray.cluster import Cluster, Node, on
+from atari_dqn.scale.on_ray.command import CommandLease
 from atari_dqn.scale.on_ray.node import train_member, wait_for_leases
 from atari_dqn.scale.room import Need, Needs, Placement, Room, devices_of
 from atari_dqn.scale.runner import MOST_CRASHES, Outcome
@@ -38,6 +36,8 @@ class Task:
     name: str
     node: str
     ref: ray.ObjectRef[Any]
+    over: list[Any] | None
+    """Token and heartbeat of the stale lease over which the task takes the member."""
 
 
 class Place:
@@ -56,24 +56,6 @@ class Place:
         return {device: self._needs.of(member, device) for device in self.room.devices}
 
 
-@contextmanager
-def command_lease(folder: SweepFolder, period_seconds: float) -> Iterator[HeldLease]:
-    """Hold the lease of this command, without which the runs that it starts stop; remove ended commands'."""
-    commands, owner = folder.commands, Owner.current()
-    commands.path.mkdir(exist_ok=True)
-    for lease in commands.current().values():
-        if lease.owner.has_ended:
-            ended = commands.take(lease.name, owner, over=lease)
-            if ended is not None:
-                ended.release()
-    held = commands.take(f"sweep_{secrets.token_hex(8)}", owner, period_seconds=period_seconds)
-    assert held is not None, "the name is new"
-    try:
-        yield held
-    finally:
-        held.release()
-
-
 class RaySite:
     """The nodes of a cluster: each member is trained by a task of Ray on the node that has room for it."""
 
@@ -85,7 +67,7 @@ class RaySite:
         folder: SweepFolder,
         device: str,
         threads: int,
-        command: HeldLease,
+        command: CommandLease,
         report: Callable[[str], None],
     ) -> None:
         self._cluster, self._folder, self._device, self._threads = cluster, folder, device, threads
@@ -99,7 +81,7 @@ class RaySite:
         """Tasks whose leases became stale, until Ray says how they ended."""
         self._deaths: dict[str, tuple[str, int]] = {}
         """How often the workers of a member have died since its newest checkpoint."""
-        self._beat_at = self._looked_at = time.monotonic()
+        self._looked_at = time.monotonic()
         for node in nodes:
             self._admit(node)
         if not self._places:
@@ -117,7 +99,9 @@ class RaySite:
             self._look()
         for name in list(self._tasks):
             lease = observer.leases.get(name)
-            if lease is not None and observer.is_stale(name) and not lease.owner.has_ended:
+            if lease is None or [lease.token, lease.heartbeat] == self._tasks[name].over:
+                continue
+            if observer.is_stale(name) and not lease.owner.has_ended:
                 self._report(f"{name}: {lease.owner.host} has given no sign for three heartbeats")
                 self._silent.append(self._tasks.pop(name))
         free = disk_free_bytes(self._folder.path)
@@ -142,7 +126,7 @@ class RaySite:
             if found is not None:
                 stale = None if lease is None else [lease.token, lease.heartbeat]
                 ref = self._submit(member, place, found, needs[found.device], stale)
-                self._tasks[member.name] = Task(name=member.name, node=place.node.id, ref=ref)
+                self._tasks[member.name] = Task(name=member.name, node=place.node.id, ref=ref, over=stale)
                 if lease is not None:
                     self._report(f"{member.name}: taken over from {lease.owner.host} by {place.node.name}")
                 return True
@@ -150,9 +134,6 @@ class RaySite:
 
     def ended(self) -> Sequence[tuple[str, Outcome | BaseException]]:
         """Wait a moment for members that end; return them with their outcomes."""
-        if time.monotonic() - self._beat_at >= self._period_seconds:
-            self._beat_at = time.monotonic()
-            self._command.beat()
         tasks = [*self._tasks.values(), *self._silent]
         if not tasks:
             time.sleep(_WAKE_SECONDS)
@@ -217,6 +198,8 @@ class RaySite:
             found: Mapping[str, Any] = ray.get(task.ref)
         except ray.exceptions.RayTaskError as error:  # a fault of ours
             return error
+        except ray.exceptions.TaskUnschedulableError:  # its node ended before it began
+            return Outcome(kind="lost")
         except ray.exceptions.RayError as error:
             return self._died(task.name, type(error).__name__)
         for sentence in found["reports"]:
@@ -255,7 +238,6 @@ class RaySite:
                 nodes = self._cluster.describe([key], self._folder.path)
                 self._cluster.check_folder(self._folder, nodes)
                 for node in nodes:
-                    self._report(f"{node.name}: a new node")
                     self._admit(node)
             except UserError as error:
                 self._refused.add(key)
@@ -272,8 +254,9 @@ class RaySite:
         cores = [core for core in node.usable if core not in dealt][: node.cores]
         try:
             devices = devices_of(self._device, node.hardware)
-        except UserError:
+        except UserError as error:
             self._refused.add(node.id)
+            self._report(f"{node.name}: {error}; nothing is trained there")
             return
         self._places[node.id] = Place(node, cores, devices, self._threads)
 

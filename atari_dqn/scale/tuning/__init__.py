@@ -11,6 +11,6 @@ these values. The state of a tune is its folder: the record, Optuna's log of tri
 trial is written to the log as a whole when it begins, and once more when it ends; all in between is read
 from its runs. A command that goes on therefore makes the decisions that the earlier one would have made.
 
-`tuner.Workers` is all that a tune needs of a scheduler: start members, stop members, report those that ended.
-`scale.local.LocalWorkers` is the one for this machine.
+`scheduler.Workers` is all that a tune needs of a scheduler: start members, stop members, report those that
+ended. `scale.local.LocalWorkers` is the one for this machine.
 """

@@ -1,7 +1,7 @@
 """Optuna: suggest the values of a trial, and keep the log of trials. Requires the extra `tune`.
 
-A trial is appended to the log twice, as one line each time: with its values when it begins, and with its
-value when it ends. Its values are suggested on a copy in memory, by a sampler that is seeded anew from the
+One line of the log begins a trial with all its values, one line follows for each step of its objective, and
+one or two end it. Its values are suggested on a copy in memory, by a sampler that is seeded anew from the
 seed of the tune and the number of the trial. A command that is killed has written the whole trial or
 nothing, and the next command suggests the same.
 """

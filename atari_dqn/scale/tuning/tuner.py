@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from atari_dqn.run.sweep.failures import Failure, read_failures
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.runner import Outcome
+from atari_dqn.scale.scheduler import Workers
 from atari_dqn.scale.tuning.folder import Stopwatch, TuneFolder, TuneRecord
 from atari_dqn.scale.tuning.pruning import Step, is_pruned, may_prune, steps_of
 from atari_dqn.scale.tuning.study import State, Trial, TrialLog, begun_first
@@ -19,27 +19,6 @@ from atari_dqn.spec.errors import SpecError
 MOST_REPEATED = 25
 """A tune ends once so many trials in a row had values of earlier trials: little is left to try."""
 _SECONDS_PER_HOUR = 3_600
-
-
-class Workers(Protocol):
-    """Runs members somewhere, as many at once as there is room for."""
-
-    @property
-    def running(self) -> Collection[str]:
-        """The names of the members that run."""
-        ...
-
-    def start(self, members: Sequence[Member]) -> None:
-        """Start, in order, every member that fits and does not run anywhere."""
-        ...
-
-    def stop(self, names: Collection[str]) -> None:
-        """Let running members save a checkpoint and stop."""
-        ...
-
-    def ended(self) -> list[tuple[str, Outcome]]:
-        """Wait a moment for members that end; return them with their outcomes."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
