@@ -13,7 +13,13 @@ from atari_dqn.errors import UserError
 from atari_dqn.run.leases.guard import LOST_EXIT_CODE
 from atari_dqn.run.leases.lease import PERIOD_SECONDS, HeldLease, Lease
 from atari_dqn.run.leases.owner import Owner
-from atari_dqn.run.sweep.failures import KIND_OF_EXIT, Failure, FailureKind, write_failure_record
+from atari_dqn.run.sweep.failures import (
+    KIND_OF_EXIT,
+    Failure,
+    FailureKind,
+    read_failures,
+    write_failure_record,
+)
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.room import Placement
@@ -51,6 +57,7 @@ class Runner:
     def run(self, member: Member, placement: Placement, stale: Lease | None = None) -> Outcome:
         """Run a member to its end, resuming it after crashes; return how it ended.
 
+        A member whose failure is recorded in the folder is not tried again.
         `stale`: the lease that a `LeaseObserver` found stale, which is stolen; None if the run has no lease.
         """
         held = self._acquire(member, placement, stale)
@@ -76,6 +83,9 @@ class Runner:
         return held
 
     def _run_held(self, member: Member, placement: Placement, held: HeldLease) -> Outcome:
+        recorded = read_failures(self.folder.own / "failures").get(member.name)
+        if recorded is not None and not self.folder.has_finished(member.name):
+            return Outcome(kind="failed", failure=recorded)  # by another command, since this one began
         crashes, newest = 0, self.folder.newest_checkpoint(member.name)
         while not self.stop.is_set():
             if self.folder.has_finished(member.name):

@@ -16,7 +16,7 @@ import pytest
 
 from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.owner import Owner, start_time
-from atari_dqn.run.sweep.failures import Failure, read_failures
+from atari_dqn.run.sweep.failures import Failure, read_failures, write_failure_record
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale import runner as runner_module
@@ -129,6 +129,15 @@ def test_an_end_that_would_repeat_is_recorded_and_not_tried_again(
     assert len(calls(folder, member)) == 1
     assert read_failures(folder.own / "failures") == {member.name: failure}
     assert leases_left(folder) == []
+
+
+def test_a_failure_that_another_command_has_recorded_is_not_tried_again(
+    runner: Runner, folder: SweepFolder, member: Member
+):
+    failure = Failure(kind="halted", reason="loss is not finite", exit_code=3)
+    write_failure_record(folder.failure(member.name), failure)
+    assert runner.run(member, PLACE) == Outcome(kind="failed", failure=failure)
+    assert calls(folder, member) == []
 
 
 def test_a_stopped_member_gets_sigterm_and_is_not_resumed(

@@ -196,7 +196,9 @@ def test_a_run_that_fails_for_another_reason_ends_the_command_and_not_its_trial(
     assert (result.failure, result.is_complete) == (("trial0000_catch_seed1", failure), False)
     assert workers.stopped == ["trial0000_catch_seed2"]
     assert [trial.state for trial in trials_of(record, folder)] == ["running"]
+    write_failure_record(folder.runs.failure("trial0000_catch_seed1"), failure)
     assert command(record, folder, planted)[0] is not None
+    assert not folder.runs.failure("trial0000_catch_seed1").exists()
     assert [trial.state for trial in trials_of(record, folder)] == ["complete", "complete"]
 
 

@@ -60,12 +60,12 @@ class Cluster:
         self._own_node = ray.get_runtime_context().get_node_id()
 
     def alive(self) -> dict[str, Mapping[str, Any]]:
-        """Return Ray's description of each node with cores; `ClusterLostError` if there is no answer."""
+        """Return Ray's description of each living node; `ClusterLostError` if there is no answer."""
         self._check_answers()
         alive = {each["NodeID"]: each for each in ray.nodes() if each["Alive"]}  # type: ignore[no-untyped-call]
         if self._own_node not in alive:
             raise ClusterLostError("the Ray node of this machine has ended, by which runs are started")
-        return {key: each for key, each in alive.items() if each["Resources"].get("CPU", 0) >= 1}
+        return alive
 
     def _check_answers(self) -> None:
         """Check that the head listens: Ray's own calls wait for a minute and then end the process."""
@@ -138,7 +138,7 @@ def _described(node_id: str, found: Mapping[str, Any], report: on_node.Plain) ->
         machine=report["machine"],
         hardware=msgspec.convert(report["hardware"], Hardware),
         usable=tuple(report["cores"]),
-        cores=int(found["Resources"]["CPU"]),
+        cores=int(found["Resources"].get("CPU", 0)),
         ram=int(found["Resources"].get("memory", 0)),
     )
 

@@ -81,7 +81,7 @@ class RaySite:
         """Tasks whose leases became stale, until Ray says how they ended."""
         self._deaths: dict[str, tuple[str, int]] = {}
         """How often the workers of a member have died since its newest checkpoint."""
-        self._looked_at = time.monotonic()
+        self._looked_at, self._is_stopping = time.monotonic(), False
         for node in nodes:
             self._admit(node)
         if not self._places:
@@ -159,17 +159,21 @@ class RaySite:
 
     def stop(self) -> None:
         """Let every run save a checkpoint and stop; forget those that wait for a worker of Ray."""
+        self._is_stopping = True
         self._command.release()
         held = self._folder.leases.current()
         for name, task in list(self._tasks.items()):
-            if name not in held:
+            has_ended, _ = ray.wait([task.ref], timeout=0, fetch_local=False)
+            if name not in held and not has_ended:
                 with suppress(ray.exceptions.RayError):
                     ray.cancel(task.ref)
                 self._give_back(self._tasks.pop(name))
 
     def close(self) -> None:
-        """Stop whatever still runs, and wait until it has been saved."""
+        """Stop whatever still runs, and wait until it has been saved, unless that was interrupted."""
         self._command.release()
+        if self._is_stopping:
+            return
         names = {task.name for task in self._tasks.values()}
         wait_for_leases(self._folder.leases, names, _SAVING_SECONDS)
 
@@ -254,6 +258,8 @@ class RaySite:
         cores = [core for core in node.usable if core not in dealt][: node.cores]
         try:
             devices = devices_of(self._device, node.hardware)
+            if not cores:
+                raise UserError("it has no core for runs")
         except UserError as error:
             self._refused.add(node.id)
             self._report(f"{node.name}: {error}; nothing is trained there")
@@ -266,7 +272,7 @@ def ray_options(need: Need) -> dict[str, Any]:
 
     Ray reserves no GPU: it counts fractions of one, while runs share it by measured memory.
     """
-    return {"num_cpus": need.cores, "memory": need.ram, "max_retries": MOST_CRASHES}
+    return {"num_cpus": need.cores, "memory": need.ram, "max_retries": 1}
 
 
 def cores_of_others(observer: LeaseObserver, machine: str, ours: Collection[str]) -> set[int]:

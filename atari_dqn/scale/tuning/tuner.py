@@ -112,6 +112,8 @@ class Tuner:
         for name, failure in read_failures(self.folder.runs.own / "failures").items():
             if failure.kind == "halted":
                 runs.halt(name, failure.reason)
+            else:  # says something about the machine, not about the values: it is tried again
+                self.folder.runs.failure(name).unlink(missing_ok=True)
         self._decide(trial)
 
     def _decide_all(self) -> None:
