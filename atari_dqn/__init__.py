@@ -1,9 +1,10 @@
 """Train, resume and evaluate DQN-family agents on Atari.
 
 Every command, worker process and library user imports this package before torch. The package therefore sets
-how the threads of OpenMP, with which torch and the kernels compute on a CPU, wait for each other. By default
-a waiting thread keeps its core busy for milliseconds. If other programs run too, the thread that it waits for
-may need that core, and training becomes several times slower. Measured: docs/results/speed.md.
+how the threads of OpenMP, with which torch computes on a CPU, wait for each other; the kernels have threads
+of their own. By default a waiting thread keeps its core busy for milliseconds. If other programs run too, the
+thread that it waits for may need that core, and training becomes several times slower. Measured:
+docs/results/speed.md.
 """
 
 from __future__ import annotations

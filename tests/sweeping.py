@@ -33,6 +33,14 @@ _RAY_NAMES = {"worker": "ray::train_member", "raylet": "raylet", "head": "gcs_se
 _OUTPUT = "command.txt"
 
 
+def program(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `dqn` in a folder, on one thread, to its end."""
+    return subprocess.run(
+        [*DQN, *map(str, words)],
+        cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
 def write_sweep(folder: Path, *, games: Sequence[str], seeds: int) -> Path:
     """Write a sweep file of two methods: Track A's, and Double DQN with three-step returns."""
     path = folder / "small.toml"

@@ -33,7 +33,8 @@ def test_command_is_one_that_this_program_takes(words: list[str]):
     while hasattr(command, "commands"):
         name, *words = words
         command = command.commands[name]
-    command.make_context(name, list(words))
+    context = command.make_context(name, list(words))
+    assert context.args == []
 
 
 def test_every_spec_that_the_tutorial_names_is_shipped():

@@ -93,6 +93,9 @@ NotifyOption = Annotated[
         help="Run a shell command when the run ends or warns; $DQN_EVENT and $DQN_MESSAGE say why.",
     ),
 ]
+JobsOption = Annotated[
+    str | None, typer.Option(metavar="N", help="At most N runs at once. Default: as many as fit.")
+]
 PlainOption = Annotated[
     bool, typer.Option("--plain", help="Print one line per period instead of the live view.")
 ]

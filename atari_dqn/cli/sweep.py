@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import DeviceOption, PlainOption, choice, integer, number
+from atari_dqn.cli.options import DeviceOption, JobsOption, PlainOption, choice, integer, number
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 
@@ -72,9 +72,6 @@ AddressOption = Annotated[
         metavar="HOST:PORT",
         help="With --on ray: the head of a cluster to join. Default: a cluster on this machine alone.",
     ),
-]
-JobsOption = Annotated[
-    str | None, typer.Option(metavar="N", help="At most N runs at once. Default: as many as fit.")
 ]
 RetryOption = Annotated[
     bool, typer.Option("--retry", help="Try runs again that halted, failed or are damaged.")

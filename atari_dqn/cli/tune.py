@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import DeviceOption, PlainOption, integer
+from atari_dqn.cli.options import DeviceOption, JobsOption, PlainOption, integer
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 
@@ -48,9 +48,6 @@ PlanOption = Annotated[
 ]
 StatusOption = Annotated[
     bool, typer.Option("--status", help="Print every trial, from the files of the folder; start nothing.")
-]
-JobsOption = Annotated[
-    str | None, typer.Option(metavar="N", help="At most N runs at once. Default: as many as fit.")
 ]
 
 

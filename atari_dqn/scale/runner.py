@@ -17,7 +17,7 @@ from atari_dqn.run.sweep.failures import (
     KIND_OF_EXIT,
     Failure,
     FailureKind,
-    read_failures,
+    read_failure,
     write_failure_record,
 )
 from atari_dqn.run.sweep.folder import SweepFolder
@@ -83,7 +83,7 @@ class Runner:
         return held
 
     def _run_held(self, member: Member, placement: Placement, held: HeldLease) -> Outcome:
-        recorded = read_failures(self.folder.own / "failures").get(member.name)
+        recorded = read_failure(self.folder.failure(member.name))
         if recorded is not None and not self.folder.has_finished(member.name):
             return Outcome(kind="failed", failure=recorded)  # by another command, since this one began
         crashes, newest = 0, self.folder.newest_checkpoint(member.name)

@@ -69,7 +69,7 @@ def read_sweep(path: Path) -> tuple[SweepFile, list[Fault]]:
 
     `SpecError` if it cannot be read at all.
     """
-    table = _table(path)
+    table = read_file_of("sweep", path, shipped_sweeps())
     faults = list(_key_faults(path, table))
     threads, thread_faults = _threads(path, table)
     games, game_faults = read_games(path, table)
@@ -92,10 +92,11 @@ def read_sweep(path: Path) -> tuple[SweepFile, list[Fault]]:
     return file, faults
 
 
-def _table(path: Path) -> dict[str, Any]:
+def read_file_of(kind: str, path: Path, shipped: Mapping[str, Path]) -> dict[str, Any]:
+    """Read a sweep or a tune, as `kind` says; `SpecError` suggests a shipped one if there is no such file."""
     if not path.exists():
-        hint = did_you_mean(path.stem, shipped_sweeps()) if is_name(path) else ""
-        expected = "expected a sweep file, the folder of a sweep, or the name of a shipped sweep"
+        hint = did_you_mean(path.stem, shipped) if is_name(path) else ""
+        expected = f"expected a {kind} file, the folder of a {kind}, or the name of a shipped {kind}"
         raise SpecError([Fault(str(path), "", f"no such file; {expected}{hint}")])
     return read_toml(path)
 

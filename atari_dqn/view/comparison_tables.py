@@ -175,7 +175,7 @@ def _improvement(improvement: Improvement) -> RenderableType:
 
 def _legend(comparison: Comparison) -> Iterator[RenderableType]:
     if comparison.caveats:
-        yield from _title("beware", "")
+        yield from _title("caveats", "")
         yield from (_item(caveat, "▲", "yellow") for caveat in comparison.caveats)
     if comparison.protocols:
         yield from _title("protocols", "")

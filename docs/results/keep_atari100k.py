@@ -69,7 +69,7 @@ def keep(runs: list[Path], agent: str, out: Path) -> None:
     found: dict[str, Path] = {}
     comparison = compare(runs, human_table=DEFAULT_HUMAN_TABLE)
     for warning in comparison.warnings:
-        print(f"beware: {warning}")
+        print(f"caveat: {warning}")
     for result in comparison.results:
         for run in result.group.runs:
             if run.seed in result.last.evaluations and result.published:

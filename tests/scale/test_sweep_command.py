@@ -1,15 +1,14 @@
 """`dqn sweep` as a user starts it: one small sweep for real, its status, a message for each bad input."""
 
 import json
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from forked import CommandServer, Finished
+from sweeping import program
 
 from atari_dqn.errors import UserError
 from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
@@ -18,13 +17,6 @@ from atari_dqn.spec.loader import load_spec
 TINY = Path(__file__).parents[1] / "tiny_catch.toml"
 TEXT = f'spec = "{TINY}"\n[methods.one]\n[methods.two.toggles]\nn_step = 2\n'
 Sweep = Callable[..., Finished]
-
-
-def program(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "atari_dqn", *map(str, words)],
-        cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

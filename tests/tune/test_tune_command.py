@@ -2,14 +2,13 @@
 
 import csv
 import fcntl
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from forked import CommandServer, Finished
+from sweeping import program
 
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, write_tune_record
 from atari_dqn.scale.tuning.tune_file import load_tune
@@ -21,13 +20,6 @@ TEXT = (
     "[objective]\nscore = 'mean_length_frames'\n[sampler]\nrandom_trials = 2\n[budget]\ntrials = 3\n"
 )
 Tune = Callable[..., Finished]
-
-
-def program(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "atari_dqn", *map(str, words)],
-        cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ def _show(content: ui.column, runs: list[RunEntry], game: str) -> None:
             ui.plotly(curves_figure(comparison.results, game)).classes("w-full h-[28rem]")
             table([_row(result) for result in comparison.results], _TITLES).classes("w-full scores")
             for warning in comparison.warnings:
-                ui.label(f"beware: {warning}").classes("text-sm text-amber-700")
+                ui.label(f"caveat: {warning}").classes("text-sm text-amber-700")
         for fault in faults:
             ui.label(f"left out: {fault}").classes("text-sm text-red-600 break-all")
 

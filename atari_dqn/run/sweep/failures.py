@@ -49,10 +49,14 @@ def write_failure_record(path: Path, failure: Failure) -> None:
 
 def read_failures(folder: Path) -> dict[str, Failure]:
     """Read the failures of a sweep by run; a damaged file counts as a failure."""
-    return {path.stem: _read(path) for path in sorted(folder.glob("*.json"))}
+    found = {path.stem: read_failure(path) for path in sorted(folder.glob("*.json"))}
+    return {name: failure for name, failure in found.items() if failure is not None}
 
 
-def _read(path: Path) -> Failure:
+def read_failure(path: Path) -> Failure | None:
+    """Read the failure of a run; None without a file, and a damaged file counts as a failure."""
+    if not path.exists():
+        return None
     try:
         found = checked(path, read_json(path), Failure)
     except DamagedError as error:

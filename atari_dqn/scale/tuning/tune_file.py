@@ -22,6 +22,7 @@ from typing import Any
 
 from atari_dqn.scale.axes import read_games, read_seeds
 from atari_dqn.scale.cases import NAME, section_entries
+from atari_dqn.scale.sweep_file import read_file_of
 from atari_dqn.scale.tuning.combinations import combination_faults, complete
 from atari_dqn.scale.tuning.search_file import (
     read_budget,
@@ -54,7 +55,7 @@ def find_tune(path: Path) -> Path:
 
 def load_tune(path: Path) -> Tune:
     """Load a tune file; `SpecError` has all of its faults."""
-    table = _table(path)
+    table = read_file_of("tune", path, shipped_tunes())
     base, faults = _read_base(path, table)
     space, space_faults = read_space(path, table)
     faults += [*_key_faults(path, table), *space_faults]
@@ -103,14 +104,6 @@ class _Base:
     seeds: tuple[int, ...]
     is_valid: bool
     """Whether all of it can be checked together."""
-
-
-def _table(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        hint = did_you_mean(path.stem, shipped_tunes()) if is_name(path) else ""
-        expected = "expected a tune file, the folder of a tune, or the name of a shipped tune"
-        raise SpecError([Fault(str(path), "", f"no such file; {expected}{hint}")])
-    return read_toml(path)
 
 
 def _key_faults(path: Path, table: Mapping[str, Any]) -> Iterator[Fault]:
