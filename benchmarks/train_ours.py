@@ -39,7 +39,6 @@ def benchmark_spec(options: argparse.Namespace) -> Spec:
         "learner.target_period_updates": options.target_period_updates,
         "training.total_frames": 10**9,
         "learner.threads": options.threads,
-        "system.workers": 0,
     }
     if not load_spec(options.spec).spec.toggles.noisy:
         overrides |= dict.fromkeys(("exploration.epsilon_start", "exploration.epsilon_end"), options.epsilon)

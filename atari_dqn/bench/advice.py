@@ -57,8 +57,8 @@ def recommend_for(times: Sequence[UpdateTime], hardware: Hardware) -> tuple[Sett
         Setting(key="learner.threads", value=str(best.threads), reason=f"{measured} ({others})"),
         Setting(
             key="system.workers",
-            value=str(free),
-            reason="the cores that learning does not use" if free else "learning is faster with every core",
+            value=str(free or min(1, best.threads - 1)),
+            reason="the cores that learning does not use" if free else "it emulates while threads wait",
         ),
         Setting(key="learner.precision", value=f'"{best.precision}"', reason="a track with fp32 keeps it"),
     )

@@ -162,16 +162,16 @@ def _compile(spec: Spec, machine: Machine) -> Decision:
 
 
 def _workers(spec: Spec, machine: Machine) -> Decision:
-    """Choose a worker for each core: workers emulate while threads wait. With a GPU, two cores are left."""
+    """Choose a worker for each core but one, where the main process runs; with a GPU, two cores are left."""
     envs, cores = spec.env.num_envs, machine.hardware.cores_usable
     if envs == 1 or spec.env.kind != "atari" or cores == 1:
         return 0, "one process emulates fast enough"
-    emulating = cores if machine.device == "cpu" else max(1, cores - 2)
+    emulating = max(1, cores - (1 if machine.device == "cpu" else 2))
     if envs < min(emulating, _MOST_WORKERS):
         return envs, "one for each environment"
     if emulating > _MOST_WORKERS:
         return _MOST_WORKERS, "more emulate faster than anything learns"
-    return emulating, _count(emulating, "core") + ("" if machine.device == "cpu" else " beyond the learner's")
+    return emulating, _count(emulating, "core") + " beyond the learner's"
 
 
 def _count(number: int, noun: str) -> str:

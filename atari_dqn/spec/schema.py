@@ -208,9 +208,9 @@ class System:
     """Keys that cannot change results; they are not part of the spec's digest."""
 
     workers: Annotated[int | Auto, AtLeast(0)]
-    """Number of worker processes that run emulators; 0 runs them in the learner's process. `auto` is the
-    number of cores, two fewer with a GPU, but no more than there are environments, and 0 for one
-    environment."""
+    """Number of worker processes that run emulators; 0 runs them in the learner's process. `auto` is one
+    fewer than the number of cores, two fewer with a GPU, but no more than there are environments, and 0 for
+    one environment or core."""
     evaluation_envs: Annotated[int, AtLeast(1)]
     """Number of environments of an evaluation, which play its episodes in parallel."""
     evaluation_workers: Annotated[int, AtLeast(0)]

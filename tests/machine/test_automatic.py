@@ -177,9 +177,9 @@ def test_compilation_is_not_chosen_without_a_compiler(
 
 
 @pytest.mark.parametrize(
-    ("cores", "envs", "workers"), [(1, 8, 0), (2, 1, 0), (2, 8, 2), (16, 1, 0), (16, 8, 8), (64, 64, 16)]
+    ("cores", "envs", "workers"), [(1, 8, 0), (2, 1, 0), (2, 8, 1), (16, 1, 0), (16, 8, 8), (64, 64, 16)]
 )
-def test_workers_are_one_for_each_core_and_environment(
+def test_workers_are_one_for_each_core_but_one_and_environment(
     cores: int, envs: int, workers: int, laptop: Hardware
 ) -> None:
     found = machine(replace(laptop, cores_usable=cores, cores_physical=cores))
@@ -229,7 +229,7 @@ def test_choices_are_formatted_as_one_line(laptop: Hardware) -> None:
     assert choices_text(choices) == (
         'chosen for this machine: learner.precision = "fp32" (the processor only emulates bf16), '
         "learner.threads = 2 (2 cores), learner.compile = false (it is not known to be faster), "
-        "system.workers = 2 (2 cores)"
+        "system.workers = 1 (1 core beyond the learner's)"
     )
 
 

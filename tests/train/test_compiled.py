@@ -87,7 +87,7 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(error: Exception, sa
 
 
 @needs_compiler
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_compiled_kernels_learn_the_same_to_rounding() -> None:
     rainbow, bf16 = compare_with_eager("inductor", 40, *WITH_KERNELS)
     assert rainbow["difference_over_movement"] < 0.01
@@ -110,7 +110,7 @@ def dqn(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @needs_compiler
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(1200)  # two compilations of minutes on busy cores
 def test_compiled_run_goes_on_to_the_bit_with_kernels_that_are_compiled_anew(tmp_path: Path) -> None:
     sets = [word for key in (*SMALL, "toggles.noisy=true", "learner.compile=true") for word in ("--set", key)]

@@ -33,8 +33,15 @@ CHANGES = {
     ),
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
+MINUTES = {"impala", "precision"}
+"""The changes with which training takes minutes on an ordinary processor."""
 LEARNED = 3.0
 """Of ten balls at least six are caught as a rule; a game is over with three missed, and chance is −2."""
+
+
+def marks(change: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of a change's training."""
+    return [pytest.mark.thorough] if change in MINUTES else []
 
 
 def mean_return(*overrides: str, frames: int | None = None) -> float:
@@ -47,7 +54,9 @@ def mean_return(*overrides: str, frames: int | None = None) -> float:
 
 @pytest.mark.fault("D21")
 @pytest.mark.slow
-@pytest.mark.parametrize("change", CHANGES, ids=[name.replace(", ", "_") for name in CHANGES])
+@pytest.mark.parametrize(
+    "change", [pytest.param(name, id=name.replace(", ", "_"), marks=marks(name)) for name in CHANGES]
+)
 def test_agent_learns_the_toy_game(change: str) -> None:
     assert mean_return(*CHANGES[change]) >= LEARNED
 
