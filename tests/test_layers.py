@@ -19,7 +19,7 @@ LAYERS = (
     {"scale"},
     {"verify", "bench", "dashboard"},
     {"train", "view"},
-    {"record"},
+    {"play", "record"},
     {"evaluation"},
     {"compare", "assembly"},
     {"run"},

@@ -23,6 +23,7 @@ from atari_dqn.cli import (
     dashboard,
     doctor,
     eval,  # noqa: A004 - the command's name
+    play,
     raise_on_interrupt,
     record,
     resume,
@@ -60,6 +61,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "tune": (tune.tune, tune.EXAMPLES),
     "eval": (eval.evaluate, eval.EXAMPLES),
     "record": (record.record, record.EXAMPLES),
+    "play": (play.play, play.EXAMPLES),
     "compare": (compare.compare, compare.EXAMPLES),
     "verify": (verify.verify, verify.EXAMPLES),
     "bench": (bench.bench, bench.EXAMPLES),

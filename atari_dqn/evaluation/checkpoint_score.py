@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,9 +17,10 @@ from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
 from atari_dqn.files.atomic import unused, write_json_atomically
 from atari_dqn.run.checkpoint.state_tree import tree_digest
-from atari_dqn.run.scores import EvaluationScore, score_protocol
+from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
 from atari_dqn.spec.protocol import Protocol
+from atari_dqn.spec.schema import Spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +99,16 @@ def evaluate_checkpoint(
         on_progress=on_progress,
         stop=stop,
     )
+    return checkpoint_score(agent, spec, protocol, played)
+
+
+def checkpoint_score(
+    agent: FrozenAgent, spec: Spec, name: ProtocolName, played: Sequence[EvaluationEpisode]
+) -> CheckpointScore:
+    """Build the score of an agent's games under a protocol, whose spec `spec` is (`with_protocol`)."""
     score = EvaluationScore.of(played)
     return CheckpointScore(
-        name=protocol,
+        name=name,
         score=score,
         protocol=score_protocol(
             spec, episodes=score.episodes, checkpoint=agent.choice, rom_md5=agent.info.rom_md5

@@ -1,0 +1,215 @@
+"""`dqn play`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atari_dqn.cli.options import (
+    MOST_EPISODES,
+    DeviceOption,
+    RecordingProtocol,
+    check_run,
+    choice,
+    integer,
+    number,
+)
+from atari_dqn.envs.processes import interrupts_blocked
+from atari_dqn.errors import UserError
+from atari_dqn.machine.devices import check_device_name, resolve_device
+from atari_dqn.spec.constraints import given
+
+if TYPE_CHECKING:
+    from atari_dqn.evaluation.frozen_agent import FrozenAgent
+    from atari_dqn.play.keyboard import Keyboard
+    from atari_dqn.play.stage import Seat
+    from atari_dqn.play.terminal import Terminal
+    from atari_dqn.run.scores import EvaluationEpisode
+    from atari_dqn.spec.schema import Spec
+
+EXAMPLES = """\
+dqn play outputs/pong_quick_seed1
+dqn play outputs/pong_quick_seed1 --player both --speed 0.5
+dqn play --game breakout"""
+
+_FASTEST = 100.0
+
+
+class PlayerName(StrEnum):
+    """Values of `--player`."""
+
+    AGENT = "agent"
+    PERSON = "person"
+    BOTH = "both"
+
+
+OptionalCheckpointPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
+]
+GameOption = Annotated[str | None, typer.Option(metavar="NAME", help="Without an agent: the game to play.")]
+PlayerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="agent, person or both, from the same seed. Default: the agent if there is one.",
+        autocompletion=lambda: list(PlayerName),
+    ),
+]
+ProtocolOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="run: the run's own, the default; classic: Track A's, the default without a run; "
+        "modern: Track B's.",
+        autocompletion=lambda: list(RecordingProtocol),
+    ),
+]
+
+
+def play(
+    path: OptionalCheckpointPath = None,
+    game: GameOption = None,
+    player: PlayerOption = None,
+    episodes: Annotated[str, typer.Option(metavar="N", help="Games to play.")] = "1",
+    protocol: ProtocolOption = None,
+    speed: Annotated[str, typer.Option(metavar="FACTOR", help="1 is 60 frames a second.")] = "1",
+    seed: Annotated[str, typer.Option(metavar="N", help="Without an agent: the seed of the games.")] = "1",
+    device: DeviceOption = "auto",
+    save: Annotated[
+        bool, typer.Option("--save/--no-save", help="Store the scores of finished games.")
+    ] = True,
+) -> None:
+    """Show games of an agent as it plays them, or play yourself, in this terminal."""
+    num_episodes = integer("--episodes", episodes, high=MOST_EPISODES)
+    factor = _speed(speed)
+    who = _player(player, path, game)
+    named = choice("--protocol", protocol or ("classic" if path is None else "run"), RecordingProtocol)
+    own_seed = integer("--seed", seed, low=0)
+    check_device_name(device)
+    if path is not None:
+        check_run(path)
+    elif named is RecordingProtocol.RUN:
+        raise UserError("--protocol: 'run' is that of a run; expected classic or modern for --game")
+    spec_of_game = None if game is None else _spec_of(game, own_seed)
+    with interrupts_blocked():
+        from atari_dqn.evaluation.frozen_agent import load_frozen
+        from atari_dqn.play.terminal import Terminal
+        from atari_dqn.spec.named_protocols import with_protocol
+
+    terminal = Terminal()
+    agent = None if path is None else load_frozen(path, resolve_device(device))
+    spec = with_protocol(agent.spec if agent else given(spec_of_game), named.value)
+    finished = _play(terminal, agent, spec, who, episodes=num_episodes, speed=factor)
+    for name, games in finished.items():
+        typer.echo(_text(name, games))
+        if games and save:
+            typer.echo(f"  kept in  {_save(name, games, agent, spec, named)}")
+
+
+def _speed(text: str) -> float:
+    factor = number("--speed", text, low=0)
+    if not 0 < factor <= _FASTEST:
+        raise UserError(f"--speed: found {text!r}, expected a number above 0 and up to {_FASTEST:g}")
+    return factor
+
+
+def _player(text: str | None, path: Path | None, game: str | None) -> PlayerName:
+    """Check that there is either an agent or a game; return who plays."""
+    if (path is None) == (game is None):
+        found = "nothing" if path is None else "an agent and --game"
+        raise UserError(f"found {found} to play; expected RUN_DIR, CHECKPOINT or --game NAME")
+    who = choice("--player", text or ("person" if path is None else "agent"), PlayerName)
+    if path is None and who is not PlayerName.PERSON:
+        raise UserError(f"--player {who}: an agent is needed; expected RUN_DIR or CHECKPOINT")
+    return who
+
+
+def _spec_of(game: str, seed: int) -> Spec:
+    """Return Track A's spec of a game."""
+    from atari_dqn.spec.games import game_problem
+    from atari_dqn.spec.loader import load_spec
+
+    problem = game_problem(game, kind="atari")
+    if problem:
+        raise UserError(f"--game: {problem}")
+    return load_spec(Path("pong_trackA"), [f"game={game}", f"seed={seed}"]).spec
+
+
+def _play(
+    terminal: Terminal,
+    agent: FrozenAgent | None,
+    spec: Spec,
+    who: PlayerName,
+    *,
+    episodes: int,
+    speed: float,
+) -> dict[str, list[EvaluationEpisode]]:
+    """Play until the last game ends or a person quits; return the finished games of each player."""
+    from atari_dqn.play.keyboard import Keyboard
+    from atari_dqn.play.stage import QuitError, Stage
+
+    finished: dict[str, list[EvaluationEpisode]] = {}
+    keyboard = Keyboard(terminal.read)
+    try:
+        with terminal:
+            stage = Stage(terminal, keyboard, speed=speed)
+            for episode in range(episodes):
+                seats = _seats(agent, spec, who, keyboard, episode)
+                finished |= {seat.name: finished.get(seat.name, []) for seat in seats}
+                stage.play(seats)
+                for seat in seats:
+                    finished[seat.name] += [seat.game.result] if seat.game.result else []
+    except (QuitError, KeyboardInterrupt):
+        pass  # what was finished is kept
+    return finished
+
+
+def _seats(
+    agent: FrozenAgent | None, spec: Spec, who: PlayerName, keyboard: Keyboard, episode: int
+) -> list[Seat]:
+    """Seat the players, each at the same game of their own."""
+    from atari_dqn.play.agent_player import AgentPlayer
+    from atari_dqn.play.keyboard import Person
+    from atari_dqn.play.live_game import LiveGame
+    from atari_dqn.play.stage import Seat
+
+    seats = []
+    if agent is not None and who is not PlayerName.PERSON:
+        game = LiveGame(spec, episode)
+        seats.append(
+            Seat(name="agent", player=AgentPlayer(agent.network, spec, game.info, episode), game=game)
+        )
+    if who is not PlayerName.AGENT:
+        game = LiveGame(spec, episode)
+        seats.append(Seat(name="person", player=Person(keyboard, game.info.action_names), game=game))
+    return seats
+
+
+def _text(name: str, games: list[EvaluationEpisode]) -> str:
+    from atari_dqn.run.scores import EvaluationScore
+
+    return f"{name}: {EvaluationScore.of(games)}" if games else f"{name}: no game was finished"
+
+
+def _save(
+    name: str,
+    games: list[EvaluationEpisode],
+    agent: FrozenAgent | None,
+    spec: Spec,
+    protocol: RecordingProtocol,
+) -> Path:
+    """Save the score of a player: an agent's as `dqn eval` does, since the games are the same."""
+    from atari_dqn.evaluation.checkpoint_score import checkpoint_score, save_score
+    from atari_dqn.evaluation.frozen_agent import game_info
+    from atari_dqn.files.atomic import prepare_folder
+    from atari_dqn.play.person_score import save_person
+
+    if agent is not None and name == PlayerName.AGENT:
+        prepare_folder(agent.run.evaluations)
+        return save_score(agent, checkpoint_score(agent, spec, protocol.value, games))
+    folder = Path("plays") if agent is None else agent.run.path / "plays"
+    return save_person(folder, spec, game_info(spec), games)

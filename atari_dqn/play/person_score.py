@@ -1,0 +1,52 @@
+"""The scores of a person, stored with the protocol under which they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.files.atomic import prepare_folder, unused, write_json_atomically
+from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_protocol
+from atari_dqn.spec.schema import Spec
+from atari_dqn.types import GameInfo
+
+_OF_A_GAME = (
+    "sticky_probability",
+    "noop_max_frames",
+    "max_episode_frames",
+    "full_action_set",
+    "frame_skip",
+    "ale_version",
+    "rom_md5",
+)
+"""The fields of a protocol that a person's games have; the others are of a trained agent."""
+
+
+def person_document(spec: Spec, info: GameInfo, games: Sequence[EvaluationEpisode]) -> dict[str, Any]:
+    """Convert a person's finished games and their protocol to plain data."""
+    score = EvaluationScore.of(games)
+    protocol = asdict(
+        score_protocol(spec, episodes=score.episodes, checkpoint="current", rom_md5=info.rom_md5)
+    )
+    return {
+        "player": "person",
+        "game": spec.game,
+        "seed": spec.seed,
+        **score.row(),
+        "returns": score.returns,
+        "lengths_frames": score.lengths_frames,
+        "end_reasons": score.end_reasons,
+        "protocol": {name: protocol[name] for name in _OF_A_GAME},
+        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def save_person(folder: Path, spec: Spec, info: GameInfo, games: Sequence[EvaluationEpisode]) -> Path:
+    """Save a person's score in a folder, which is made, and return its path; nothing is overwritten."""
+    prepare_folder(folder)
+    path = unused(folder / f"{spec.game}_person.json")
+    write_json_atomically(path, person_document(spec, info, games))
+    return path

@@ -1,0 +1,129 @@
+"""Show games at the speed at which they are played, one or two next to each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Protocol
+
+from atari_dqn.play.half_blocks import fitting_size, half_blocks
+from atari_dqn.play.keyboard import Keyboard
+from atari_dqn.play.live_game import LiveGame, Player, Screen
+
+FRAMES_PER_SECOND = 60.0
+_FRAMES_PER_PICTURE = 2
+_HELP = "arrows or WASD move · space fires · p pauses · q quits"
+_PAUSE_SECONDS = 0.05
+_BETWEEN = " "
+
+
+class QuitError(Exception):
+    """The person at the keyboard ends the games."""
+
+
+class Display(Protocol):
+    """Where pictures are shown, as `Terminal`."""
+
+    exact_colours: bool
+
+    def size(self) -> tuple[int, int]:
+        """Return the numbers of columns and lines."""
+        ...
+
+    def draw(self, lines: Sequence[str], /) -> None:
+        """Replace what is shown."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seat:
+    """A player at a game of their own."""
+
+    name: str
+    player: Player
+    game: LiveGame
+
+
+class Stage:
+    """Plays games in step. `speed` 1 is the emulator's own, 60 frames/s; 2 is twice as fast."""
+
+    def __init__(
+        self,
+        display: Display,
+        keyboard: Keyboard,
+        *,
+        speed: float,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._display, self._keyboard = display, keyboard
+        self._frame_seconds, self._now, self._sleep = 1 / (FRAMES_PER_SECOND * speed), now, sleep
+        self._due = 0.0
+        """When the next frame is to be shown."""
+
+    def play(self, seats: Sequence[Seat]) -> None:
+        """Play one game of each seat to its end; raise `QuitError` if it is quit."""
+        shown = [seat.game.begin()[-1] for seat in seats]
+        self._due = self._now()
+        while any(seat.game.result is None for seat in seats):
+            self._obey()
+            playing = [index for index, seat in enumerate(seats) if seat.game.result is None]
+            steps = [seats[index].game.step(seats[index].player) for index in playing]
+            for pictures in _pictures(steps):
+                for index, picture in zip(playing, pictures, strict=True):
+                    shown[index] = picture
+                self._show(seats, shown)
+
+    def _obey(self) -> None:
+        """Do what keys other than those of the game ask for; wait while the games are paused."""
+        paused = False
+        while True:
+            self._keyboard.poll()
+            while self._keyboard.commands:
+                match self._keyboard.commands.pop(0).lower():
+                    case "q":
+                        raise QuitError
+                    case "p":
+                        paused = not paused
+            if not paused:
+                return
+            self._sleep(_PAUSE_SECONDS)
+            self._due = self._now()
+
+    def _show(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> None:
+        """Show a picture when it is due; leave it out if the terminal is too slow for the next one."""
+        self._due += _FRAMES_PER_PICTURE * self._frame_seconds
+        early = self._due - self._now()
+        if early > 0:
+            self._sleep(early)
+        elif early < -1.0:
+            self._due = self._now()  # after a wait of the machine, go on rather than catch up
+        self._display.draw(list(self._lines(seats, screens)))
+
+    def _lines(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> Iterator[str]:
+        """Yield a line of facts, the screens next to each other, and a line of help."""
+        columns, lines = self._display.size()
+        columns = (columns - (len(seats) - 1) * len(_BETWEEN)) // len(seats)
+        width, height = fitting_size(columns, lines - 2)
+        facts = (_facts(seat)[:columns].ljust(width) for seat in seats)
+        yield _BETWEEN.join(facts)
+        drawn = (half_blocks(screen, width, height, exact=self._display.exact_colours) for screen in screens)
+        yield from map(_BETWEEN.join, zip(*drawn, strict=True))
+        yield _HELP
+
+
+def _facts(seat: Seat) -> str:
+    game = seat.game
+    action = "over" if game.result else game.info.action_names[game.action]
+    lives = f" · {game.lives} lives" if game.lives else ""
+    return f"{seat.name} {game.score:g}{lives} · {action}"
+
+
+def _pictures(steps: Sequence[Sequence[Screen]]) -> Iterator[tuple[Screen, ...]]:
+    """Yield the screens to show of one step of each game: every second, and the last."""
+    kept = [steps_of[::-_FRAMES_PER_PICTURE][::-1] for steps_of in steps]
+    last = tuple(screens[-1] for screens in kept)
+    for pictures in zip_longest(*kept):
+        yield tuple(end if picture is None else picture for picture, end in zip(pictures, last, strict=True))

@@ -1,0 +1,73 @@
+"""A terminal that shows pictures and reports keys at once, and is put back when the games end."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import sys
+import termios
+import tty
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from atari_dqn.errors import UserError
+
+LEAST_COLUMNS, LEAST_LINES = 40, 16
+_OPEN = "\x1b[?1049h\x1b[?25l\x1b[2J"  # another screen, without a cursor
+_CLOSE = "\x1b[0m\x1b[?25h\x1b[?1049l"
+_HOME, _END_OF_LINE, _END_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+
+
+class Terminal:
+    """The terminal of this process. `UserError` if there is none, or if it is too small for a game."""
+
+    def __init__(self) -> None:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise UserError("dqn play needs a terminal for its input and its output")
+        columns, lines = self.size()
+        if columns < LEAST_COLUMNS or lines < LEAST_LINES:
+            raise UserError(
+                f"the terminal has {columns} columns and {lines} lines; "
+                f"expected at least {LEAST_COLUMNS} and {LEAST_LINES}"
+            )
+        self.exact_colours = os.environ.get("COLORTERM") in ("truecolor", "24bit")
+        self._input = sys.stdin.fileno()
+        self._settings = termios.tcgetattr(self._input)
+
+    def __enter__(self) -> Self:
+        """Show an empty screen, and report keys without waiting for a line."""
+        tty.setcbreak(self._input)
+        self._write(_OPEN)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Show what was there before."""
+        self._write(_CLOSE)
+        termios.tcsetattr(self._input, termios.TCSADRAIN, self._settings)
+
+    def size(self) -> tuple[int, int]:
+        """Return the numbers of columns and lines."""
+        found = shutil.get_terminal_size()
+        return found.columns, found.lines
+
+    def read(self) -> str:
+        """Return the text typed since the last call, without waiting."""
+        typed = b""
+        while select.select([self._input], [], [], 0)[0]:
+            piece = os.read(self._input, 1024)
+            if not piece:
+                break
+            typed += piece
+        return typed.decode(errors="ignore")
+
+    def draw(self, lines: Sequence[str]) -> None:
+        """Replace what is shown."""
+        self._write(_HOME + "\r\n".join(line + _END_OF_LINE for line in lines) + _END_OF_SCREEN)
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()

@@ -1,0 +1,26 @@
+"""A person's score is stored with what it was measured by."""
+
+import json
+from pathlib import Path
+
+from tiny import tiny_spec
+
+from atari_dqn.evaluation.frozen_agent import game_info
+from atari_dqn.play.person_score import save_person
+from atari_dqn.run.scores import EvaluationEpisode
+
+GAMES = [EvaluationEpisode(episode_return=3.0, length_frames=40, end_reason="game_over")] * 2
+
+
+def test_score_has_the_games_and_the_protocol_without_what_is_an_agents(tmp_path: Path) -> None:
+    spec = tiny_spec()
+    document = json.loads(save_person(tmp_path / "plays", spec, game_info(spec), GAMES).read_text())
+    assert (document["player"], document["returns"], document["mean_return"]) == ("person", [3.0, 3.0], 3.0)
+    assert document["protocol"]["frame_skip"] == spec.env.frame_skip
+    assert not {"epsilon", "checkpoint", "training_max_abs_reward"} & document["protocol"].keys()
+
+
+def test_a_second_score_does_not_replace_the_first(tmp_path: Path) -> None:
+    spec = tiny_spec()
+    paths = {save_person(tmp_path, spec, game_info(spec), GAMES) for _ in range(2)}
+    assert len(paths) == len(list(tmp_path.iterdir())) == 2

@@ -1,0 +1,83 @@
+"""`dqn play` in a terminal, and what it refuses."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from killing import DQN
+from tiny import run_once
+
+from atari_dqn.cli.app import app
+from atari_dqn.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_once(tmp_path_factory.mktemp("runs"))
+
+
+def in_terminal(*words: str, cwd: Path, keys: bytes = b"") -> tuple[int, str]:
+    """Run `dqn` with a terminal of 80 × 24 as its input and output; type `keys` when it shows a game."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm-256color"}
+    program = subprocess.Popen(
+        [*DQN, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=cwd
+    )
+    os.close(theirs)
+    shown, typed, until = b"", not keys, time.monotonic() + 60
+    while time.monotonic() < until:
+        if select.select([ours], [], [], 0.1)[0]:
+            try:
+                shown += os.read(ours, 65_536)
+            except OSError:  # the program has closed the terminal
+                break
+        if not typed and "▄".encode() in shown:
+            os.write(ours, keys)
+            typed = True
+    os.close(ours)
+    return program.wait(timeout=30), shown.decode(errors="replace")
+
+
+@pytest.mark.slow
+def test_an_agents_games_are_shown_and_scored_as_its_evaluation(trained: Path, tmp_path: Path) -> None:
+    before = set((trained / "evaluations").glob("*.json"))
+    status, shown = in_terminal("play", str(trained), "--episodes", "2", "--speed", "100", cwd=tmp_path)
+    assert status == 0, shown
+    (saved,) = set((trained / "evaluations").glob("*.json")) - before
+    evaluated = subprocess.run(
+        [*DQN, "eval", str(trained), "--episodes", "2", "--json", "--no-save"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (score,) = json.loads(evaluated.stdout)["scores"]
+    live = json.loads(saved.read_text())
+    assert (live["returns"], live["protocol_digest"]) == (score["returns"], score["protocol_digest"])
+
+
+@pytest.mark.slow
+def test_a_person_who_quits_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    status, shown = in_terminal("play", "--game", "pong", cwd=tmp_path, keys=b"q")
+    assert status == 0, shown
+    assert "\x1b[?1049l" in shown
+    assert shown.rstrip().endswith("person: no game was finished")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "found nothing to play"),
+        (("--game", "brekout"), 'did you mean "breakout"'),
+        (("--game", "pong", "--player", "both"), "an agent is needed"),
+        (("--game", "pong", "--protocol", "run"), "expected classic or modern"),
+        (("--game", "pong", "--speed", "0"), "expected a number above 0"),
+        (("--game", "pong"), "needs a terminal"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        app(["play", *words], standalone_mode=False)

@@ -1,0 +1,93 @@
+"""Games are shown at their speed, and obey the keyboard."""
+
+from collections.abc import Sequence
+
+import pytest
+from tiny import tiny_spec
+
+from atari_dqn.play.keyboard import Keyboard, Person
+from atari_dqn.play.live_game import LiveGame
+from atari_dqn.play.stage import QuitError, Seat, Stage
+
+
+class Room:
+    """A display of 80 × 24, a keyboard on which keys are typed at given times, and a clock."""
+
+    exact_colours = False
+
+    def __init__(self, typed: Sequence[tuple[float, str]] = (), drawing_seconds: float = 0.0) -> None:
+        self.time, self.typed, self.pictures = 0.0, list(typed), list[tuple[float, list[str]]]()
+        self.drawing_seconds = drawing_seconds
+        self.keyboard = Keyboard(self.read, lambda: self.time)
+
+    def size(self) -> tuple[int, int]:
+        return 80, 24
+
+    def draw(self, lines: Sequence[str]) -> None:
+        self.pictures.append((self.time, list(lines)))
+        self.time += self.drawing_seconds
+
+    def read(self) -> str:
+        due = "".join(keys for at, keys in self.typed if at <= self.time)
+        self.typed = [(at, keys) for at, keys in self.typed if at > self.time]
+        return due
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+    def play(self, *, speed: float = 1.0, people: int = 1) -> list[LiveGame]:
+        games = [LiveGame(tiny_spec(), 0) for _ in range(people)]
+        seats = [
+            Seat(name="person", player=Person(self.keyboard, game.info.action_names), game=game)
+            for game in games
+        ]
+        Stage(self, self.keyboard, speed=speed, now=lambda: self.time, sleep=self.sleep).play(seats)
+        return games
+
+
+@pytest.mark.parametrize("speed", [1.0, 2.0])
+def test_pictures_come_at_half_the_frame_rate(speed: float) -> None:
+    room = Room()
+    room.play(speed=speed)
+    assert len(room.pictures) / room.pictures[-1][0] == pytest.approx(30 * speed, rel=0.01)
+
+
+def test_a_slow_terminal_does_not_slow_the_game_down() -> None:
+    quick, slow = Room(), Room(drawing_seconds=1 / 40)
+    quick.play()
+    slow.play()
+    assert slow.pictures[-1][0] == pytest.approx(quick.pictures[-1][0], abs=0.1)
+
+
+def test_every_picture_fills_the_terminal_but_not_more() -> None:
+    room = Room()
+    room.play(people=2)
+    assert {len(lines) for _, lines in room.pictures} == {16}
+    assert max(line.count("▄") for _, lines in room.pictures for line in lines) == 78
+
+
+def test_keys_move_what_they_move() -> None:
+    still, moved = Room(), Room(typed=[(0.1 * tenth, "d") for tenth in range(10)])
+    still.play()
+    moved.play()
+    assert [lines for _, lines in still.pictures] != [lines for _, lines in moved.pictures]
+
+
+def test_q_quits() -> None:
+    room = Room(typed=[(0.5, "q")])
+    with pytest.raises(QuitError):
+        room.play()
+    assert room.pictures[-1][0] == pytest.approx(0.5, abs=0.1)
+
+
+def test_p_pauses_until_it_is_pressed_again() -> None:
+    quick, paused = Room(), Room(typed=[(0.5, "p"), (10.5, "p")])
+    quick.play()
+    paused.play()
+    assert paused.pictures[-1][0] - quick.pictures[-1][0] == pytest.approx(10.0, abs=0.1)
+    assert len(paused.pictures) == len(quick.pictures)
+
+
+def test_players_of_the_same_game_see_the_same_without_a_key() -> None:
+    first, second = Room().play(people=2)
+    assert first.result == second.result
