@@ -1,7 +1,8 @@
 """The minibatches that a learner gets from a replay: of transitions, or of sequences.
 
-B minibatch, S stacked frames, H×W one frame. A sequence has L frames: those of its burn-in and of T steps,
-and one more. With the stack of the first, it has F = L + S − 1. R numbers of a recurrent state.
+B minibatch, S stacked frames, H×W one frame, K predicted steps. A sequence has L frames: those of its burn-in
+and of T steps, and one more. With the stack of the first, it has F = L + S − 1. R numbers of a recurrent
+state.
 """
 
 from __future__ import annotations
@@ -55,6 +56,18 @@ class Minibatch(Batch):
     """γᵐ times the window's step discounts: 0 if there is no bootstrap value."""
     s_t: Frames
     """Stacked frames m steps later; meaningless where `discount_t` is 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FutureBatch(Minibatch):
+    """Transitions together with the K steps that follow them."""
+
+    actions: Int64[Tensor, "B K"]
+    """The actions of K steps; the first is `a_tm1`."""
+    future: UInt8[Tensor, "B K S H W"] | Float[Tensor, "B K S H W"]
+    """Stacked frames after each of these actions."""
+    follows: Bool[Tensor, "B K"]
+    """Whether the episode still goes on after each action; later frames are of another episode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from atari_dqn.agent.augmentation import Augment, unchanged
 from atari_dqn.agent.losses import LOSS_METRICS, LossFn, LossOutput
 from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.upkeep import Upkeep, move_towards
 from atari_dqn.minibatch import Batch
 from atari_dqn.rng import restore_generator
 from atari_dqn.types import StateDict
@@ -55,15 +56,18 @@ class Learner:
         target_period_updates: int,
         generator: torch.Generator,
         augment: Augment = unchanged,
+        target_rate: float = 1.0,
+        upkeep: Sequence[Upkeep] = (),
     ) -> None:
         self.online, self.target, self.optimizer, self.loss = online, target, optimizer, loss
         self.generator, self._augment = generator, augment
         self._accumulate, self._reduction = accumulate, reduction
         self._max_grad_norm, self._target_period_updates = max_grad_norm, target_period_updates
+        self._target_rate, self._upkeep = target_rate, tuple(upkeep)
         self._weights = list(online.parameters())
         self._nonfinite_gradients = torch.zeros((), device=generator.device)
         self.updates = 0
-        assert target is not online or target_period_updates == 1
+        assert target is not online or target_period_updates == target_rate == 1
         if target is not online:
             target.requires_grad_(False)
         self.copy_to_target()
@@ -91,22 +95,32 @@ class Learner:
         return Update(metrics=metrics, priorities=_joined([output.priorities for output in outputs]))
 
     def count_updates(self, updates: int) -> None:
-        """Count gradient steps, at most `updates_to_copy`, and copy the network when it is due."""
-        assert updates <= self.updates_to_copy
+        """Count gradient steps, at most `updates_together`, and do the work that is due after them."""
+        assert updates <= self.updates_together
         self.updates += updates
         # "Every C steps reset Q̂ = Q"
         if self.updates % self._target_period_updates == 0:
-            self.copy_to_target()
+            self.move_target()
+        for work in self._upkeep:
+            work.after(self.updates)
 
     def copy_to_target(self) -> None:
         """Copy the online network to the target network."""
         if self.target is not self.online:
             self.target.load_state_dict(self.online.state_dict())
 
+    def move_target(self) -> None:
+        """Move the target network towards the online one: θ⁻ ← θ⁻ + τ (θ − θ⁻), a copy if τ = 1."""
+        if self._target_rate == 1.0:
+            self.copy_to_target()
+        else:
+            move_towards(self.target, self.online, self._target_rate)
+
     @property
-    def updates_to_copy(self) -> int:
-        """The number of updates up to and including the one that copies the network."""
-        return self._target_period_updates - self.updates % self._target_period_updates
+    def updates_together(self) -> int:
+        """The number of updates up to and including the first after which there is work."""
+        to_copy = self._target_period_updates - self.updates % self._target_period_updates
+        return min([to_copy, *(work.updates_until(self.updates) for work in self._upkeep)])
 
     def mutated_tensors(self) -> list[Tensor]:
         """List the tensors that `gradient_step` changes; some optimizers create theirs in the first step."""

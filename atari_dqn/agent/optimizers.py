@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import torch
 from torch import nn
 from torch.optim import Adam, Optimizer, RMSprop
+
+from atari_dqn.agent.weight_decay import DecayedAdam
 
 
 class DeepMindRMSProp(Optimizer):
@@ -68,15 +71,15 @@ def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Opt
     )
 
 
-def adam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
-    """Make PyTorch's Adam; `epsilon` is added outside the root. Kingma & Ba (2015)."""
+def adam(parameters: Iterable[nn.Parameter], *, weight_decay: float = 0.0, **values: float) -> Optimizer:
+    """Make PyTorch's Adam, or AdamW; `epsilon` is added outside the root. Kingma & Ba (2015)."""
     weights = list(parameters)
-    return Adam(
+    make = partial(DecayedAdam, decay=weight_decay) if weight_decay else partial(Adam, fused=True)
+    return make(
         weights,
         lr=values["learning_rate"],
         betas=(values["beta1"], values["beta2"]),
         eps=values["epsilon"],
-        fused=True,
         capturable=_on_gpu(weights),
     )
 

@@ -20,10 +20,19 @@ from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.noisy import NoisyLinear
 from atari_dqn.agent.probes import Probes, SequenceProbes, TransitionProbes
 from atari_dqn.agent.recurrent_actor import RecurrentActor
+from atari_dqn.agent.self_prediction import FutureShifts
 from atari_dqn.agent.targets import MunchausenTarget, TargetRule, double_dqn_target, dqn_target
 from atari_dqn.agent.torsos import Torso
 from atari_dqn.agent.value_kinds import VALUE_KINDS, Settings, ValueKind
 from atari_dqn.assembly.acceleration import Backend, make_backend
+from atari_dqn.assembly.data_efficient_parts import (
+    longest_horizon,
+    longest_window,
+    predicted_steps,
+    self_prediction_loss,
+    self_predictive,
+    upkeep,
+)
 from atari_dqn.assembly.registries import LOSSES, NETWORKS, OPTIMIZERS
 from atari_dqn.assembly.sequence_parts import (
     make_unroll,
@@ -36,6 +45,7 @@ from atari_dqn.machine.denormals import flush_denormals
 from atari_dqn.machine.devices import replay_device
 from atari_dqn.machine.sizes import replay_bytes
 from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
+from atari_dqn.replay.futures import FutureReplay
 from atari_dqn.replay.prioritized import PrioritizedSampler
 from atari_dqn.replay.replay import Replay
 from atari_dqn.replay.sampler import Sampler
@@ -53,21 +63,33 @@ def build_network(
 ) -> QNetwork:
     """Make the network, with initial weights from the run's random stream "network"."""
     flush_denormals()
-    # Drawn on the CPU, so that a run begins with the same weights on every device.
-    generator = torch.Generator().manual_seed(torch_seed(spec.seed, "network"))
+    # Initialized on the CPU, so that a run begins with the same weights on every device.
+    network = _initial_network(spec, info, "network")
+    backend = backend or make_backend(device, compiled=decided(spec.learner.compile))
+    return backend.network(network.to(device))
+
+
+def _initial_network(spec: Spec, info: GameInfo, *stream: str | int) -> QNetwork:
+    """Make a network with initial weights from a random stream of the run."""
+    generator = torch.Generator().manual_seed(torch_seed(spec.seed, *stream))
     network = _network(spec, info)
     initialize(network, init=spec.network.init, generator=generator)
     if isinstance(network, RecurrentQNetwork):
         network.memory.initialize(generator)
-    backend = backend or make_backend(device, compiled=decided(spec.learner.compile))
-    return backend.network(network.to(device))
+    return network
+
+
+def _fresh_network(spec: Spec, info: GameInfo, number: int, name: str) -> QNetwork:
+    """Make a network with the initial weights of the reset of this number, for the network of this name."""
+    return _initial_network(spec, info, "reset", number, name)
 
 
 def _network(spec: Spec, info: GameInfo) -> QNetwork:
     """Make the network of the kind of value distribution, or the one with memory."""
     if spec.network.memory != "none":
         return recurrent_network(spec, info, _head_type(spec))
-    return _value_kind(spec).network(partial(_torso_and_head, spec, info), _settings(spec))
+    network = _value_kind(spec).network(partial(_torso_and_head, spec, info), _settings(spec))
+    return self_predictive(spec, info, network) if spec.toggles.self_prediction else network
 
 
 def build_actor(spec: Spec, envs: Environments, network: QNetwork, device: torch.device) -> Actor:
@@ -129,7 +151,8 @@ def _torso_and_head(spec: Spec, info: GameInfo, size: int) -> tuple[Torso, Head]
 def _head_type(spec: Spec) -> type[Head]:
     if not spec.toggles.dueling:
         return LinearHead
-    return SharedDuelingHead if spec.network.kind == "dopamine" else DuelingHead
+    is_shared = spec.network.shared_hidden or spec.network.kind == "dopamine"
+    return SharedDuelingHead if is_shared else DuelingHead
 
 
 def build_optimizer(network: QNetwork, optimizer: Optimizer) -> torch.optim.Optimizer:
@@ -147,10 +170,13 @@ def build_learner(
     """
     backend = backend or make_backend(device, compiled=decided(spec.learner.compile))
     online = build_network(spec, info, device, backend)
+    target = online if _is_one_network(spec) else build_network(spec, info, device, backend)
+    optimizer = backend.optimizer(build_optimizer(online, spec.optimizer))
+    fresh = partial(_fresh_network, spec, info)
     return backend.learner(
         online=online,
-        target=online if _is_one_network(spec) else build_network(spec, info, device, backend),
-        optimizer=backend.optimizer(build_optimizer(online, spec.optimizer)),
+        target=target,
+        optimizer=optimizer,
         loss=_loss(spec),
         reduction=spec.learner.reduction,
         accumulate=spec.learner.accumulate,
@@ -158,6 +184,8 @@ def build_learner(
         target_period_updates=spec.learner.target_period_updates,
         generator=device_stream(spec, "learner", device),
         augment=_augment(spec),
+        target_rate=spec.learner.target_rate,
+        upkeep=upkeep(spec, online=online, target=target, optimizer=optimizer, fresh=fresh),
     )
 
 
@@ -167,7 +195,7 @@ def device_stream(spec: Spec, name: str, device: torch.device) -> torch.Generato
 
 
 def _is_one_network(spec: Spec) -> bool:
-    return spec.learner.target_period_updates == 1
+    return spec.learner.target_period_updates == spec.learner.target_rate == 1
 
 
 def _target_rule(spec: Spec) -> TargetRule:
@@ -186,7 +214,8 @@ def _target_rule(spec: Spec) -> TargetRule:
 def _augment(spec: Spec) -> Augment:
     if not spec.toggles.random_shifts:
         return unchanged
-    return RandomShifts(
+    shifts = FutureShifts if spec.toggles.self_prediction else RandomShifts
+    return shifts(
         shift_pixels=given(spec.learner.shift_pixels), intensity_scale=given(spec.learner.intensity_scale)
     )
 
@@ -196,7 +225,8 @@ def _loss(spec: Spec) -> LossFn:
     if _has_sequences(spec):
         return sequence_loss(spec)
     make = _value_kind(spec).loss if spec.learner.loss is None else LOSSES.load(spec.learner.loss)
-    return make(_target_rule(spec), _settings(spec))
+    loss = make(_target_rule(spec), _settings(spec))
+    return self_prediction_loss(spec, loss) if spec.toggles.self_prediction else loss
 
 
 def _build_sampler(spec: Spec, backend: Backend, *, capacity: int, device: torch.device) -> Sampler:
@@ -231,16 +261,18 @@ def build_replay(
     rows = (
         sequence_rows(spec)
         if _has_sequences(spec)
-        else ring_rows(capacity_steps=capacity, envs=envs, stack=stack, n_step=spec.toggles.n_step)
+        else ring_rows(capacity_steps=capacity, envs=envs, stack=stack, n_step=longest_window(spec))
     )
     sampler = _build_sampler(spec, backend, capacity=rows * envs, device=place)
     ring = backend.ring(rows=rows, num_envs=envs, frame_shape=info.frame_shape, stack=stack, device=place)
     if _has_sequences(spec):
         return sequence_replay(spec, ring, sampler)
-    return ReplayBuffer(
+    predicted = predicted_steps(spec)
+    make = partial(FutureReplay, steps=predicted) if predicted else ReplayBuffer
+    return make(
         ring,
         sampler,
-        n_step=spec.toggles.n_step,
+        n_step=longest_horizon(spec),
         gamma=spec.learner.discount,
         max_abs_reward=spec.learner.max_abs_reward,
     )

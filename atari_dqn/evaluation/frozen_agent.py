@@ -25,7 +25,7 @@ from atari_dqn.run.threads import threads_at
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.spec.protocol import CheckpointChoice
 from atari_dqn.spec.schema import Spec
-from atari_dqn.types import GameInfo
+from atari_dqn.types import GameInfo, StateDict
 
 _TRIES = 10
 """The number of attempts to read a checkpoint that training replaces at the same time."""
@@ -76,7 +76,8 @@ def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device)
     set_kernels(device, threads=threads_at(run, max(0, manifest["step"] - 1)), deterministic=True)
     info = game_info(spec)
     network = build_network(spec, info, device)
-    network.load_state_dict(read_agent(checkpoint, {"online": network.state_dict()})["online"])
+    weights: StateDict = {name: network.state_dict() for name in ("online", spec.learner.acting_network)}
+    network.load_state_dict(read_agent(checkpoint, weights)[spec.learner.acting_network])
     return FrozenAgent(
         run=run,
         checkpoint=checkpoint,

@@ -212,6 +212,8 @@ def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
         memory=spec.network.memory,
         memory_units=spec.network.memory_units or 0,
         memory_inputs=bool(spec.network.memory_inputs),
+        shared_hidden=bool(spec.network.shared_hidden),
+        self_prediction=spec.toggles.self_prediction,
     )
 
 

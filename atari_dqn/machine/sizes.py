@@ -90,6 +90,8 @@ class NetworkShape:
     """`lstm`, `gru`, or `none`."""
     memory_units: int = 0
     memory_inputs: bool = False
+    shared_hidden: bool = False
+    self_prediction: bool = False
 
 
 def _counts(shape: NetworkShape) -> Counts:
@@ -109,11 +111,20 @@ def network_parameters(shape: NetworkShape) -> int:
     if shape.memory != "none":
         memory, features = _memory_parameters(shape, features), shape.memory_units
     streams, heads = (2, shape.num_actions + 1) if shape.dueling else (1, shape.num_actions)
-    layers = 1 if shape.kind == "dopamine" else streams
+    layers = 1 if shape.shared_hidden or shape.kind == "dopamine" else streams
     hidden = layers * shape.hidden_units * (features + 1)
     outputs = heads * shape.outputs * ((shape.hidden_units or features) + 1)
     embedding = (shape.cosines + 1) * features if shape.cosines else 0
-    return convolutions + memory + (hidden + outputs) * (2 if shape.noisy else 1) + embedding
+    noise = 2 if shape.noisy else 1
+    predicted = _prediction_parameters(shape, layers * shape.hidden_units) if shape.self_prediction else 0
+    return convolutions + memory + (hidden + outputs) * noise + embedding + predicted
+
+
+def _prediction_parameters(shape: NetworkShape, features: int) -> int:
+    """Count the weights of the transition model's two convolutions, and of the prediction."""
+    channels = 32 * shape.width if shape.kind == "impala" else 64
+    first = channels * ((channels + shape.num_actions) * 9 + 1)
+    return first + channels * (channels * 9 + 1) + features * (features + 1)
 
 
 def _memory_parameters(shape: NetworkShape, features: int) -> int:

@@ -13,6 +13,7 @@ from atari_dqn.minibatch import Minibatch
 from atari_dqn.replay.replay import Replay
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.sampler import Sampler
+from atari_dqn.schedule import Horizon
 
 
 def ring_rows(*, capacity_steps: int, envs: int, stack: int, n_step: int) -> int:
@@ -33,7 +34,13 @@ class ReplayBuffer(Replay[Minibatch]):
         super().__init__(
             ring, sampler, rows_before=ring.stack - 1, rows_after=n_step, max_abs_reward=max_abs_reward
         )
-        self.n_step, self.gamma = n_step, gamma
+        self.set_horizon(Horizon(n_step=n_step, gamma=gamma))
+
+    def set_horizon(self, horizon: Horizon) -> None:
+        """Set n and γ of the next minibatches; n is at most that of the constructor."""
+        assert horizon.n_step <= self._rows_after
+        ring, n_step = self.ring, horizon.n_step
+        self.n_step, self.gamma = n_step, horizon.gamma
         self._window = partial(ring.window, n_step=n_step) if n_step > 1 else ring.one_step_window
 
     def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> Minibatch:

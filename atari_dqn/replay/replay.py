@@ -13,6 +13,7 @@ from torch import Tensor
 from atari_dqn.minibatch import Batch
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.sampler import Sampler
+from atari_dqn.schedule import Horizon
 from atari_dqn.types import StateDict, StepBatch
 
 B = TypeVar("B", bound=Batch, covariant=True)
@@ -53,6 +54,10 @@ class Replay(ABC, Generic[B]):
     @abstractmethod
     def _begins_sample(self, rows: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "n E"]:
         """Return at which indices of these rows a sample begins; `rows_after` later rows are stored."""
+
+    @abstractmethod
+    def set_horizon(self, horizon: Horizon) -> None:
+        """Set n and γ of the next minibatches."""
 
     def begin(self, step: StepBatch) -> None:
         """Store the first frames of the run."""

@@ -27,6 +27,7 @@ from atari_dqn.replay.replay import Replay
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.sampler import Sampler
 from atari_dqn.replay.states import StateTable
+from atari_dqn.schedule import Horizon
 from atari_dqn.types import StateDict, StepBatch
 
 _SPARE_SLOTS = 4
@@ -92,6 +93,11 @@ class SequenceReplay(Replay[SequenceBatch]):
         self._step_of_episode = np.zeros((ring.rows, ring.num_envs), dtype=np.int32)
         """The number of each row in its episode, on the host."""
         self._positions = torch.arange(-self._rows_before, length + 1, device=ring.device)
+
+    def set_horizon(self, horizon: Horizon) -> None:
+        """Set n and γ of the next minibatches."""
+        assert 1 <= horizon.n_step <= self.length
+        self.n_step, self.gamma = horizon.n_step, horizon.gamma
 
     def append(
         self,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.spec.check import show
 from atari_dqn.spec.constraints import AUTO
+from atari_dqn.spec.data_efficient_rules import DATA_EFFICIENT_RULES
 from atari_dqn.spec.games import game_problem
 from atari_dqn.spec.keys import Values
+from atari_dqn.spec.rule import Rule
 
 _SPARE_ROWS = 2
 """Time steps of an environment, besides those of a window, at which no transition starts.
@@ -20,28 +21,6 @@ They are the newest one, which is incomplete, and one reset.
 
 _LARGEST_GREEDY_EPSILON = 0.1
 """The largest final ε of a published agent, that of Mnih et al. (2015)."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A condition on the values of several keys, and the remedy where it does not hold."""
-
-    keys: tuple[str, ...]
-    holds: Callable[..., bool]
-    """The condition, called with the keys' values in their order."""
-    remedy: str
-    applies_to_existing_runs: bool = True
-    """Whether the spec of an existing run, which may be older than the rule, is refused as well."""
-
-    def problem(self, values: Values) -> str | None:
-        """Describe what is wrong with the first key; None if the rule holds or a key has no value."""
-        if any(key not in values for key in self.keys):
-            return None
-        found = [values[key] for key in self.keys]
-        if self.holds(*found):
-            return None
-        others = [f"{key} = {show(value)}" for key, value in zip(self.keys[1:], found[1:], strict=True)]
-        return f"found {show(found[0])} with {' and '.join(others)}; {self.remedy}"
 
 
 def _prefill_ends_before_budget(prefill_steps: int, frame_skip: int, total_frames: int) -> bool:
@@ -277,6 +256,7 @@ RULES = (
             ("learner.compile", False),
         )
     ),
+    *DATA_EFFICIENT_RULES,
 )
 
 

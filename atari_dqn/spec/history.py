@@ -12,15 +12,23 @@ ADDED: dict[str, Scalar] = {
     "toggles.distribution": "none",
     "toggles.random_shifts": False,
     "toggles.munchausen": False,
+    "toggles.self_prediction": False,
+    "toggles.resets": False,
+    "toggles.annealing": False,
     "env.life_loss_ends_skip": False,
     "env.flicker_probability": 0.0,
     "exploration.kind": "linear",
     "replay.kind": "transitions",
     "network.hidden_units": 512,
     "network.memory": "none",
+    "network.shared_hidden": False,
     "learner.accumulate": 1,
     "learner.deterministic": True,
     "learner.compile": False,
+    "learner.updates_per_period": 1,
+    "learner.target_rate": 1.0,
+    "learner.acting_network": "online",
+    "optimizer.weight_decay": 0.0,
     "checkpoint.period_frames": 1_000_000,
     "checkpoint.period_seconds": 600.0,
     "checkpoint.keep_best": 1,
@@ -38,7 +46,20 @@ ADDED: dict[str, Scalar] = {
 Every key that is added to the schema must be added here, or to `FORMERLY_RECORDED`.
 """
 LEFT_OUT_OF_DIGESTS = frozenset(
-    {"env.flicker_probability", "exploration.kind", "replay.kind", "network.memory"}
+    {
+        "env.flicker_probability",
+        "exploration.kind",
+        "replay.kind",
+        "network.memory",
+        "toggles.self_prediction",
+        "toggles.resets",
+        "toggles.annealing",
+        "network.shared_hidden",
+        "learner.updates_per_period",
+        "learner.target_rate",
+        "learner.acting_network",
+        "optimizer.weight_decay",
+    }
 )
 """Added keys that are left out of a digest where they have their value in `ADDED`: specs that do not use them
 keep their digests. Earlier additions changed the digests of all later runs."""

@@ -40,6 +40,15 @@ class Toggles:
     munchausen: bool
     """Munchausen DQN: a soft target, and the policy's scaled log-probability added to the reward. Vieillard
     et al. (2020)."""
+    self_prediction: bool
+    """Self-prediction: an auxiliary loss predicts the encoded frames of the next steps from the encoded frame
+    and the actions. Schwarzer et al. (2021), SPR."""
+    resets: bool
+    """Reset the head's weights, and in part the encoder's, periodically. Nikishin et al. (2022); D'Oro et al.
+    (2023)."""
+    annealing: bool
+    """Begin with long n-step returns and a small γ, also after each reset, and anneal both. Schwarzer et al.
+    (2023), BBF."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,6 +97,9 @@ class Network:
     encoded frames. Kapturowski et al. (2019), section 2.3."""
     width: Annotated[int | None, AtLeast(1), When("network.kind", "impala")]
     """Factor of the number of channels in `impala`. 1 in Espeholt et al. (2018)."""
+    shared_hidden: Annotated[bool | None, When("toggles.dueling", True), Unless("network.kind", "dopamine")]
+    """Whether the two streams of a dueling network share one hidden layer, as in Dopamine; `dopamine` always
+    has one."""
     noisy_sigma: Annotated[float | None, MoreThan(0.0), AtMost(FLOAT32_MAX), When("toggles.noisy", True)]
     """Initial scale of the noise, σ₀. 0.5 in Fortunato et al. (2018)."""
     init: Literal["fan_in_uniform", "he_uniform", "xavier_uniform", "orthogonal"]
@@ -139,9 +142,17 @@ class Learner:
     update is the same to rounding."""
     update_period_steps: Annotated[int, AtLeast(1)]
     """Agent steps between updates, summed over the environments. 4 in Mnih et al. (2015)."""
+    updates_per_period: Annotated[int, AtLeast(1)]
+    """Number of updates made each time, on a minibatch each: the replay ratio, if `update_period_steps` is 1.
+    1 in Mnih et al. (2015), 2 and 8 in Schwarzer et al. (2023)."""
     target_period_updates: Annotated[int, AtLeast(1)]
     """Updates between copies of the online network to the target network; 1 uses the online network as
     target."""
+    target_rate: Annotated[float, MoreThan(0.0), AtMost(1.0)]
+    """τ in θ⁻ ← θ⁻ + τ (θ − θ⁻), by which the target network moves every `target_period_updates`. 1 copies,
+    Mnih et al. (2015); 0.005 in Schwarzer et al. (2023)."""
+    acting_network: Literal["online", "target"]
+    """The network that acts, in training, evaluations and videos. `target` in D'Oro et al. (2023)."""
     max_abs_reward: Annotated[float, MoreThan(0.0)]
     """Rewards are clipped to ± this before they are stored; `inf` disables clipping."""
     loss: Annotated[
@@ -178,6 +189,29 @@ class Learner:
     """Largest random shift in each direction; edge pixels are repeated. 4 in Kostrikov et al. (2020)."""
     intensity_scale: Annotated[float | None, Within(0.0, 0.5), When("toggles.random_shifts", True)]
     """Frames are multiplied by 1 + this × a normal sample clipped to ±2. 0.05 in Schwarzer et al. (2021)."""
+    self_prediction_steps: Annotated[int | None, AtLeast(1), When("toggles.self_prediction", True)]
+    """K: the number of next steps that are predicted. 5 in Schwarzer et al. (2021)."""
+    self_prediction_weight: Annotated[
+        float | None, MoreThan(0.0), AtMost(FLOAT32_MAX), When("toggles.self_prediction", True)
+    ]
+    """Factor λ of the sum over K steps of 1 − the cosine similarity. 2 in Schwarzer et al. (2021)."""
+    reset_period_updates: Annotated[int | None, AtLeast(1), When("toggles.resets", True)]
+    """Updates between resets. 40,000 in D'Oro et al. (2023) and Schwarzer et al. (2023)."""
+    reset_last_updates: Annotated[int | None, AtLeast(1), When("toggles.resets", True)]
+    """There is no reset after this number of updates, so that the network can recover before the end."""
+    reset_keep: Annotated[float | None, Within(0.0, 1.0), When("toggles.resets", True)]
+    """Factor of the encoder's weights at a reset. 0.5 in Schwarzer et al. (2023), 0.8 in D'Oro et al.
+    (2023)."""
+    reset_perturb: Annotated[float | None, Within(0.0, 1.0), When("toggles.resets", True)]
+    """Factor of the fresh weights that are added to the encoder's at a reset. 0.5 in Schwarzer et al. (2023),
+    0.2 in D'Oro et al. (2023)."""
+    annealing_updates: Annotated[int | None, AtLeast(1), When("toggles.annealing", True)]
+    """Updates within which n and γ reach `toggles.n_step` and `learner.discount`, exponentially. 10,000 in
+    Schwarzer et al. (2023)."""
+    n_step_start: Annotated[int | None, AtLeast(1), When("toggles.annealing", True)]
+    """n at the start and after a reset. 10 in Schwarzer et al. (2023)."""
+    discount_start: Annotated[float | None, Within(0.0, 1.0), Below(1.0), When("toggles.annealing", True)]
+    """γ at the start and after a reset. 0.97 in Schwarzer et al. (2023)."""
     munchausen_scale: Annotated[float | None, Within(0.0, 1.0), When("toggles.munchausen", True)]
     """Factor α of the log-probability that is added to the reward. 0.9 in Vieillard et al. (2020)."""
     munchausen_temperature: Annotated[
@@ -215,3 +249,6 @@ class Optimizer:
     """Decay β₁ of the first moment. Kingma & Ba (2015)."""
     beta2: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
     """Decay β₂ of the second moment. Kingma & Ba (2015)."""
+    weight_decay: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
+    """λ of the decoupled decay of weights, not of biases: w ← (1 − η λ) w before each step. 0 is Adam;
+    otherwise AdamW, Loshchilov & Hutter (2019). 0.1 in Schwarzer et al. (2023)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
+from atari_dqn.assembly.data_efficient_parts import acting_network, horizon_of
 from atari_dqn.assembly.parts import build_actor, build_learner, build_probes, build_replay
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import make_envs
@@ -61,21 +62,24 @@ def _training(spec: Spec, device: torch.device, envs: Environments, backend: Bac
     metrics = MetricsRing(
         batch_size=spec.learner.batch_size,
         device=device,
-        updates_per_iteration=-(-env.num_envs // spec.learner.update_period_steps),
+        updates_per_iteration=-(-env.num_envs // spec.learner.update_period_steps)
+        * spec.learner.updates_per_period,
     )
     return Training(
         clock=clock,
         exploration=exploration_of(spec),
         total_steps=frames_to_steps(spec.training.total_frames, frame_skip=skip),
         update_period_steps=spec.learner.update_period_steps,
+        updates_per_period=spec.learner.updates_per_period,
         update_frames=steps_to_frames(spec.learner.update_period_steps + env.num_envs - 1, frame_skip=skip),
         terminal_on_life_loss=env.terminal_on_life_loss,
         device=device,
         backend=backend,
         envs=envs,
         replay=replay,
-        actor=build_actor(spec, envs, learner.online, device),
+        actor=build_actor(spec, envs, acting_network(spec, learner), device),
         learner=learner,
+        horizon=horizon_of(spec),
         probes=build_probes(spec),
         metrics=metrics,
         reporter=Reporter(
@@ -93,9 +97,10 @@ def _training(spec: Spec, device: torch.device, envs: Environments, backend: Bac
 def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:
     """Return whether acting and updates are captured: if set in the spec and if the replay is on the GPU.
 
-    Agents that learn from sequences are not captured yet.
+    Agents that learn from sequences are not captured yet, nor are updates whose n and γ change.
     """
-    is_wanted = spec.system.cuda_graphs and spec.replay.kind == "transitions"
+    is_constant = spec.replay.kind == "transitions" and not spec.toggles.annealing
+    is_wanted = spec.system.cuda_graphs and is_constant
     return is_wanted and device.type == "cuda" and replay_on == device and can_capture()
 
 

@@ -36,6 +36,7 @@ class Parts(Protocol):
     exploration: Exploration
     total_steps: int
     update_period_steps: int
+    updates_per_period: int
 
     def act(self, epsilon: Epsilon, /) -> Int64[np.ndarray, "E"]:
         """Select one ε-greedy action per environment."""
@@ -77,7 +78,9 @@ def q_learning(parts: Parts) -> Iterator[Iteration]:
         # "Execute action a_t in emulator and observe reward r_t and image x_{t+1}"
         parts.send(actions)
         # "Sample random minibatch of transitions … from D", learn from it, "Every C steps reset Q̂ = Q"
-        updates = clock.updates_due(period_steps=parts.update_period_steps)
+        updates = clock.updates_due(
+            period_steps=parts.update_period_steps, updates_per_period=parts.updates_per_period
+        )
         parts.update(updates)
         step = parts.recv()
         # "Store transition (φ_t, a_t, r_t, φ_{t+1}) in D"

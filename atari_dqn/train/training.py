@@ -18,6 +18,7 @@ from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Batch
 from atari_dqn.replay.replay import Replay, first_step
 from atari_dqn.replay.transfer import host_copy
+from atari_dqn.schedule import HorizonSchedule
 from atari_dqn.train.loop import Epsilon, Exploration
 from atari_dqn.train.metrics_ring import MetricsRing
 from atari_dqn.train.reporter import Reporter
@@ -34,6 +35,7 @@ class Training:
     exploration: Exploration
     total_steps: int
     update_period_steps: int
+    updates_per_period: int
     update_frames: int
     """The largest number of frames between the last update and the end of the budget. Schedules that end with
     the budget are read this many frames ahead, so that the last update has their final value."""
@@ -44,6 +46,7 @@ class Training:
     replay: Replay[Any]
     actor: Actor
     learner: Learner
+    horizon: HorizonSchedule
     probes: Probes
     metrics: MetricsRing
     reporter: Reporter
@@ -119,6 +122,7 @@ class Training:
         """
         for name, part in self._stateful().items():
             part.load_state_dict(state[name])
+        self._set_horizon()
         self._updating.forget()
         self._acting.forget()
         if has_replay(state):
@@ -137,10 +141,12 @@ class Training:
         with self.stopwatch.part("learn"):
             remaining = count
             while remaining:
-                together = min(remaining, self.learner.updates_to_copy)
+                together = min(remaining, self.learner.updates_together, self.horizon.updates_together)
+                self._set_horizon()
                 self._updating.run(together)
                 self.learner.count_updates(together)
                 remaining -= together
+            self._set_horizon()
             self.metrics.count_updates(count)
 
     def update_once(self) -> None:
@@ -216,8 +222,10 @@ class Training:
         clock, ring = self.clock, self.replay.ring
         if has_replay(state) and clock.steps > ring.newest * ring.num_envs:
             raise ValueError(f"clock.steps: found {clock.steps}, more than the replay has had")
-        owed = clock.updates_due(period_steps=self.update_period_steps)
-        if owed > 1 + self.envs.num_envs // self.update_period_steps:
+        owed = clock.updates_due(
+            period_steps=self.update_period_steps, updates_per_period=self.updates_per_period
+        )
+        if owed > (1 + self.envs.num_envs // self.update_period_steps) * self.updates_per_period:
             raise ValueError(f"clock.updates: {owed} updates would be owed, more than an iteration's")
 
     def _stateful(self) -> dict[str, Stateful]:
@@ -245,9 +253,13 @@ class Training:
             mutated=lambda: [
                 *sampler.mutated_tensors(), *learner.mutated_tensors(), *self.metrics.mutated_tensors()
             ],
-            most_at_once=max(1, self.envs.num_envs // self.update_period_steps),
+            most_at_once=max(1, self.envs.num_envs * self.updates_per_period // self.update_period_steps),
         )  # fmt: skip
         return acting, updating
+
+    def _set_horizon(self) -> None:
+        """Set n and γ of the next update."""
+        self.replay.set_horizon(self.horizon.at(self.learner.updates))
 
     def _recent_sample(self, updates_ago: int) -> tuple[Tensor, Tensor] | None:
         """Return the indices and weights of a recent minibatch."""

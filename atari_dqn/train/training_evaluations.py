@@ -126,7 +126,7 @@ class Evaluations:
         before = dict(progress.finished)
         play = partial(
             evaluate,
-            self._training.learner.online,
+            self._training.actor.network,
             self._spec,
             episodes=episodes_of(self._spec, kind),
             stop=stop,
@@ -147,7 +147,7 @@ class Evaluations:
     def _key(self, kind: str) -> EvaluationKey:
         training = self._training
         return EvaluationKey(
-            weights_sha256=tree_digest(dict(training.learner.online.state_dict())),
+            weights_sha256=tree_digest(dict(training.actor.network.state_dict())),
             step=training.clock.steps,
             protocol=session_protocol(self._spec, kind, training.envs.info.rom_md5).digest(),
             seed=self._spec.seed,

@@ -28,6 +28,9 @@ RAINBOW = Toggles(
     distribution="c51",
     random_shifts=False,
     munchausen=False,
+    self_prediction=False,
+    resets=False,
+    annealing=False,
 )
 """Hessel et al. (2018)."""
 
@@ -43,6 +46,9 @@ _DISTRIBUTIONAL = {
 """Names by distribution, munchausen and noisy; double, dueling and prioritized are off."""
 
 
+_NEWER = ("noisy", "munchausen", "random_shifts", "self_prediction", "resets", "annealing")
+
+
 def agent_name(toggles: Toggles) -> str:
     """Return the name of an agent as in scores.csv: `double_dqn`, `rainbow`, `m_iqn`.
 
@@ -53,7 +59,8 @@ def agent_name(toggles: Toggles) -> str:
         return "rainbow" if toggles == RAINBOW else f"rainbow, {toggles.n_step}-step"
     older = (toggles.double, toggles.dueling, toggles.prioritized)
     newer = (toggles.distribution, toggles.munchausen, toggles.noisy)
-    if not any(older) and not toggles.random_shifts and newer in _DISTRIBUTIONAL:
+    further = (toggles.random_shifts, toggles.self_prediction, toggles.resets, toggles.annealing)
+    if not any((*older, *further)) and newer in _DISTRIBUTIONAL:
         names = [_DISTRIBUTIONAL[newer]]
     else:
         names = [_KNOWN[older], *_newer_toggles(toggles)]
@@ -62,7 +69,7 @@ def agent_name(toggles: Toggles) -> str:
 
 def _newer_toggles(toggles: Toggles) -> list[str]:
     """Return the names of the enabled toggles that are not double, dueling or prioritized."""
-    on = [name for name in ("noisy", "munchausen", "random_shifts") if getattr(toggles, name)]
+    on = [name for name in _NEWER if getattr(toggles, name)]
     return on if toggles.distribution == "none" else [toggles.distribution, *on]
 
 

@@ -1,0 +1,39 @@
+"""Adam with decoupled weight decay. Loshchilov & Hutter (2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+from torch.optim import Adam
+
+
+class DecayedAdam(Adam):
+    """AdamW: w ← (1 − η λ) w before each step of Adam, for weights with more than one dimension.
+
+    η is the learning rate and λ the decay. Biases do not decay, as in the code of Schwarzer et al. (2023);
+    `torch.optim.AdamW` would need two groups of weights for this.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        *,
+        decay: float,
+        lr: float,
+        betas: tuple[float, float],
+        eps: float,
+        capturable: bool,
+    ) -> None:
+        super().__init__(parameters, lr=lr, betas=betas, eps=eps, foreach=True, capturable=capturable)
+        self.decay = decay
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Update every parameter that has a gradient."""
+        assert closure is None, "closures are not supported"
+        for group in self.param_groups:
+            matrices = [weight for weight in group["params"] if weight.grad is not None and weight.dim() > 1]
+            torch._foreach_mul_(matrices, 1 - group["lr"] * self.decay)
+        super().step()

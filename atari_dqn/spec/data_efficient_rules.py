@@ -1,0 +1,80 @@
+"""Rules on the keys of agents with self-prediction, resets or annealing, which learn much from few frames."""
+
+from __future__ import annotations
+
+from atari_dqn.spec.rule import Rule
+
+_SPARE_ROWS = 2
+"""Time steps of an environment, besides those of a window, at which no transition starts."""
+
+
+def _acts_with_another(acting: str, period_updates: int, rate: float) -> bool:
+    """Return whether the network that acts is the online one, or one that differs from it."""
+    return acting == "online" or period_updates > 1 or rate < 1.0
+
+
+def _holds(steps: int, envs: int, window_steps: int) -> bool:
+    return steps // envs >= window_steps + _SPARE_ROWS
+
+
+def _holds_with_stack(steps: int, envs: int, stack: int, window_steps: int) -> bool:
+    return _holds(steps, envs, stack + window_steps)
+
+
+DATA_EFFICIENT_RULES = (
+    Rule(
+        ("learner.acting_network", "learner.target_period_updates", "learner.target_rate"),
+        _acts_with_another,
+        'a target network that is copied after every update is the online network: set the first to "online"',
+    ),
+    Rule(
+        ("learner.reset_period_updates", "learner.reset_last_updates"),
+        lambda period, last: period <= last,
+        "there would be no reset: lower the first, raise the second, or turn toggles.resets off",
+    ),
+    Rule(
+        ("learner.reset_keep", "learner.reset_perturb"),
+        lambda keep, perturb: keep + perturb > 0,
+        "with both 0 the encoder's weights would all be 0: raise one",
+    ),
+    Rule(
+        ("learner.n_step_start", "toggles.n_step"),
+        lambda start, end: start >= end,
+        "n is annealed downwards: raise the first or lower the second",
+    ),
+    Rule(
+        ("learner.discount_start", "learner.discount"),
+        lambda start, end: start <= end < 1,
+        "γ is annealed upwards, and stays below 1: change one of them",
+    ),
+    *(
+        rule
+        for key in ("learner.n_step_start", "learner.self_prediction_steps")
+        for rule in (
+            Rule(
+                ("replay.prefill_steps", "env.num_envs", key),
+                _holds,
+                "the prefill must hold so many steps of each environment: raise the first",
+            ),
+            Rule(
+                ("replay.capacity_steps", "env.num_envs", "env.stack_frames", key),
+                _holds_with_stack,
+                "each environment's share of the replay must hold a frame stack and so many steps: raise the "
+                "first",
+            ),
+        )
+    ),
+    *(
+        Rule(
+            (f"toggles.{toggle}", "replay.kind"),
+            lambda on, kind: not on or kind == "transitions",
+            "it is not defined for sequences: turn it off",
+        )
+        for toggle in ("self_prediction", "annealing")
+    ),
+    Rule(
+        ("toggles.self_prediction", "toggles.distribution"),
+        lambda on, distribution: not on or distribution != "iqn",
+        "no paper combines it with quantiles at sampled fractions: turn it off, or choose another",
+    ),
+)
