@@ -35,5 +35,6 @@ class DecayedAdam(Adam):
         assert closure is None, "closures are not supported"
         for group in self.param_groups:
             matrices = [weight for weight in group["params"] if weight.grad is not None and weight.dim() > 1]
-            torch._foreach_mul_(matrices, 1 - group["lr"] * self.decay)
+            if matrices:
+                torch._foreach_mul_(matrices, 1 - group["lr"] * self.decay)
         super().step()

@@ -195,6 +195,10 @@ MUNCHAUSEN = ("toggles.munchausen=true",)
 FAST = ("optimizer.learning_rate=0.05",)
 RECURRENT = ("toggles.prioritized=true", "replay.alpha=1.0", *MEMORY, *FAST)
 TORCH_RMSPROP = ("optimizer.kind=torch_rmsprop",)
+PREDICTIVE = ("toggles.self_prediction=true",)
+RESETS = ("toggles.resets=true", "learner.reset_period_updates=3", "learner.reset_last_updates=6")
+ANNEALING = ("toggles.annealing=true",)
+AVERAGED = ("learner.target_period_updates=1", "learner.target_rate=0.1", "optimizer.learning_rate=0.01")
 
 CHANGES = {
     "track": to("track=B"),
@@ -208,6 +212,9 @@ CHANGES = {
     "toggles.distribution": to("toggles.distribution=c51"),
     "toggles.random_shifts": to("toggles.random_shifts=true"),
     "toggles.munchausen": to("toggles.munchausen=true"),
+    "toggles.self_prediction": to("toggles.self_prediction=true"),
+    "toggles.resets": Change(RESETS),
+    "toggles.annealing": to("toggles.annealing=true"),
     "env.kind": Change(PONG, (), first_frames),
     "env.num_envs": to("env.num_envs=2"),
     "env.frame_skip": to("env.frame_skip=3"),
@@ -248,6 +255,7 @@ CHANGES = {
     "network.memory": to("network.memory=gru", *RECURRENT),
     "network.memory_units": to("network.memory_units=17", *RECURRENT),
     "network.memory_inputs": to("network.memory_inputs=false", *RECURRENT),
+    "network.shared_hidden": to("network.shared_hidden=true", "toggles.dueling=true"),
     "network.noisy_sigma": to("network.noisy_sigma=0.1", *NOISY),
     "distribution.num_atoms": to("distribution.num_atoms=50", *C51),
     "distribution.v_min": to("distribution.v_min=-9", *C51),
@@ -260,6 +268,9 @@ CHANGES = {
     "learner.batch_size": to("learner.batch_size=4"),
     "learner.accumulate": to("learner.accumulate=4"),
     "learner.update_period_steps": to("learner.update_period_steps=3"),
+    "learner.updates_per_period": to("learner.updates_per_period=2"),
+    "learner.target_rate": to("learner.target_rate=0.5", *AVERAGED[::2]),
+    "learner.acting_network": to("learner.acting_network=target", *AVERAGED, "exploration.epsilon_start=0.1"),
     "learner.target_period_updates": to("learner.target_period_updates=2"),
     "learner.max_abs_reward": to("learner.max_abs_reward=0.5"),
     "learner.loss": to("learner.loss=mse", "toggles.n_step=5", "learner.discount=1.0"),
@@ -273,6 +284,15 @@ CHANGES = {
     "learner.compile": to("learner.compile=true", shows_in=what_is_compiled),
     "learner.shift_pixels": to("learner.shift_pixels=1", "toggles.random_shifts=true"),
     "learner.intensity_scale": to("learner.intensity_scale=0.2", "toggles.random_shifts=true"),
+    "learner.self_prediction_steps": to("learner.self_prediction_steps=3", *PREDICTIVE),
+    "learner.self_prediction_weight": to("learner.self_prediction_weight=1.0", *PREDICTIVE),
+    "learner.reset_period_updates": to("learner.reset_period_updates=2", *RESETS),
+    "learner.reset_last_updates": to("learner.reset_last_updates=3", *RESETS),
+    "learner.reset_keep": to("learner.reset_keep=0.5", *RESETS),
+    "learner.reset_perturb": to("learner.reset_perturb=0.5", *RESETS),
+    "learner.annealing_updates": to("learner.annealing_updates=5", *ANNEALING),
+    "learner.n_step_start": to("learner.n_step_start=5", *ANNEALING),
+    "learner.discount_start": to("learner.discount_start=0.5", *ANNEALING),
     "learner.munchausen_scale": to("learner.munchausen_scale=0.5", *MUNCHAUSEN),
     "learner.munchausen_temperature": to("learner.munchausen_temperature=0.1", *MUNCHAUSEN),
     "learner.munchausen_lowest": to("learner.munchausen_lowest=-0.001", *MUNCHAUSEN),
@@ -287,6 +307,7 @@ CHANGES = {
     "optimizer.momentum": to("optimizer.momentum=0.5", *TORCH_RMSPROP),
     "optimizer.beta1": to("optimizer.beta1=0.5", "optimizer.kind=adam"),
     "optimizer.beta2": to("optimizer.beta2=0.5", "optimizer.kind=adam"),
+    "optimizer.weight_decay": to("optimizer.weight_decay=0.5", "optimizer.kind=adam"),
     "training.total_frames": to("training.total_frames=60", *FEW_STEPS, shows_in=budget),
     "evaluation.epsilon": to("evaluation.epsilon=1.0", shows_in=scores),
     "evaluation.max_episode_frames": to("evaluation.max_episode_frames=60", shows_in=scores),

@@ -1,0 +1,74 @@
+"""A run with resets, killed one update before or after one, goes on exactly as it would have."""
+
+import copy
+from contextlib import closing
+
+import pytest
+from tiny import CPU, begun, ticks_of, tiny_spec
+
+from atari_dqn.run.checkpoint.state_tree import tree_digest
+from atari_dqn.train.build import assemble
+
+RESET_AT = 8
+SPEC = (
+    "toggles.self_prediction=true", "toggles.random_shifts=true", "toggles.resets=true",
+    "toggles.annealing=true", "learner.annealing_updates=5", "learner.n_step_start=4",
+    f"learner.reset_period_updates={RESET_AT}", "learner.reset_last_updates=16",
+    "learner.updates_per_period=1", "learner.update_period_steps=1", "learner.target_period_updates=1",
+    "learner.target_rate=0.1", "learner.acting_network=target", "optimizer.kind=adam",
+    "optimizer.weight_decay=0.1", "learner.reduction=mean", "training.total_frames=340",
+    "exploration.epsilon_start=0.1",
+)  # fmt: skip
+
+
+def reached(training, updates: int) -> None:
+    while training.clock.updates < updates:
+        ticks_of(training, 1)
+
+
+def goes_on_alike(spec, updates: int) -> None:
+    with begun(spec) as training:
+        reached(training, updates)
+        assert training.learner.updates == updates
+        saved = copy.deepcopy(training.state_dict())
+        ticks_of(training)
+        uninterrupted = tree_digest(training.state_dict())
+        assert training.learner.updates > 2 * RESET_AT
+    with closing(assemble(spec, CPU)) as resumed:
+        resumed.load_state_dict(saved)
+        ticks_of(resumed)
+        assert tree_digest(resumed.state_dict()) == uninterrupted
+
+
+@pytest.mark.fault("W03")
+@pytest.mark.parametrize("updates", [RESET_AT - 1, RESET_AT, RESET_AT + 1])
+def test_run_resumed_around_a_reset_is_the_uninterrupted_one(updates: int) -> None:
+    goes_on_alike(tiny_spec(*SPEC), updates)
+
+
+def test_run_resumed_between_updates_of_one_step_is_the_uninterrupted_one() -> None:
+    spec = tiny_spec(*SPEC, "learner.updates_per_period=3", "learner.reset_period_updates=7")
+    goes_on_alike(spec, 9)
+
+
+def test_horizon_is_annealed_from_the_reset_on() -> None:
+    with begun(tiny_spec(*SPEC)) as training:
+        found = []
+        for updates in range(1, 2 * RESET_AT):
+            reached(training, updates)
+            found.append(training.replay.n_step)
+    # 4 · ¼^(k / 5), rounded, k updates after the last reset; what is listed is the n of the next update
+    assert found == [3, 2, 2, 1, 1, 1, 1, 4, 3, 2, 2, 1, 1, 1, 1]
+
+
+def test_evaluations_are_played_by_the_network_that_acts() -> None:
+    with begun(tiny_spec(*SPEC)) as training:
+        assert training.actor.network is training.learner.target
+    with begun(tiny_spec()) as training:
+        assert training.actor.network is training.learner.online
+
+
+def test_updates_of_a_step_are_as_many_as_the_ratio_says() -> None:
+    with begun(tiny_spec("learner.updates_per_period=3", "learner.update_period_steps=2")) as training:
+        iterations = ticks_of(training, 100)
+    assert {iteration.updates for iteration in iterations[70:]} == {0, 3}
