@@ -113,6 +113,9 @@ PLAIN = Toggles(
     distribution="none",
     munchausen=False,
     random_shifts=False,
+    self_prediction=False,
+    resets=False,
+    annealing=False,
 )
 ALL = {"double": True, "dueling": True, "prioritized": True}
 

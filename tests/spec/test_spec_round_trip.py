@@ -166,7 +166,11 @@ def test_every_key_applies_under_some_choice_of_parts():
     kinds = ("optimizer.kind", "network.kind", "toggles.distribution")
     choices = [f"{name}={kind}" for name in kinds for kind in KEYS[name].choices]
     spectrum = ["exploration.kind=spectrum", "env.num_envs=2"]
-    toggles = [f"toggles.{name}=true" for name in ("prioritized", "noisy", "munchausen", "random_shifts")]
+    further = ("self_prediction", "resets", "annealing")
+    toggles = [
+        f"toggles.{name}=true"
+        for name in ("dueling", "prioritized", "noisy", "munchausen", "random_shifts", *further)
+    ]
     both = ["toggles.prioritized=true", "toggles.distribution=c51"]
     sequences = ["network.memory=lstm", "toggles.prioritized=true"]
     specs = [
@@ -205,6 +209,7 @@ def test_a_key_that_only_one_spec_has_is_a_difference():
         "optimizer.squared_gradient_decay",
         "optimizer.beta1",
         "optimizer.beta2",
+        "optimizer.weight_decay",
     }
 
 

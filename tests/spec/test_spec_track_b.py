@@ -13,6 +13,7 @@ from atari_dqn.spec.tracks import complete_track, load_track
 TRACK_B_TEXT = files("atari_dqn.spec").joinpath("tracks/b.toml").read_text("utf-8")
 OF_ITS_PARTS = {
     ("toggles.distribution", "none"), ("toggles.prioritized", True), ("exploration.kind", "linear"),
+    ("toggles.dueling", True), ("network.kind", "dopamine"),
 }  # fmt: skip
 OF_LATER_PARTS = {
     name

@@ -22,7 +22,9 @@ TRACK_A_TEXT = files("atari_dqn.spec").joinpath("tracks/a.toml").read_text("utf-
 
 def test_track_a_gives_every_key_that_applies_but_game_and_seed():
     track = load_track("A")
-    of_other_parts = {f"optimizer.{leaf}" for leaf in ("beta1", "beta2", "smoothing", "momentum")} | {
+    of_other_parts = {
+        f"optimizer.{leaf}" for leaf in ("beta1", "beta2", "weight_decay", "smoothing", "momentum")
+    } | {
         *(f"replay.{leaf}" for leaf in ("alpha", "beta_start", "beta_end", "priority_offset", "priority")),
         "gates.min_effective_share",
     }
@@ -31,7 +33,10 @@ def test_track_a_gives_every_key_that_applies_but_game_and_seed():
         *(f"distribution.num_{leaf}fractions" for leaf in ("", "target_", "policy_")),
         *(f"learner.munchausen_{leaf}" for leaf in ("scale", "temperature", "lowest")),
         *("learner.shift_pixels", "learner.intensity_scale"),
-        *("network.width", "network.noisy_sigma"),
+        *("network.width", "network.noisy_sigma", "network.shared_hidden"),
+        *("learner.self_prediction_steps", "learner.self_prediction_weight"),
+        *(f"learner.reset_{leaf}" for leaf in ("period_updates", "last_updates", "keep", "perturb")),
+        *("learner.annealing_updates", "learner.n_step_start", "learner.discount_start"),
         *("exploration.spectrum_base", "exploration.spectrum_exponent"),
         *("network.memory_units", "network.memory_inputs"),
         *(f"replay.{leaf}" for leaf in ("sequence_steps", "burn_in_steps", "sequence_period_steps")),
