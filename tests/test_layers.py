@@ -218,7 +218,8 @@ WITH_MEMORY = {
 
 
 DATA_EFFICIENT = {
-    PACKAGE / "agent" / f"{name}.py" for name in ("self_prediction", "resets", "upkeep", "weight_decay")
+    PACKAGE / "agent" / f"{name}.py"
+    for name in ("self_prediction", "resets", "redo", "upkeep", "weight_decay")
 }
 """The modules of agents that learn much from few frames."""
 
@@ -230,7 +231,7 @@ def test_agent_is_small():
 
 
 def test_data_efficient_agents_are_small():
-    assert lines_of(DATA_EFFICIENT) <= 350
+    assert lines_of(DATA_EFFICIENT) <= 500
 
 
 def test_agents_with_memory_are_small():

@@ -63,7 +63,7 @@ class Learner:
         self.generator, self._augment = generator, augment
         self._accumulate, self._reduction = accumulate, reduction
         self._max_grad_norm, self._target_period_updates = max_grad_norm, target_period_updates
-        self._target_rate, self._upkeep = target_rate, tuple(upkeep)
+        self._target_rate, self.upkeep = target_rate, list(upkeep)
         self._weights = list(online.parameters())
         self._nonfinite_gradients = torch.zeros((), device=generator.device)
         self.updates = 0
@@ -101,7 +101,7 @@ class Learner:
         # "Every C steps reset Q̂ = Q"
         if self.updates % self._target_period_updates == 0:
             self.move_target()
-        for work in self._upkeep:
+        for work in self.upkeep:
             work.after(self.updates)
 
     def copy_to_target(self) -> None:
@@ -120,7 +120,7 @@ class Learner:
     def updates_together(self) -> int:
         """The number of updates up to and including the first after which there is work."""
         to_copy = self._target_period_updates - self.updates % self._target_period_updates
-        return min([to_copy, *(work.updates_until(self.updates) for work in self._upkeep)])
+        return min([to_copy, *(work.updates_until(self.updates) for work in self.upkeep)])
 
     def mutated_tensors(self) -> list[Tensor]:
         """List the tensors that `gradient_step` changes; some optimizers create theirs in the first step."""

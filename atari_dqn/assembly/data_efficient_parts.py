@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from torch import Tensor
 from torch.optim import Optimizer
 
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.losses import LossFn
 from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.redo import Recycled, ReDo
 from atari_dqn.agent.resets import Resets, last_reset
 from atari_dqn.agent.self_prediction import SelfPredictionLoss, SelfPredictiveNetwork
 from atari_dqn.agent.upkeep import Upkeep
+from atari_dqn.rng import torch_seed
 from atari_dqn.schedule import AnnealedHorizon, ConstantHorizon, Horizon, HorizonSchedule
 from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.schema import Spec
@@ -90,6 +93,26 @@ def upkeep(
         fresh=fresh,
     )
     return (resets,)
+
+
+def make_redo(
+    spec: Spec,
+    learner: Learner,
+    *,
+    states: Callable[[int], Tensor],
+    fresh: Callable[[int], QNetwork],
+    report: Callable[[Recycled], None],
+) -> ReDo:
+    """Make the recycling of dormant units. `states` samples a minibatch's states from a stream of a seed."""
+    return ReDo(
+        period_updates=given(spec.learner.redo_period_updates),
+        threshold=given(spec.learner.redo_threshold),
+        online=learner.online,
+        optimizer=learner.optimizer,
+        frames=lambda updates: states(torch_seed(spec.seed, "redo states", updates)),
+        fresh=fresh,
+        report=report,
+    )
 
 
 def acting_network(spec: Spec, learner: Learner) -> QNetwork:

@@ -64,12 +64,12 @@ def build_network(
     """Make the network, with initial weights from the run's random stream "network"."""
     flush_denormals()
     # Initialized on the CPU, so that a run begins with the same weights on every device.
-    network = _initial_network(spec, info, "network")
+    network = initial_network(spec, info, "network")
     backend = backend or make_backend(device, compiled=decided(spec.learner.compile))
     return backend.network(network.to(device))
 
 
-def _initial_network(spec: Spec, info: GameInfo, *stream: str | int) -> QNetwork:
+def initial_network(spec: Spec, info: GameInfo, *stream: str | int) -> QNetwork:
     """Make a network with initial weights from a random stream of the run."""
     generator = torch.Generator().manual_seed(torch_seed(spec.seed, *stream))
     network = _network(spec, info)
@@ -81,7 +81,7 @@ def _initial_network(spec: Spec, info: GameInfo, *stream: str | int) -> QNetwork
 
 def _fresh_network(spec: Spec, info: GameInfo, number: int, name: str) -> QNetwork:
     """Make a network with the initial weights of the reset of this number, for the network of this name."""
-    return _initial_network(spec, info, "reset", number, name)
+    return initial_network(spec, info, "reset", number, name)
 
 
 def _network(spec: Spec, info: GameInfo) -> QNetwork:

@@ -72,6 +72,20 @@ DATA_EFFICIENT_RULES = (
         )
         for toggle in ("self_prediction", "annealing")
     ),
+    *(
+        Rule(
+            ("toggles.redo", key),
+            lambda on, value, plain=plain: not on or value in plain,
+            f"it is defined for plain layers in a row: turn it off, or set the second to {plain[0]!r}",
+        )
+        for key, plain in (
+            ("network.kind", ("nature", "dopamine", "data_efficient")),
+            ("network.memory", ("none",)),
+            ("toggles.distribution", ("none", "c51", "qr_dqn")),
+            ("toggles.noisy", (False,)),
+            ("toggles.self_prediction", (False,)),
+        )
+    ),
     Rule(
         ("toggles.self_prediction", "toggles.distribution"),
         lambda on, distribution: not on or distribution != "iqn",

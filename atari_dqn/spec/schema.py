@@ -49,6 +49,8 @@ class Toggles:
     annealing: bool
     """Begin with long n-step returns and a small γ, also after each reset, and anneal both. Schwarzer et al.
     (2023), BBF."""
+    redo: bool
+    """ReDo: give new weights to units that are hardly ever active, periodically. Sokar et al. (2023)."""
 
 
 @dataclass(frozen=True, kw_only=True)

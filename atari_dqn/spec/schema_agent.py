@@ -212,6 +212,11 @@ class Learner:
     """n at the start and after a reset. 10 in Schwarzer et al. (2023)."""
     discount_start: Annotated[float | None, Within(0.0, 1.0), Below(1.0), When("toggles.annealing", True)]
     """γ at the start and after a reset. 0.97 in Schwarzer et al. (2023)."""
+    redo_period_updates: Annotated[int | None, AtLeast(1), When("toggles.redo", True)]
+    """Updates between searches for dormant units. 1,000 in Sokar et al. (2023)."""
+    redo_threshold: Annotated[float | None, Within(0.0, 1.0), When("toggles.redo", True)]
+    """τ: a unit is dormant if its mean activation is at most τ times the mean of its layer. 0.025 in the code
+    of Sokar et al. (2023)."""
     munchausen_scale: Annotated[float | None, Within(0.0, 1.0), When("toggles.munchausen", True)]
     """Factor α of the log-probability that is added to the reward. 0.9 in Vieillard et al. (2020)."""
     munchausen_temperature: Annotated[

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
-from atari_dqn.assembly.data_efficient_parts import acting_network, horizon_of
-from atari_dqn.assembly.parts import build_actor, build_learner, build_probes, build_replay
+from atari_dqn.assembly.data_efficient_parts import acting_network, horizon_of, make_redo
+from atari_dqn.assembly.parts import build_actor, build_learner, build_probes, build_replay, initial_network
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import make_envs
 from atari_dqn.machine.allocator import keep_freed_memory
@@ -65,7 +67,7 @@ def _training(spec: Spec, device: torch.device, envs: Environments, backend: Bac
         updates_per_iteration=-(-env.num_envs // spec.learner.update_period_steps)
         * spec.learner.updates_per_period,
     )
-    return Training(
+    training = Training(
         clock=clock,
         exploration=exploration_of(spec),
         total_steps=frames_to_steps(spec.training.total_frames, frame_skip=skip),
@@ -92,6 +94,12 @@ def _training(spec: Spec, device: torch.device, envs: Environments, backend: Bac
         stopwatch=Stopwatch(),
         captured=uses_graphs(spec, device, replay_on=replay.ring.device),
     )
+    if spec.toggles.redo:
+        fresh = partial(initial_network, spec, envs.info, "redo")
+        report = training.recycled.append
+        redo = make_redo(spec, learner, states=training.sample_states, fresh=fresh, report=report)
+        learner.upkeep.append(redo)
+    return training
 
 
 def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:

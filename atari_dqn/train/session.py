@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 
 from atari_dqn.clock import Every, frames_to_steps
 from atari_dqn.errors import InterruptedRunError
@@ -161,12 +162,20 @@ class Session:
         iterations = q_learning(self.training)
         while clock.steps < steps and (iteration := next(iterations, None)) is not None:
             self.health.poll()
+            self._report_recycled()
             transitions = self.training.replay.num_transitions
             for row in self.training.reporter.rows(iteration, replay_transitions=transitions):
                 self._report(row)
             for row in self._replay_log.rows():
                 self._report(row)
             self._between_iterations(guard)
+
+    def _report_recycled(self) -> None:
+        """Report the dormant units that were found since the last iteration."""
+        while self.training.recycled:
+            found = self.training.recycled.pop(0)
+            message = f"{found.dormant} of {found.units} units were dormant after update {found.updates:,}"
+            self.notice("redo", message, **asdict(found))
 
     def _between_iterations(self, guard: SignalGuard) -> None:
         clock = self.training.clock

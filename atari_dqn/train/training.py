@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor
 from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.probes import Probes
+from atari_dqn.agent.redo import Recycled
 from atari_dqn.assembly.acceleration import Backend, Work
 from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Batch
@@ -51,6 +52,8 @@ class Training:
     metrics: MetricsRing
     reporter: Reporter
     stopwatch: Stopwatch
+    recycled: list[Recycled] = field(default_factory=list)
+    """Reports of recycled units that were not read yet."""
     captured: bool
     """Whether acting and updates are replayed from CUDA graphs, captured from the same functions."""
 
@@ -192,6 +195,12 @@ class Training:
         size = self.replay.ring.zero_index
         if state is not None and not all(0 <= index < size for index in state["cell"]):
             raise ValueError(f"recent_batch: expected indices from 0 to {size - 1}")
+
+    def sample_states(self, seed: int) -> Tensor:
+        """Sample the states of a minibatch from a stream of `seed`, without changing the replay's."""
+        indices, weights = self.replay.sample_for_diagnostics(1, env_frames=self.schedule_frames, seed=seed)
+        states: Tensor = self.replay.minibatch(indices[0], weights[0]).s_tm1
+        return states
 
     def dead_unit_share(self) -> float | None:
         """Compute the share of hidden units that are 0 for the whole latest minibatch; None without one."""

@@ -116,6 +116,7 @@ PLAIN = Toggles(
     self_prediction=False,
     resets=False,
     annealing=False,
+    redo=False,
 )
 ALL = {"double": True, "dueling": True, "prioritized": True}
 

@@ -61,6 +61,8 @@ def test_last_reset_leaves_half_a_period_or_more(name: str) -> None:
         (["toggles.self_prediction=true", "replay.kind=sequences"], "not defined for sequences"),
         (["toggles.annealing=true", "replay.kind=sequences"], "not defined for sequences"),
         (["toggles.self_prediction=true", "toggles.distribution=iqn"], "no paper combines it with quantiles"),
+        (["toggles.redo=true", "network.kind=impala"], "it is defined for plain layers in a row"),
+        (["toggles.redo=true", "toggles.noisy=true"], "it is defined for plain layers in a row"),
         (["learner.reset_keep=0.5"], "toggles.resets"),
         (["optimizer.weight_decay=0.1"], "optimizer.kind"),
     ],

@@ -166,7 +166,7 @@ def test_every_key_applies_under_some_choice_of_parts():
     kinds = ("optimizer.kind", "network.kind", "toggles.distribution")
     choices = [f"{name}={kind}" for name in kinds for kind in KEYS[name].choices]
     spectrum = ["exploration.kind=spectrum", "env.num_envs=2"]
-    further = ("self_prediction", "resets", "annealing")
+    further = ("self_prediction", "resets", "annealing", "redo")
     toggles = [
         f"toggles.{name}=true"
         for name in ("dueling", "prioritized", "noisy", "munchausen", "random_shifts", *further)

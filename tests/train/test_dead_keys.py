@@ -198,6 +198,7 @@ TORCH_RMSPROP = ("optimizer.kind=torch_rmsprop",)
 PREDICTIVE = ("toggles.self_prediction=true",)
 RESETS = ("toggles.resets=true", "learner.reset_period_updates=3", "learner.reset_last_updates=6")
 ANNEALING = ("toggles.annealing=true",)
+REDO = ("toggles.redo=true", "learner.redo_period_updates=5", "learner.redo_threshold=0.3")
 AVERAGED = ("learner.target_period_updates=1", "learner.target_rate=0.1", "optimizer.learning_rate=0.01")
 
 CHANGES = {
@@ -215,6 +216,7 @@ CHANGES = {
     "toggles.self_prediction": to("toggles.self_prediction=true"),
     "toggles.resets": Change(RESETS),
     "toggles.annealing": to("toggles.annealing=true"),
+    "toggles.redo": Change(REDO),
     "env.kind": Change(PONG, (), first_frames),
     "env.num_envs": to("env.num_envs=2"),
     "env.frame_skip": to("env.frame_skip=3"),
@@ -293,6 +295,8 @@ CHANGES = {
     "learner.annealing_updates": to("learner.annealing_updates=5", *ANNEALING),
     "learner.n_step_start": to("learner.n_step_start=5", *ANNEALING),
     "learner.discount_start": to("learner.discount_start=0.5", *ANNEALING),
+    "learner.redo_period_updates": to("learner.redo_period_updates=7", *REDO),
+    "learner.redo_threshold": to("learner.redo_threshold=0.1", *REDO),
     "learner.munchausen_scale": to("learner.munchausen_scale=0.5", *MUNCHAUSEN),
     "learner.munchausen_temperature": to("learner.munchausen_temperature=0.1", *MUNCHAUSEN),
     "learner.munchausen_lowest": to("learner.munchausen_lowest=-0.001", *MUNCHAUSEN),

@@ -30,6 +30,8 @@ AGENTS = {
     "annealing": ANNEALING,
     "BBF": (*RAINBOW, *PREDICTION, *AVERAGED, *RESETS, *ANNEALING, *TWICE, "optimizer.weight_decay=0.1"),
 }
+MINUTES = {"self-prediction", "BBF"}
+"""The agents with which training takes minutes on an ordinary processor."""
 LEARNED = 3.0
 """Of ten balls at least six are caught as a rule; a game is over with three missed, and chance is −2."""
 
@@ -44,7 +46,10 @@ def mean_return(*overrides: str) -> float:
 
 @pytest.mark.fault("D21")
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "agent",
+    [pytest.param(name, marks=pytest.mark.thorough if name in MINUTES else ()) for name in AGENTS],
+)
 def test_agent_learns_the_toy_game(agent: str) -> None:
     assert mean_return(*AGENTS[agent]) > LEARNED
 

@@ -17,7 +17,7 @@ SPEC = (
     "learner.updates_per_period=1", "learner.update_period_steps=1", "learner.target_period_updates=1",
     "learner.target_rate=0.1", "learner.acting_network=target", "optimizer.kind=adam",
     "optimizer.weight_decay=0.1", "learner.reduction=mean", "training.total_frames=340",
-    "exploration.epsilon_start=0.1",
+    "exploration.epsilon_start=0.1", "network.hidden_units=32",
 )  # fmt: skip
 
 
@@ -49,6 +49,11 @@ def test_run_resumed_around_a_reset_is_the_uninterrupted_one(updates: int) -> No
 def test_run_resumed_between_updates_of_one_step_is_the_uninterrupted_one() -> None:
     spec = tiny_spec(*SPEC, "learner.updates_per_period=3", "learner.reset_period_updates=7")
     goes_on_alike(spec, 9)
+
+
+def test_run_resumed_around_recycled_units_is_the_uninterrupted_one() -> None:
+    redo = ("toggles.redo=true", "learner.redo_period_updates=7", "learner.redo_threshold=0.3")
+    goes_on_alike(tiny_spec(*SPEC, "toggles.self_prediction=false", *redo), 6)
 
 
 def test_horizon_is_annealed_from_the_reset_on() -> None:

@@ -31,6 +31,7 @@ RAINBOW = Toggles(
     self_prediction=False,
     resets=False,
     annealing=False,
+    redo=False,
 )
 """Hessel et al. (2018)."""
 
@@ -46,7 +47,7 @@ _DISTRIBUTIONAL = {
 """Names by distribution, munchausen and noisy; double, dueling and prioritized are off."""
 
 
-_NEWER = ("noisy", "munchausen", "random_shifts", "self_prediction", "resets", "annealing")
+_NEWER = ("noisy", "munchausen", "random_shifts", "self_prediction", "resets", "annealing", "redo")
 
 
 def agent_name(toggles: Toggles) -> str:
@@ -59,7 +60,13 @@ def agent_name(toggles: Toggles) -> str:
         return "rainbow" if toggles == RAINBOW else f"rainbow, {toggles.n_step}-step"
     older = (toggles.double, toggles.dueling, toggles.prioritized)
     newer = (toggles.distribution, toggles.munchausen, toggles.noisy)
-    further = (toggles.random_shifts, toggles.self_prediction, toggles.resets, toggles.annealing)
+    further = (
+        toggles.random_shifts,
+        toggles.self_prediction,
+        toggles.resets,
+        toggles.annealing,
+        toggles.redo,
+    )
     if not any((*older, *further)) and newer in _DISTRIBUTIONAL:
         names = [_DISTRIBUTIONAL[newer]]
     else:
