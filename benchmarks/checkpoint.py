@@ -68,7 +68,9 @@ def store_rows(training: Training, tape: Iterator[tuple[np.ndarray, StepBatch]],
     for actions, step in islice(tape, transitions // ENVS):
         training.store(actions, step)
     training.clock.steps += transitions
-    training.clock.updates += training.clock.updates_due(period_steps=training.update_period_steps)
+    training.clock.updates += training.clock.updates_due(
+        period_steps=training.update_period_steps, updates_per_period=training.updates_per_period
+    )
     training.learner.updates = training.clock.updates
 
 

@@ -21,6 +21,7 @@ class Fakes:
     envs: int = 1
     prefill_steps: int = 4
     update_period_steps: int = 2
+    updates_per_period: int = 1
     total_steps: int = 12
     resets_at: tuple[int, ...] = ()
     calls: list[str] = field(default_factory=list)
@@ -83,6 +84,11 @@ def test_updates_of_a_real_run_keep_their_ratio(envs: int) -> None:
         clock = training.clock
     steps_before = clock.steps - int(np.count_nonzero(~last.step.first))
     assert clock.updates == (steps_before - 64) // 4
+
+
+def test_each_period_takes_as_many_updates_as_the_ratio_says() -> None:
+    parts = Fakes(prefill_steps=4, update_period_steps=2, updates_per_period=3, total_steps=12)
+    assert [each.updates for each in q_learning(parts)] == [0] * 6 + [3, 0, 3, 0, 3, 0]
 
 
 def test_many_envs_take_several_updates_in_an_iteration() -> None:
