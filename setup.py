@@ -1,7 +1,8 @@
 """The kernels in C++ and the copy of runs/ in a wheel; all else is in pyproject.toml.
 
 pip compiles the kernels where there is a compiler, once for each instruction set; at run time
-`atari_dqn.fast.cpu.library` loads the best that the processor has. They bind no Python: ctypes loads them.
+`atari_dqn.fast.cpu.library` loads the best that the processor has. They bind no Python: ctypes loads them, so
+that a wheel is for a platform and for every version of Python.
 """
 
 import os
@@ -13,6 +14,7 @@ from copy import copy
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
@@ -66,6 +68,10 @@ def libraries() -> list[Extension]:
 class Build(build_ext):
     """Compiles everything anew: what an earlier build left would outlive one that fails, of other sources."""
 
+    def get_ext_filename(self, fullname: str) -> str:
+        """Name a library without the version of Python."""
+        return str(Path(*fullname.split(".")).with_suffix(".so"))
+
     def run(self) -> None:
         """Compile what can be."""
         if self.inplace or self.editable_mode:
@@ -98,4 +104,15 @@ class BuildPython(build_py):
             shutil.copytree("runs", folder, ignore=shutil.ignore_patterns("*.md"))
 
 
-setup(cmdclass={"build_ext": Build, "build_py": BuildPython}, ext_modules=libraries())
+class Wheel(bdist_wheel):
+    """Names a wheel after the platform alone."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """Return the tags of Python, of its binary interface, and of the platform."""
+        return "py3", "none", super().get_tag()[2]
+
+
+setup(
+    cmdclass={"build_ext": Build, "build_py": BuildPython, "bdist_wheel": Wheel},
+    ext_modules=libraries(),
+)

@@ -122,6 +122,7 @@ def test_examples_are_commands_that_exist_with_their_options(line: str) -> None:
         (["dqn", "spec", ""], ["show", "check", "diff"]),
         (["dqn", "eval", "run", "--protocol", "m"], ["modern"]),
         (["dqn", "train", "x.toml", "--set", "learner.batch"], ["learner.batch_size="]),
+        (["dqn", "train", "catch_sm"], ["catch_smoke"]),
     ],
 )
 def test_shells_complete_commands_options_and_keys(

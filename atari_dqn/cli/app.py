@@ -34,7 +34,8 @@ from atari_dqn.cli import (
     verify,
     watch,
 )
-from atari_dqn.cli.command import SETTINGS, Command, Group
+from atari_dqn.cli.command import SETTINGS, Command
+from atari_dqn.cli.welcome import Program
 from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
 from atari_dqn.formatting import printable_lines
 
@@ -52,7 +53,7 @@ _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
 """Errors of a machine or a limit that has been used up; they often name no file."""
 
 app = typer.Typer(
-    name=NAME, cls=Group, context_settings=SETTINGS, pretty_exceptions_enable=False, rich_markup_mode=None
+    name=NAME, cls=Program, context_settings=SETTINGS, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "train": (train.train, train.EXAMPLES),

@@ -41,14 +41,18 @@ class Group(TyperGroup):
     """A group of commands whose help and errors are formatted by this module."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options before the command; `UserError` if invalid. Without a command, show the help."""
+        """Parse the options before the command; `UserError` if they are not valid."""
         if not any(argument != "--" for argument in args) and not ctx.resilient_parsing:
-            typer.echo(ctx.get_help(), err=True)
-            raise typer.Exit(UserError.exit_code)
+            self.run_without_command(ctx)
         try:
             return super().parse_args(ctx, args)
         except _USAGE_ERROR as error:
             raise UserError(_problem(self, ctx, error)) from error
+
+    def run_without_command(self, ctx: Any) -> None:
+        """Show the help and end the program as after wrong input."""
+        typer.echo(ctx.get_help(), err=True)
+        raise typer.Exit(UserError.exit_code)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that the first argument names; `UserError` if there is none."""

@@ -49,6 +49,13 @@ def _keys(incomplete: str) -> list[str]:
     return [f"{key}=" for key in KEYS if key.startswith(incomplete)]
 
 
+def _specs(incomplete: str) -> list[str]:
+    from atari_dqn.spec.shipped import shipped_specs
+
+    names = [*shipped_specs(), *(path.name for path in Path().glob("*.toml"))]
+    return [name for name in names if name.startswith(incomplete)]  # none: the shell completes the path
+
+
 MOST_EPISODES = 1_000_000
 """Far above the number of any protocol; a thousand times as many episode numbers would fill the memory."""
 
@@ -56,7 +63,12 @@ _MANIFEST = "manifest.json"  # of a checkpoint; its own module imports torch
 _DEVICE = "auto, cpu, cuda or cuda:N."
 
 SpecPath = Annotated[
-    Path, typer.Argument(metavar="SPEC", help="The run's spec: a TOML file, or the name of a shipped one.")
+    Path,
+    typer.Argument(
+        metavar="SPEC",
+        help="The run's spec: a TOML file, or the name of a shipped one.",
+        autocompletion=_specs,
+    ),
 ]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A directory that `dqn train` made.")]
 CheckpointPath = Annotated[

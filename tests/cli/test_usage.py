@@ -88,8 +88,8 @@ def test_integers_of_options_are_read_as_those_of_set(
     assert ended(arguments, capsys)[1].startswith("error: run directory 'x': not found")
 
 
-@pytest.mark.parametrize("arguments", [[], ["spec"], ["--"]])
-def test_no_command_shows_the_help_and_is_an_error(
+@pytest.mark.parametrize("arguments", [["spec"], ["spec", "--"]])
+def test_no_command_of_a_group_shows_the_help_and_is_an_error(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, said = ended(arguments, capsys)
