@@ -2,23 +2,23 @@
 
 python scripts/build_wheel.py --out dist
 
-A wheel is for one platform and every version of Python. On Linux its name gives the version of glibc that its
-libraries need, so that pip refuses it on an older system. A library that was not compiled is an error here, while
-an installation goes on without it.
+A wheel is for one platform and every version of Python. On Linux its name gives the version of glibc that
+its libraries need, so that pip refuses it on an older system. A library that could not be compiled is an
+error here, while an installation goes on without it. It needs `build`, `wheel` and, on Linux, binutils.
 """
 
 import argparse
 import platform
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable
+from contextlib import chdir
 from pathlib import Path
-
-import setuptools  # noqa: F401 - brings distutils
-from distutils.core import run_setup  # isort: skip
+from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
 Version = tuple[int, ...]
@@ -52,8 +52,9 @@ def build(folder: Path, *, isolated: bool) -> None:
 
 def expected_libraries() -> set[str]:
     """List the files that setup.py compiles on this platform, as they are named in a wheel."""
-    extensions = run_setup(str(ROOT / "setup.py"), stop_after="init").ext_modules
-    return {f"{extension.name.replace('.', '/')}.so" for extension in extensions}
+    with patch("setuptools.setup") as setup, chdir(ROOT):
+        runpy.run_path("setup.py")
+    return {f"{extension.name.replace('.', '/')}.so" for extension in setup.call_args.kwargs["ext_modules"]}
 
 
 def refuse_missing(wheel: Path, expected: Iterable[str]) -> None:
@@ -94,8 +95,10 @@ def platform_tag(needed: dict[str, Version], machine: str) -> str:
 
 def rename(wheel: Path, tag: str) -> Path:
     """Give a wheel another platform, in its name and in its metadata."""
-    command = [sys.executable, "-m", "wheel", "tags", "--remove", "--platform-tag", tag, wheel]
-    name = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    tags = ["tags", "--remove", "--platform-tag", tag, str(wheel)]
+    name = subprocess.run(
+        [sys.executable, "-m", "wheel", *tags], check=True, capture_output=True, text=True
+    ).stdout
     return wheel.with_name(name.strip())
 
 

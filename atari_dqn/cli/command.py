@@ -52,7 +52,7 @@ class Group(TyperGroup):
     def run_without_command(self, ctx: Any) -> None:
         """Show the help and end the program as after wrong input."""
         typer.echo(ctx.get_help(), err=True)
-        raise typer.Exit(UserError.exit_code)
+        ctx.exit(UserError.exit_code)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that the first argument names; `UserError` if there is none."""

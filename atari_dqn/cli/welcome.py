@@ -1,4 +1,4 @@
-"""Greet whoever runs `dqn` without arguments with the three commands to begin with."""
+"""Print, for `dqn` without arguments, the three commands to begin with."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Program(Group):
     def run_without_command(self, ctx: Any) -> None:
         """Print the greeting and end the program successfully."""
         typer.echo(greeting())
-        raise typer.Exit
+        ctx.exit()
 
 
 def greeting() -> str:
