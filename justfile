@@ -16,6 +16,10 @@ lint:
 types:
     .ci/step types
 
+# the documentation site, in build/site: a warning is an error
+docs:
+    .ci/step docs
+
 # the default tests, a process more than there are cores: three minutes on two
 test:
     .ci/step test
