@@ -28,8 +28,8 @@ exclude_patterns = [".*", "build", "dist", "outputs", "atari_dqn", "tests", "doc
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
-suppress_warnings: list[str] = []
 nitpicky = True
+highlight_language = "text"
 
 html_theme = "furo"
 html_title = f"atari_dqn {release}"
