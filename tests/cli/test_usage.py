@@ -10,8 +10,8 @@ from atari_dqn.cli import main
 WRONG = {
     "unknown command": (
         ["trian"],
-        "dqn: found 'trian', expected a command: train, resume, sweep, tune, eval, record, compare, verify, "
-        'bench, watch, dashboard, doctor, spec; did you mean "train"?',
+        "dqn: found 'trian', expected a command: train, resume, sweep, tune, eval, record, play, compare, "
+        'verify, bench, watch, dashboard, doctor, spec; did you mean "train"?',
     ),
     "unknown command of spec": (
         ["spec", "chek"],
