@@ -28,6 +28,18 @@ class LinearSchedule:
         return self.start + (self.end - self.start) * (frames / self.decay_frames)
 
 
+@dataclass(frozen=True)
+class SwitchedOff:
+    """A schedule that is 0 from `off_frames` emulator frames on."""
+
+    schedule: LinearSchedule
+    off_frames: int
+
+    def at(self, frames: int) -> float:
+        """Compute the value after `frames` emulator frames."""
+        return 0.0 if frames >= self.off_frames else self.schedule.at(frames)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Horizon:
     """How far a target looks ahead: rewards of n steps, discounted by γ."""

@@ -40,7 +40,10 @@ def type_of(key: Key) -> str:
 
 
 def belongs(choices: tuple[When, ...]) -> str:
-    named = " and ".join(f"`{when.key} {when.relation} {shown(when.value).strip('`')}`" for when in choices)
+    named = " and ".join(
+        f"`{when.key} {when.relation} {' or '.join(shown(value).strip('`') for value in when.values)}`"
+        for when in choices
+    )
     return f" Only with {named}." if named else ""
 
 

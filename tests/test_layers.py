@@ -222,16 +222,25 @@ DATA_EFFICIENT = {
     for name in ("self_prediction", "resets", "redo", "upkeep", "weight_decay")
 }
 """The modules of agents that learn much from few frames."""
+OF_BTR_AND_PQN = {
+    PACKAGE / "agent" / f"{name}.py"
+    for name in ("hl_gauss", "impala", "lambda_returns", "layer_norm", "spectral")
+}
+"""The modules of HL-Gauss, of the networks of BTR and PQN, and of the returns of PQN."""
 
 
 def test_agent_is_small():
     # 1,700, and what the learner has for a moving target and work between updates, and Adam for its decay
-    others = WITH_MEMORY | DATA_EFFICIENT
+    others = WITH_MEMORY | DATA_EFFICIENT | OF_BTR_AND_PQN
     assert lines_of({path for path in SOURCES if unit_of(path) == "agent"} - others) <= 1_720
 
 
 def test_data_efficient_agents_are_small():
     assert lines_of(DATA_EFFICIENT) <= 500
+
+
+def test_agents_of_btr_and_pqn_are_small():
+    assert lines_of(OF_BTR_AND_PQN) <= 400
 
 
 def test_agents_with_memory_are_small():

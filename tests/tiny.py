@@ -19,7 +19,7 @@ from atari_dqn.telemetry.events import Sink
 from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train import launch
 from atari_dqn.train.build import assemble
-from atari_dqn.train.loop import Iteration, q_learning
+from atari_dqn.train.loop import Iteration
 from atari_dqn.train.training import Training
 
 CPU = torch.device("cpu")
@@ -63,7 +63,7 @@ def begun(spec: Spec) -> Iterator[Training]:
 def ticks_of(training: Training, count: int | None = None) -> list[Iteration]:
     """Play `count` ticks, or all that the budget leaves, and report each, as a session does."""
     iterations = []
-    for iteration in islice(q_learning(training), count):
+    for iteration in islice(training.iterations(), count):
         list(training.reporter.rows(iteration, replay_transitions=training.replay.num_transitions))
         iterations.append(iteration)
     return iterations

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.noisy import NoisyLinear
+from atari_dqn.agent.spectral import SpectralConv2d
 
 RELU_GAIN = math.sqrt(2.0)
 
@@ -75,3 +76,5 @@ def initialize(network: QNetwork, *, init: str, generator: torch.Generator) -> N
                 layer.initialize(generator)
             elif isinstance(layer, nn.Conv2d | nn.Linear):
                 fill(layer, gain, generator)
+            if isinstance(layer, SpectralConv2d):
+                layer.decompose()

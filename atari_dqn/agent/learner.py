@@ -31,6 +31,10 @@ class Update:
     """The new priorities of the transitions, not below 0."""
 
 
+def nothing() -> None:
+    """Do nothing after a gradient step."""
+
+
 class Learner:
     """Trains the online network toward targets of the target network.
 
@@ -40,6 +44,7 @@ class Learner:
     gradient is not finite, the step changes neither weights nor optimizer; it still counts as an update, so
     that the target network is copied at the same steps.
 
+    `after_step` is called after each step of the optimizer, and may change buffers of the online network.
     Noise, quantile fractions and shifts are drawn from `generator`, on the networks' device, part by part.
     """
 
@@ -58,9 +63,10 @@ class Learner:
         augment: Augment = unchanged,
         target_rate: float = 1.0,
         upkeep: Sequence[Upkeep] = (),
+        after_step: Callable[[], None] = nothing,
     ) -> None:
         self.online, self.target, self.optimizer, self.loss = online, target, optimizer, loss
-        self.generator, self._augment = generator, augment
+        self.generator, self._augment, self._after_step = generator, augment, after_step
         self._accumulate, self._reduction = accumulate, reduction
         self._max_grad_norm, self._target_period_updates = max_grad_norm, target_period_updates
         self._target_rate, self.upkeep = target_rate, list(upkeep)
@@ -88,6 +94,7 @@ class Learner:
             finite = grad_norm < torch.inf  # false for NaN
             self._nonfinite_gradients.add_(1).masked_fill_(finite, 0.0)
             self._step_if(finite)
+            self._after_step()
         finally:
             self.online.zero_grad()  # after an exception too: nothing may leak into the next step
         metrics = {name: _reduced(name, outputs) for name in LOSS_METRICS}
@@ -126,7 +133,7 @@ class Learner:
         """List the tensors that `gradient_step` changes; some optimizers create theirs in the first step."""
         averages = [value for state in self.optimizer.state.values() for value in state.values()]
         return [*self._weights, *(value for value in averages if isinstance(value, Tensor)),
-                self._nonfinite_gradients]  # fmt: skip
+                *self.online.buffers(), self._nonfinite_gradients]  # fmt: skip
 
     def _backward(self, part: Batch) -> LossOutput:
         """Add the gradients of a part of a minibatch to `.grad`."""

@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 from torch import nn
-from torch.optim import Adam, Optimizer, RMSprop
+from torch.optim import Adam, Optimizer, RAdam, RMSprop
 
 from atari_dqn.agent.weight_decay import DecayedAdam
 
@@ -80,6 +80,19 @@ def adam(parameters: Iterable[nn.Parameter], *, weight_decay: float = 0.0, **val
         lr=values["learning_rate"],
         betas=(values["beta1"], values["beta2"]),
         eps=values["epsilon"],
+        capturable=_on_gpu(weights),
+    )
+
+
+def radam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
+    """Make PyTorch's rectified Adam; `epsilon` is added outside the root. Liu et al. (2020)."""
+    weights = list(parameters)
+    return RAdam(
+        weights,
+        lr=values["learning_rate"],
+        betas=(values["beta1"], values["beta2"]),
+        eps=values["epsilon"],
+        foreach=True,
         capturable=_on_gpu(weights),
     )
 

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from atari_dqn.minibatch import Frames
 
 MakeLinear = Callable[[int, int], nn.Linear]
+MakeHidden = Callable[[int, int], nn.Module]
 Pair = tuple[int, int]
 
 
@@ -31,7 +32,7 @@ class Torso(nn.Module, ABC):
     """D."""
     hidden: nn.Module
 
-    def _add_hidden(self, *, num_encoded: int, num_features: int, layer: MakeLinear) -> None:
+    def _add_hidden(self, *, num_encoded: int, num_features: int, layer: MakeHidden) -> None:
         """Add the fully connected layer: after the convolutions, because weights are drawn in that order."""
         self.num_encoded, self.num_features = num_encoded, num_features
         self.hidden = layer(num_encoded, num_features)
@@ -68,7 +69,7 @@ class ConvolutionalTorso(Torso):
         frame_shape: Pair,
         streams: int = 1,
         hidden_units: int | None = None,
-        layer: MakeLinear = nn.Linear,
+        layer: MakeHidden = nn.Linear,
     ) -> None:
         super().__init__()
         channels = (stack, *(out for out, _, _ in self.CONVOLUTIONS))
@@ -141,62 +142,3 @@ class DopamineTorso(NatureTorso):
         del kernel
         height, width = shape
         return -(-height // stride), -(-width // stride)
-
-
-class ResidualBlock(nn.Module):
-    """A residual block of two convolutions, each after a ReLU."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(channels, channels, 3, padding=1)
-        self.second = nn.Conv2d(channels, channels, 3, padding=1)
-
-    def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
-        """Compute x + second(relu(first(relu(x))))."""
-        added: Tensor = self.second(F.relu(self.first(F.relu(x))))
-        return x + added
-
-
-class ImpalaTorso(Torso):
-    """Three sections: a convolution, pooling to half the size, two residual blocks. Espeholt et al. (2018).
-
-    `width` multiplies the channels, as in the wide variants of Cobbe et al. (2020).
-    """
-
-    CHANNELS = (16, 32, 32)
-    HIDDEN_UNITS = 256
-
-    def __init__(
-        self,
-        *,
-        stack: int,
-        frame_shape: Pair,
-        streams: int = 1,
-        hidden_units: int | None = None,
-        width: int = 1,
-        layer: MakeLinear = nn.Linear,
-    ) -> None:
-        super().__init__()
-        channels = tuple(width * out for out in self.CHANNELS)
-        self.sections = nn.ModuleList(
-            nn.Sequential(
-                nn.Conv2d(before, out, 3, padding=1),
-                nn.MaxPool2d(3, stride=2, padding=1),
-                ResidualBlock(out),
-                ResidualBlock(out),
-            )
-            for before, out in zip((stack, *channels[:-1]), channels, strict=True)
-        )
-        height, wide = (-(-size // 2 ** len(channels)) for size in frame_shape)  # each pooling rounds up
-        self._add_hidden(
-            num_encoded=channels[-1] * height * wide,
-            num_features=(hidden_units or self.HIDDEN_UNITS) * streams,
-            layer=layer,
-        )
-
-    def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
-        """Compute the flattened output of the sections, after a ReLU."""
-        x = scaled(frames)
-        for section in self.sections:
-            x = section(x)
-        return F.relu(x).flatten(1)

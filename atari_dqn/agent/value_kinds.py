@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from atari_dqn.agent import rules
 from atari_dqn.agent.distributions import CategoricalValue, QuantileValue, ScalarValue, ValueLayer
 from atari_dqn.agent.heads import Head
+from atari_dqn.agent.hl_gauss import HLGaussLoss
 from atari_dqn.agent.iqn import ImplicitQuantileNetwork
 from atari_dqn.agent.losses import (
     CATEGORICAL_PRIORITIES,
@@ -33,6 +34,7 @@ class Settings:
     v_min: float = 0.0
     v_max: float = 0.0
     num_atoms: int = 1
+    sigma_bins: float = 0.0
     num_quantiles: int = 1
     num_fractions: int = 1
     num_target_fractions: int = 1
@@ -62,14 +64,25 @@ def _network(make_parts: MakeParts, value: ValueLayer, settings: Settings) -> QN
     return QNetwork(*make_parts(value.size), value, precision=settings.precision)
 
 
+def _categorical_network(make_parts: MakeParts, s: Settings) -> QNetwork:
+    return _network(make_parts, CategoricalValue(v_min=s.v_min, v_max=s.v_max, num_atoms=s.num_atoms), s)
+
+
 VALUE_KINDS: dict[str, ValueKind] = {
     "scalar": ValueKind(lambda make, s: _network(make, ScalarValue(), s), huber),
     "c51": ValueKind(
-        lambda make, s: _network(
-            make, CategoricalValue(v_min=s.v_min, v_max=s.v_max, num_atoms=s.num_atoms), s
-        ),
+        _categorical_network,
         lambda rule, s: TDLoss(
             target_rule=rule, distribution_loss=CategoricalLoss(CATEGORICAL_PRIORITIES[s.priority])
+        ),
+    ),
+    "hl_gauss": ValueKind(
+        _categorical_network,
+        lambda rule, s: TDLoss(
+            target_rule=rule,
+            distribution_loss=HLGaussLoss(
+                sigma_bins=s.sigma_bins, priority=CATEGORICAL_PRIORITIES[s.priority]
+            ),
         ),
     ),
     "qr_dqn": ValueKind(

@@ -13,6 +13,7 @@ from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.augmentation import Augment, RandomShifts, unchanged
 from atari_dqn.agent.heads import DuelingHead, Head, LinearHead, SharedDuelingHead
 from atari_dqn.agent.init import initialize
+from atari_dqn.agent.lambda_returns import return_target
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.losses import LossFn
 from atari_dqn.agent.memory import RecurrentQNetwork
@@ -21,6 +22,7 @@ from atari_dqn.agent.noisy import NoisyLinear
 from atari_dqn.agent.probes import Probes, SequenceProbes, TransitionProbes
 from atari_dqn.agent.recurrent_actor import RecurrentActor
 from atari_dqn.agent.self_prediction import FutureShifts
+from atari_dqn.agent.spectral import power_iteration
 from atari_dqn.agent.targets import MunchausenTarget, TargetRule, double_dqn_target, dqn_target
 from atari_dqn.agent.torsos import Torso
 from atari_dqn.agent.value_kinds import VALUE_KINDS, Settings, ValueKind
@@ -40,6 +42,7 @@ from atari_dqn.assembly.sequence_parts import (
     sequence_loss,
     sequence_replay,
     sequence_rows,
+    torso_settings,
 )
 from atari_dqn.machine.denormals import flush_denormals
 from atari_dqn.machine.devices import replay_device
@@ -48,6 +51,7 @@ from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
 from atari_dqn.replay.futures import FutureReplay
 from atari_dqn.replay.prioritized import PrioritizedSampler
 from atari_dqn.replay.replay import Replay
+from atari_dqn.replay.rollouts import Rollouts
 from atari_dqn.replay.sampler import Sampler
 from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.rng import numpy_stream, torch_seed
@@ -135,14 +139,13 @@ def _torso_and_head(spec: Spec, info: GameInfo, size: int) -> tuple[Torso, Head]
     layers = {}
     if spec.toggles.noisy:
         layers["layer"] = partial(NoisyLinear, sigma=given(spec.network.noisy_sigma))
-    width = {} if spec.network.width is None else {"width": spec.network.width}
     head_type = _head_type(spec)
     torso = NETWORKS.load(spec.network.kind)(
         stack=spec.env.stack_frames,
         frame_shape=info.frame_shape,
         streams=head_type.streams,
         hidden_units=spec.network.hidden_units,
-        **width,
+        **torso_settings(spec),
         **layers,
     )
     return torso, head_type(torso.num_features, info.num_actions, size, **layers)
@@ -186,6 +189,7 @@ def build_learner(
         augment=_augment(spec),
         target_rate=spec.learner.target_rate,
         upkeep=upkeep(spec, online=online, target=target, optimizer=optimizer, fresh=fresh),
+        after_step=power_iteration(online),
     )
 
 
@@ -205,6 +209,8 @@ def _target_rule(spec: Spec) -> TargetRule:
             temperature=given(spec.learner.munchausen_temperature),
             lowest=given(spec.learner.munchausen_lowest),
         )
+    if spec.replay.kind == "rollouts":
+        return return_target
     # If both networks are one and it draws no random numbers, both rules compute the same: take the cheaper.
     is_random = spec.toggles.noisy or spec.toggles.distribution == "iqn"
     is_double = spec.toggles.double and (is_random or not _is_one_network(spec))
@@ -267,6 +273,8 @@ def build_replay(
     ring = backend.ring(rows=rows, num_envs=envs, frame_shape=info.frame_shape, stack=stack, device=place)
     if _has_sequences(spec):
         return sequence_replay(spec, ring, sampler)
+    if spec.replay.kind == "rollouts":
+        return Rollouts(ring, sampler, steps=capacity // envs, max_abs_reward=spec.learner.max_abs_reward)
     predicted = predicted_steps(spec)
     make = partial(FutureReplay, steps=predicted) if predicted else ReplayBuffer
     return make(

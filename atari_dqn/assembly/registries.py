@@ -18,8 +18,9 @@ NETWORKS: Registry[Callable[..., Torso]] = Registry(
     [
         ("data_efficient", "atari_dqn.agent.torsos:DataEfficientTorso"),
         ("dopamine", "atari_dqn.agent.torsos:DopamineTorso"),
-        ("impala", "atari_dqn.agent.torsos:ImpalaTorso"),
+        ("impala", "atari_dqn.agent.impala:ImpalaTorso"),
         ("nature", "atari_dqn.agent.torsos:NatureTorso"),
+        ("nature_layer_norm", "atari_dqn.agent.layer_norm:NormalizedNatureTorso"),
     ],
     group="atari_dqn.networks",
 )
@@ -35,6 +36,7 @@ OPTIMIZERS: Registry[Callable[..., Optimizer]] = Registry(
     [
         ("adam", "atari_dqn.agent.optimizers:adam"),
         ("deepmind_rmsprop", "atari_dqn.agent.optimizers:deepmind_rmsprop"),
+        ("radam", "atari_dqn.agent.optimizers:radam"),
         ("torch_rmsprop", "atari_dqn.agent.optimizers:torch_rmsprop"),
     ],
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -20,6 +23,7 @@ from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo
 
+_TORSO_KEYS = ("width", "spectral_norm", "pool_size", "layer_norm")
 _RULES = {"huber": rules.huber, "mse": rules.mse}
 
 
@@ -28,12 +32,11 @@ def recurrent_network(spec: Spec, info: GameInfo, head_type: type[Head]) -> Recu
 
     Its hidden layer follows the memory, so the torso has none of its own.
     """
-    width = {} if spec.network.width is None else {"width": spec.network.width}
     torso = NETWORKS.load(spec.network.kind)(
         stack=spec.env.stack_frames,
         frame_shape=info.frame_shape,
         layer=lambda *_: nn.Identity(),
-        **width,
+        **torso_settings(spec),
     )
     units, has_inputs = given(spec.network.memory_units), given(spec.network.memory_inputs)
     num_inputs = torso.num_encoded + (1 + info.num_actions if has_inputs else 0)
@@ -47,6 +50,12 @@ def recurrent_network(spec: Spec, info: GameInfo, head_type: type[Head]) -> Recu
         has_inputs=has_inputs,
         precision=decided(spec.learner.precision),
     )
+
+
+def torso_settings(spec: Spec) -> dict[str, Any]:
+    """Collect the keys of the section `network` that only some kinds of torso have."""
+    keys = asdict(spec.network)
+    return {name: keys[name] for name in _TORSO_KEYS if keys[name] is not None}
 
 
 def make_unroll(spec: Spec) -> Unroll:

@@ -25,6 +25,8 @@ from atari_dqn.fast.fused_network import FusedNetwork, dense_layers
 from atari_dqn.fast.layers import FastConv2d, FastLinear, FastNoisyLinear
 from atari_dqn.fast.torsos import PatchTorso, StackedTorso, zeros_of
 
+_LAYERS = (nn.Linear, NoisyLinear, nn.Conv2d, SamePadConv2d)
+"""The classes of layers that kernels compute, if their sizes fit."""
 _HEADS = (LinearHead, DuelingHead, SharedDuelingHead)
 
 
@@ -64,6 +66,7 @@ def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> P
         if fast is not None and _is_planned_layer(plan, name):
             plan.classes[name] = fast, dtype
             plan.choices.append(Choice(name, "kernel", "its sizes fit"))
+    plan.choices.extend(_layers_without_kernels(network))
     reason = why_not_fused(plan, network) if fuse else "fusion was not requested"
     if reason is None:
         plan.classes[""] = FusedNetwork, None
@@ -118,6 +121,13 @@ def _layers(network: QNetwork) -> Iterator[tuple[str, nn.Module, torch.dtype]]:
     """Yield each module with its name and the format in which it computes: fp32 in the head."""
     for name, module in network.named_modules():
         yield name, module, torch.float32 if name.startswith("head") else network.dtype
+
+
+def _layers_without_kernels(network: QNetwork) -> Iterator[Choice]:
+    """Yield each class of layers with weights that no kernel computes."""
+    with_weights = {type(layer) for layer in network.modules() if [*layer.parameters(recurse=False)]}
+    for name in sorted(each.__name__ for each in with_weights.difference(_LAYERS)):
+        yield Choice(name, "PyTorch", "no kernel computes this layer")
 
 
 def _fast_class(module: nn.Module, dtype: torch.dtype) -> type[nn.Module] | None:

@@ -22,7 +22,7 @@ from atari_dqn.spec.schema import Spec
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 """The variable of OpenMP that sets its number of threads."""
-_MOST_THREADS = {"data_efficient": 4, "nature": 8, "dopamine": 8, "impala": 16}
+_MOST_THREADS = {"data_efficient": 4, "nature": 8, "nature_layer_norm": 8, "dopamine": 8, "impala": 16}
 """The most threads that share an update, by network: more would have too little to do between waits."""
 _MOST_THREADS_OF_OTHERS = 8
 _SMALL = frozenset({"data_efficient"})

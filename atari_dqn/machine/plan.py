@@ -205,6 +205,8 @@ def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
         num_actions=num_actions,
         hidden_units=spec.network.hidden_units,
         width=spec.network.width or 1,
+        pool_size=spec.network.pool_size or 0,
+        layer_norm=bool(spec.network.layer_norm),
         dueling=spec.toggles.dueling,
         noisy=spec.toggles.noisy,
         outputs=values.num_atoms or values.num_quantiles or 1,

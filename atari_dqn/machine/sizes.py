@@ -73,13 +73,17 @@ class NetworkShape:
     """The properties of a network that determine its number of weights."""
 
     kind: str
-    """`nature`, `dopamine`, `data_efficient` or `impala`; another package's torso counts as `nature`."""
+    """A kind of network in the schema; another package's torso counts as `nature`."""
     screen_size_pixels: int
     stack_frames: int
     num_actions: int
     hidden_units: int
     width: int = 1
     """Factor of the number of channels in `impala`."""
+    pool_size: int = 0
+    """Maxima in each direction to which the output of `impala` is pooled; 0 for no pooling."""
+    layer_norm: bool = False
+    """Whether `impala` normalises its first convolutions and its hidden layer."""
     dueling: bool = False
     noisy: bool = False
     outputs: int = 1
@@ -113,11 +117,13 @@ def network_parameters(shape: NetworkShape) -> int:
     streams, heads = (2, shape.num_actions + 1) if shape.dueling else (1, shape.num_actions)
     layers = 1 if shape.shared_hidden or shape.kind == "dopamine" else streams
     hidden = layers * shape.hidden_units * (features + 1)
+    is_normalized = shape.layer_norm or shape.kind == "nature_layer_norm"
+    norms = 2 * layers * shape.hidden_units if is_normalized else 0
     outputs = heads * shape.outputs * ((shape.hidden_units or features) + 1)
     embedding = (shape.cosines + 1) * features if shape.cosines else 0
     noise = 2 if shape.noisy else 1
     predicted = _prediction_parameters(shape, layers * shape.hidden_units) if shape.self_prediction else 0
-    return convolutions + memory + (hidden + outputs) * noise + embedding + predicted
+    return convolutions + memory + (hidden + outputs) * noise + norms + embedding + predicted
 
 
 def _prediction_parameters(shape: NetworkShape, features: int) -> int:
@@ -138,12 +144,13 @@ Counts = tuple[int, int, int]
 
 
 def _convolution_stack(
-    *layers: tuple[int, int, int], padded: bool = False
+    *layers: tuple[int, int, int], padded: bool = False, normalized: bool = False
 ) -> Callable[[NetworkShape], Counts]:
     """Return the function that computes the counts of a stack of convolutions (channels, kernel, stride).
 
     A padded convolution has ⌈size / stride⌉ output pixels per side. An update stores the activations of each
-    layer, their gradients, and the activations of the target network.
+    layer, their gradients, and the activations of the target network. A normalisation has two weights for
+    each channel, and stores as much again.
     """
 
     def count(shape: NetworkShape) -> Counts:
@@ -153,6 +160,8 @@ def _convolution_stack(
             size = -(-size // stride) if padded else (size - kernel) // stride + 1
             channels = filters
             stored += 2 * channels * size**2
+            if normalized:
+                weights, stored = weights + 2 * channels, stored + 2 * channels * size**2
         return weights, channels * size**2, stored
 
     return count
@@ -161,20 +170,24 @@ def _convolution_stack(
 def _impala(shape: NetworkShape) -> Counts:
     """Compute the counts of three sections of five 3×3 convolutions.
 
-    A section stores the activations of its first layer, and ten tensors of the pooled size: the pooled
-    activations, their indices (i64, which counts twice), and seven in the two residual blocks.
+    A section stores the activations of its first layer, again if they are normalised, and ten tensors of the
+    pooled size: the pooled activations, their indices (i64, which counts twice), and seven in the two
+    residual blocks. A normalisation has two weights for each activation.
     """
     size, channels, weights, stored = shape.screen_size_pixels, shape.stack_frames, 0, 0
     for filters in (16 * shape.width, 32 * shape.width, 32 * shape.width):
         weights += filters * (channels * 9 + 1) + 4 * filters * (filters * 9 + 1)
         stored += filters * size**2
+        if shape.layer_norm:
+            weights, stored = weights + 2 * filters * size**2, stored + filters * size**2
         size, channels = -(-size // 2), filters
         stored += 10 * filters * size**2
-    return weights, channels * size**2, stored
+    return weights, channels * (shape.pool_size or size) ** 2, stored
 
 
 _CONVOLUTIONS: dict[str, Callable[[NetworkShape], Counts]] = {
     "nature": _convolution_stack((32, 8, 4), (64, 4, 2), (64, 3, 1)),
+    "nature_layer_norm": _convolution_stack((32, 8, 4), (64, 4, 2), (64, 3, 1), normalized=True),
     "dopamine": _convolution_stack((32, 8, 4), (64, 4, 2), (64, 3, 1), padded=True),
     "data_efficient": _convolution_stack((32, 5, 5), (64, 5, 5)),
     "impala": _impala,

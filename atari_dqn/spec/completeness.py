@@ -43,4 +43,4 @@ def _missing(key: Key) -> str:
 
 
 def _shown(when: When) -> str:
-    return f"{when.key} {when.relation} {show(when.value)}"
+    return f"{when.key} {when.relation} {' or '.join(map(show, when.values))}"

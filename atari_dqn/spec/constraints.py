@@ -130,6 +130,27 @@ class When:
         """The relation of the other key to `value`, as a word or sign between them."""
         return "="
 
+    @property
+    def values(self) -> tuple[object, ...]:
+        """The values of the condition, for display."""
+        return (self.value,)
+
+
+@dataclass(frozen=True)
+class Among(When):
+    """The condition that another key has one of several values."""
+
+    value: tuple[object, ...]
+
+    def holds(self, found: object) -> bool:
+        """Return whether the other key's value meets the condition."""
+        return found in self.value
+
+    @property
+    def values(self) -> tuple[object, ...]:
+        """The values of the condition, for display."""
+        return self.value
+
 
 @dataclass(frozen=True)
 class Unless(When):

@@ -11,6 +11,7 @@ from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.data_efficient_rules import DATA_EFFICIENT_RULES
 from atari_dqn.spec.games import game_problem
 from atari_dqn.spec.keys import Values
+from atari_dqn.spec.rollout_rules import ROLLOUT_RULES
 from atari_dqn.spec.rule import Rule
 
 _SPARE_ROWS = 2
@@ -181,8 +182,8 @@ RULES = (
     ),
     Rule(
         ("toggles.noisy", "exploration.epsilon_start", "exploration.epsilon_end", "track"),
-        lambda noisy, start, end, track: not noisy or track == "C" or start == end == 0,
-        "noisy layers replace ε-greedy exploration: set both to 0 (only Track C's paper uses both)",
+        lambda noisy, start, end, track: not noisy or track in "CD" or start == end == 0,
+        "noisy layers replace ε-greedy exploration: set both to 0 (only papers of Tracks C and D use both)",
     ),
     Rule(
         ("toggles.munchausen", "toggles.double"),
@@ -206,6 +207,21 @@ RULES = (
         ("network.memory", "replay.kind"),
         lambda memory, kind: memory == "none" or kind == "sequences",
         'a recurrent layer learns from sequences: set the second to "sequences"',
+    ),
+    Rule(
+        ("network.kind", "network.memory"),
+        lambda kind, memory: kind != "nature_layer_norm" or memory == "none",
+        'its hidden layer is normalised, and a recurrent layer takes its place: choose "nature"',
+    ),
+    Rule(
+        ("network.spectral_norm", "learner.target_rate"),
+        lambda is_normalized, rate: not is_normalized or rate == 1.0,
+        "singular vectors are copied to the target network, not averaged: set the second to 1",
+    ),
+    Rule(
+        ("network.layer_norm", "network.memory"),
+        lambda is_normalized, memory: not is_normalized or memory == "none",
+        "the hidden layer is normalised, and a recurrent layer takes its place: set the first to false",
     ),
     Rule(
         ("network.hidden_units", "network.memory", "toggles.dueling"),
@@ -239,13 +255,13 @@ RULES = (
     ),
     Rule(
         ("learner.loss", "replay.kind"),
-        lambda loss, kind: kind == "transitions" or loss in ("huber", "mse"),
+        lambda loss, kind: kind != "sequences" or loss in ("huber", "mse"),
         'the loss of sequences is defined for "huber" and "mse": choose one of them',
     ),
     *(
         Rule(
             (key, "replay.kind"),
-            lambda value, kind, plain=plain: kind == "transitions" or value in (plain, AUTO),
+            lambda value, kind, plain=plain: kind != "sequences" or value in (plain, AUTO),
             f"it is not defined for sequences: set the first to {show(plain)}",
         )
         for key, plain in (
@@ -257,6 +273,7 @@ RULES = (
         )
     ),
     *DATA_EFFICIENT_RULES,
+    *ROLLOUT_RULES,
 )
 
 

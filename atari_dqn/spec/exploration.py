@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from atari_dqn.schedule import EpsilonSpectrum, LinearSchedule
+from atari_dqn.schedule import EpsilonSpectrum, LinearSchedule, SwitchedOff
 from atari_dqn.spec.schema import Spec
 
+Exploration = LinearSchedule | SwitchedOff | EpsilonSpectrum
 
-def exploration_of(spec: Spec) -> LinearSchedule | EpsilonSpectrum:
+
+def exploration_of(spec: Spec) -> Exploration:
     """Return the schedule of ε after the prefill."""
     keys = spec.exploration
     if keys.kind == "spectrum":
@@ -18,12 +20,13 @@ def exploration_of(spec: Spec) -> LinearSchedule | EpsilonSpectrum:
     assert keys.epsilon_start is not None
     assert keys.epsilon_end is not None
     assert keys.epsilon_decay_frames is not None
-    return LinearSchedule(
+    linear = LinearSchedule(
         start=keys.epsilon_start, end=keys.epsilon_end, decay_frames=keys.epsilon_decay_frames
     )
+    return SwitchedOff(linear, keys.epsilon_off_frames) if keys.epsilon_off_frames else linear
 
 
-def mixed_epsilon(exploration: LinearSchedule | EpsilonSpectrum) -> str:
+def mixed_epsilon(exploration: Exploration) -> str:
     """Return the range of ε as text if it differs between environments, else an empty text.
 
     The returns of such training episodes are no score: they are a mix of policies.

@@ -19,10 +19,14 @@ ADDED: dict[str, Scalar] = {
     "env.life_loss_ends_skip": False,
     "env.flicker_probability": 0.0,
     "exploration.kind": "linear",
+    "exploration.epsilon_off_frames": 0,
     "replay.kind": "transitions",
     "network.hidden_units": 512,
     "network.memory": "none",
     "network.shared_hidden": False,
+    "network.spectral_norm": False,
+    "network.pool_size": 0,
+    "network.layer_norm": False,
     "learner.accumulate": 1,
     "learner.deterministic": True,
     "learner.compile": False,
@@ -50,8 +54,12 @@ LEFT_OUT_OF_DIGESTS = frozenset(
     {
         "env.flicker_probability",
         "exploration.kind",
+        "exploration.epsilon_off_frames",
         "replay.kind",
         "network.memory",
+        "network.spectral_norm",
+        "network.pool_size",
+        "network.layer_norm",
         "toggles.self_prediction",
         "toggles.resets",
         "toggles.annealing",
@@ -97,6 +105,8 @@ def with_added_keys(values: Values, provenance: Mapping[str, Any]) -> dict[str, 
     """
     recorded = {key: provenance[entry] for key, entry in FORMERLY_RECORDED.items() if entry in provenance}
     added = {**ADDED, **recorded}
-    missing = {key: value for key, value in added.items() if key not in values and KEYS[key].applies(values)}
-    complete = {**missing, **values}
+    complete = dict(values)
+    for key, value in added.items():  # in order: a key may belong to the value of one that was added before
+        if key not in complete and KEYS[key].applies(complete):
+            complete[key] = value
     return {key: complete[key] for key in KEYS if key in complete}

@@ -30,10 +30,10 @@ class Toggles:
     noisy: bool
     """Noisy layers: explore by learned noise in the fully connected layers instead of ε. Fortunato et al.
     (2018)."""
-    distribution: Literal["none", "c51", "qr_dqn", "iqn"]
+    distribution: Literal["none", "c51", "qr_dqn", "iqn", "hl_gauss"]
     """What the network predicts of the return: its mean, probabilities of atoms (Bellemare et al. 2017),
-    quantiles at fixed fractions (Dabney et al. 2018), quantiles at sampled fractions (Dabney et al.
-    2018b)."""
+    quantiles at fixed fractions (Dabney et al. 2018), quantiles at sampled fractions (Dabney et al. 2018b),
+    probabilities of bins, learned from a Gaussian around the target (Farebrother et al. 2024)."""
     random_shifts: bool
     """Data augmentation: random shifts and intensity changes of the sampled frames. Kostrikov et al.
     (2020)."""
@@ -106,6 +106,9 @@ class Exploration:
     epsilon_decay_frames: Annotated[int | None, AtLeast(1), When("exploration.kind", "linear")]
     """Emulator frames over which ε decreases, counted from the end of the prefill. It has no effect if
     `epsilon_start` and `epsilon_end` are equal."""
+    epsilon_off_frames: Annotated[int | None, AtLeast(0), When("exploration.kind", "linear")]
+    """Emulator frames, counted from the end of the prefill, after which ε is 0; 0 for never. 100,000,000 in
+    Clark et al. (2024), whose noisy layers explore on."""
     spectrum_base: Annotated[float | None, MoreThan(0.0), Below(1.0), When("exploration.kind", "spectrum")]
     """Environment i of N has ε = base^(1 + exponent · i / (N − 1)), i = 0 … N − 1: the base is ε of the first
     environment, which explores most. 0.4 in Horgan et al. (2018)."""

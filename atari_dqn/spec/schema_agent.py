@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from atari_dqn.spec.constraints import (
+    Among,
     AtLeast,
     AtMost,
     Auto,
@@ -19,6 +20,11 @@ from atari_dqn.spec.constraints import (
 
 FLOAT32_MAX = 3.4028234663852886e38
 """Bound of the numbers that scale weights, which are float32."""
+_CATEGORICAL = ("c51", "hl_gauss")
+"""The distributions that are probabilities."""
+_ADAMS = ("adam", "radam")
+_WIDEST_BINS = 1e3
+"""Bound of σ in bins: a Gaussian that is wider than the support is nearly uniform on it."""
 _RETURN = Within(-1e9, 1e9)
 """Bound of returns; no game has larger scores."""
 
@@ -27,11 +33,13 @@ _RETURN = Within(-1e9, 1e9)
 class Replay:
     """The replay buffer."""
 
-    kind: Literal["transitions", "sequences"]
-    """What is sampled: `transitions` one by one, Mnih et al. (2015), or `sequences` of consecutive steps of
-    an episode, which agents with memory learn from, Kapturowski et al. (2019)."""
+    kind: Literal["transitions", "sequences", "rollouts"]
+    """What is sampled: `transitions` one by one, Mnih et al. (2015), `sequences` of consecutive steps of an
+    episode, which agents with memory learn from, Kapturowski et al. (2019), or the steps of `rollouts`, all
+    of which are replaced after the updates on them, Gallici et al. (2025)."""
     capacity_steps: Annotated[int, AtLeast(1)]
-    """Number of steps kept, over all environments; one frame is stored for each."""
+    """Number of steps kept, over all environments; one frame is stored for each. Of rollouts: the steps of
+    one rollout of all environments; 128 · 32 in Gallici et al. (2025)."""
     sequence_steps: Annotated[int | None, AtLeast(1), When("replay.kind", "sequences")]
     """Number m of steps of a sequence that are learned from; fewer where the episode ends before. 80 in
     Kapturowski et al. (2019)."""
@@ -66,10 +74,10 @@ class Replay:
     priority: Annotated[
         Literal["kl", "cross_entropy"] | None,
         When("toggles.prioritized", True),
-        When("toggles.distribution", "c51"),
+        Among("toggles.distribution", _CATEGORICAL),
     ]
-    """The error from which priorities are computed with C51: the KL divergence from the target, Hessel et al.
-    (2018), or the cross-entropy, which is larger by the target's entropy, as in Dopamine and
+    """The error from which priorities are computed with C51 and HL-Gauss: the KL divergence from the target,
+    Hessel et al. (2018), or the cross-entropy, which is larger by the target's entropy, as in Dopamine and
     Kaixhin/Rainbow."""
 
 
@@ -78,9 +86,11 @@ class Network:
     """The network that maps stacked frames to q-values."""
 
     kind: Annotated[
-        Literal["nature", "dopamine", "data_efficient", "impala"], Extensible("atari_dqn.networks")
+        Literal["nature", "nature_layer_norm", "dopamine", "data_efficient", "impala"],
+        Extensible("atari_dqn.networks"),
     ]
-    """`nature`: three convolutions, Mnih et al. (2015). `dopamine`: the same with padding, and one hidden
+    """`nature`: three convolutions, Mnih et al. (2015). `nature_layer_norm`: the same with a layer
+    normalisation before each ReLU, Gallici et al. (2025). `dopamine`: the same with padding, and one hidden
     layer shared by both dueling streams. `data_efficient`: two 5×5 convolutions, van Hasselt et al.
     (2019). `impala`: residual blocks, Espeholt et al. (2018)."""
     hidden_units: Annotated[int, AtLeast(0)]
@@ -100,6 +110,15 @@ class Network:
     shared_hidden: Annotated[bool | None, When("toggles.dueling", True), Unless("network.kind", "dopamine")]
     """Whether the two streams of a dueling network share one hidden layer, as in Dopamine; `dopamine` always
     has one."""
+    spectral_norm: Annotated[bool | None, When("network.kind", "impala")]
+    """Divide the weights of the residual blocks' convolutions by their largest singular value. Miyato et al.
+    (2018); Clark et al. (2024)."""
+    pool_size: Annotated[int | None, AtLeast(0), When("network.kind", "impala")]
+    """Pool the output of the convolutions to this many maxima in each direction; 0 does not pool. 6 in Clark
+    et al. (2024)."""
+    layer_norm: Annotated[bool | None, When("network.kind", "impala")]
+    """Normalise the outputs of each section's first convolution and of the fully connected hidden layer. Ba
+    et al. (2016); Clark et al. (2024), appendix H."""
     noisy_sigma: Annotated[float | None, MoreThan(0.0), AtMost(FLOAT32_MAX), When("toggles.noisy", True)]
     """Initial scale of the noise, σ₀. 0.5 in Fortunato et al. (2018)."""
     init: Literal["fan_in_uniform", "he_uniform", "xavier_uniform", "orthogonal"]
@@ -112,12 +131,17 @@ class Network:
 class Distribution:
     """The distribution of the return that the network predicts."""
 
-    num_atoms: Annotated[int | None, AtLeast(2), When("toggles.distribution", "c51")]
-    """Number of atoms of the support. 51 in Bellemare et al. (2017)."""
-    v_min: Annotated[float | None, _RETURN, When("toggles.distribution", "c51")]
-    """The lowest atom; the projection clips targets to the support. −10 in Bellemare et al. (2017)."""
-    v_max: Annotated[float | None, _RETURN, When("toggles.distribution", "c51")]
-    """The highest atom. 10 in Bellemare et al. (2017)."""
+    num_atoms: Annotated[int | None, AtLeast(2), Among("toggles.distribution", _CATEGORICAL)]
+    """Number of atoms of the support: 51 in Bellemare et al. (2017), or of the centres of bins: 51 in
+    Farebrother et al. (2024)."""
+    v_min: Annotated[float | None, _RETURN, Among("toggles.distribution", _CATEGORICAL)]
+    """The lowest atom; targets are clipped to the support. −10 in Bellemare et al. (2017) and in Farebrother
+    et al. (2024)."""
+    v_max: Annotated[float | None, _RETURN, Among("toggles.distribution", _CATEGORICAL)]
+    """The highest atom. 10 in the same papers."""
+    sigma_bins: Annotated[float | None, Within(0.01, _WIDEST_BINS), When("toggles.distribution", "hl_gauss")]
+    """Standard deviation σ of the Gaussian around a target, in bins; σ / ς = 0.75 in Farebrother et al.
+    (2024)."""
     num_quantiles: Annotated[int | None, AtLeast(1), When("toggles.distribution", "qr_dqn")]
     """Number of quantiles, at the midpoints of equal intervals. 200 in Dabney et al. (2018)."""
     num_fractions: Annotated[int | None, AtLeast(1), When("toggles.distribution", "iqn")]
@@ -141,7 +165,8 @@ class Learner:
     """Number of equal parts of a minibatch whose gradients are accumulated. More parts need less memory; the
     update is the same to rounding."""
     update_period_steps: Annotated[int, AtLeast(1)]
-    """Agent steps between updates, summed over the environments. 4 in Mnih et al. (2015)."""
+    """Agent steps between updates, summed over the environments. 4 in Mnih et al. (2015). All updates of a
+    rollout follow it at once."""
     updates_per_period: Annotated[int, AtLeast(1)]
     """Number of updates made each time, on a minibatch each: the replay ratio, if `update_period_steps` is 1.
     1 in Mnih et al. (2015), 2 and 8 in Schwarzer et al. (2023)."""
@@ -168,6 +193,9 @@ class Learner:
     value_rescaling: Annotated[bool | None, When("replay.kind", "sequences")]
     """Learn h(q) instead of q, with h(x) = sign(x)(√(|x| + 1) − 1) + 0.001 x. Pohlen et al. (2018);
     Kapturowski et al. (2019) use it instead of clipping rewards."""
+    trace_decay: Annotated[float | None, Within(0.0, 1.0), When("replay.kind", "rollouts")]
+    """λ of the returns that are learned from rollouts: 0 bootstraps after each step, 1 at the end of the
+    rollout. 0.65 in Gallici et al. (2025)."""
     max_grad_norm: Annotated[float, MoreThan(0.0)]
     """Gradients are clipped to this global norm; `inf` disables clipping."""
     precision: Literal["fp32", "bf16"] | Auto
@@ -231,14 +259,15 @@ class Learner:
 class Optimizer:
     """The optimizer."""
 
-    kind: Literal["deepmind_rmsprop", "adam", "torch_rmsprop"]
+    kind: Literal["deepmind_rmsprop", "adam", "radam", "torch_rmsprop"]
     """`deepmind_rmsprop`: centred RMSProp with ε inside the square root and without momentum, as the Lua
-    code. `torch_rmsprop`: centred RMSProp with ε outside the square root and with momentum, as PyTorch."""
+    code. `torch_rmsprop`: centred RMSProp with ε outside the square root and with momentum, as PyTorch.
+    `radam`: Adam whose first steps are rectified, Liu et al. (2020)."""
     learning_rate: Annotated[float, MoreThan(0.0), AtMost(FLOAT32_MAX)]
     """Learning rate."""
     epsilon: Annotated[float, MoreThan(0.0), AtMost(FLOAT32_MAX)]
     """ε of the denominator: inside the square root in `deepmind_rmsprop` (0.01 in Mnih et al. 2015), outside
-    it in `adam` and `torch_rmsprop`."""
+    it in the others."""
     gradient_decay: Annotated[float | None, Within(0.0, 1.0), When("optimizer.kind", "deepmind_rmsprop")]
     """Decay of the running mean of gradients; the paper's table calls it momentum. It must equal
     `squared_gradient_decay`, or be 1 to leave the mean out: otherwise the radicand could be negative."""
@@ -250,9 +279,9 @@ class Optimizer:
     """Decay of the running means; `alpha` in PyTorch."""
     momentum: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "torch_rmsprop")]
     """Heavy-ball momentum; 0 for none."""
-    beta1: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
+    beta1: Annotated[float | None, AtLeast(0.0), Below(1.0), Among("optimizer.kind", _ADAMS)]
     """Decay β₁ of the first moment. Kingma & Ba (2015)."""
-    beta2: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
+    beta2: Annotated[float | None, AtLeast(0.0), Below(1.0), Among("optimizer.kind", _ADAMS)]
     """Decay β₂ of the second moment. Kingma & Ba (2015)."""
     weight_decay: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
     """λ of the decoupled decay of weights, not of biases: w ← (1 − η λ) w before each step. 0 is Adam;

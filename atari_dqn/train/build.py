@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -13,7 +14,7 @@ from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import make_envs
 from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.machine.devices import check_precision, make_current, set_kernels
-from atari_dqn.spec.constraints import decided
+from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.exploration import exploration_of
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.gates.evaluation_gate import EvaluationsGate
@@ -23,6 +24,7 @@ from atari_dqn.telemetry.gates.replay_gate import PrioritiesGate
 from atari_dqn.telemetry.gates.update_gates import GradientsGate, GradNormGate, LossGate, QBoundGate
 from atari_dqn.train.metrics_ring import MetricsRing
 from atari_dqn.train.reporter import Reporter
+from atari_dqn.train.rollout_training import RolloutTraining
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.train.training import Training
 from atari_dqn.types import Environments
@@ -64,10 +66,10 @@ def _training(spec: Spec, device: torch.device, envs: Environments, backend: Bac
     metrics = MetricsRing(
         batch_size=spec.learner.batch_size,
         device=device,
-        updates_per_iteration=-(-env.num_envs // spec.learner.update_period_steps)
+        updates_per_iteration=-(-_steps_at_once(spec) // spec.learner.update_period_steps)
         * spec.learner.updates_per_period,
     )
-    training = Training(
+    training = _training_type(spec)(
         clock=clock,
         exploration=exploration_of(spec),
         total_steps=frames_to_steps(spec.training.total_frames, frame_skip=skip),
@@ -102,10 +104,27 @@ def _training(spec: Spec, device: torch.device, envs: Environments, backend: Bac
     return training
 
 
+def _training_type(spec: Spec) -> Callable[..., Training]:
+    """Return the constructor of a training that learns from a replay, or from rollouts."""
+    if spec.replay.kind != "rollouts":
+        return Training
+    return partial(
+        RolloutTraining,
+        gamma=spec.learner.discount,
+        trace_decay=given(spec.learner.trace_decay),
+        updates_per_rollout=spec.replay.capacity_steps // spec.learner.update_period_steps,
+    )
+
+
+def _steps_at_once(spec: Spec) -> int:
+    """Return the number of steps whose updates are made in one iteration."""
+    return spec.replay.capacity_steps if spec.replay.kind == "rollouts" else spec.env.num_envs
+
+
 def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:
     """Return whether acting and updates are captured: if set in the spec and if the replay is on the GPU.
 
-    Agents that learn from sequences are not captured yet, nor are updates whose n and γ change.
+    Agents that learn from sequences or rollouts are not captured yet, nor are updates whose n and γ change.
     """
     is_constant = spec.replay.kind == "transitions" and not spec.toggles.annealing
     is_wanted = spec.system.cuda_graphs and is_constant

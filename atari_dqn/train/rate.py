@@ -13,7 +13,6 @@ import torch
 from atari_dqn.spec.contradictions import window_rows
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
-from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
 
 _WARM_UP_UPDATES = 20
@@ -78,7 +77,7 @@ def timed(training: Training, seconds: float) -> Rate:
 
 def _iterations(training: Training) -> Iterator[None]:
     """Train iteration by iteration, with the reports of `dqn train`, which are part of training."""
-    for iteration in q_learning(training):
+    for iteration in training.iterations():
         deque(training.reporter.rows(iteration, replay_transitions=training.replay.num_transitions), maxlen=0)
         yield
 
@@ -86,11 +85,15 @@ def _iterations(training: Training) -> Iterator[None]:
 def small(spec: Spec) -> Spec:
     """Return the spec with a small replay and prefill, the final ε throughout, and an unlimited budget."""
     end = spec.exploration.epsilon_end
+    training = replace(spec.training, total_frames=2**62)
+    exploration = replace(spec.exploration, epsilon_start=end)
+    if spec.replay.kind == "rollouts":  # which are small, and all of which are needed
+        return replace(spec, exploration=exploration, training=training)
     window = window_rows(spec.env.stack_frames, spec.toggles.n_step)
     prefill = max(_REPLAY_STEPS // 4, spec.learner.batch_size, spec.env.num_envs * max(_SLOT_STEPS, window))
     return replace(
         spec,
         replay=replace(spec.replay, capacity_steps=4 * prefill, prefill_steps=prefill),
-        exploration=replace(spec.exploration, epsilon_start=end),
-        training=replace(spec.training, total_frames=2**62),
+        exploration=exploration,
+        training=training,
     )

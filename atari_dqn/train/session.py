@@ -23,7 +23,6 @@ from atari_dqn.telemetry.writers import Sinks, TableSink
 from atari_dqn.train.evaluation_videos import EvaluationVideos
 from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.interrupt import SignalGuard
-from atari_dqn.train.loop import q_learning
 from atari_dqn.train.prediction_log import PredictionLog
 from atari_dqn.train.replay_log import ReplayLog
 from atari_dqn.train.saving import Saving
@@ -159,7 +158,7 @@ class Session:
         clock = self.training.clock
         self._throughput.begin(env_frames=clock.env_frames, updates=clock.updates)
         self._between_iterations(guard)
-        iterations = q_learning(self.training)
+        iterations = self.training.iterations()
         while clock.steps < steps and (iteration := next(iterations, None)) is not None:
             self.health.poll()
             self._report_recycled()

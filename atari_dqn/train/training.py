@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from atari_dqn.minibatch import Batch
 from atari_dqn.replay.replay import Replay, first_step
 from atari_dqn.replay.transfer import host_copy
 from atari_dqn.schedule import HorizonSchedule
-from atari_dqn.train.loop import Epsilon, Exploration
+from atari_dqn.train.loop import Epsilon, Exploration, Iteration, q_learning
 from atari_dqn.train.metrics_ring import MetricsRing
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Part, Stopwatch
@@ -81,6 +82,10 @@ class Training:
         step = self.envs.reset()
         self.replay.begin(step)
         self.actor.observe(step)
+
+    def iterations(self) -> Iterator[Iteration]:
+        """Train iteration by iteration until the end of the budget."""
+        return q_learning(self)
 
     def act(self, epsilon: Epsilon) -> Int64[np.ndarray, "E"]:
         """Select one ε-greedy action per environment. No other part of an iteration waits for the GPU.

@@ -5,8 +5,9 @@ import torch
 from parts import frames
 
 from atari_dqn.agent.heads import LinearHead
+from atari_dqn.agent.impala import ImpalaTorso
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, ImpalaTorso, NatureTorso
+from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, NatureTorso
 
 TORSOS = (NatureTorso, DataEfficientTorso, DopamineTorso, ImpalaTorso)
 

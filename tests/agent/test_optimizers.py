@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from atari_dqn.agent.learner import load_optimizer
-from atari_dqn.agent.optimizers import adam, deepmind_rmsprop, torch_rmsprop
+from atari_dqn.agent.optimizers import adam, deepmind_rmsprop, radam, torch_rmsprop
 
 RMSPROP = {
     "learning_rate": 0.00025,
@@ -59,6 +59,26 @@ def test_root_is_of_a_negative_number_only_where_decays_differ(
         if found is None and weight.isnan():
             found = step
     assert found == steps_to_nan
+
+
+def test_radam_follows_its_papers_formula_in_double_precision() -> None:
+    # Liu et al. (2020), Algorithm 2; ε is added to √v before the correction of its bias
+    beta1, beta2, rate, epsilon = 0.9, 0.99, 0.01, 1.5e-4
+    weights, mean, square, longest = np.ones(5), np.zeros(5), np.zeros(5), 2 / (1 - beta2) - 1
+    rectified = 0
+    for t, gradient in enumerate(gradients(), start=1):
+        mean = beta1 * mean + (1 - beta1) * gradient
+        square = beta2 * square + (1 - beta2) * gradient**2
+        corrected = mean / (1 - beta1**t)
+        length = longest - 2 * t * beta2**t / (1 - beta2**t)
+        if length > 5:
+            rectified += 1
+            r = np.sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length))
+            weights -= rate * r * corrected * np.sqrt(1 - beta2**t) / (np.sqrt(square) + epsilon)
+        else:
+            weights -= rate * corrected
+    assert 40 < rectified < 50
+    np.testing.assert_allclose(follow(radam, ADAM), weights, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.fault("D-ok.rmsprop")

@@ -13,6 +13,7 @@ from atari_dqn.agent import rules
 from atari_dqn.agent.augmentation import RandomShifts
 from atari_dqn.agent.distributions import CategoricalValue
 from atari_dqn.agent.heads import SharedDuelingHead
+from atari_dqn.agent.impala import ImpalaTorso
 from atari_dqn.agent.init import initialize
 from atari_dqn.agent.losses import ScalarLoss, TDLoss
 from atari_dqn.agent.self_prediction import (
@@ -23,7 +24,7 @@ from atari_dqn.agent.self_prediction import (
     renormalized,
 )
 from atari_dqn.agent.targets import dqn_target
-from atari_dqn.agent.torsos import DopamineTorso, ImpalaTorso
+from atari_dqn.agent.torsos import DopamineTorso
 from atari_dqn.minibatch import FutureBatch
 
 STEPS, SIZE, ACTIONS, WEIGHT = 3, 4, 3, 2.0

@@ -10,12 +10,14 @@ from torch import Tensor, nn
 from without_kernels import leave_to_torch
 
 from atari_dqn.agent.heads import DuelingHead, LinearHead
+from atari_dqn.agent.impala import ImpalaTorso
 from atari_dqn.agent.init import initialize
 from atari_dqn.agent.iqn import ImplicitQuantileNetwork
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.noisy import NoisyLinear
-from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, ImpalaTorso, NatureTorso
+from atari_dqn.agent.spectral import SpectralConv2d
+from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, NatureTorso
 from atari_dqn.assembly.parts import build_learner
 from atari_dqn.fast import structure
 from atari_dqn.fast.acceleration import Acceleration
@@ -25,6 +27,7 @@ from atari_dqn.fast.layers import FastConv2d, FastLinear, FastNoisyLinear
 from atari_dqn.fast.torsos import PatchTorso, StackedTorso
 
 HAS_KERNELS = pytest.mark.skipif(not units(), reason="no kernels of products on this machine")
+BTR_LN = partial(ImpalaTorso, spectral_norm=True, pool_size=6, layer_norm=True)
 TORSOS = (NatureTorso, DopamineTorso, DataEfficientTorso, ImpalaTorso)
 
 
@@ -130,6 +133,25 @@ def test_implicit_and_noisy_layers_get_kernels() -> None:
     assert [type(network.get_submodule(name)) for name in names] == [
         ImplicitQuantileNetwork, StackedTorso, FastNoisyLinear, FastLinear,
     ]  # fmt: skip
+
+
+def test_network_of_btr_computes_what_the_plain_one_does() -> None:
+    plain, fast = (make_network(BTR_LN, noisy=True, iqn=True) for _ in range(2))
+    Acceleration(CPU).network(fast)
+    shown = frames(2)
+    assert_alike(outputs_and_gradients(fast, shown), outputs_and_gradients(plain, shown))
+
+
+@HAS_KERNELS
+def test_normalised_layers_of_btr_stay_pytorchs_and_the_log_says_so() -> None:
+    back_end = Acceleration(CPU)
+    network = back_end.network(make_network(BTR_LN, noisy=True, iqn=True))
+    torso = network.torso
+    assert type(torso.sections[0][2].first) is SpectralConv2d
+    assert [type(layer) for layer in torso.hidden] == [FastNoisyLinear, nn.GroupNorm]
+    assert [type(layer) for layer in torso.sections[1][0]] == [FastConv2d, nn.LayerNorm]
+    for name in ("SpectralConv2d", "LayerNorm", "GroupNorm"):
+        assert f"{name}: PyTorch (no kernel computes this layer)" in back_end.choices()
 
 
 def test_without_kernels_only_patches_are_taken_and_the_reason_is_reported(

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from atari_dqn.agent.heads import LinearHead
+from atari_dqn.agent.impala import ImpalaTorso
 from atari_dqn.agent.init import initialize
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, ImpalaTorso, NatureTorso, Torso
+from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, NatureTorso, Torso
 from atari_dqn.fast.acceleration import Acceleration
 from atari_dqn.fast.cpu.library import units
 

@@ -6,10 +6,11 @@ from torch import Tensor, nn
 
 from atari_dqn.agent.distributions import ScalarValue
 from atari_dqn.agent.heads import SharedDuelingHead
+from atari_dqn.agent.impala import ImpalaTorso
 from atari_dqn.agent.init import initialize
 from atari_dqn.agent.optimizers import adam
 from atari_dqn.agent.self_prediction import SelfPredictiveNetwork, cosine_loss
-from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, ImpalaTorso
+from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso
 from atari_dqn.fast.acceleration import Acceleration
 from atari_dqn.fast.fused_network import FusedNetwork
 

@@ -65,6 +65,10 @@ RAINBOW = ("toggles.noisy=true", "toggles.distribution=c51", "toggles.dueling=tr
         ("network.kind=dopamine", *RAINBOW),
         ("network.kind=dopamine",),
         ("network.kind=impala", "network.width=2", "env.screen_size_pixels=50"),
+        ("network.kind=impala", "network.pool_size=3", "network.layer_norm=true", "toggles.dueling=true"),
+        ("network.kind=impala", "network.spectral_norm=true"),
+        ("toggles.distribution=hl_gauss",),
+        ("network.kind=nature_layer_norm", "toggles.dueling=true"),
         ("network.hidden_units=100",),
     ],
 )

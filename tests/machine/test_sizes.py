@@ -64,6 +64,8 @@ CASES = [
     ((64, 128), ("network.kind=data_efficient", "toggles.dueling=true")),
     ((8, 24), ("network.kind=impala",)),
     ((8, 24), ("network.kind=impala", "network.width=2")),
+    ((8, 24), ("network.kind=impala", "network.layer_norm=true", "network.pool_size=6")),
+    ((64, 128), ("network.kind=nature_layer_norm",)),
     ((8, 24), ("toggles.distribution=iqn",)),
     ((8, 24), ("toggles.distribution=iqn", "toggles.munchausen=true")),
     ((64, 128), ("toggles.distribution=c51",)),
@@ -73,7 +75,7 @@ CASES = [
     ((256, 320), ("learner.accumulate=4",)),
     ((256, 320), ("learner.accumulate=4", "toggles.random_shifts=true")),
 ]
-QUICK_CASES = (CASES[0], CASES[1], CASES[4])
+QUICK_CASES = (CASES[0], CASES[1], CASES[6])
 """The default tests have these; the slow tests have the others, which take up to 5 seconds each."""
 EACH_CASE = pytest.mark.parametrize(
     ("sizes", "overrides"),

@@ -11,12 +11,17 @@ DEFINED = {
     "qr_dqn with n-step and prioritized, Dopamine": ('distribution="qr_dqn"', "n_step=3", "prioritized=true"),
     "rainbow with iqn, Toromanoff et al. (2019)": (*RAINBOW[:-1], 'distribution="iqn"'),
     "m_dqn": ("munchausen=true",),
+    "hl_gauss, whose target is any scalar one": (*RAINBOW[:-1], 'distribution="hl_gauss"'),
     "m_iqn": ("munchausen=true", 'distribution="iqn"'),
     "m_iqn, n-step, dueling, noisy, Clark et al. (2024)": (
         "munchausen=true", 'distribution="iqn"', "n_step=3", "dueling=true", "noisy=true", "prioritized=true",
     ),
 }  # fmt: skip
 UNDEFINED = {
+    ("munchausen=true", 'distribution="hl_gauss"'): (
+        "toggles.munchausen",
+        'toggles.distribution = "hl_gauss"',
+    ),
     ("munchausen=true", "double=true"): ("toggles.munchausen", "toggles.double = true"),
     ("munchausen=true", 'distribution="c51"'): ("toggles.munchausen", 'toggles.distribution = "c51"'),
     ("munchausen=true", 'distribution="qr_dqn"'): ("toggles.munchausen", 'toggles.distribution = "qr_dqn"'),

@@ -69,8 +69,8 @@ FAULTS = {
     # parts
     "adam's key under rmsprop": (
         "[optimizer]\nbeta1 = 0.9",
-        'optimizer.beta1: belongs to optimizer.kind = "adam", but optimizer.kind is "deepmind_rmsprop"; '
-        'remove it, or set optimizer.kind = "adam"',
+        'optimizer.beta1: belongs to optimizer.kind = "adam" or "radam", but optimizer.kind is '
+        '"deepmind_rmsprop"; remove it, or set optimizer.kind = "adam" or "radam"',
     ),
     "rmsprop's key under adam": (
         '[optimizer]\nkind = "adam"\ngradient_decay = 0.9',

@@ -173,9 +173,10 @@ def test_every_key_applies_under_some_choice_of_parts():
     ]
     both = ["toggles.prioritized=true", "toggles.distribution=c51"]
     sequences = ["network.memory=lstm", "toggles.prioritized=true"]
+    rollouts = ["replay.kind=rollouts", "env.num_envs=128"]
     specs = [
         load_spec(MINIMAL, chosen).spec
-        for chosen in (*([choice] for choice in (*choices, *toggles)), both, spectrum, sequences)
+        for chosen in (*([choice] for choice in (*choices, *toggles)), both, spectrum, sequences, rollouts)
     ]
     assert set().union(*(flatten(spec) for spec in specs)) == set(KEYS)
 

@@ -105,7 +105,7 @@ def test_prioritized_key_with_the_toggle_turned_off_is_an_error_on_track_b_too(w
 @pytest.mark.parametrize(
     ("kind", "key", "owner"),
     [
-        ("deepmind_rmsprop", "beta1", "adam"),
+        ("deepmind_rmsprop", "beta1", 'adam" or "radam'),
         ("adam", "smoothing", "torch_rmsprop"),
         ("torch_rmsprop", "gradient_decay", "deepmind_rmsprop"),
         ("deepmind_rmsprop", "momentum", "torch_rmsprop"),

@@ -43,6 +43,8 @@ def test_track_a_gives_every_key_that_applies_but_game_and_seed():
         *(f"replay.{leaf}" for leaf in ("sequence_steps", "burn_in_steps", "sequence_period_steps")),
         *("replay.stored_state", "replay.priority_mix"),
         *("learner.sequence_reduction", "learner.value_rescaling"),
+        *(f"network.{leaf}" for leaf in ("spectral_norm", "pool_size", "layer_norm")),
+        *("distribution.sigma_bins", "learner.trace_decay"),
     }
     assert set(KEYS) - set(track) == {"game", "seed"} | of_other_parts
 

@@ -191,6 +191,11 @@ IQN = (
     "toggles.distribution=iqn", "distribution.num_fractions=4", "distribution.num_target_fractions=4",
     "distribution.num_policy_fractions=4",
 )  # fmt: skip
+ROLLOUTS = (
+    "replay.kind=rollouts", "env.num_envs=2", "replay.capacity_steps=32", "replay.prefill_steps=32",
+    "learner.batch_size=8", "learner.update_period_steps=4", "learner.target_period_updates=1",
+)  # fmt: skip
+IMPALA = ("network.kind=impala",)
 MUNCHAUSEN = ("toggles.munchausen=true",)
 FAST = ("optimizer.learning_rate=0.05",)
 RECURRENT = ("toggles.prioritized=true", "replay.alpha=1.0", *MEMORY, *FAST)
@@ -236,6 +241,7 @@ CHANGES = {
     "exploration.epsilon_start": to("exploration.epsilon_start=0.1"),
     "exploration.epsilon_end": to("exploration.epsilon_end=0.9", *QUICK),
     "exploration.epsilon_decay_frames": to("exploration.epsilon_decay_frames=40"),
+    "exploration.epsilon_off_frames": to("exploration.epsilon_off_frames=40"),
     "replay.kind": Change(SEQUENCES),
     "replay.sequence_steps": to("replay.sequence_steps=9", *RECURRENT),
     "replay.burn_in_steps": to("replay.burn_in_steps=3", *RECURRENT),
@@ -254,6 +260,9 @@ CHANGES = {
     "network.init": to("network.init=orthogonal"),
     "network.hidden_units": to("network.hidden_units=511"),
     "network.width": to("network.width=2", "network.kind=impala"),
+    "network.spectral_norm": to("network.spectral_norm=true", *IMPALA),
+    "network.pool_size": to("network.pool_size=2", *IMPALA),
+    "network.layer_norm": to("network.layer_norm=true", *IMPALA),
     "network.memory": to("network.memory=gru", *RECURRENT),
     "network.memory_units": to("network.memory_units=17", *RECURRENT),
     "network.memory_inputs": to("network.memory_inputs=false", *RECURRENT),
@@ -262,6 +271,7 @@ CHANGES = {
     "distribution.num_atoms": to("distribution.num_atoms=50", *C51),
     "distribution.v_min": to("distribution.v_min=-9", *C51),
     "distribution.v_max": to("distribution.v_max=9", *C51),
+    "distribution.sigma_bins": to("distribution.sigma_bins=0.5", "toggles.distribution=hl_gauss"),
     "distribution.num_quantiles": to("distribution.num_quantiles=50", "toggles.distribution=qr_dqn"),
     "distribution.num_fractions": to("distribution.num_fractions=7", *IQN),
     "distribution.num_target_fractions": to("distribution.num_target_fractions=7", *IQN),
@@ -279,6 +289,7 @@ CHANGES = {
     "learner.reduction": to("learner.reduction=mean"),
     "learner.sequence_reduction": to("learner.sequence_reduction=mean", *RECURRENT),
     "learner.value_rescaling": to("learner.value_rescaling=false", *RECURRENT),
+    "learner.trace_decay": to("learner.trace_decay=0.1", *ROLLOUTS),
     "learner.max_grad_norm": to("learner.max_grad_norm=0.001"),
     "learner.precision": to("learner.precision=bf16"),
     "learner.threads": to("learner.threads=2", shows_in=torchs_threads),

@@ -17,7 +17,6 @@ from tiny import TINY_CATCH, begun, tiny_spec
 
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.loop import q_learning
 
 GOLDEN = Path(__file__).with_name("golden_catch.json")
 FAMILIES = Path(__file__).with_name("golden_families.json")
@@ -34,7 +33,7 @@ def course_of(spec: Spec) -> list[dict[str, float]]:
     with begun(spec) as training:
         return [
             {name: row.values[name] for name in COLUMNS}
-            for iteration in q_learning(training)
+            for iteration in training.iterations()
             for row in training.reporter.rows(iteration, replay_transitions=training.replay.num_transitions)
             if row.table == "update_log" and row.values["updates"]
         ]
@@ -66,8 +65,20 @@ def test_toggle_alone_leaves_the_course_that_was_recorded(override: str) -> None
 SHIPPED = {
     "DQN": "pong_trackA", "Track B": "pong_trackB", "C51": "c51", "QR-DQN": "qr_dqn",
     "IQN": "iqn", "M-IQN": "m_iqn", "Rainbow": "rainbow", "DER": "atari100k_der",
+    "HL-Gauss": "hl_gauss", "BTR+LN": "btr_ln",
+    "PQN": "pqn",
 }  # fmt: skip
 """The spec in `runs/` of each family of agents."""
+SMALLER = {
+    "BTR+LN": ("env.num_envs=2", "learner.update_period_steps=8", "network.width=1", "network.pool_size=2"),
+    "PQN": (
+        "env.num_envs=4",
+        "replay.capacity_steps=32",
+        "replay.prefill_steps=32",
+        "learner.update_period_steps=4",
+    ),
+}
+"""Further reductions in size."""
 
 
 def family_course(name: str) -> list[dict[str, float]]:
@@ -75,7 +86,8 @@ def family_course(name: str) -> list[dict[str, float]]:
     tiny_keys = flattened(tomllib.loads(TINY_CATCH.read_text()))
     del tiny_keys["track"], tiny_keys["system.evaluation_video"], tiny_keys["learner.target_period_updates"]
     small = [f"{key}={value}" for key, value in tiny_keys.items()]
-    return course_of(load_spec(RUNS / f"{SHIPPED[name]}.toml", [*small, "training.total_frames=1_000"]).spec)
+    small += ["training.total_frames=1_000", *SMALLER.get(name, ())]
+    return course_of(load_spec(RUNS / f"{SHIPPED[name]}.toml", small).spec)
 
 
 def flattened(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

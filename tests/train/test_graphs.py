@@ -82,12 +82,14 @@ COMBINATIONS = (
     ("toggles.distribution=qr_dqn",), ("toggles.distribution=iqn", "toggles.munchausen=true"),
     ("toggles.distribution=iqn", "toggles.double=true"),
     ("toggles.random_shifts=true",), ("network.kind=impala",), ("env.num_envs=3",),
+    ("toggles.distribution=hl_gauss",),
+    ("network.kind=impala", "network.spectral_norm=true", "network.pool_size=2", "network.layer_norm=true"),
     ("learner.target_period_updates=1", "toggles.double=true", "toggles.random_shifts=true"),
     (*TRACK_B, "toggles.noisy=true", "toggles.random_shifts=true", "learner.accumulate=4"),
 )  # fmt: skip
 
 SOME_COMBINATIONS = [
-    combination if number in (0, 1, 6, 13) else pytest.param(combination, marks=pytest.mark.slow)
+    combination if number in (0, 1, 6, 15) else pytest.param(combination, marks=pytest.mark.slow)
     for number, combination in enumerate(COMBINATIONS)
 ]
 """The default tests use the most different ones; the slow tests use the others."""

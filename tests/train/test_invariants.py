@@ -69,6 +69,14 @@ class Meddler:
 
 
 SHORT = "training.total_frames=440"
+BTR = (
+    "track=D", "replay.kind=transitions", "network.memory=none", "network.kind=impala",
+    "network.hidden_units=16", "network.spectral_norm=true", "network.pool_size=2", "network.layer_norm=true",
+    "toggles.distribution=iqn", "distribution.num_fractions=4", "distribution.num_target_fractions=4",
+    "distribution.num_policy_fractions=4", "toggles.munchausen=true", "toggles.double=false",
+    "toggles.noisy=true", "toggles.n_step=3", "env.num_envs=2", "learner.update_period_steps=8",
+    "env.noop_max_frames=0", "exploration.kind=linear", "exploration.epsilon_off_frames=300",
+)  # fmt: skip
 FOR_MANY_CHECKPOINTS = "training.total_frames=280"
 
 
@@ -123,6 +131,8 @@ def test_training_draws_from_no_global_stream() -> None:
         ("toggles.prioritized=true", "toggles.dueling=true", "optimizer.kind=torch_rmsprop"),
         ("toggles.noisy=true", "toggles.distribution=c51", "toggles.prioritized=true", "env.num_envs=3"),
         ("toggles.distribution=iqn", "toggles.munchausen=true", "toggles.random_shifts=true"),
+        ("toggles.distribution=hl_gauss", "toggles.prioritized=true", "toggles.double=true"),
+        BTR,
         ("exploration.kind=spectrum", "env.num_envs=3", "env.flicker_probability=0.5", "env.stack_frames=1"),
         ("learner.target_period_updates=1", "toggles.double=true", "toggles.random_shifts=true"),
         SEQUENCES,

@@ -31,9 +31,22 @@ CHANGES = {
         "env.screen_size_pixels=36",
         "exploration.epsilon_decay_frames=10_000",
     ),
+    "btr": (
+        "network.kind=impala",
+        "env.screen_size_pixels=36",
+        "network.hidden_units=64",
+        "network.pool_size=3",
+        "network.spectral_norm=true",
+        "network.layer_norm=true",
+        *TOGGLES["munchausen, iqn"],
+        "toggles.n_step=3",
+        "toggles.dueling=true",
+        "toggles.prioritized=true",
+        "exploration.epsilon_decay_frames=10_000",
+    ),
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
-MINUTES = {"impala", "precision"}
+MINUTES = {"btr", "impala", "precision"}
 """The changes with which training takes minutes on an ordinary processor."""
 LEARNED = 3.0
 """Of ten balls at least six are caught as a rule; a game is over with three missed, and chance is −2."""
@@ -59,6 +72,13 @@ def mean_return(*overrides: str, frames: int | None = None) -> float:
 )
 def test_agent_learns_the_toy_game(change: str) -> None:
     assert mean_return(*CHANGES[change]) >= LEARNED
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", [2, 3])
+@pytest.mark.parametrize("change", ["hl_gauss", "btr"])
+def test_agent_of_the_later_papers_learns_the_toy_game_with_other_seeds(change: str, seed: int) -> None:
+    assert mean_return(*CHANGES[change], f"seed={seed}") >= LEARNED
 
 
 def test_agent_that_has_not_learned_is_distinguished_from_one_that_has() -> None:

@@ -39,6 +39,7 @@ RAINBOW = Toggles(
 _DISTRIBUTIONAL = {
     ("none", True, False): "m_dqn",
     ("c51", False, False): "c51",
+    ("hl_gauss", False, False): "hl_gauss",
     ("qr_dqn", False, False): "qr_dqn",
     ("iqn", False, False): "iqn",
     ("iqn", True, False): "m_iqn",
@@ -85,4 +86,5 @@ def subject_of(spec: Spec) -> Subject:
     protocol = evaluation_protocol(
         spec, episodes=spec.evaluation.full_episodes, checkpoint="current", ale_version="", rom_md5=""
     )
-    return Subject(game=spec.game, agent=agent_name(spec.toggles), protocol=protocol)
+    agent = "pqn" if spec.replay.kind == "rollouts" else agent_name(spec.toggles)
+    return Subject(game=spec.game, agent=agent, protocol=protocol)

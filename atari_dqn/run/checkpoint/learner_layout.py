@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from atari_dqn.agent.spectral import VECTORS
 from atari_dqn.errors import DamagedError
 from atari_dqn.run.checkpoint.layout import is_like, shown
 from atari_dqn.types import StateDict
@@ -42,9 +43,14 @@ def _problems(state: StateDict, learner: StateDict) -> Iterator[str]:
         elif not isinstance(found, dict):
             yield f"{key}: found {_describe(found)}, expected a table"
         elif key == "optimizer":
-            yield from _optimizer_problems(found, expected, list(learner["online"].values()))
+            yield from _optimizer_problems(found, expected, _optimized(learner["online"]))
         else:
             yield from _weight_problems(key, found, expected)
+
+
+def _optimized(network: StateDict) -> list[Tensor]:
+    """List the weights that an optimizer changes; the vectors of spectral normalisation are none."""
+    return [value for name, value in network.items() if name.rpartition(".")[2] not in VECTORS]
 
 
 def _weight_problems(key: str, found: StateDict, expected: StateDict) -> Iterator[str]:

@@ -48,7 +48,7 @@ def combination_faults(where: str, base: Mapping[str, Scalar], space: Sequence[D
 def _condition_hint(key: str, settings: Settings) -> str:
     """Return the condition with which a searched key would apply to every trial that has it."""
     conditions = KEYS[key].when if key in settings else ()
-    text = ", ".join(f"{when.key} = {show(when.value)}" for when in conditions)
+    text = ", ".join(f"{when.key} = {show(when.values[0])}" for when in conditions)
     return f", or search it when = {{ {text} }}" if text else ""
 
 

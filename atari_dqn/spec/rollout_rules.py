@@ -1,0 +1,61 @@
+"""Rules on the keys of agents that learn from rollouts. Gallici et al. (2025)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from atari_dqn.spec.check import show
+from atari_dqn.spec.constraints import AUTO
+from atari_dqn.spec.rule import Rule
+
+
+def _only(key: str, plain: Any, reason: str) -> Rule:
+    """Make the rule that a key has one value with rollouts."""
+    return Rule(
+        (key, "replay.kind"),
+        lambda value, kind: kind != "rollouts" or value in (plain, AUTO),
+        f"{reason}: set the first to {show(plain)}",
+    )
+
+
+def _multiple(key: str, of: str, reason: str) -> Rule:
+    """Make the rule that a key is a multiple of another with rollouts."""
+    return Rule(
+        (key, of, "replay.kind"),
+        lambda value, divisor, kind: kind != "rollouts" or value % divisor == 0,
+        f"{reason}: make the first a multiple of the second",
+    )
+
+
+ROLLOUT_RULES = (
+    *(
+        _only(key, plain, "it is not defined for rollouts")
+        for key, plain in (
+            ("toggles.double", False),
+            ("toggles.prioritized", False),
+            ("toggles.n_step", 1),
+            ("toggles.noisy", False),
+            ("toggles.distribution", "none"),
+            ("toggles.random_shifts", False),
+            ("toggles.munchausen", False),
+            ("toggles.self_prediction", False),
+            ("toggles.resets", False),
+            ("toggles.annealing", False),
+            ("toggles.redo", False),
+            ("learner.updates_per_period", 1),
+            ("learner.target_rate", 1.0),
+            ("learner.acting_network", "online"),
+            ("learner.compile", False),
+        )
+    ),
+    _only("learner.target_period_updates", 1, "rollouts are learned without a target network"),
+    _multiple(
+        "replay.capacity_steps", "env.num_envs", "a rollout has equally many steps of each environment"
+    ),
+    _multiple("replay.capacity_steps", "learner.batch_size", "the minibatches of a rollout must be equal"),
+    _multiple(
+        "learner.batch_size",
+        "learner.update_period_steps",
+        "each step of a rollout is learned from batch_size / update_period_steps times",
+    ),
+)
