@@ -35,7 +35,7 @@ CHANGES = {
         "network.kind=impala",
         "env.screen_size_pixels=36",
         "network.hidden_units=64",
-        "network.pool_size=3",
+        "network.pool_size=4",  # of 5: with 3 the maxima leave out where the ball is
         "network.spectral_norm=true",
         "network.layer_norm=true",
         *TOGGLES["munchausen, iqn"],
@@ -43,6 +43,7 @@ CHANGES = {
         "toggles.dueling=true",
         "toggles.prioritized=true",
         "exploration.epsilon_decay_frames=10_000",
+        "training.total_frames=16_000",
     ),
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
