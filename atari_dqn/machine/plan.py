@@ -237,6 +237,7 @@ def _minibatch_bytes(spec: Spec, network: NetworkShape) -> int:
         ),
         pairs=predicted * compared_with,
         are_shifted=spec.toggles.random_shifts,
+        predicted_steps=spec.learner.self_prediction_steps or 0,
     )
 
 

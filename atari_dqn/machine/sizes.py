@@ -199,15 +199,27 @@ def network_bytes(shape: NetworkShape) -> int:
     return _F32 * network_parameters(shape)
 
 
+_PREDICTED_STEP_SHARE = 0.4
+"""Memory for each predicted step, as a share of that of a minibatch without any."""
+
+
 def minibatch_bytes(
-    shape: NetworkShape, *, batch_size: int, parts: int, fractions: int, pairs: int, are_shifted: bool
+    shape: NetworkShape,
+    *,
+    batch_size: int,
+    parts: int,
+    fractions: int,
+    pairs: int,
+    are_shifted: bool,
+    predicted_steps: int = 0,
 ) -> int:
     """Compute the bytes of a minibatch: its sampled stacks, and the memory of the update of one part of it.
 
     An implicit quantile network stores, for each of its `fractions`, the embedding, its product with the
     features, and the gradients of both, one of them twice in the kernels. A quantile loss stores five
     numbers for each of its `pairs` of a prediction and a target. A part is first prepared and then learned
-    from. Shifted stacks are f32; others are converted to it by the network.
+    from. Shifted stacks are f32; others are converted to it by the network. With five `predicted_steps` the
+    peak of an update of `bbf_rr2` was three times that without.
     """
     pixels = shape.stack_frames * shape.screen_size_pixels**2
     stack = _F32 * pixels if are_shifted else pixels
@@ -215,7 +227,8 @@ def minibatch_bytes(
     preparing = 5 * stack  # both stacks before and after the shift, and one copy during it
     converted = 0 if are_shifted else _F32 * pixels
     learning = 2 * stack + converted + _F32 * (stored + 5 * fractions * features + 5 * pairs)
-    return batch_size * 2 * pixels + batch_size // parts * max(preparing, learning)
+    whole = batch_size * 2 * pixels + batch_size // parts * max(preparing, learning)
+    return round(whole * (1 + _PREDICTED_STEP_SHARE * predicted_steps))
 
 
 def sequences_bytes(shape: NetworkShape, *, batch_size: int, parts: int, frames: int) -> int:
