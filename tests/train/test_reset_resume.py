@@ -66,6 +66,18 @@ def test_horizon_is_annealed_from_the_reset_on() -> None:
     assert found == [3, 2, 2, 1, 1, 1, 1, 4, 3, 2, 2, 1, 1, 1, 1]
 
 
+def test_loaded_training_has_the_horizon_of_its_next_update() -> None:
+    spec = tiny_spec(*SPEC)
+    with begun(spec) as training, closing(assemble(spec, CPU)) as resumed:
+        reached(training, 2)
+        resumed.load_state_dict(copy.deepcopy(training.state_dict()))
+        assert (resumed.replay.n_step, resumed.replay.gamma) == (
+            training.replay.n_step,
+            training.replay.gamma,
+        )
+        assert resumed.replay.n_step == 2
+
+
 def test_evaluations_are_played_by_the_network_that_acts() -> None:
     with begun(tiny_spec(*SPEC)) as training:
         assert training.actor.network is training.learner.target
