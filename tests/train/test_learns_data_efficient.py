@@ -15,8 +15,7 @@ from toy_game import LEARNING, TOGGLES
 SMALL = ("network.kind=data_efficient", "env.screen_size_pixels=50", "env.num_envs=8")
 PREDICTION = (
     "toggles.self_prediction=true", "learner.self_prediction_steps=2", "toggles.random_shifts=true",
-    "learner.shift_pixels=1", "network.hidden_units=128", "training.total_frames=16_000",
-    "exploration.epsilon_decay_frames=10_000",
+    "learner.shift_pixels=1", "network.hidden_units=128",
 )  # fmt: skip
 AVERAGED = ("learner.target_period_updates=1", "learner.target_rate=0.02", "learner.acting_network=target")
 RESETS = ("toggles.resets=true", "learner.reset_period_updates=500", "learner.reset_last_updates=500")
@@ -32,8 +31,11 @@ AGENTS = {
     "moving average": AVERAGED,
     "resets": (*RESETS, *TWICE),
     "annealing": ANNEALING,
-    "BBF": (*RAINBOW, *PREDICTION, *AVERAGED, *RESETS, *ANNEALING, *TWICE, "optimizer.weight_decay=0.1"),
-}
+    "BBF": (
+        *RAINBOW, *PREDICTION, *AVERAGED, *RESETS, *ANNEALING, *TWICE, "optimizer.weight_decay=0.1",
+        "training.total_frames=16_000", "exploration.epsilon_decay_frames=10_000",
+    ),
+}  # fmt: skip
 MINUTES = {"self-prediction", "BBF"}
 """The agents with which training takes minutes on an ordinary processor."""
 LEARNED = 3.0
