@@ -1,4 +1,4 @@
-# An image with `dqn`, for a CPU or, with --build-arg TORCH_INDEX=, for NVIDIA GPUs too: docs/installation.md.
+# An image with `dqn`, for NVIDIA GPUs and CPUs or, with --build-arg TORCH_INDEX=URL, for CPUs alone: docs/installation.md.
 # An image that is passed on holds ale-py, which is GPL-2.0: docs/licences.md.
 
 FROM python:3.11-slim-bookworm AS builder
@@ -12,8 +12,8 @@ COPY atari_dqn atari_dqn
 RUN python scripts/build_wheel.py --out /dist
 
 FROM python:3.11-slim-bookworm
-# An index with PyTorch's wheels. The default's have no CUDA, a gigabyte less; those of pip's own index have it.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# PyTorch's index of wheels without CUDA, which are gigabytes smaller; empty for those of pip's own index, with CUDA.
+ARG TORCH_INDEX=
 # for example plot,record,dashboard; record brings x264, which is GPL-2.0-or-later
 ARG EXTRAS=plot
 COPY constraints.txt LICENSE docs/licences.md /usr/share/atari_dqn/
