@@ -17,7 +17,7 @@ class DiskFullError(UserError):
 
 
 class HaltedError(RuntimeError):
-    """The run was halted by a failure gate, or because a worker process ended."""
+    """The run was halted by a failure gate, and would be again: somebody has to look at it."""
 
     exit_code = 3
 
@@ -26,6 +26,15 @@ class DamagedError(RuntimeError):
     """A run directory or checkpoint does not match its manifest, or cannot be decoded."""
 
     exit_code = 4
+
+
+class InfrastructureError(RuntimeError):
+    """A process that the command needs has ended, such as a worker or the head of a Ray cluster.
+
+    Nothing is wrong with the run or its files: it resumes from its last checkpoint.
+    """
+
+    exit_code = 5
 
 
 class InterruptedRunError(Exception):

@@ -1,6 +1,7 @@
 """The program `dqn`: its commands, its output streams, and its messages and exit codes for errors.
 
-Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 129/130/143 interrupted, after a checkpoint.
+Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 5 a process that the command
+needs has ended · 129/130/143 interrupted, after a checkpoint.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from atari_dqn.cli import (
 )
 from atari_dqn.cli.command import SETTINGS, Command
 from atari_dqn.cli.welcome import Program
-from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
+from atari_dqn.errors import DamagedError, HaltedError, InfrastructureError, InterruptedRunError, UserError
 from atari_dqn.formatting import printable_lines
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def main() -> None:
     except KeyboardInterrupt:
         _print_error("interrupted; what had been saved before is whole")
         status = _INTERRUPTED
-    except (UserError, HaltedError, DamagedError) as error:
+    except (UserError, HaltedError, DamagedError, InfrastructureError) as error:
         _print_error(f"error: {error}")
         status = error.exit_code
     except InterruptedRunError as interruption:

@@ -20,7 +20,7 @@ from atari_dqn.cli.options import (
     integer,
 )
 from atari_dqn.envs.processes import interrupts_blocked
-from atari_dqn.errors import HaltedError, InterruptedRunError
+from atari_dqn.errors import InfrastructureError, InterruptedRunError
 from atari_dqn.formatting import count, percentage
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
@@ -131,7 +131,7 @@ def _score(
         except StoppedError:
             raise _interrupted(guard.received or signal.SIGINT, kept) from None
         except WorkerDiedError as error:
-            raise HaltedError(f"{error}; {_remedy(kept)}") from error
+            raise InfrastructureError(f"{error}; {_remedy(kept)}") from error
         saved = save_score(agent, result) if save else None
         if kept:
             kept.forget()

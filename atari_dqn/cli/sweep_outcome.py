@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
+from atari_dqn.errors import InterruptedRunError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None, options: str = "") -> None:
     """Print the comparison of a complete sweep; raise the error of one that is not complete."""
+    from atari_dqn.run.sweep.failures import ERRORS
     from atari_dqn.view.sweep_text import continue_command, failure_lines
 
     folder = status.folder
@@ -33,10 +34,7 @@ def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None
     if result.failed:
         kinds = {failure.kind for failure in result.failed.values()}
         text = "\n".join([f"{len(result.failed)} runs failed:", *failure_lines(status)])
-        error_type = (
-            DamagedError if "damaged" in kinds else UserError if kinds == {"invalid"} else HaltedError
-        )
-        raise error_type(text)
+        raise next(error for kind, error in ERRORS.items() if kind in kinds)(text)
 
 
 def _print_comparison(folder: SweepFolder, names: Sequence[str]) -> None:

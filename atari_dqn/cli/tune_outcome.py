@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from atari_dqn.errors import DamagedError, HaltedError, InterruptedRunError, UserError
+from atari_dqn.errors import HaltedError, InterruptedRunError
 
 if TYPE_CHECKING:
     from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord
@@ -37,6 +37,7 @@ def conclude(
     record: TuneRecord, folder: TuneFolder, log: TrialLog, result: TuneResult, signal_number: int | None
 ) -> None:
     """Write the outcome and print it; raise the error of a tune that is not complete."""
+    from atari_dqn.run.sweep.failures import ERRORS
     from atari_dqn.scale.tuning.ranking import standing
     from atari_dqn.scale.tuning.results import write_results
     from atari_dqn.scale.tuning.table import continue_command
@@ -46,9 +47,8 @@ def conclude(
     command = f"`{continue_command(str(folder.path))}` continues"
     if result.failure is not None:
         name, failure = result.failure
-        error_type = {"damaged": DamagedError, "invalid": UserError}.get(failure.kind, HaltedError)
         output = folder.runs.output(name)
-        raise error_type(
+        raise ERRORS[failure.kind](
             f"{name} {failure.kind}: {failure.reason}\n  its output: {output}\n"
             f"  this is no fault of its values; once the cause is removed, {command}"
         )

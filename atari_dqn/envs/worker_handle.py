@@ -11,13 +11,13 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from atari_dqn.envs.worker import Command, Outcome
-from atari_dqn.errors import HaltedError, UserError
+from atari_dqn.errors import InfrastructureError, UserError
 
 SHUTDOWN_SECONDS = 2.0
 """Time that workers have to end after their pipes are closed."""
 
 
-class WorkerDiedError(HaltedError):
+class WorkerDiedError(InfrastructureError):
     """A worker process ended or does not answer; the message names it, its environments and the reason."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from atari_dqn.envs.pool import WorkerDiedError
-from atari_dqn.errors import HaltedError, InterruptedRunError
+from atari_dqn.errors import InfrastructureError, InterruptedRunError
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.machine.automatic import Choice, choices_text
 from atari_dqn.machine.hardware import Hardware, compiler_version, find_hardware
@@ -234,7 +234,7 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
         effect = (
             f"continues from step {saved[-1].step:,}" if saved else "starts again, as nothing was saved yet"
         )
-        raise HaltedError(f"{error}; `{resume_command(run)}` {effect}") from error
+        raise InfrastructureError(f"{error}; `{resume_command(run)}` {effect}") from error
     summary = _summary(session, resolved, digest)
     check_lease()
     write_json_atomically(run.summary, sealed_summary(summary))

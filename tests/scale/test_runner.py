@@ -100,9 +100,9 @@ def test_a_training_has_its_spec_threads_cores_and_lease(runner: Runner, folder:
 
 
 def test_a_member_that_crashed_is_resumed(runner: Runner, folder: SweepFolder, member: Member):
-    plan(folder, member, "1 -9 0")
+    plan(folder, member, "1 -9 5 0")
     assert runner.run(member, PLACE) == Outcome(kind="finished")
-    assert [call["words"][0] for call in calls(folder, member)] == ["train", "resume", "resume"]
+    assert [call["words"][0] for call in calls(folder, member)] == ["train", *["resume"] * 3]
 
 
 def test_a_member_that_crashes_without_progress_is_given_up(
@@ -111,6 +111,15 @@ def test_a_member_that_crashes_without_progress_is_given_up(
     plan(folder, member, "-9 " * 10)
     outcome = runner.run(member, PLACE)
     assert outcome.failure == Failure(kind="crashed", reason="killed by signal 9", exit_code=-9)
+    assert len(calls(folder, member)) == 5
+
+
+def test_a_member_whose_workers_end_over_and_over_is_given_up(
+    runner: Runner, folder: SweepFolder, member: Member
+):
+    plan(folder, member, "5 " * 10)
+    outcome = runner.run(member, PLACE)
+    assert outcome.failure == Failure(kind="crashed", reason="the reason of 5", exit_code=5)
     assert len(calls(folder, member)) == 5
 
 

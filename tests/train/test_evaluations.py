@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from tiny import CPU, run
 
-from atari_dqn.errors import HaltedError, InterruptedRunError
+from atari_dqn.errors import InfrastructureError, InterruptedRunError
 from atari_dqn.record.recording import load_recording
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.events import Event, Progress
@@ -127,7 +127,7 @@ def test_worker_lost_during_an_evaluation_ends_it_before_the_next_game(
 ) -> None:
     path, done = tmp_path / "run", Done()
     with pytest.raises(
-        HaltedError, match=r"worker 0 .* SIGKILL; 2 of 5 games of the final evaluation are kept"
+        InfrastructureError, match=r"worker 0 .* SIGKILL; 2 of 5 games of the final evaluation are kept"
     ):
         run(path, *SHORT, "env.num_envs=1", "system.workers=1", views=[done, At("final", kill_a_worker)])
     assert done.done == [0, 1, 2]

@@ -12,7 +12,7 @@ import pytest
 from full_disk import largest_file
 from tiny import CPU, FEW_STEPS, run
 
-from atari_dqn.errors import DamagedError, DiskFullError, HaltedError, InterruptedRunError, UserError
+from atari_dqn.errors import DamagedError, DiskFullError, InfrastructureError, InterruptedRunError, UserError
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
@@ -172,7 +172,7 @@ def test_interruption_says_what_is_saved_where_a_worker_hangs(
     monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
     monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.resume", lambda worker: None)
     path = tmp_path / "run"
-    with pytest.raises(HaltedError, match=r"worker 0 .* after the run was to end; .* starts again"):
+    with pytest.raises(InfrastructureError, match=r"worker 0 .* after the run was to end; .* starts again"):
         run(path, SHORT, *WORKER, views=[StopsWorkers()])
     assert multiprocessing.active_children() == []
 

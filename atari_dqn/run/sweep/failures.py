@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from atari_dqn.errors import DamagedError
+from atari_dqn.errors import DamagedError, HaltedError, InfrastructureError, UserError
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.files.documents import checked, read_json
 from atari_dqn.formatting import printable
@@ -16,6 +17,13 @@ from atari_dqn.formatting import printable
 FailureKind = Literal["invalid", "halted", "damaged", "crashed"]
 KIND_OF_EXIT: dict[int, FailureKind] = {2: "invalid", 3: "halted", 4: "damaged"}
 """Exit codes of a training that do not change if it is tried again."""
+ERRORS: Mapping[FailureKind, type[Exception]] = {
+    "damaged": DamagedError,
+    "halted": HaltedError,
+    "crashed": InfrastructureError,
+    "invalid": UserError,
+}
+"""The error with which a command over many runs reports a failure, the worst first."""
 
 
 class Failure(msgspec.Struct, frozen=True):

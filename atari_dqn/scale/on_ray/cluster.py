@@ -17,7 +17,7 @@ import ray
 from ray._private import worker as ray_worker
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from atari_dqn.errors import HaltedError, UserError
+from atari_dqn.errors import InfrastructureError, UserError
 from atari_dqn.formatting import printable
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.sweep.folder import SweepFolder
@@ -31,7 +31,7 @@ _CONNECT_SECONDS, _CONNECT_TRIES = 2.0, 3
 _IMPORT_FAILED = "failed to import on the worker"
 
 
-class ClusterLostError(HaltedError):
+class ClusterLostError(InfrastructureError):
     """The cluster does not answer any more; what ran there resumes from its last checkpoints."""
 
 

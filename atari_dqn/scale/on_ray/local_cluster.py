@@ -22,7 +22,7 @@ from typing import IO
 
 import psutil  # type: ignore[import-untyped]
 
-from atari_dqn.errors import HaltedError
+from atari_dqn.errors import InfrastructureError
 from atari_dqn.scale.on_ray.address import MODE, TOKEN, TOKEN_PATH
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -62,7 +62,7 @@ def local_cluster(cores: int) -> Iterator[str]:
     try:
         address = process.stdout.readline().decode().strip()
         if not address:
-            raise HaltedError(f"Ray did not start on this machine: {_last_line(errors)}")
+            raise InfrastructureError(f"Ray did not start on this machine: {_last_line(errors)}")
         yield address
     finally:
         process.stdin.close()
