@@ -17,7 +17,7 @@ class DiskFullError(UserError):
 
 
 class HaltedError(RuntimeError):
-    """The run was halted by a failure gate, and would be again: somebody has to look at it."""
+    """The run was halted by a failure gate, and would be again without a change."""
 
     exit_code = 3
 

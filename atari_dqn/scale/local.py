@@ -58,7 +58,7 @@ class LocalWorkers:
                 raise self._error
             return
         self._observer.refresh()
-        self.room.set_disk_free(disk_free_bytes(self.runner.folder.path))
+        self.room.disk.set_measured(disk_free_bytes(self.runner.folder.path))
         free = [member for member in members if self._is_free(member.name)]
         others = self._cores_of_others()
         for member in free:

@@ -67,14 +67,40 @@ def _need(values: Values, device: str, hardware: Hardware, threads: int) -> Need
     )
 
 
+class Disk:
+    """The free space for the files of runs, promised to each run when it is placed."""
+
+    def __init__(self, free_bytes: int) -> None:
+        self.free_bytes, self._promised = free_bytes, 0
+
+    def promise(self, size: int) -> None:
+        """Promise space to a run that begins."""
+        self.free_bytes -= size
+        self._promised += size
+
+    def end_promise(self, size: int) -> None:
+        """End a promise. The space stays taken, by the files of the run, until it is measured again."""
+        self._promised -= size
+
+    def set_measured(self, free_bytes: int) -> None:
+        """Set the free space as measured, less what the present runs may still need."""
+        self.free_bytes = free_bytes - self._promised
+
+
 class Room:
-    """The free cores, memory and disk space of this machine, from which runs take their parts."""
+    """The free cores, memory and disk space of a machine, from which runs take their parts."""
 
     def __init__(
-        self, hardware: Hardware, devices: Sequence[str], *, cores: Sequence[int] | None = None
+        self,
+        hardware: Hardware,
+        devices: Sequence[str],
+        *,
+        cores: Sequence[int] | None = None,
+        disk: Disk | None = None,
     ) -> None:
+        """`disk`: the one that several machines share; None for the machine's own."""
         self._cores = list(cores_of(hardware) if cores is None else cores)
-        self._ram, self._disk = hardware.memory_available_bytes, hardware.disk_free_bytes
+        self._ram, self.disk = hardware.memory_available_bytes, disk or Disk(hardware.disk_free_bytes)
         self._vram = {device: _vram(hardware, device) for device in devices}
         self._taken: dict[str, tuple[Placement, Need]] = {}
 
@@ -104,15 +130,17 @@ class Room:
         return min((self._lacking(device, needs[device]) for device in self._vram), key=len)
 
     def give_back(self, name: str) -> None:
-        """Take the part of a run back. Its disk space stays taken: its files remain."""
+        """Take the part of a run back, apart from the disk space of its files, which remain."""
         placement, need = self._taken.pop(name)
+        self.disk.end_promise(need.disk)
         self._cores = sorted([*self._cores, *placement.cores])
         self._ram += need.ram
         self._vram[placement.device] += need.vram
 
-    def set_disk_free(self, free_bytes: int) -> None:
-        """Set the free disk space as measured, less what the present runs may still need."""
-        self._disk = free_bytes - sum(need.disk for _, need in self._taken.values())
+    def give_all_back(self) -> None:
+        """Take the parts of all runs back."""
+        for name in list(self._taken):
+            self.give_back(name)
 
     def __len__(self) -> int:
         return len(self._taken)
@@ -121,7 +149,7 @@ class Room:
         given = [core for core in self._cores if core not in avoid][: need.cores]
         self._cores = [core for core in self._cores if core not in given]
         self._ram -= need.ram
-        self._disk -= need.disk
+        self.disk.promise(need.disk)
         self._vram[device] -= need.vram
         placement = Placement(device=device, cores=tuple(given), threads=threads)
         self._taken[name] = (placement, need)
@@ -132,7 +160,7 @@ class Room:
             "cores": need.cores > sum(core not in avoid for core in self._cores),
             "RAM": need.ram > self._ram,
             "GPU memory": need.vram > self._vram[device],
-            "disk": need.disk > self._disk,
+            "disk": need.disk > self.disk.free_bytes,
         }
         return [name for name, lacks in wanted.items() if lacks]
 

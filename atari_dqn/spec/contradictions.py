@@ -270,6 +270,7 @@ RULES = (
             ("toggles.random_shifts", False),
             ("toggles.munchausen", False),
             ("learner.compile", False),
+            ("system.cuda_graphs", False),
         )
     ),
     *DATA_EFFICIENT_RULES,

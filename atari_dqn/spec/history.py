@@ -98,6 +98,16 @@ def is_new_and_unused(key: str, value: Scalar) -> bool:
     return key in LEFT_OUT_OF_DIGESTS and value == ADDED[key]
 
 
+def without_ineffective(values: Values) -> Values:
+    """Replace the values of a recorded spec that are refused now because they never had an effect.
+
+    CUDA graphs were never used for sequences, although `system.cuda_graphs` could be true.
+    """
+    if values.get("replay.kind") == "sequences" and values.get("system.cuda_graphs"):
+        return {**values, "system.cuda_graphs": False}
+    return values
+
+
 def with_added_keys(values: Values, provenance: Mapping[str, Any]) -> dict[str, Scalar]:
     """Add to the values of an existing run's spec the keys that are newer, in the schema's order.
 
@@ -109,4 +119,5 @@ def with_added_keys(values: Values, provenance: Mapping[str, Any]) -> dict[str, 
     for key, value in added.items():  # in order: a key may belong to the value of one that was added before
         if key not in complete and KEYS[key].applies(complete):
             complete[key] = value
+    complete = without_ineffective(complete)
     return {key: complete[key] for key in KEYS if key in complete}

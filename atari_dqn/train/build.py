@@ -124,11 +124,10 @@ def _steps_at_once(spec: Spec) -> int:
 def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:
     """Return whether acting and updates are captured: if set in the spec and if the replay is on the GPU.
 
-    Agents that learn from sequences or rollouts are not captured yet, nor are updates whose n and γ change.
+    Updates on rollouts are not captured yet, nor are those whose n and γ change.
     """
-    is_constant = spec.replay.kind == "transitions" and not spec.toggles.annealing
-    is_wanted = spec.system.cuda_graphs and is_constant
-    return is_wanted and device.type == "cuda" and replay_on == device and can_capture()
+    can_repeat = spec.replay.kind != "rollouts" and not spec.toggles.annealing
+    return spec.system.cuda_graphs and can_repeat and device.type == "cuda" and replay_on == device and can_capture()
 
 
 def build_gates(spec: Spec, clock: Clock) -> Gates:

@@ -51,6 +51,14 @@ def test_infinities_survive_in_the_record(opened: Open):
     assert member.values["gates.max_grad_norm"] == float("inf")
 
 
+def test_graphs_that_were_recorded_for_sequences_without_effect_are_read_as_off(opened: Open):
+    found = opened('spec = "catch_memory_smoke"\nseeds = 1\n')
+    record = found.folder.record
+    record.write_text(record.read_text().replace('"system.cuda_graphs": false', '"system.cuda_graphs": true'))
+    assert '"system.cuda_graphs": true' in record.read_text()
+    assert read_record(record) == found.record
+
+
 def test_planning_writes_nothing(tmp_path: Path):
     path = tmp_path / "mine.toml"
     path.write_text(TEXT)

@@ -64,7 +64,7 @@ def test_memory_is_planned_and_given_back():
 def test_the_disk_is_measured_less_what_the_present_runs_may_still_write():
     shared, need = room(), {"cpu": replace(SMALL, disk=40 * GB)}
     shared.place("a", need, threads=1)
-    shared.set_disk_free(70 * GB)
+    shared.disk.set_measured(70 * GB)
     assert shared.lacking(need) == ["disk"]
 
 

@@ -7,6 +7,7 @@ from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.loader import load_spec
 
 MEMORY = ["network.memory=lstm"]
+TRANSITIONS = ["network.memory=none", "replay.kind=transitions"]
 
 
 def test_memory_brings_the_values_of_its_paper(write_spec) -> None:
@@ -17,6 +18,15 @@ def test_memory_brings_the_values_of_its_paper(write_spec) -> None:
     assert (replay.stored_state, replay.priority_mix) == (True, None)
     assert (spec.network.memory_units, spec.network.memory_inputs) == (512, True)
     assert (spec.learner.sequence_reduction, spec.learner.value_rescaling) == ("sum", True)
+
+
+@pytest.mark.parametrize(
+    ("track", "overrides", "expected"),
+    [("A", [], True), ("A", MEMORY, False), ("D", [], False), ("D", TRANSITIONS, True)],
+)
+def test_cuda_graphs_are_off_for_sequences_alone(write_spec, track: str, overrides: list[str], expected: bool):
+    spec = load_spec(write_spec(), [f"track={track}", *overrides]).spec
+    assert spec.system.cuda_graphs is expected
 
 
 def test_network_without_memory_learns_from_sequences_without_a_state(write_spec) -> None:
@@ -34,6 +44,7 @@ def test_network_without_memory_learns_from_sequences_without_a_state(write_spec
         (["toggles.noisy=true", "exploration.epsilon_start=0"], "it is not defined for sequences"),
         (["toggles.random_shifts=true"], "it is not defined for sequences"),
         (["learner.compile=true"], "it is not defined for sequences"),
+        (["system.cuda_graphs=true"], "it is not defined for sequences: set the first to false"),
         (["replay.burn_in_steps=41"], "need a whole burn-in: lower the first"),
         (["replay.sequence_steps=39"], "must hold all of its steps: lower the first"),
         (["toggles.n_step=81"], "n-step returns must fit in a sequence"),

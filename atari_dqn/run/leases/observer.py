@@ -29,11 +29,14 @@ class LeaseObserver:
     def is_stale(self, name: str) -> bool:
         """Return whether the lease of a run was stale at the last `refresh`, and may be stolen.
 
-        It is if its owner is known to have ended, or if its counter has not changed for some periods.
+        It is if its owner is known to have ended, or if it is silent.
         """
+        return self.leases[name].owner.has_ended or self.is_silent(name)
+
+    def is_silent(self, name: str) -> bool:
+        """Return whether the counter of a lease had not changed for some periods at the last `refresh`."""
         lease = self.leases[name]
-        waited = self._at - self._since[_key(lease)]
-        return lease.owner.has_ended or waited >= STALE_HEARTBEATS * lease.period_seconds
+        return self._at - self._since[_key(lease)] >= STALE_HEARTBEATS * lease.period_seconds
 
 
 def _key(lease: Lease) -> tuple[str, str, int]:

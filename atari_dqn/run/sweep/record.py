@@ -12,6 +12,7 @@ import msgspec
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.files.documents import check_types, read_json
+from atari_dqn.spec.history import without_ineffective
 from atari_dqn.spec.keys import Scalar
 
 SCHEMA_VERSION = 1
@@ -134,7 +135,11 @@ def _members(document: _Document, *, belongs: bool) -> Iterator[Member]:
                 game=row.game,
                 seed=row.seed,
                 digest=row.digest,
-                values={**_numbers(document.variants[row.variant]), "game": row.game, "seed": row.seed},
+                values={
+                    **without_ineffective(_numbers(document.variants[row.variant])),
+                    "game": row.game,
+                    "seed": row.seed,
+                },
             )
 
 

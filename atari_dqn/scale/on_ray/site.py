@@ -20,7 +20,7 @@ from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.on_ray.cluster import Cluster, Node, on
 from atari_dqn.scale.on_ray.command import CommandLease
 from atari_dqn.scale.on_ray.node import train_member, wait_for_leases
-from atari_dqn.scale.room import Need, Needs, Placement, Room, devices_of
+from atari_dqn.scale.room import Disk, Need, Needs, Placement, Room, devices_of
 from atari_dqn.scale.runner import MOST_CRASHES, Outcome
 
 _WAKE_SECONDS = 1.0
@@ -43,10 +43,13 @@ class Task:
 class Place:
     """A node with what is free on it."""
 
-    def __init__(self, node: Node, cores: Sequence[int], devices: Sequence[str], threads: int) -> None:
+    def __init__(
+        self, node: Node, cores: Sequence[int], devices: Sequence[str], threads: int, disk: Disk
+    ) -> None:
         self.node, self.threads = node, threads
         ram = min(node.hardware.memory_available_bytes, node.ram)
-        self.room = Room(replace(node.hardware, memory_available_bytes=ram), devices, cores=cores)
+        hardware = replace(node.hardware, memory_available_bytes=ram)
+        self.room = Room(hardware, devices, cores=cores, disk=disk)
         self.cores = tuple(cores)
         self.used_by_others: set[int] = set()
         self._needs = Needs(node.hardware, threads)
@@ -74,6 +77,7 @@ class RaySite:
         self._command, self._report = command, report
         self._period_seconds = command.lease.period_seconds
         self._train = ray.remote(train_member)
+        self._disk = Disk(disk_free_bytes(folder.path))
         self._places: dict[str, Place] = {}
         self._refused: set[str] = set()
         self._tasks: dict[str, Task] = {}
@@ -93,22 +97,28 @@ class RaySite:
         return self._tasks.keys()
 
     def refresh(self, observer: LeaseObserver) -> None:
-        """Update the nodes and what others use of them; write off tasks whose leases have become stale."""
+        """Update the nodes and what others use of them; write off tasks whose leases have become silent."""
         if time.monotonic() - self._looked_at >= _LOOK_SECONDS:
             self._looked_at = time.monotonic()
             self._look()
-        for name in list(self._tasks):
-            lease = observer.leases.get(name)
-            if lease is None or [lease.token, lease.heartbeat] == self._tasks[name].over:
-                continue
-            if observer.is_stale(name) and not lease.owner.has_ended:
-                self._report(f"{name}: {lease.owner.host} has given no sign for three heartbeats")
-                self._silent.append(self._tasks.pop(name))
-        free = disk_free_bytes(self._folder.path)
+        self._write_off(observer)
+        self._disk.set_measured(disk_free_bytes(self._folder.path))
         for place in self._places.values():
-            place.room.set_disk_free(free)
             ours = {task.name for task in self._tasks.values() if task.node == place.node.id}
             place.used_by_others = cores_of_others(observer, place.node.machine, ours)
+
+    def _write_off(self, observer: LeaseObserver) -> None:
+        """Write off tasks without a sign of life; take those back that give one again."""
+        for name, lease in observer.leases.items():
+            task = self._tasks.get(name)
+            if task and [lease.token, lease.heartbeat] != task.over and observer.is_silent(name):
+                self._report(f"{name}: {lease.owner.host} has given no sign for three heartbeats")
+                self._silent.append(self._tasks.pop(name))
+        for task in reversed(self._silent):
+            lives = task.name in observer.leases and not observer.is_stale(task.name)
+            if lives and task.name not in self._tasks:  # such as one that Ray runs again
+                self._tasks[task.name] = task
+        self._silent = [each for each in self._silent if each not in self._tasks.values()]
 
     def has_room(self) -> bool:
         """Return whether a core of a node is free."""
@@ -236,7 +246,9 @@ class RaySite:
         """Drop nodes that have ended, and admit new ones; a node that may not be used is reported once."""
         alive = self._cluster.alive()
         for key in self._places.keys() - alive.keys():
-            self._report(f"{self._places.pop(key).node.name}: this node has ended")
+            place = self._places.pop(key)
+            place.room.give_all_back()
+            self._report(f"{place.node.name}: this node has ended")
         for key in alive.keys() - self._places.keys() - self._refused:
             try:
                 nodes = self._cluster.describe([key], self._folder.path)
@@ -264,7 +276,7 @@ class RaySite:
             self._refused.add(node.id)
             self._report(f"{node.name}: {error}; nothing is trained there")
             return
-        self._places[node.id] = Place(node, cores, devices, self._threads)
+        self._places[node.id] = Place(node, cores, devices, self._threads, self._disk)
 
 
 def ray_options(need: Need) -> dict[str, Any]:
