@@ -120,10 +120,8 @@ def test_the_run_of_a_node_that_is_lost_goes_on_on_another(
             monkeypatch.setenv(name, value)
     folder = tmp_path / "runs"
     monkeypatch.chdir(tmp_path)
-    with cluster() as nodes:
-        nodes.add(cores=1)
-        second = nodes.add(cores=1)
-        process = start(sweep, folder, *ON_RAY, "--address", nodes.address)
+    with two_nodes() as (address, second):
+        process = start(sweep, folder, *ON_RAY, "--address", address)
         lost: list[str] = []
 
         def runs_on_second() -> bool:
@@ -140,3 +138,45 @@ def test_the_run_of_a_node_that_is_lost_goes_on_on_another(
     assert max(times_trained(folder).values()) == 1
     assert f"{lost[0]}: taken over" in output_of(folder)
     assert "this node has ended" in output_of(folder)
+
+
+@contextmanager
+def two_nodes() -> Iterator[tuple[str, psutil.Process]]:
+    """Start two nodes of a core each; yield the address of the cluster and the second node's raylet."""
+    temporary = tempfile.mkdtemp(prefix="dqn_ray_", dir="/tmp")
+    common = [
+        "--num-cpus=1",
+        "--num-gpus=0",
+        "--object-store-memory=100000000",
+        "--node-ip-address=127.0.0.1",
+    ]
+    address = f"127.0.0.1:{free_port()}"
+    head = [
+        "--head",
+        f"--port={address.partition(':')[2]}",
+        "--include-dashboard=false",
+        f"--temp-dir={temporary}",
+    ]
+    try:
+        ray_start(*head, *common)
+        ray_start(f"--address={address}", *common)
+        raylets = [each for each in psutil.process_iter() if is_ray(each, "raylet")]
+        ours = [each for each in raylets if temporary in " ".join(each.cmdline())]
+        yield address, max(ours, key=lambda each: each.create_time())
+    finally:
+        for each in psutil.process_iter():
+            with suppress(psutil.Error):
+                if temporary in " ".join(each.cmdline()) or temporary in str(each.open_files()):
+                    each.kill()
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def ray_start(*words: str) -> None:
+    subprocess.run(
+        [RAY, "start", *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=90
+    )

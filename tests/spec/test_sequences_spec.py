@@ -24,7 +24,9 @@ def test_memory_brings_the_values_of_its_paper(write_spec) -> None:
     ("track", "overrides", "expected"),
     [("A", [], True), ("A", MEMORY, False), ("D", [], False), ("D", TRANSITIONS, True)],
 )
-def test_cuda_graphs_are_off_for_sequences_alone(write_spec, track: str, overrides: list[str], expected: bool):
+def test_cuda_graphs_are_off_for_sequences_alone(
+    write_spec, track: str, overrides: list[str], expected: bool
+):
     spec = load_spec(write_spec(), [f"track={track}", *overrides]).spec
     assert spec.system.cuda_graphs is expected
 
