@@ -127,7 +127,13 @@ def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) ->
     Updates on rollouts are not captured yet, nor are those whose n and γ change.
     """
     can_repeat = spec.replay.kind != "rollouts" and not spec.toggles.annealing
-    return spec.system.cuda_graphs and can_repeat and device.type == "cuda" and replay_on == device and can_capture()
+    return (
+        spec.system.cuda_graphs
+        and can_repeat
+        and device.type == "cuda"
+        and replay_on == device
+        and can_capture()
+    )
 
 
 def build_gates(spec: Spec, clock: Clock) -> Gates:
