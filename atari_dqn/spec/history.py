@@ -119,5 +119,5 @@ def with_added_keys(values: Values, provenance: Mapping[str, Any]) -> dict[str, 
     for key, value in added.items():  # in order: a key may belong to the value of one that was added before
         if key not in complete and KEYS[key].applies(complete):
             complete[key] = value
-    complete = without_ineffective(complete)
-    return {key: complete[key] for key in KEYS if key in complete}
+    effective = without_ineffective(complete)
+    return {key: effective[key] for key in KEYS if key in effective}
