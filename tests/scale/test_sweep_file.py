@@ -170,14 +170,14 @@ learner.batch_sice = 3
 spec = "c51"
 [methods.b]
 spec = "pong_trackA"
-distribution.num_atoms = 7
+distribution.num_quantiles = 7
 """
     assert faults_of(tmp_path, text) == [
         'mine.toml: game: found "pnog", expected a ROM id of ale-py, such as "pong" or "ms_pacman"; '
         'did you mean "pong"?',
         'mine.toml [set]: learner.batch_sice: unknown key; did you mean "learner.batch_size"?',
-        'mine.toml [methods.b]: distribution.num_atoms: belongs to toggles.distribution = "c51", but '
-        'toggles.distribution is "none"; remove it, or set toggles.distribution = "c51" (in b)',
+        'mine.toml [methods.b]: distribution.num_quantiles: belongs to toggles.distribution = "qr_dqn", '
+        'but toggles.distribution is "none"; remove it, or set toggles.distribution = "qr_dqn" (in b)',
     ]
 
 
