@@ -79,6 +79,8 @@ class _SilenceLimit:
 
     def __init__(self, stop: Callable[[], bool], workers: Sequence[Worker]) -> None:
         self._stop, self._workers = stop, workers
+        # each emulator is loaded and played in turn, and cores may be shared with many others
+        self._most_waits = _SILENT_WAITS + max(len(worker.envs) for worker in workers)
         self.reset()
 
     def reset(self) -> None:
@@ -99,8 +101,8 @@ class _SilenceLimit:
         if self._last_waits > _SILENT_WAITS_AT_END:
             seconds = _SILENT_WAITS_AT_END * _WAIT_SECONDS
             return f"has not answered for {seconds:.0f} seconds after the run was to end"
-        if self._waits == _SILENT_WAITS:
-            return f"has not answered for {_SILENT_WAITS * _WAIT_SECONDS:.0f} seconds"
+        if self._waits == self._most_waits:
+            return f"has not answered for {self._most_waits * _WAIT_SECONDS:.0f} seconds"
         return None
 
 
