@@ -1,9 +1,9 @@
 """Emulation alone: our worker pool, the bare emulator and `ale_py.AtariVectorEnv` in one run, taking turns.
 
-Ours and theirs play 16 Pong emulators with random actions, frame skip 4, the maximum of two grey frames and
-84×84 area resize. Ours writes one frame a step; theirs is asked for a stack of one, so that neither copies
-stacks. Frames per CPU-second (all processes and threads, as the kernel counts them) say what a busy machine
-hides.
+Ours and theirs play 16 games of Pong with random actions and frame skip 4, and scale the maximum of two grey
+frames to 84×84 pixels by area. Ours writes one frame in each step; theirs is set to stack one frame, so that
+neither copies stacks. Frames per CPU-second (all processes and threads, as the kernel counts them) say what a
+busy machine hides.
 
 The bare emulator is the ceiling: the same environments and actions played by `act` alone, no screen read,
 no process waits for another. "All at once" are as many processes as we have workers; "one alone" is one of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import torch
@@ -73,26 +73,25 @@ def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Opt
 
 def adam(parameters: Iterable[nn.Parameter], *, weight_decay: float = 0.0, **values: float) -> Optimizer:
     """Make PyTorch's Adam, or AdamW; `epsilon` is added outside the root. Kingma & Ba (2015)."""
-    weights = list(parameters)
     make = partial(DecayedAdam, decay=weight_decay) if weight_decay else partial(Adam, fused=True)
+    return _with_moments(make, parameters, values)
+
+
+def radam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
+    """Make PyTorch's rectified Adam; `epsilon` is added outside the root. Liu et al. (2020)."""
+    return _with_moments(partial(RAdam, foreach=True), parameters, values)
+
+
+def _with_moments(
+    make: Callable[..., Optimizer], parameters: Iterable[nn.Parameter], values: Mapping[str, float]
+) -> Optimizer:
+    """Make an optimizer with Adam's arguments."""
+    weights = list(parameters)
     return make(
         weights,
         lr=values["learning_rate"],
         betas=(values["beta1"], values["beta2"]),
         eps=values["epsilon"],
-        capturable=_on_gpu(weights),
-    )
-
-
-def radam(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
-    """Make PyTorch's rectified Adam; `epsilon` is added outside the root. Liu et al. (2020)."""
-    weights = list(parameters)
-    return RAdam(
-        weights,
-        lr=values["learning_rate"],
-        betas=(values["beta1"], values["beta2"]),
-        eps=values["epsilon"],
-        foreach=True,
         capturable=_on_gpu(weights),
     )
 

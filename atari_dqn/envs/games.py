@@ -59,6 +59,19 @@ def make_envs(
     return WorkerPool(build_shard, num_envs=num_envs, workers=workers, frame_shape=frame_shape)
 
 
+def make_game(*, game: str, env: Env, seed: int, stream: str, episode: int) -> Shard:
+    """Make one environment whose first episode is that of this number: the same game as among others."""
+    return ENVS.load(env.kind)(
+        game=game,
+        env=env,
+        envs=range(episode, episode + 1),
+        num_envs=episode + 1,
+        seed=seed,
+        stream=stream,
+        power_on_reset=True,
+    )
+
+
 def _shard_of_episodes(build_shard: BuildShard, episodes: Sequence[int], *, envs: range) -> Shard:
     shard = build_shard(envs=envs)
     shard.play_episodes(episodes)

@@ -11,7 +11,7 @@ from jaxtyping import UInt8
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.buffers import new_batch
 from atari_dqn.envs.emulator import Emulator
-from atari_dqn.envs.games import ENVS
+from atari_dqn.envs.games import make_game
 from atari_dqn.evaluation.evaluate import STREAM, evaluation_env
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.schema import Spec
@@ -36,14 +36,8 @@ class LiveGame:
 
     def __init__(self, spec: Spec, episode: int) -> None:
         self.spec, self.episode = spec, episode
-        self._shard = ENVS.load(spec.env.kind)(
-            game=spec.game,
-            env=evaluation_env(spec),
-            envs=range(episode, episode + 1),
-            num_envs=episode + 1,
-            seed=spec.seed,
-            stream=STREAM,
-            power_on_reset=True,
+        self._shard = make_game(
+            game=spec.game, env=evaluation_env(spec), seed=spec.seed, stream=STREAM, episode=episode
         )
         self._filmed: list[Screen] = []
         self._shard.add_frame_callback(self._film)

@@ -11,7 +11,7 @@ from jaxtyping import UInt8
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.buffers import new_batch
 from atari_dqn.envs.emulator import Emulator
-from atari_dqn.envs.games import ENVS
+from atari_dqn.envs.games import make_game
 from atari_dqn.envs.shard import Shard
 from atari_dqn.errors import DamagedError
 from atari_dqn.record.recording import RecordedGame, Recording
@@ -61,14 +61,12 @@ def playback(recording: Recording, game: RecordedGame) -> Iterator[PlaybackStep]
 
 def _environment(recording: Recording, game: RecordedGame) -> Shard:
     """Return an environment whose first episode is this game."""
-    shard = ENVS.load(recording.env.kind)(
+    shard = make_game(
         game=recording.game,
         env=recording.env,
-        envs=range(game.episode, game.episode + 1),
-        num_envs=game.episode + 1,
         seed=recording.seed,
         stream=recording.stream,
-        power_on_reset=True,
+        episode=game.episode,
     )
     if shard.info.rom_md5 != recording.rom_md5:
         raise DamagedError(

@@ -70,6 +70,7 @@ class Training:
 
         self.learner.optimizer.register_step_pre_hook(begin)
         self.learner.optimizer.register_step_post_hook(lambda *_: optimizing.pop().__exit__(None, None, None))
+        self._set_horizon()
         self.use_graphs(self.captured)
 
     @property
@@ -150,11 +151,10 @@ class Training:
             remaining = count
             while remaining:
                 together = min(remaining, self.learner.updates_together, self.horizon.updates_together)
-                self._set_horizon()
                 self._updating.run(together)
                 self.learner.count_updates(together)
+                self._set_horizon()
                 remaining -= together
-            self._set_horizon()
             self.metrics.count_updates(count)
 
     def update_once(self) -> None:

@@ -26,7 +26,8 @@ def reached(training, updates: int) -> None:
         ticks_of(training, 1)
 
 
-def goes_on_alike(spec, updates: int) -> None:
+def digests_of(spec, updates: int) -> tuple[str, str]:
+    """Return the digests of a training that was resumed after `updates`, and of one that was not."""
     with begun(spec) as training:
         reached(training, updates)
         assert training.learner.updates == updates
@@ -37,23 +38,26 @@ def goes_on_alike(spec, updates: int) -> None:
     with closing(assemble(spec, CPU)) as resumed:
         resumed.load_state_dict(saved)
         ticks_of(resumed)
-        assert tree_digest(resumed.state_dict()) == uninterrupted
+        return tree_digest(resumed.state_dict()), uninterrupted
 
 
 @pytest.mark.fault("W03")
 @pytest.mark.parametrize("updates", [RESET_AT - 1, RESET_AT, RESET_AT + 1])
 def test_run_resumed_around_a_reset_is_the_uninterrupted_one(updates: int) -> None:
-    goes_on_alike(tiny_spec(*SPEC), updates)
+    resumed, uninterrupted = digests_of(tiny_spec(*SPEC), updates)
+    assert resumed == uninterrupted
 
 
 def test_run_resumed_between_updates_of_one_step_is_the_uninterrupted_one() -> None:
     spec = tiny_spec(*SPEC, "learner.updates_per_period=3", "learner.reset_period_updates=7")
-    goes_on_alike(spec, 9)
+    resumed, uninterrupted = digests_of(spec, 9)
+    assert resumed == uninterrupted
 
 
 def test_run_resumed_around_recycled_units_is_the_uninterrupted_one() -> None:
     redo = ("toggles.redo=true", "learner.redo_period_updates=7", "learner.redo_threshold=0.3")
-    goes_on_alike(tiny_spec(*SPEC, "toggles.self_prediction=false", *redo), 6)
+    resumed, uninterrupted = digests_of(tiny_spec(*SPEC, "toggles.self_prediction=false", *redo), 6)
+    assert resumed == uninterrupted
 
 
 def test_horizon_is_annealed_from_the_reset_on() -> None:
