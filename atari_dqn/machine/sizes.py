@@ -150,7 +150,7 @@ def _convolution_stack(
 
     A padded convolution has ⌈size / stride⌉ output pixels per side. An update stores the activations of each
     layer, their gradients, and the activations of the target network. A normalisation has two weights for
-    each channel, and stores as much again.
+    each channel, and stores its input.
     """
 
     def count(shape: NetworkShape) -> Counts:
@@ -161,7 +161,7 @@ def _convolution_stack(
             channels = filters
             stored += 2 * channels * size**2
             if normalized:
-                weights, stored = weights + 2 * channels, stored + 2 * channels * size**2
+                weights, stored = weights + 2 * channels, stored + channels * size**2
         return weights, channels * size**2, stored
 
     return count
