@@ -79,13 +79,8 @@ class GameInfo:
         return len(self.action_names)
 
 
-class Environments(Protocol):
-    """E environments of one game that step together, in this process or in others.
-
-    An environment resets itself in the step after its episode ended (Gymnasium's `AutoresetMode.NEXT_STEP`):
-    that step ignores its action and returns the first frame of the new episode, with `first` set. The next
-    `send` may overwrite the arrays of a returned `StepBatch`: copy what must be kept.
-    """
+class Emulators(Protocol):
+    """E environments of one game, stepped in this process or in others."""
 
     @property
     def info(self) -> GameInfo:
@@ -107,6 +102,27 @@ class Environments(Protocol):
         """Time spent in steps so far, summed over the processes."""
         ...
 
+    def check(self) -> None:
+        """Raise an error if a worker process has ended; between `send` and `recv`, do nothing."""
+        ...
+
+    def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
+        """Once `stop()` returns True, wait only a few more seconds for workers that do not answer."""
+        ...
+
+    def close(self) -> None:
+        """End the worker processes and free shared memory; may be called twice."""
+        ...
+
+
+class Environments(Emulators, Protocol):
+    """E environments of one game that step together, in this process or in others.
+
+    An environment resets itself in the step after its episode ended (Gymnasium's `AutoresetMode.NEXT_STEP`):
+    that step ignores its action and returns the first frame of the new episode, with `first` set. The next
+    `send` may overwrite the arrays of a returned `StepBatch`: copy what must be kept.
+    """
+
     def reset(self) -> StepBatch:
         """Begin a new episode in every environment."""
         ...
@@ -119,22 +135,10 @@ class Environments(Protocol):
         """Wait for the step that `send` began, and return its result."""
         ...
 
-    def check(self) -> None:
-        """Raise an error if a worker process has ended; between `send` and `recv`, do nothing."""
-        ...
-
-    def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
-        """Once `stop()` returns True, wait only a few more seconds for workers that do not answer."""
-        ...
-
     def state_dict(self) -> StateDict:
         """Return the state of every environment; not allowed between `send` and `recv`."""
         ...
 
     def load_state_dict(self, state: StateDict) -> None:
         """Restore a state of the same number of environments, saved from any number of processes."""
-        ...
-
-    def close(self) -> None:
-        """End the worker processes and free shared memory; may be called twice."""
         ...

@@ -21,6 +21,7 @@ LAYERS = (
     {"train", "view"},
     {"play", "record"},
     {"evaluation"},
+    {"actors"},
     {"compare", "assembly"},
     {"run"},
     {"telemetry"},
@@ -202,7 +203,7 @@ def lines_of(paths) -> int:
 
 
 @pytest.mark.parametrize(
-    ("module", "files", "lines"), [("agent/learner.py", 15, 1_540), ("agent/network.py", 9, 900)]
+    ("module", "files", "lines"), [("agent/learner.py", 15, 1_545), ("agent/network.py", 9, 900)]
 )
 def test_what_an_agent_imports_is_little(module: str, files: int, lines: int):
     reached = closure(module)

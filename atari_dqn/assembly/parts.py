@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -28,34 +27,20 @@ from atari_dqn.agent.torsos import Torso
 from atari_dqn.agent.value_kinds import VALUE_KINDS, Settings, ValueKind
 from atari_dqn.assembly.acceleration import Backend, make_backend
 from atari_dqn.assembly.data_efficient_parts import (
-    longest_horizon,
-    longest_window,
-    predicted_steps,
     self_prediction_loss,
     self_predictive,
     upkeep,
 )
 from atari_dqn.assembly.registries import LOSSES, NETWORKS, OPTIMIZERS
 from atari_dqn.assembly.sequence_parts import (
+    has_sequences,
     make_unroll,
     recurrent_network,
     sequence_loss,
-    sequence_replay,
-    sequence_rows,
     torso_settings,
 )
 from atari_dqn.machine.denormals import flush_denormals
-from atari_dqn.machine.devices import replay_device
-from atari_dqn.machine.sizes import replay_bytes
-from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
-from atari_dqn.replay.futures import FutureReplay
-from atari_dqn.replay.prioritized import PrioritizedSampler
-from atari_dqn.replay.replay import Replay
-from atari_dqn.replay.rollouts import Rollouts
-from atari_dqn.replay.sampler import Sampler
-from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.rng import numpy_stream, torch_seed
-from atari_dqn.schedule import LinearSchedule
 from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.schema_agent import Optimizer
@@ -96,8 +81,10 @@ def _network(spec: Spec, info: GameInfo) -> QNetwork:
     return self_predictive(spec, info, network) if spec.toggles.self_prediction else network
 
 
-def build_actor(spec: Spec, envs: Environments, network: QNetwork, device: torch.device) -> Actor:
-    """Make the actor of a training."""
+def build_actor(
+    spec: Spec, envs: Environments, network: QNetwork, device: torch.device, *name: str | int
+) -> Actor:
+    """Make the actor of a training. `name` continues the names of its random streams, if it has several."""
     make: Callable[..., Actor] = Actor
     if isinstance(network, RecurrentQNetwork):
         make = partial(RecurrentActor, max_abs_reward=spec.learner.max_abs_reward)
@@ -107,18 +94,14 @@ def build_actor(spec: Spec, envs: Environments, network: QNetwork, device: torch
         num_actions=envs.info.num_actions,
         stack=spec.env.stack_frames,
         frame_shape=envs.info.frame_shape,
-        stream=numpy_stream(spec.seed, "policy"),
-        generator=device_stream(spec, "noise", device),
+        stream=numpy_stream(spec.seed, "policy", *name),
+        generator=device_stream(spec, device, "noise", *name),
     )
 
 
 def build_probes(spec: Spec) -> Probes:
     """Make the diagnostics of a network on minibatches."""
-    return SequenceProbes(make_unroll(spec)) if _has_sequences(spec) else TransitionProbes()
-
-
-def _has_sequences(spec: Spec) -> bool:
-    return spec.replay.kind == "sequences"
+    return SequenceProbes(make_unroll(spec)) if has_sequences(spec) else TransitionProbes()
 
 
 def _value_kind(spec: Spec) -> ValueKind:
@@ -185,7 +168,7 @@ def build_learner(
         accumulate=spec.learner.accumulate,
         max_grad_norm=spec.learner.max_grad_norm,
         target_period_updates=spec.learner.target_period_updates,
-        generator=device_stream(spec, "learner", device),
+        generator=device_stream(spec, device, "learner"),
         augment=_augment(spec),
         target_rate=spec.learner.target_rate,
         upkeep=upkeep(spec, online=online, target=target, optimizer=optimizer, fresh=fresh),
@@ -193,9 +176,9 @@ def build_learner(
     )
 
 
-def device_stream(spec: Spec, name: str, device: torch.device) -> torch.Generator:
+def device_stream(spec: Spec, device: torch.device, *name: str | int) -> torch.Generator:
     """Make a generator on a device, seeded by the run's seed and a stream's name."""
-    return torch.Generator(device=device).manual_seed(torch_seed(spec.seed, name))
+    return torch.Generator(device=device).manual_seed(torch_seed(spec.seed, *name))
 
 
 def _is_one_network(spec: Spec) -> bool:
@@ -228,59 +211,8 @@ def _augment(spec: Spec) -> Augment:
 
 def _loss(spec: Spec) -> LossFn:
     """Make the loss that the spec names for scalar values, or else the loss of the kind of distribution."""
-    if _has_sequences(spec):
+    if has_sequences(spec):
         return sequence_loss(spec)
     make = _value_kind(spec).loss if spec.learner.loss is None else LOSSES.load(spec.learner.loss)
     loss = make(_target_rule(spec), _settings(spec))
     return self_prediction_loss(spec, loss) if spec.toggles.self_prediction else loss
-
-
-def _build_sampler(spec: Spec, backend: Backend, *, capacity: int, device: torch.device) -> Sampler:
-    """Make a uniform or a prioritized sampler."""
-    seed, batch_size = torch_seed(spec.seed, "replay"), spec.learner.batch_size
-    if not spec.toggles.prioritized:
-        return UniformSampler(capacity=capacity, batch_size=batch_size, seed=seed, device=device)
-    return PrioritizedSampler(
-        capacity=capacity,
-        batch_size=batch_size,
-        alpha=given(spec.replay.alpha),
-        beta=LinearSchedule(
-            start=given(spec.replay.beta_start),
-            end=given(spec.replay.beta_end),
-            decay_frames=spec.training.total_frames,
-        ),
-        priority_offset=given(spec.replay.priority_offset),
-        seed=seed,
-        device=device,
-        make_tree=backend.priority_tree,
-    )
-
-
-def build_replay(
-    spec: Spec, info: GameInfo, device: torch.device, backend: Backend | None = None
-) -> Replay[Any]:
-    """Make the replay on the device that `replay.device` selects."""
-    backend = backend or make_backend(device)
-    envs, stack, capacity = spec.env.num_envs, spec.env.stack_frames, spec.replay.capacity_steps
-    needed = replay_bytes(capacity_steps=capacity, screen_size_pixels=spec.env.screen_size_pixels)
-    place = replay_device(spec.replay.device, learner=device, needed_bytes=needed)
-    rows = (
-        sequence_rows(spec)
-        if _has_sequences(spec)
-        else ring_rows(capacity_steps=capacity, envs=envs, stack=stack, n_step=longest_window(spec))
-    )
-    sampler = _build_sampler(spec, backend, capacity=rows * envs, device=place)
-    ring = backend.ring(rows=rows, num_envs=envs, frame_shape=info.frame_shape, stack=stack, device=place)
-    if _has_sequences(spec):
-        return sequence_replay(spec, ring, sampler)
-    if spec.replay.kind == "rollouts":
-        return Rollouts(ring, sampler, steps=capacity // envs, max_abs_reward=spec.learner.max_abs_reward)
-    predicted = predicted_steps(spec)
-    make = partial(FutureReplay, steps=predicted) if predicted else ReplayBuffer
-    return make(
-        ring,
-        sampler,
-        n_step=longest_horizon(spec),
-        gamma=spec.learner.discount,
-        max_abs_reward=spec.learner.max_abs_reward,
-    )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from atari_dqn.agent import rules
 from atari_dqn.agent.heads import Head
 from atari_dqn.agent.losses import LossFn
 from atari_dqn.agent.memory import MEMORIES, RecurrentQNetwork
-from atari_dqn.agent.sequence_loss import SequenceTDLoss
+from atari_dqn.agent.sequence_loss import (
+    SequenceTDLoss,
+    mixed_priority,
+    rescaled,
+    unchanged,
+    unrescaled,
+)
 from atari_dqn.agent.unroll import EachStack, Unroll, UnrollMemory
 from atari_dqn.assembly.registries import NETWORKS
 from atari_dqn.replay.ring import FrameRing
@@ -58,6 +65,11 @@ def torso_settings(spec: Spec) -> dict[str, Any]:
     return {name: keys[name] for name in _TORSO_KEYS if keys[name] is not None}
 
 
+def has_sequences(spec: Spec) -> bool:
+    """Return whether the agent of a spec learns from sequences."""
+    return spec.replay.kind == "sequences"
+
+
 def make_unroll(spec: Spec) -> Unroll:
     """Make what applies the network of a spec to sequences."""
     return EachStack() if spec.network.memory == "none" else UnrollMemory()
@@ -75,6 +87,15 @@ def sequence_loss(spec: Spec) -> LossFn:
     )
 
 
+Scale = Callable[[Tensor], Tensor]
+
+
+def sequence_errors(spec: Spec) -> tuple[Scale, Scale, Callable[[Tensor, Tensor], Tensor]]:
+    """Return h and its inverse, and what combines the errors of a sequence to a priority."""
+    h, h_inverse = (rescaled, unrescaled) if spec.learner.value_rescaling else (unchanged, unchanged)
+    return h, h_inverse, partial(mixed_priority, mix=given(spec.replay.priority_mix))
+
+
 def sequence_rows(spec: Spec) -> int:
     """Compute the rows of a ring of sequences."""
     return sequence_ring_rows(
@@ -86,7 +107,9 @@ def sequence_rows(spec: Spec) -> int:
     )
 
 
-def sequence_replay(spec: Spec, ring: FrameRing, sampler: Sampler) -> SequenceReplay:
+def sequence_replay(
+    spec: Spec, ring: FrameRing, sampler: Sampler, states: StateTable | None
+) -> SequenceReplay:
     """Make the replay of sequences on a ring."""
     return SequenceReplay(
         ring,
@@ -98,7 +121,7 @@ def sequence_replay(spec: Spec, ring: FrameRing, sampler: Sampler) -> SequenceRe
         gamma=spec.learner.discount,
         max_abs_reward=spec.learner.max_abs_reward,
         state_width=state_width(spec),
-        states=_states(spec, ring.rows, ring.device) if spec.replay.stored_state else None,
+        states=states,
     )
 
 
@@ -109,8 +132,15 @@ def state_width(spec: Spec) -> int:
     return MEMORIES[spec.network.memory].states * given(spec.network.memory_units)
 
 
-def _states(spec: Spec, rows: int, device: torch.device) -> StateTable:
-    slots = state_slots(rows=rows, period=given(spec.replay.sequence_period_steps))
+def state_table(spec: Spec, ring: FrameRing) -> StateTable | None:
+    """Make the table of recurrent states at the rows of a ring; None where sequences begin from zero."""
+    if not spec.replay.stored_state:
+        return None
+    slots = state_slots(rows=ring.rows, period=given(spec.replay.sequence_period_steps))
     return StateTable(
-        rows=rows, num_envs=spec.env.num_envs, slots=slots, width=state_width(spec), device=device
+        rows=ring.rows,
+        num_envs=spec.env.num_envs,
+        slots=slots,
+        width=state_width(spec),
+        device=ring.device,
     )

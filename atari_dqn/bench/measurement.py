@@ -21,8 +21,8 @@ from atari_dqn.run.provenance import versions
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
+from atari_dqn.train.learning import Learning
 from atari_dqn.train.rate import Rate, small, timed, warm_up
-from atari_dqn.train.training import Training
 
 _CEILING_SECONDS = 0.5
 PARTS = {
@@ -120,7 +120,7 @@ def bench(spec: Spec, *, name: str, device: torch.device, seconds: float) -> Ben
     )
 
 
-def _kernels(spec: Spec, training: Training, backend: Backend) -> Kernels:
+def _kernels(spec: Spec, training: Learning, backend: Backend) -> Kernels:
     """Time the convolutions and products of an update of the spec's learner by a back end, layer by layer."""
     as_written = replace(spec, learner=replace(spec.learner, compile=False))
     learner = build_learner(as_written, training.envs.info, training.device, backend)

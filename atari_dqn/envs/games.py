@@ -30,6 +30,7 @@ def make_envs(
     seed: int,
     stream: str,
     workers: int = 0,
+    part: range | None = None,
     power_on_reset: bool = False,
     episodes: Sequence[int] | None = None,
 ) -> Environments:
@@ -38,8 +39,8 @@ def make_envs(
     Their steps do not depend on `workers`. `stream` names the random streams, which differ between training
     and evaluation under the same seed. With `power_on_reset` an episode depends only on its number and its
     actions, not on earlier episodes of the environment. `episodes` are the numbers of the episodes to play
-    instead of 0, 1, 2, …: environment e of E plays those at index e, e + E, e + 2E, …. `UserError` for an
-    unknown kind or game.
+    instead of 0, 1, 2, …: environment e of E plays those at index e, e + E, e + 2E, …. `part`: the indices of
+    the environments to make here; by default all. `UserError` for an unknown kind or game.
     """
     shard_type = ENVS.load(env.kind)
     build_shard = partial(
@@ -54,7 +55,8 @@ def make_envs(
     if episodes is not None:
         build_shard = partial(_shard_of_episodes, build_shard, tuple(episodes))
     if workers == 0:
-        return InlineEnvironments(build_shard, num_envs=num_envs)
+        return InlineEnvironments(build_shard, envs=part or range(num_envs))
+    assert part is None, "a part of the environments is stepped in one process"
     frame_shape = (env.screen_size_pixels, env.screen_size_pixels)
     return WorkerPool(build_shard, num_envs=num_envs, workers=workers, frame_shape=frame_shape)
 

@@ -21,11 +21,11 @@ BuildShard = partial[Shard]
 class InlineEnvironments:
     """All environments in one shard. `send` plays the step, `recv` returns it. Implements `Environments`."""
 
-    def __init__(self, build_shard: BuildShard, *, num_envs: int) -> None:
+    def __init__(self, build_shard: BuildShard, *, envs: range) -> None:
         cv2.setNumThreads(1)  # screens are small, and a waiting thread is slow next to other programs
-        self._shard = build_shard(envs=range(num_envs))
-        self._num_envs = num_envs
-        self._batch = new_batch(num_envs, self._shard.info.frame_shape)
+        self._shard = build_shard(envs=envs)
+        self._num_envs = len(envs)
+        self._batch = new_batch(len(envs), self._shard.info.frame_shape)
         self._sent = False
         self.num_processes = 1
         self.busy_seconds = 0.0

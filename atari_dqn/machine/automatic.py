@@ -150,6 +150,8 @@ def _compile(spec: Spec, machine: Machine) -> Decision:
     """Choose compilation in the one case in which it was measured to be faster."""
     if spec.replay.kind == "sequences":
         return False, "learning from sequences is not compiled"
+    if spec.actors.mode != "none":
+        return False, "acting in actors is not compiled"
     if machine.device != "cpu":
         return False, "CUDA graphs do without"
     if spec.network.kind not in _FASTER_COMPILED or "avx512f" not in (machine.hardware.cpu_flags or ()):
@@ -164,6 +166,8 @@ def _compile(spec: Spec, machine: Machine) -> Decision:
 def _workers(spec: Spec, machine: Machine) -> Decision:
     """Choose a worker for each core but one, where the main process runs; with a GPU, two cores are left."""
     envs, cores = spec.env.num_envs, machine.hardware.cores_usable
+    if spec.actors.mode != "none":
+        return 0, "actors step their environments themselves"
     if envs == 1 or spec.env.kind != "atari" or cores == 1:
         return 0, "one process emulates fast enough"
     emulating = max(1, cores - (1 if machine.device == "cpu" else 2))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from atari_dqn.clock import frames_to_steps
 from atari_dqn.errors import UserError
 from atari_dqn.formatting import size
+from atari_dqn.machine.actors import actor_items
 from atari_dqn.machine.devices import cuda_index
 from atari_dqn.machine.hardware import Hardware
+from atari_dqn.machine.items import Item, Place
 from atari_dqn.machine.sizes import (
     CUDA_CONTEXT_BYTES,
     CUDA_PROCESS_BYTES,
@@ -33,7 +34,6 @@ from atari_dqn.machine.sizes import (
 from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.schema import Spec
 
-Place = Literal["ram", "vram", "disk"]
 PLACES: dict[Place, str] = {"ram": "RAM", "vram": "GPU memory", "disk": "disk"}
 """Display name of each place."""
 _NETWORKS = 2
@@ -42,17 +42,6 @@ _KEPT = "checkpoints kept"
 """End of the name of the item for the checkpoints that are kept."""
 _OPTIMIZER_BUFFERS = 2
 """Numbers that an optimizer stores for each weight; `torch_rmsprop` with momentum has one more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Item:
-    """A part of a run's memory or disk space."""
-
-    place: Place
-    name: str
-    bytes: int
-    key: str = ""
-    """The key that can be lowered to make it smaller; empty if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +101,7 @@ def make_plan(
             place=learner, name="minibatch", bytes=_minibatch_bytes(spec, network), key="learner.batch_size"
         ),
         *_process_items(spec, device),
+        *actor_items(spec, weights),
         *_trace_items(spec, num_actions),
         *_disk_items(spec, weights),
     )

@@ -20,6 +20,8 @@ ENVIRONMENT_BYTES = 1 * _MB
 """An emulator with its ROM, screen buffers and preprocessing: 0.7 MB measured, ale-py 0.12."""
 WORKER_BYTES = 90 * _MB
 """A spawned process with NumPy, OpenCV and ale-py: 63 MB measured before the first emulator."""
+ACTOR_BYTES = 350 * _MB
+"""The process of an actor with PyTorch, without its network and its environments: an allowance."""
 PROCESS_BYTES = 450 * _MB
 """The learner's process after an update of the Nature network: 410 MB measured, torch 2.13 on a CPU."""
 CUDA_PROCESS_BYTES = 3000 * _MB
@@ -55,6 +57,11 @@ def states_bytes(*, capacity_steps: int, num_envs: int, period: int, width: int)
     """Compute the bytes of the recurrent states in a full replay of sequences: one for each period."""
     slots = capacity_steps // num_envs // period + SPARE_STATES
     return _F32 * width * num_envs * slots
+
+
+def message_bytes(*, steps: int, screen_size_pixels: int) -> int:
+    """Compute the bytes of a message of an actor: a frame and the other columns for each step."""
+    return steps * replay_row_bytes(screen_size_pixels)
 
 
 def replay_is_on_gpu(choice: str, *, needed_bytes: int, free_bytes: int) -> bool:

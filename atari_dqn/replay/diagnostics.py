@@ -8,8 +8,7 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from atari_dqn.minibatch import Batch
-from atari_dqn.replay.replay import Replay
-from atari_dqn.replay.ring import FrameRing
+from atari_dqn.replay.sampling import Sampling
 
 MINIBATCHES = 128
 """Number of minibatches sampled for a report: 4,096 transitions at a batch size of 32."""
@@ -22,7 +21,7 @@ _NAMES = (
 )  # fmt: skip
 
 
-def replay_report(replay: Replay[Batch], *, env_frames: int, seed: int) -> dict[str, float | int]:
+def replay_report(replay: Sampling[Batch], *, env_frames: int, seed: int) -> dict[str, float | int]:
     """Compute statistics of contents, ages, priorities and weights; NaN if no transition can be sampled.
 
     Ages and weights are those of minibatches that are sampled for the report from a stream of `seed`, not
@@ -35,8 +34,8 @@ def replay_report(replay: Replay[Batch], *, env_frames: int, seed: int) -> dict[
     indices, weights = replay.sample_for_diagnostics(MINIBATCHES, env_frames=env_frames, seed=seed)
     return {
         **count,
-        **_contents(replay.ring, sampler.valid_indices()),
-        **_ages(replay.ring, indices.flatten()),
+        **_contents(replay, sampler.valid_indices()),
+        **_ages(replay, indices.flatten()),
         **_priorities(sampler.priorities()),
         "beta": sampler.beta_at(env_frames),
         "min_weight": weights.min().item(),
@@ -44,19 +43,19 @@ def replay_report(replay: Replay[Batch], *, env_frames: int, seed: int) -> dict[
     }
 
 
-def _contents(ring: FrameRing, indices: Int64[Tensor, "n"]) -> dict[str, float]:
-    reward = ring.reward[indices]
+def _contents(replay: Sampling[Batch], indices: Int64[Tensor, "n"]) -> dict[str, float]:
+    reward = replay.ring.reward[indices]
     return {
-        "terminal_share": _share(ring.discount[indices] == 0),
-        "non_step_share": 1 - ring.step_share(),
+        "terminal_share": _share(replay.ring.discount[indices] == 0),
+        "non_step_share": 1 - replay.step_share(),
         "negative_reward_share": _share(reward < 0),
         "zero_reward_share": _share(reward == 0),
         "positive_reward_share": _share(reward > 0),
     }
 
 
-def _ages(ring: FrameRing, indices: Int64[Tensor, "n"]) -> dict[str, float]:
-    steps = ring.age_rows(indices).double() * ring.num_envs
+def _ages(replay: Sampling[Batch], indices: Int64[Tensor, "n"]) -> dict[str, float]:
+    steps = replay.age_steps(indices).double()
     return {
         "mean_age_steps": steps.mean().item(),
         "median_age_steps": steps.median().item(),

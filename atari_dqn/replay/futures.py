@@ -34,7 +34,7 @@ class FutureReplay(ReplayBuffer):
     def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> FutureBatch:
         """Gather the transitions that begin at these indices, and what follows them."""
         ring, transitions = self.ring, super().minibatch(index, weight)
-        rows = (index[:, None] + self._steps * ring.num_envs) % ring.zero_index
+        rows = (index[:, None] + self._steps * ring.stride) % ring.zero_index
         taken, later = rows[:, :-1], rows[:, 1:]
         goes_on = ring.is_step[taken] & (ring.discount[taken] != 0)
         return FutureBatch(

@@ -28,10 +28,10 @@ class MakeTree(Protocol):
 class PrioritizedSampler(Sampler):
     """Samples indices with probability p^α / Σ p^α, one from each of B equal strata, **with replacement**.
 
-    p is |TD error| + `priority_offset`. New indices get the largest p^α so far, so that they are soon
-    sampled. Indices without a complete transition have priority 0 and are never sampled, so that no draw is
-    rejected. If P is the probability, the importance weights are (N P)^−β, divided by the largest weight of
-    the **whole buffer**, which belongs to its smallest priority.
+    p is |TD error| + `priority_offset`. New indices without an error get the largest p^α so far, so that they
+    are soon sampled. Indices without a complete transition have priority 0 and are never sampled, so that no
+    draw is rejected. If P is the probability, the importance weights are (N P)^−β, divided by the largest
+    weight of the **whole buffer**, which belongs to its smallest priority.
 
     Additions and removals are collected until the next draw or update, so that several steps need only one
     pass through the tree.
@@ -55,18 +55,22 @@ class PrioritizedSampler(Sampler):
         self.highest = torch.ones((), dtype=torch.float64, device=device)
         self._exponent = torch.zeros((), dtype=torch.float64, device=device)
         """−β at the frame of the latest `prepare`, on the device, where draws read it."""
-        self._pending: dict[int, bool] = {}
-        """Indices added (True) or removed (False) since the tree was last updated."""
+        self._pending: dict[int, float] = {}
+        """p^α of the indices added or removed since the tree was last updated: 0 where one was removed, NaN
+        where it is the largest so far."""
+        self._largest_added = 0.0
+        """The largest p^α of the errors of added indices."""
 
-    def add(self, indices: Int64[Tensor, "n"]) -> None:
-        """Add indices with the largest priority so far."""
-        self._pending.update(dict.fromkeys(indices.tolist(), True))
+    def add(self, indices: Int64[Tensor, "n"], error: Float[Tensor, "n"] | None = None) -> None:
+        """Add indices with the priorities of their errors, or with the largest priority so far."""
+        powers = [math.nan] * len(indices) if error is None else self._powers(error)
+        self._pending.update(zip(indices.tolist(), powers, strict=True))
         self.count += len(indices)
 
     def drop(self, indices: Int64[Tensor, "n"]) -> None:
         """Remove indices."""
         assert len(indices) <= self.count
-        self._pending.update(dict.fromkeys(indices.tolist(), False))
+        self._pending.update(dict.fromkeys(indices.tolist(), 0.0))
         self.count -= len(indices)
 
     def indices_and_weights(
@@ -126,11 +130,21 @@ class PrioritizedSampler(Sampler):
         self._apply_pending()
         self._exponent.fill_(-self.beta.at(env_frames))
 
+    def _powers(self, error: Float[Tensor, "n"]) -> list[float]:
+        """Compute p^α of errors; NaN, for the largest so far, where an error is not finite."""
+        powers = (error.double() + self.priority_offset).pow(self.alpha)
+        powers = powers.masked_fill(~powers.isfinite(), math.nan)
+        self._largest_added = max([self._largest_added, *powers[~powers.isnan()].tolist()])
+        found: list[float] = powers.tolist()
+        return found
+
     def _apply_pending(self) -> None:
         """Update the tree with the indices that were added or removed."""
         if not self._pending:
             return
         indices = to_device(torch.tensor(list(self._pending)), self.device)
-        enters = to_device(torch.tensor(list(self._pending.values()), dtype=torch.float64), self.device)
-        self.tree.set(indices, enters * self.highest)
+        powers = to_device(torch.tensor(list(self._pending.values()), dtype=torch.float64), self.device)
+        if self._largest_added:
+            self.highest.clamp_(min=self._largest_added)
+        self.tree.set(indices, torch.where(powers.isnan(), self.highest, powers))
         self._pending.clear()

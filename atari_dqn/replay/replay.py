@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from abc import abstractmethod
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
-from atari_dqn.minibatch import Batch
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.sampler import Sampler
-from atari_dqn.schedule import Horizon
+from atari_dqn.replay.sampling import B, Sampling
 from atari_dqn.types import StateDict, StepBatch
 
-B = TypeVar("B", bound=Batch, covariant=True)
 
-
-class Replay(ABC, Generic[B]):
+class Replay(Sampling[B]):
     """A ring of frames together with a sampler of the indices at which samples begin.
 
     Invariant: the sampler contains exactly the indices that `_begins_sample` selects in the rows that have
@@ -38,26 +34,17 @@ class Replay(ABC, Generic[B]):
         rows_after: int,
         max_abs_reward: float,
     ) -> None:
-        self.ring, self.sampler, self.max_abs_reward = ring, sampler, max_abs_reward
+        super().__init__(ring, sampler)
+        self.max_abs_reward = max_abs_reward
         self._rows_before, self._rows_after = rows_before, rows_after
         self._is_step = np.zeros((ring.rows, ring.num_envs), dtype=np.bool_)
         """A copy of the ring's `is_step` on the host, from which indices are added to the sampler."""
         self._first_row = 0
         """The oldest row of which the sampler contains indices."""
-        self._sampled_at: int | None = None
-        """The newest row when the latest minibatch was sampled."""
-
-    @abstractmethod
-    def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> B:
-        """Gather the samples that begin at these indices."""
 
     @abstractmethod
     def _begins_sample(self, rows: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "n E"]:
         """Return at which indices of these rows a sample begins; `rows_after` later rows are stored."""
-
-    @abstractmethod
-    def set_horizon(self, horizon: Horizon) -> None:
-        """Set n and γ of the next minibatches."""
 
     def begin(self, step: StepBatch) -> None:
         """Store the first frames of the run."""
@@ -69,10 +56,12 @@ class Replay(ABC, Generic[B]):
         discount: Float[np.ndarray, "E"],
         step: StepBatch,
         state: Float[Tensor, "E R"] | None = None,
+        error: Float[np.ndarray, "E"] | None = None,
     ) -> None:
         """Store the actions taken on the newest frames and the step that followed, with clipped rewards.
 
-        `state`: the recurrent states before these frames; None for an agent without memory.
+        `state`: the recurrent states before these frames; None for an agent without memory. `error`: the
+        absolute errors of the samples that become complete, where actors have computed them.
         """
         del state
         self._is_step[self.ring.newest % self.ring.rows] = ~step.first
@@ -80,65 +69,46 @@ class Replay(ABC, Generic[B]):
         self._drop_rows_before(self.ring.newest - self.ring.rows + 1 + self._rows_before)
         newest_whole = self.ring.newest - self._rows_after
         if newest_whole >= 0:
-            self.sampler.add(self._indices(newest_whole, newest_whole + 1))
+            indices = self._indices(newest_whole, newest_whole + 1)
+            self.sampler.add(indices, None if error is None else torch.from_numpy(error)[self._envs(indices)])
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
         """Gather the newest stack of each environment, for an actor that continues from stored rows."""
         return self.ring.newest_stacks()
 
-    def prepare(self, env_frames: int) -> None:
-        """Update the sampler after rows were stored, with β at `env_frames`. Call it before `sample`."""
-        self.sampler.prepare(env_frames)
-
-    def sample(self) -> B:
-        """Sample a minibatch."""
-        self._sampled_at = self.ring.newest
-        return self.minibatch(*self.sampler.draw())
-
-    def sample_for_diagnostics(
-        self, minibatches: int, *, env_frames: int, seed: int
-    ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Sample indices and weights of M minibatches from a stream of `seed`, for diagnostics.
-
-        The sampler's random stream and priorities do not change.
-        """
-        self.prepare(env_frames)
-        size, device = (minibatches, self.sampler.batch_size), self.sampler.device
-        generator = torch.Generator(device=device).manual_seed(seed)
-        unit = torch.rand(size, generator=generator, dtype=torch.float64, device=device)
-        return self.sampler.indices_and_weights(unit)
-
-    def update_priorities(self, batch: Batch, error: Float[Tensor, "B"]) -> None:
-        """Update the priorities of the latest minibatch by its errors, before the next row is stored."""
-        assert self._sampled_at == self.ring.newest, (
-            "the replay has stored a row since the minibatch was sampled"
-        )
-        self.sampler.update_priorities(batch.index, error.to(batch.index.device))
-
     @property
-    def num_transitions(self) -> int:
-        """Number of transitions, or of sequences, that can be sampled."""
-        return self.sampler.count
+    def rows_stored(self) -> int:
+        """Number of the newest row."""
+        return self.ring.newest
+
+    def age_steps(self, index: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
+        """Compute the number of steps that all environments have made since the step at each index."""
+        return self.ring.age_rows(index) * self.ring.num_envs
+
+    def step_share(self) -> float:
+        """Compute the fraction of stored indices with a step; the others are the last frames of episodes."""
+        return self.ring.step_share()
 
     def check(self) -> None:
         """Assert the invariant; tests call it after every change."""
         ring = self.ring
-        stored = torch.arange(ring.oldest, ring.newest) % ring.rows
-        on_device = ring.is_step.view(ring.rows, ring.num_envs).cpu()[stored]
-        assert torch.equal(on_device, torch.from_numpy(self._is_step)[stored])
-        expected = self._sampled_indices().tolist()
-        assert sorted(self.sampler.valid_indices().tolist()) == sorted(expected)
-        assert self._is_step.ravel().tolist() == self.ring.is_step.tolist()
+        stored = torch.arange(ring.oldest, max(0, ring.newest)) % ring.rows
+        on_device = ring.own(ring.is_step).cpu()
+        assert torch.equal(on_device[stored], torch.from_numpy(self._is_step)[stored])
+        assert self._is_step.tolist() == on_device.tolist()
+        expected, found = self.sampled_indices(), self.sampler.valid_indices().cpu()
+        own = found[(found % ring.stride >= ring.first_env) & (self._envs(found) < ring.num_envs)]
+        assert torch.equal(own.sort().values, expected.sort().values)
         oldest_whole = self.ring.oldest + self._rows_before if self.ring.oldest else 0
-        assert self._first_row == oldest_whole or not expected
+        assert self._first_row == oldest_whole or not len(expected)
 
     def state_dict(self) -> StateDict:
         """Return the states of ring and sampler, and the oldest row in the sampler."""
-        return {
-            "ring": self.ring.state_dict(),
-            "sampler": self.sampler.state_dict(),
-            "first_row": self._first_row,
-        }
+        return {"ring": self.ring.state_dict(), "sampler": self.sampler.state_dict(), **self.rows_state()}
+
+    def rows_state(self) -> StateDict:
+        """Return the state of the rows besides ring and sampler."""
+        return {"first_row": self._first_row}
 
     def load_state_dict(self, state: StateDict) -> None:
         """Restore a state of a replay of the same shape; `ValueError` if its parts do not match.
@@ -151,36 +121,34 @@ class Replay(ABC, Generic[B]):
             return
         self.ring.load_state_dict(state["ring"])
         self.sampler.load_state_dict(state["sampler"])
-        self._is_step[:] = self.ring.steps_of_rows().numpy()
-        self._first_row = state["first_row"]
-        self._load_further_state(state)
+        self.load_rows_state(state)
         self._refuse_other_indices()
 
-    def _load_further_state(self, state: StateDict) -> None:
-        """Restore what a kind of replay has besides ring and sampler."""
-
-    def _refuse_other_indices(self) -> None:
-        """Raise a `ValueError` unless the sampler contains exactly the indices at which samples begin."""
+    def load_rows_state(self, state: StateDict) -> None:
+        """Continue with the rows that the ring has loaded; `ValueError` if the state is of other rows."""
+        self._is_step[:] = self.ring.steps_of_rows().numpy()
+        self._first_row = state["first_row"]
         if not self.ring.oldest <= self._first_row <= max(0, self.ring.newest):
             raise ValueError(
                 f"replay.first_row: found {self._first_row}, the rows are from {self.ring.oldest} on"
             )
-        expected, stored = self._sampled_indices(), self.sampler.valid_indices().cpu()
-        if len(stored) != self.sampler.count or not torch.equal(stored.sort().values, expected.sort().values):
-            raise ValueError("replay.sampler: its indices are not those of the samples in the replay")
 
     def _clipped(self, step: StepBatch) -> Float[np.ndarray, "E"]:
         clipped: np.ndarray = np.clip(step.reward, -self.max_abs_reward, self.max_abs_reward)
         return clipped
 
-    def _sampled_indices(self) -> Int64[Tensor, "n"]:
+    def sampled_indices(self) -> Int64[Tensor, "n"]:
         """Return the indices that the sampler must contain."""
         return self._indices(self._first_row, max(self._first_row, self.ring.newest - self._rows_after + 1))
 
     def _indices(self, first: int, stop: int) -> Int64[Tensor, "n"]:
         """Return the indices of some rows at which samples begin, in order."""
         row, env = np.nonzero(self._begins_sample(np.arange(first, stop)))
-        return torch.from_numpy((first + row) % self.ring.rows * self.ring.num_envs + env)
+        return torch.from_numpy(self.ring.index_of(first + row, env))
+
+    def _envs(self, indices: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
+        """Compute the environments of indices, counted from the first of this replay."""
+        return indices % self.ring.stride - self.ring.first_env
 
     def _drop_rows_before(self, row: int) -> None:
         """Remove the rows before `row` from the sampler, because rows that they need are overwritten."""

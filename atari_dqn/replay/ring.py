@@ -7,7 +7,7 @@ A row of the ring is one time step of all environments. For each environment, ro
 
 The newest row has frames but no actions yet. Row numbers count from the beginning of the run and do not wrap;
 row t is stored at position `t % rows`. A transition is identified by the flat index of its environment and
-row: `(t % rows) * environments + environment`.
+row: `(t % rows) * environments + environment`. A group of environments may have rows of its own (`group`).
 
     frames   A   B   C   D | E   F   G          | = start of an episode
     stack of F (S = 4):      ·   ·   E   F      · = the zero frame
@@ -15,6 +15,7 @@ row: `(t % rows) * environments + environment`.
 
 from __future__ import annotations
 
+import copy
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -51,6 +52,9 @@ class FrameRing:
         self, *, rows: int, num_envs: int, frame_shape: tuple[int, int], stack: int, device: torch.device
     ) -> None:
         self.rows, self.num_envs, self.stack, self.device = rows, num_envs, stack, device
+        self.stride = num_envs
+        """Difference between the indices of an environment's consecutive rows."""
+        self.first_env = 0
         self.newest = -1
         size = rows * num_envs
         self.zero_index = size
@@ -67,6 +71,19 @@ class FrameRing:
         self._writers = {name: row_writer(column) for name, column in self._columns().items()}
         self._loan = Loan(0)
         self._loan.end()
+
+    def group(self, envs: range) -> FrameRing:
+        """Return a ring of some environments, in the columns of this one, which then stores no rows itself.
+
+        Its rows are its own: it is written whenever these environments have played. Both rings gather at any
+        index of the whole storage.
+        """
+        assert self.newest == -1, "groups are made before the first row"
+        part = copy.copy(self)
+        part.num_envs, part.first_env = len(envs), envs.start
+        part._slot_numbers = self._slot_numbers[envs.start : envs.stop]
+        part._newest_indices = part._slot_numbers.clone()
+        return part
 
     @property
     def oldest(self) -> int:
@@ -123,16 +140,26 @@ class FrameRing:
 
     def ahead(self, index: Int64[Tensor, "B"], steps: Int64[Tensor, "B"]) -> Int64[Tensor, "B"]:
         """Compute the indices of the same environments `steps` time steps later."""
-        return (index + steps * self.num_envs) % self.zero_index
+        return (index + steps * self.stride) % self.zero_index
 
     def age_rows(self, index: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
         """Compute the age of each index in time steps; 0 for the newest row."""
-        return (self.newest - index // self.num_envs) % self.rows
+        return (self.newest - index // self.stride) % self.rows
+
+    def index_of(self, row: Int64[np.ndarray, "n"], env: Int64[np.ndarray, "n"]) -> Int64[np.ndarray, "n"]:
+        """Compute the indices of rows and of environments, which are counted from the first of this ring."""
+        index: np.ndarray = row % self.rows * self.stride + self.first_env + env
+        return index
+
+    def own(self, column: Tensor) -> Tensor:
+        """Return this ring's part of a column as [rows, environments, …]."""
+        table = column.view(self.rows, self.stride, *column.shape[1:])
+        return table[:, self.first_env : self.first_env + self.num_envs]
 
     def step_share(self) -> float:
         """Compute the fraction of stored indices with a step; the others are the last frames of episodes."""
         stored = torch.arange(self.oldest, self.newest, device=self.device) % self.rows
-        return self.is_step.view(self.rows, self.num_envs)[stored].double().mean().item()
+        return self.own(self.is_step)[stored].double().mean().item()
 
     def state_dict(self) -> StateDict:
         """Return the complete rows, as a view, and the frames and start flags of the newest row."""
@@ -156,7 +183,7 @@ class FrameRing:
             raise ValueError(f"replay: found rows from {rows.first} on, expected from {expected} on")
         if rows.stop != max(0, newest):
             raise ValueError(f"replay: found rows before {rows.stop}, expected up to {newest}")
-        self.is_step.zero_()
+        self.own(self.is_step).zero_()
         with ThreadPoolExecutor(_LOADING_THREADS) as pool:
             list(pool.map(lambda piece: self._load_piece(piece[0], rows.read(*piece)), pieces_of(rows)))
         self._set_newest(newest)
@@ -167,8 +194,8 @@ class FrameRing:
     def steps_of_rows(self) -> Bool[Tensor, "T E"]:
         """Return `is_step` on the host, by position in the ring; False in rows that are not complete."""
         flags = torch.zeros((self.rows, self.num_envs), dtype=torch.bool)
-        stored = torch.arange(self.oldest, self.newest) % self.rows
-        flags[stored] = self.is_step.view(self.rows, self.num_envs).cpu()[stored]
+        stored = torch.arange(self.oldest, max(0, self.newest)) % self.rows
+        flags[stored] = self.own(self.is_step).cpu()[stored]
         return flags
 
     def _complete_rows(self) -> RingRows:
@@ -183,10 +210,7 @@ class FrameRing:
 
     def _tables(self) -> dict[str, Tensor]:
         """Return every column, as [rows, environments, …]."""
-        return {
-            name: column.view(self.rows, self.num_envs, *column.shape[1:])
-            for name, column in self._columns().items()
-        }
+        return {name: self.own(column) for name, column in self._columns().items()}
 
     def _columns(self) -> dict[str, Tensor]:
         """Return every column, as [rows × environments, …]."""
@@ -219,24 +243,24 @@ class FrameRing:
 
     def _set_newest(self, row: int) -> None:
         self.newest = row
-        torch.add(self._slot_numbers, self._first_index(row), out=self._newest_indices)
+        torch.add(self._slot_numbers, row % self.rows * self.stride, out=self._newest_indices)
 
     def _first_index(self, row: int) -> int:
-        return row % self.rows * self.num_envs
+        return row % self.rows * self.stride + self.first_env
 
     def _indices_of(self, row: int) -> slice:
         first = self._first_index(row)
         return slice(first, first + self.num_envs)
 
     def _stack_indices(self, index: Int64[Tensor, "B"]) -> Int64[Tensor, "B S"]:
-        indices = (index[:, None] - self._back * self.num_envs) % self.zero_index
+        indices = (index[:, None] - self._back * self.stride) % self.zero_index
         starts_after = self.start[indices[:, 1:]].flip(1).cumsum(dim=1).flip(1)
         indices[:, :-1].masked_fill_(starts_after > 0, self.zero_index)
         return indices
 
     def _ahead(self, index: Int64[Tensor, "B"], count: int) -> Int64[Tensor, "B n"]:
         steps = torch.arange(count, device=self.device)
-        return (index[:, None] + steps * self.num_envs) % self.zero_index
+        return (index[:, None] + steps * self.stride) % self.zero_index
 
     def _open_before(self, steps: Int64[Tensor, "B n"]) -> Bool[Tensor, "B n"]:
         """Return whether each step of a window exists and its episode did not end before it."""

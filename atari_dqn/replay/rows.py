@@ -45,6 +45,11 @@ class Rows(Protocol):
         """Number of environments."""
         ...
 
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """`first` and `stop` of each stretch of consecutive rows; several only for groups (`group_rows`)."""
+        ...
+
     def read(self, first: int, stop: int) -> Tables:
         """Return rows of a single piece, possibly as views. Thread-safe."""
         ...
@@ -56,10 +61,11 @@ def piece_rows(envs: int) -> int:
 
 
 def pieces_of(rows: Rows) -> Iterator[tuple[int, int]]:
-    """Yield `first` and `stop` of each piece, oldest first; the first and the last piece may be shorter."""
+    """Yield `first` and `stop` of each piece, oldest first; the ends of a span may be shorter pieces."""
     size = piece_rows(rows.envs)
-    for start in range(rows.first - rows.first % size, rows.stop, size):
-        yield max(start, rows.first), min(start + size, rows.stop)
+    for first, stop in rows.spans:
+        for start in range(first - first % size, stop, size):
+            yield max(start, first), min(start + size, stop)
 
 
 class Loan:
@@ -117,6 +123,11 @@ class RingRows:
     def envs(self) -> int:
         """Number of environments."""
         return next(iter(self._tables.values())).shape[1]
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The rows are consecutive."""
+        return [(self._first, self._stop)]
 
     @property
     def capacity(self) -> int:

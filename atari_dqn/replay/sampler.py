@@ -26,8 +26,11 @@ class Sampler(ABC):
         self.generator = torch.Generator(device=device).manual_seed(seed)
 
     @abstractmethod
-    def add(self, indices: Int64[Tensor, "n"]) -> None:
-        """Add indices, given on the host, whose n-step window is complete."""
+    def add(self, indices: Int64[Tensor, "n"], error: Float[Tensor, "n"] | None = None) -> None:
+        """Add indices, given on the host, whose n-step window is complete.
+
+        `error`: the absolute errors of their first priorities, where actors computed them.
+        """
 
     @abstractmethod
     def drop(self, indices: Int64[Tensor, "n"]) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -47,6 +47,24 @@ def state_slots(*, rows: int, period: int) -> int:
     An episode of L steps has at most (L − 1) / period sequences with a stored state.
     """
     return rows // period + _SPARE_SLOTS
+
+
+def burn_in_begins(number: Int[np.ndarray, "*E"], *, burn_in: int, period: int) -> Bool[np.ndarray, "*E"]:
+    """Return whether a burn-in begins at steps with these numbers in their episodes."""
+    start = number + burn_in
+    begins: np.ndarray = (start >= period) & (start % period == 0)
+    return begins
+
+
+def sequence_begins(
+    number: Int[np.ndarray, "*E"], has_new: Bool[np.ndarray, "*E"], *, period: int
+) -> Bool[np.ndarray, "*E"]:
+    """Return whether a sequence begins at steps with these numbers in their episodes.
+
+    `has_new`: whether the episode has the first step that the sequence before would not have.
+    """
+    begins: np.ndarray = (number % period == 0) & ((number == 0) | has_new)
+    return begins
 
 
 def _rows_before(stack: int, burn_in: int) -> int:
@@ -105,22 +123,23 @@ class SequenceReplay(Replay[SequenceBatch]):
         discount: Float[np.ndarray, "E"],
         step: StepBatch,
         state: Float[Tensor, "E R"] | None = None,
+        error: Float[np.ndarray, "E"] | None = None,
     ) -> None:
         """Store a step as `Replay.append` does, and the recurrent states with which a burn-in may begin."""
         row, rows = self.ring.newest, self.ring.rows
         number = self._step_of_episode[row % rows].astype(np.int64)
         if self.states is not None:
-            assert state is not None, "an agent with memory has a state"
             self._store_states(row, number, step, state)
-        super().append(action, discount, step, state)
+        super().append(action, discount, step, state, error)
         # afterwards: at the first wrap the row that it overwrites is dropped in `super().append`
         self._step_of_episode[(row + 1) % rows] = np.where(step.first, 0, number + 1)
 
     def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> SequenceBatch:
         """Gather the sequences that begin at these indices."""
-        ring, rows = self.ring, (index[:, None] + self._positions * self.ring.num_envs) % self.ring.zero_index
+        ring, rows = self.ring, (index[:, None] + self._positions * self.ring.stride) % self.ring.zero_index
         first, earlier = self._rows_before, self._rows_before - self.burn_in
-        mask = ring.is_step[rows[:, first:-1]].cumprod(dim=1).bool()
+        learned = rows[:, first:-1]
+        mask = ring.is_step[learned].cumprod(dim=1).bool()
         belongs = torch.cat([self._belongs_before(rows[:, : first + 1]), mask], dim=1)
         frames = rows.masked_fill(~belongs, ring.zero_index)[:, earlier - (ring.stack - 1) :]
         before, follows = rows[:, earlier - 1 : -1], belongs[:, earlier - 1 : -1] & belongs[:, earlier:]
@@ -132,46 +151,57 @@ class SequenceReplay(Replay[SequenceBatch]):
             state=self._states_at(rows[:, earlier]).masked_fill(is_first[:, None], 0.0),
             is_first=is_first,
             mask=mask,
-            a_tm1=ring.action[rows[:, first:-1]].long().masked_fill(~mask, 0),
-            **self._windows(rows[:, first:-1], mask),
+            a_tm1=ring.action[learned].long().masked_fill(~mask, 0),
+            **n_step_windows(
+                ring.reward[learned], ring.discount[learned], mask, n_step=self.n_step, gamma=self.gamma
+            ),
             weight=weight,
             index=index,
         )
 
     def state_dict(self) -> StateDict:
-        """Return a replay's state, the number of the oldest row in its episode, and the recurrent states."""
-        oldest = self._step_of_episode[self.ring.oldest % self.ring.rows].copy()
+        """Return a replay's state, and the recurrent states."""
         states = {} if self.states is None else {"states": self.states.state_dict()}
-        return {**super().state_dict(), "oldest_step": oldest, **states}
+        return {**super().state_dict(), **states}
 
-    def _load_further_state(self, state: StateDict) -> None:
+    def load_state_dict(self, state: StateDict) -> None:
+        """Restore a state of a replay of the same shape; `ValueError` if its parts do not match."""
+        if self.states is not None and "states" in state:
+            self.states.load_state_dict(state["states"])
+        super().load_state_dict(state)
+
+    def rows_state(self) -> StateDict:
+        """Return a replay's state of its rows, and the number of the oldest row in its episode."""
+        oldest = self._step_of_episode[self.ring.oldest % self.ring.rows].copy()
+        return {**super().rows_state(), "oldest_step": oldest}
+
+    def load_rows_state(self, state: StateDict) -> None:
+        """Continue with the rows that the ring has loaded, and count them from the starts of episodes."""
+        super().load_rows_state(state)
         ring = self.ring
         rows = np.arange(ring.oldest, ring.newest + 1)[:, None]
-        starts = ring.start.view(ring.rows, ring.num_envs).cpu().numpy()[rows[:, 0] % ring.rows]
+        starts = ring.own(ring.start).cpu().numpy()[rows[:, 0] % ring.rows]
         latest_start = np.maximum.accumulate(
             np.where(starts, rows, ring.oldest - np.asarray(state["oldest_step"])), axis=0
         )
         self._step_of_episode[rows[:, 0] % ring.rows] = rows - latest_start
-        if self.states is not None:
-            self.states.load_state_dict(state["states"])
 
     def _begins_sample(self, rows: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "n E"]:
         """Return at which indices of these rows a sequence begins, with a step that no earlier one has."""
-        size = self.ring.rows
-        number, is_step = self._step_of_episode[rows % size], self._is_step[rows % size]
         further = self.length - self.period  # the first step that the sequence before does not have
-        new = (rows + further) % size
+        rows, new = rows % self.ring.rows, (rows + further) % self.ring.rows
+        number = self._step_of_episode[rows]
         has_new = self._is_step[new] & (self._step_of_episode[new] == number + further)
-        begins: np.ndarray = is_step & (number % self.period == 0) & ((number == 0) | has_new)
+        begins: np.ndarray = self._is_step[rows] & sequence_begins(number, has_new, period=self.period)
         return begins
 
     def _store_states(
-        self, row: int, number: Int64[np.ndarray, "E"], step: StepBatch, state: Float[Tensor, "E R"]
+        self, row: int, number: Int64[np.ndarray, "E"], step: StepBatch, state: Float[Tensor, "E R"] | None
     ) -> None:
         """Store the states with which burn-ins begin; give back those whose sequence does not exist."""
         assert self.states is not None
-        start = number + self.burn_in
-        self.states.write(row, ~step.first & (start >= self.period) & (start % self.period == 0), state)
+        begins = burn_in_begins(number, burn_in=self.burn_in, period=self.period)
+        self.states.write(row, ~step.first & begins, state)
         # where the episode has ended, after `number` steps:
         written = (number - 1 + self.burn_in) // self.period
         used = np.maximum(0, (number - self.length - 1) // self.period + 1)
@@ -188,17 +218,26 @@ class SequenceReplay(Replay[SequenceBatch]):
         later = F.pad(starts[:, 1:], (0, 1)).flip(1).cumsum(dim=1).flip(1)
         return later == 0
 
-    def _windows(self, rows: Int64[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> dict[str, Tensor]:
-        """Compute the n-step windows from each step, which end with the sequence or its episode."""
-        reward = self.ring.reward[rows].masked_fill(~mask, 0.0)
-        factor = (self.gamma * self.ring.discount[rows]).masked_fill(~mask, 1.0)
-        later = (0, self.n_step - 1)
-        rewards = F.pad(reward, later).unfold(1, self.n_step, 1)
-        discounts = F.pad(factor, later, value=1.0).unfold(1, self.n_step, 1).cumprod(dim=2)
-        before = F.pad(discounts[..., :-1], (1, 0), value=1.0)
-        end = torch.arange(self.n_step, self.n_step + self.length, device=rows.device)
-        return {
-            "r_t": (before * rewards).sum(dim=2),
-            "discount_t": discounts[..., -1],
-            "end_t": torch.minimum(end, mask.sum(dim=1, keepdim=True)),
-        }
+
+def n_step_windows(
+    reward: Float[Tensor, "B T"],
+    discount: Float[Tensor, "B T"],
+    mask: Bool[Tensor, "B T"],
+    *,
+    n_step: int,
+    gamma: float,
+) -> dict[str, Tensor]:
+    """Compute the n-step windows from each step, which end with the sequence or its episode."""
+    length = mask.shape[1]
+    reward = reward.masked_fill(~mask, 0.0)
+    factor = (gamma * discount).masked_fill(~mask, 1.0)
+    later = (0, n_step - 1)
+    rewards = F.pad(reward, later).unfold(1, n_step, 1)
+    discounts = F.pad(factor, later, value=1.0).unfold(1, n_step, 1).cumprod(dim=2)
+    before = F.pad(discounts[..., :-1], (1, 0), value=1.0)
+    end = torch.arange(n_step, n_step + length, device=mask.device)
+    return {
+        "r_t": (before * rewards).sum(dim=2),
+        "discount_t": discounts[..., -1],
+        "end_t": torch.minimum(end, mask.sum(dim=1, keepdim=True)),
+    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int32, Int64
@@ -20,6 +22,7 @@ class StateTable:
 
     def __init__(self, *, rows: int, num_envs: int, slots: int, width: int, device: torch.device) -> None:
         self._rows, self._envs, self._slots, self._device = rows, num_envs, slots, device
+        self._stride, self._first_env = num_envs, 0
         self.zero_slot = num_envs * slots
         self.states = torch.zeros((self.zero_slot + 1, width), device=device)
         self.slot = torch.full((rows * num_envs,), self.zero_slot, dtype=torch.int32, device=device)
@@ -28,14 +31,25 @@ class StateTable:
         self._written = np.zeros(num_envs, dtype=np.int64)
         """Number of states that each environment has written and not given back."""
 
-    def write(self, row: int, keeps: Bool[np.ndarray, "E"], state: Float[Tensor, "E R"]) -> None:
-        """Write the states of some environments at a row; the others have none there."""
+    def group(self, envs: range) -> StateTable:
+        """Return the table of some environments, in the same storage (`FrameRing.group`)."""
+        part = copy.copy(self)
+        part._envs, part._first_env = len(envs), envs.start
+        part._written = self._written[envs.start : envs.stop]
+        return part
+
+    def write(self, row: int, keeps: Bool[np.ndarray, "E"], state: Float[Tensor, "E R"] | None) -> None:
+        """Write the states of some environments at a row; the others have none there.
+
+        `state` may be None if no environment has one.
+        """
         slots = np.full(self._envs, self.zero_slot, dtype=np.int32)
         envs = np.flatnonzero(keeps)
-        slots[envs] = envs * self._slots + self._written[envs] % self._slots
+        slots[envs] = (self._first_env + envs) * self._slots + self._written[envs] % self._slots
         self._written[envs] += 1
-        self._writer.write(slots, row % self._rows * self._envs)
+        self._writer.write(slots, row % self._rows * self._stride + self._first_env)
         if len(envs):
+            assert state is not None, "an agent with memory has a state"
             place, chosen = (torch.from_numpy(each).long() for each in (slots[envs], envs))
             chosen = to_device(chosen, state.device)
             self.states[to_device(place, self._device)] = state[chosen].to(self._device)

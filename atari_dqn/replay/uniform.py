@@ -30,8 +30,9 @@ class UniformSampler(Sampler):
         """Copies of `first` and `count` on the device, which `draw` reads."""
         self._weight = torch.ones(batch_size, device=device)
 
-    def add(self, indices: Int64[Tensor, "n"]) -> None:
-        """Append indices of transitions."""
+    def add(self, indices: Int64[Tensor, "n"], error: Float[Tensor, "n"] | None = None) -> None:
+        """Append indices of transitions; uniform sampling has no priorities."""
+        del error
         assert self.count + len(indices) <= len(self.indices), "the list has as many places as the ring"
         place = (self.first + self.count) % len(self.indices)
         before_seam = indices.numpy()[: len(self.indices) - place]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from atari_dqn.clock import steps_to_frames
+from atari_dqn.spec.actor_rules import ACTOR_RULES
 from atari_dqn.spec.check import show
 from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.data_efficient_rules import DATA_EFFICIENT_RULES
@@ -275,6 +276,7 @@ RULES = (
     ),
     *DATA_EFFICIENT_RULES,
     *ROLLOUT_RULES,
+    *ACTOR_RULES,
 )
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import pairwise
 from types import MappingProxyType
 
-from atari_dqn.spec import schema, schema_agent
+from atari_dqn.spec import schema, schema_actors, schema_agent
 from atari_dqn.spec.keys import SECTIONS
 
 
@@ -21,7 +21,7 @@ def key_docs() -> Mapping[str, str]:
     return MappingProxyType(
         {
             prefixes[node.name] + field: doc
-            for module in (schema, schema_agent)
+            for module in (schema, schema_actors, schema_agent)
             for node in ast.parse(inspect.getsource(module)).body
             if isinstance(node, ast.ClassDef) and node.name in prefixes
             for field, doc in _field_docs(node)

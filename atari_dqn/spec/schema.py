@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from atari_dqn.spec.constraints import AtLeast, Auto, Below, MoreThan, When, Within
+from atari_dqn.spec.constraints import AtLeast, Auto, Below, MoreThan, Unless, When, Within
+from atari_dqn.spec.schema_actors import Actors
 from atari_dqn.spec.schema_agent import Distribution, Learner, Network, Optimizer, Replay
 
 
@@ -225,6 +226,8 @@ class System:
     """Number of worker processes that run emulators; 0 runs them in the learner's process. `auto` is one
     fewer than the number of cores, two fewer with a GPU, but no more than there are environments, and 0 for
     one environment or core."""
+    actors_per_core: Annotated[int | None, AtLeast(1), Unless("actors.mode", "none")]
+    """Largest number of actors for each core; a run that has more is refused."""
     evaluation_envs: Annotated[int, AtLeast(1)]
     """Number of environments of an evaluation, which play its episodes in parallel."""
     evaluation_workers: Annotated[int, AtLeast(0)]
@@ -252,6 +255,7 @@ class Spec:
     toggles: Toggles
     env: Env
     exploration: Exploration
+    actors: Actors
     replay: Replay
     network: Network
     distribution: Distribution

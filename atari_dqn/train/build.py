@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 import torch
 
+from atari_dqn.actors.limiter import Limiter
+from atari_dqn.actors.local import LocalActors
+from atari_dqn.actors.pool import ActorPool
+from atari_dqn.actors.supervised import SupervisedActors
+from atari_dqn.actors.weights import FlatWeights
+from atari_dqn.agent.redo import ReDo
 from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
 from atari_dqn.assembly.data_efficient_parts import acting_network, horizon_of, make_redo
-from atari_dqn.assembly.parts import build_actor, build_learner, build_probes, build_replay, initial_network
+from atari_dqn.assembly.parts import build_actor, build_learner, build_probes, initial_network
+from atari_dqn.assembly.replay_parts import build_grouped_replay, build_replay
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import make_envs
 from atari_dqn.machine.allocator import keep_freed_memory
@@ -22,15 +31,27 @@ from atari_dqn.telemetry.gates.gate_set import Gates
 from atari_dqn.telemetry.gates.period_gates import ActionsGate, DeadUnitsGate, DiskGate, ThroughputGate
 from atari_dqn.telemetry.gates.replay_gate import PrioritiesGate
 from atari_dqn.telemetry.gates.update_gates import GradientsGate, GradNormGate, LossGate, QBoundGate
+from atari_dqn.train.actor_meter import ActorMeter
+from atari_dqn.train.actor_training import LockstepTraining
+from atari_dqn.train.free_running import FreeRunningTraining
+from atari_dqn.train.learning import Learning
 from atari_dqn.train.metrics_ring import MetricsRing
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.rollout_training import RolloutTraining
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.train.training import Training
-from atari_dqn.types import Environments
+from atari_dqn.types import Emulators
+
+MakeActors = Callable[[Spec], ActorPool]
+"""Makes the actors of a spec; it chooses what carries their messages."""
 
 
-def assemble(spec: Spec, device: torch.device) -> Training:
+def local_actors(spec: Spec) -> ActorPool:
+    """Start the actors of a spec in processes of this machine; only free-running ones begin anew."""
+    return LocalActors(spec) if spec.actors.mode == "lockstep" else SupervisedActors(spec)
+
+
+def assemble(spec: Spec, device: torch.device, make_actors: MakeActors = local_actors) -> Learning:
     """Build the training of a spec, for which the number of torch's threads is set in this process.
 
     The caller closes the training, which stops its worker processes.
@@ -39,6 +60,28 @@ def assemble(spec: Spec, device: torch.device) -> Training:
     make_current(device)
     set_kernels(device, threads=decided(spec.learner.threads), deterministic=spec.learner.deterministic)
     keep_freed_memory()
+    build = _local if spec.actors.mode == "none" else partial(_with_actors, make_actors)
+    with ExitStack() as stack:
+        training: Learning = build(spec, device, stack)
+        if spec.toggles.redo:
+            training.learner.upkeep.append(_redo(spec, training))
+        stack.pop_all()
+        return training
+
+
+def _redo(spec: Spec, training: Learning) -> ReDo:
+    """Build the recycling of dormant units, which samples from the replay."""
+    return make_redo(
+        spec,
+        training.learner,
+        states=training.sample_states,
+        fresh=partial(initial_network, spec, training.envs.info, "redo"),
+        report=training.recycled.append,
+    )
+
+
+def _local(spec: Spec, device: torch.device, stack: ExitStack) -> Learning:
+    """Build a training whose environments step together, in this process or in workers."""
     envs = make_envs(
         game=spec.game,
         env=spec.env,
@@ -47,61 +90,19 @@ def assemble(spec: Spec, device: torch.device) -> Training:
         stream="training",
         workers=decided(spec.system.workers),
     )
-    try:
-        backend = make_backend(device, compiled=decided(spec.learner.compile))
-        with backend.compiling():
-            training = _training(spec, device, envs, backend)
-            training.compile()
-            return training
-    except BaseException:
-        envs.close()
-        raise
-
-
-def _training(spec: Spec, device: torch.device, envs: Environments, backend: Backend) -> Training:
-    env, skip = spec.env, spec.env.frame_skip
-    clock = Clock(frame_skip=skip, prefill_steps=spec.replay.prefill_steps)
-    learner = build_learner(spec, envs.info, device, backend)
-    replay = build_replay(spec, envs.info, device, backend)
-    metrics = MetricsRing(
-        batch_size=spec.learner.batch_size,
-        device=device,
-        updates_per_iteration=-(-_steps_at_once(spec) // spec.learner.update_period_steps)
-        * spec.learner.updates_per_period,
-    )
-    training = _training_type(spec)(
-        clock=clock,
-        exploration=exploration_of(spec),
-        total_steps=frames_to_steps(spec.training.total_frames, frame_skip=skip),
-        update_period_steps=spec.learner.update_period_steps,
-        updates_per_period=spec.learner.updates_per_period,
-        update_frames=steps_to_frames(spec.learner.update_period_steps + env.num_envs - 1, frame_skip=skip),
-        terminal_on_life_loss=env.terminal_on_life_loss,
-        device=device,
-        backend=backend,
-        envs=envs,
-        replay=replay,
-        actor=build_actor(spec, envs, acting_network(spec, learner), device),
-        learner=learner,
-        horizon=horizon_of(spec),
-        probes=build_probes(spec),
-        metrics=metrics,
-        reporter=Reporter(
-            clock,
-            envs=env.num_envs,
-            update_period_steps=spec.logging.update_period_steps,
-            rolling_episodes=spec.logging.rolling_episodes,
-            updates=metrics.reader(),
-        ),
-        stopwatch=Stopwatch(),
-        captured=uses_graphs(spec, device, replay_on=replay.ring.device),
-    )
-    if spec.toggles.redo:
-        fresh = partial(initial_network, spec, envs.info, "redo")
-        report = training.recycled.append
-        redo = make_redo(spec, learner, states=training.sample_states, fresh=fresh, report=report)
-        learner.upkeep.append(redo)
-    return training
+    stack.callback(envs.close)
+    backend = make_backend(device, compiled=decided(spec.learner.compile))
+    with backend.compiling():
+        parts = _parts(spec, device, envs, backend, steps_at_once=_steps_at_once(spec))
+        replay = build_replay(spec, envs.info, device, backend)
+        training = _training_type(spec)(
+            **parts,
+            replay=replay,
+            actor=build_actor(spec, envs, acting_network(spec, parts["learner"]), device),
+            captured=uses_graphs(spec, device, replay_on=replay.ring.device),
+        )
+        training.compile()
+        return training
 
 
 def _training_type(spec: Spec) -> Callable[..., Training]:
@@ -119,6 +120,77 @@ def _training_type(spec: Spec) -> Callable[..., Training]:
 def _steps_at_once(spec: Spec) -> int:
     """Return the number of steps whose updates are made in one iteration."""
     return spec.replay.capacity_steps if spec.replay.kind == "rollouts" else spec.env.num_envs
+
+
+def _with_actors(make_actors: MakeActors, spec: Spec, device: torch.device, stack: ExitStack) -> Learning:
+    """Build a training whose actors step their environments themselves."""
+    actors = make_actors(spec)
+    stack.callback(actors.close)
+    backend = make_backend(device)
+    fragment_steps = given(spec.actors.fragment_steps) * spec.env.num_envs // given(spec.actors.processes)
+    parts = _parts(spec, device, actors, backend, steps_at_once=fragment_steps)
+    further: dict[str, Any] = {
+        "replay": build_grouped_replay(spec, actors.info, device, backend),
+        "captured": False,
+        "weights": FlatWeights(parts["learner"].online),
+        "publish_period_updates": given(spec.actors.publish_period_updates),
+        "max_lag_updates": given(spec.actors.max_lag_updates),
+        "has_priorities": spec.toggles.prioritized,
+        "meter": ActorMeter(actors.num_actors, frame_skip=spec.env.frame_skip),
+    }
+    if spec.actors.mode == "lockstep":
+        return LockstepTraining(**parts, **further)
+    return _free_running(spec, **parts, **further)
+
+
+def _free_running(spec: Spec, **parts: Any) -> Learning:
+    updates_per_step = spec.learner.updates_per_period / spec.learner.update_period_steps
+    samples_per_insert = spec.learner.batch_size * updates_per_step
+    limiter = Limiter(
+        samples_per_insert=samples_per_insert,
+        min_size=spec.replay.prefill_steps,
+        error_buffer=samples_per_insert * given(spec.actors.error_buffer_steps),
+    )
+    return FreeRunningTraining(
+        **parts, limiter=limiter, messages_in_flight=given(spec.actors.max_messages_in_flight)
+    )
+
+
+def _parts(
+    spec: Spec, device: torch.device, envs: Emulators, backend: Backend, *, steps_at_once: int
+) -> dict[str, Any]:
+    """Build the parts of every training but its replay. `steps_at_once`: the steps of an iteration."""
+    skip, period = spec.env.frame_skip, spec.learner.update_period_steps
+    clock = Clock(frame_skip=skip, prefill_steps=spec.replay.prefill_steps)
+    metrics = MetricsRing(
+        batch_size=spec.learner.batch_size,
+        device=device,
+        updates_per_iteration=-(-steps_at_once // period) * spec.learner.updates_per_period,
+    )
+    return {
+        "clock": clock,
+        "exploration": exploration_of(spec),
+        "terminal_on_life_loss": spec.env.terminal_on_life_loss,
+        "total_steps": frames_to_steps(spec.training.total_frames, frame_skip=skip),
+        "update_period_steps": period,
+        "updates_per_period": spec.learner.updates_per_period,
+        "update_frames": steps_to_frames(period + steps_at_once - 1, frame_skip=skip),
+        "device": device,
+        "backend": backend,
+        "envs": envs,
+        "learner": build_learner(spec, envs.info, device, backend),
+        "horizon": horizon_of(spec),
+        "probes": build_probes(spec),
+        "metrics": metrics,
+        "reporter": Reporter(
+            clock,
+            envs=spec.env.num_envs,
+            update_period_steps=spec.logging.update_period_steps,
+            rolling_episodes=spec.logging.rolling_episodes,
+            updates=metrics.reader(),
+        ),
+        "stopwatch": Stopwatch(),
+    }
 
 
 def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Int64
 
 from atari_dqn.types import StateDict, StepBatch
 
@@ -27,21 +28,30 @@ class EpisodeTracker:
         self.returns = np.zeros(envs)
         self.length_steps = np.zeros(envs, dtype=np.int64)
 
-    def finished(self, step: StepBatch) -> list[Episode]:
-        """Add one step of every environment, and return the episodes that ended with it."""
-        self.returns += step.reward
-        self.length_steps += ~step.first
-        episodes = [self._episode(int(slot), step) for slot in np.flatnonzero(step.ended)]
-        self.returns[step.ended] = 0.0
-        self.length_steps[step.ended] = 0
+    def finished(self, step: StepBatch, first_env: int = 0) -> list[Episode]:
+        """Add a step of the environments from `first_env` on; return the episodes that ended with it."""
+        slots = slice(first_env, first_env + len(step.reward))
+        self.returns[slots] += step.reward
+        self.length_steps[slots] += ~step.first
+        ended = np.flatnonzero(step.ended)
+        episodes = [self._episode(first_env + env, step.terminated[env]) for env in ended.tolist()]
+        self._forget(first_env + ended)
         return episodes
 
-    def _episode(self, slot: int, step: StepBatch) -> Episode:
+    def forget(self, envs: range) -> None:
+        """Forget the unfinished episodes of environments, which begin anew."""
+        self._forget(np.arange(envs.start, envs.stop))
+
+    def _forget(self, slots: Int64[np.ndarray, "n"]) -> None:
+        self.returns[slots] = 0.0
+        self.length_steps[slots] = 0
+
+    def _episode(self, slot: int, terminated: bool) -> Episode:
         return Episode(
             slot=slot,
             episode_return=float(self.returns[slot]),
             length_steps=int(self.length_steps[slot]),
-            end_reason="game_over" if step.terminated[slot] else "frame_cap",
+            end_reason="game_over" if terminated else "frame_cap",
         )
 
     def state_dict(self) -> StateDict:

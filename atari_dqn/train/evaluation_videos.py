@@ -25,7 +25,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode, score_protocol
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Notify
-from atari_dqn.train.training import Training
+from atari_dqn.train.learning import Learning
 
 _NEEDED = ("av", "PIL")
 FINAL_WAIT_SECONDS = 60.0
@@ -71,7 +71,7 @@ class _RenderProcess:
 class EvaluationVideos:
     """Records traced evaluations and renders their videos, one at a time, inside a `with` block."""
 
-    def __init__(self, training: Training, spec: Spec, run: RunDirectory, notify: Notify) -> None:
+    def __init__(self, training: Learning, spec: Spec, run: RunDirectory, notify: Notify) -> None:
         self._training, self._spec, self._run, self._notify = training, spec, run, notify
         self._active = False
         self._can_render = all(importlib.util.find_spec(name) for name in _NEEDED)

@@ -21,8 +21,8 @@ from atari_dqn.telemetry.gates.period_gates import PeriodRecord
 from atari_dqn.telemetry.gates.update_gates import UpdateRecord
 from atari_dqn.train.contention_monitor import ContentionMonitor
 from atari_dqn.train.diagnostic_bundle import README, write_bundle
+from atari_dqn.train.learning import Learning
 from atari_dqn.train.resumption import resume_command
-from atari_dqn.train.training import Training
 from atari_dqn.types import StateDict
 
 HISTORY_UPDATES = 1_000
@@ -36,7 +36,7 @@ class HealthMonitor:
 
     def __init__(
         self,
-        training: Training,
+        training: Learning,
         gates: Gates,
         *,
         check_period_updates: int,
@@ -68,7 +68,7 @@ class HealthMonitor:
     def check_period(self, throughput: Row) -> None:
         """Check the measurements of a period, which ends with this row of throughput_log."""
         record = PeriodRecord(
-            greedy_counts=tuple(self._training.actor.greedy_counts.tolist()),
+            greedy_counts=self._training.greedy_counts,
             dead_unit_share=self._training.dead_unit_share(),
             updates_per_second=float(throughput.values["updates_per_second"]),
             free_disk_bytes=shutil.disk_usage(self._run.path).free,

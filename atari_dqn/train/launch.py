@@ -33,6 +33,7 @@ from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train.build import assemble, build_gates
 from atari_dqn.train.contention_monitor import ContentionMonitor, contention_remedy
 from atari_dqn.train.health import HealthMonitor
+from atari_dqn.train.learning import Learning
 from atari_dqn.train.preflight import why_slow
 from atari_dqn.train.resume_exactness import other_threads, schedules_that_ended, why_inexact
 from atari_dqn.train.resumption import (
@@ -46,7 +47,6 @@ from atari_dqn.train.resumption import (
 from atari_dqn.train.run_sinks import RunSinks, open_sinks
 from atari_dqn.train.session import Session
 from atari_dqn.train.set_aside import forget_logs, set_aside
-from atari_dqn.train.training import Training
 from atari_dqn.train.training_evaluations import session_protocol
 
 _SEAL = "summary_sha256"
@@ -177,7 +177,7 @@ def _extend(session: Session, total_frames: int) -> None:
 
 
 def make_session(
-    training: Training, spec: Spec, run: RunDirectory, sinks: RunSinks, checkpoints: CheckpointStore
+    training: Learning, spec: Spec, run: RunDirectory, sinks: RunSinks, checkpoints: CheckpointStore
 ) -> Session:
     """Build the session of a training in a run directory."""
     return Session(
@@ -199,7 +199,7 @@ def make_session(
     )
 
 
-def _contention_monitor(training: Training, run: RunDirectory, sinks: RunSinks) -> ContentionMonitor:
+def _contention_monitor(training: Learning, run: RunDirectory, sinks: RunSinks) -> ContentionMonitor:
     threads = torch.get_num_threads()
     command, device = resume_command(run), training.device.type
     return ContentionMonitor(
@@ -242,7 +242,7 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
     return summary
 
 
-def _provenance(resolved: ResolvedSpec, training: Training, origin: Origin) -> dict[str, Any]:
+def _provenance(resolved: ResolvedSpec, training: Learning, origin: Origin) -> dict[str, Any]:
     spec, info = resolved.spec, training.envs.info
     protocols = [session_protocol(spec, kind, info.rom_md5) for kind in ("light", "full", "final", "best")]
     record = provenance(

@@ -8,7 +8,7 @@ from statistics import fmean
 from atari_dqn.agent.diagnostics import NAMES
 from atari_dqn.rng import torch_seed
 from atari_dqn.telemetry.events import Row
-from atari_dqn.train.training import Training
+from atari_dqn.train.learning import Learning
 
 MINIBATCHES = 8
 """Number of minibatches sampled for a report: 256 transitions at 32 each."""
@@ -20,7 +20,7 @@ class PredictionLog:
     Each row uses a random stream of its own, named by its step.
     """
 
-    def __init__(self, training: Training, *, seed: int) -> None:
+    def __init__(self, training: Learning, *, seed: int) -> None:
         self._training, self._seed = training, seed
 
     def row(self, replay_row: Row) -> Row:

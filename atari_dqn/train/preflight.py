@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from atari_dqn import wait_variables
 from atari_dqn.clock import steps_to_frames
+from atari_dqn.machine.actors import check_cores
 from atari_dqn.machine.automatic import why_precision_is_slow
 from atari_dqn.machine.contention import CoreTimes, contention, read_core_times, why_waiting_is_slow
 from atari_dqn.machine.hardware import Hardware, allocated_bytes
@@ -30,6 +31,7 @@ def check_run_fits(
 
     The emulator is not started for this check, so the largest number of actions is assumed.
     """
+    check_cores(spec, hardware.cores_usable)
     plan = make_plan(spec, num_actions=MOST_ACTIONS, device=str(device), hardware=hardware)
     held_disk_bytes = None if existing is None else allocated_bytes(existing.checkpoints)
     check_fits(plan, hardware, held_disk_bytes=held_disk_bytes)

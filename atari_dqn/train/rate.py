@@ -13,7 +13,7 @@ import torch
 from atari_dqn.spec.contradictions import window_rows
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
-from atari_dqn.train.training import Training
+from atari_dqn.train.learning import Learning
 
 _WARM_UP_UPDATES = 20
 _REPLAY_STEPS = 2_000
@@ -45,7 +45,7 @@ def measure_rate(spec: Spec, device: torch.device, *, seconds: float) -> Rate:
         return timed(training, seconds)
 
 
-def warm_up(training: Training, *, updates: int = _WARM_UP_UPDATES) -> None:
+def warm_up(training: Learning, *, updates: int = _WARM_UP_UPDATES) -> None:
     """Start a training, prefill the replay, and run some updates."""
     training.begin()
     for _ in _iterations(training):
@@ -53,7 +53,7 @@ def warm_up(training: Training, *, updates: int = _WARM_UP_UPDATES) -> None:
             break
 
 
-def timed(training: Training, seconds: float) -> Rate:
+def timed(training: Learning, seconds: float) -> Rate:
     """Continue training for `seconds` and return the rate."""
     clock, envs = training.clock, training.envs
     frames, updates, busy_seconds = clock.env_frames, clock.updates, envs.busy_seconds
@@ -75,10 +75,10 @@ def timed(training: Training, seconds: float) -> Rate:
     )
 
 
-def _iterations(training: Training) -> Iterator[None]:
+def _iterations(training: Learning) -> Iterator[None]:
     """Train iteration by iteration, with the reports of `dqn train`, which are part of training."""
     for iteration in training.iterations():
-        deque(training.reporter.rows(iteration, replay_transitions=training.replay.num_transitions), maxlen=0)
+        deque(training.rows(iteration), maxlen=0)
         yield
 
 

@@ -8,14 +8,14 @@ from atari_dqn.clock import Every
 from atari_dqn.replay.diagnostics import replay_report
 from atari_dqn.rng import torch_seed
 from atari_dqn.telemetry.events import Row, Value
-from atari_dqn.train.training import Training
+from atari_dqn.train.learning import Learning
 from atari_dqn.types import StateDict
 
 
 class ReplayLog:
     """Computes rows of replay_log. Each uses a random stream of its own, named by its step."""
 
-    def __init__(self, training: Training, *, seed: int, period_steps: int) -> None:
+    def __init__(self, training: Learning, *, seed: int, period_steps: int) -> None:
         self._training, self._seed = training, seed
         self._period = Every(period=period_steps)
 

@@ -14,8 +14,8 @@ from atari_dqn.agent.losses import UPDATE_METRICS as METRICS
 from atari_dqn.clock import Clock, Every, steps_to_frames
 from atari_dqn.telemetry.events import Row, Value
 from atari_dqn.train.episodes import Episode, EpisodeTracker
-from atari_dqn.train.loop import Iteration
-from atari_dqn.types import StateDict
+from atari_dqn.train.loop import Epsilon, Iteration
+from atari_dqn.types import StateDict, StepBatch
 
 MEANS = ("loss", "mean_q", "mean_abs_td_error", "grad_norm")
 LARGEST = {"max_q": "max_q", "max_grad_norm": "grad_norm"}
@@ -85,7 +85,7 @@ class Reporter:
         rolling_episodes: int,
         updates: Updates,
     ) -> None:
-        self._clock, self._envs, self._updates = clock, envs, updates
+        self._clock, self._updates = clock, updates
         self._tracker = EpisodeTracker(envs)
         self._meter = UpdateMeter()
         self._period = Every(period=update_period_steps)
@@ -94,13 +94,24 @@ class Reporter:
 
     def rows(self, iteration: Iteration, *, replay_transitions: int) -> Iterator[Row]:
         """Yield a row for each episode that ended, and one if a period ended."""
+        yield from self.episode_rows(iteration.step, iteration.epsilon)
+        yield from self.period_rows(iteration.epsilon, replay_transitions=replay_transitions)
+
+    def episode_rows(self, step: StepBatch, epsilon: Epsilon, *, first_env: int = 0) -> Iterator[Row]:
+        """Yield a row for each episode that ended in a step of the environments from `first_env` on."""
+        for episode in self._tracker.finished(step, first_env):
+            each = np.broadcast_to(epsilon, len(step.reward))
+            yield self._episode_row(episode, float(each[episode.slot - first_env]))
+
+    def period_rows(self, epsilon: Epsilon, *, replay_transitions: int) -> Iterator[Row]:
+        """Yield a row if a period has ended. `epsilon`: of all environments, or of each of them."""
         self._meter.add(self._updates.arrived())
-        for episode in self._tracker.finished(iteration.step):
-            yield self._episode_row(
-                episode, float(np.broadcast_to(iteration.epsilon, self._envs)[episode.slot])
-            )
         if self._period.due(self._clock.steps):
-            yield self._update_row(float(np.mean(iteration.epsilon)), replay_transitions)
+            yield self._update_row(float(np.mean(epsilon)), replay_transitions)
+
+    def forget_episodes(self, envs: range) -> None:
+        """Forget the unfinished episodes of environments, which begin anew."""
+        self._tracker.forget(envs)
 
     def _episode_row(self, episode: Episode, epsilon: float) -> Row:
         self._episodes += 1

@@ -27,6 +27,8 @@ def why_not_restored(run: RunDirectory) -> Iterator[str]:
     spec = recorded_spec(run).spec
     if not spec.checkpoint.replay:
         yield "its replay was not saved (checkpoint.replay = false), and refills before learning continues"
+    if spec.actors.mode == "free_running":
+        yield "its actors begin anew with the learner's weights (actors.mode = free_running)"
     if spec.env.kind == "atari" and (problem := why_inexact_game(spec.game)):
         yield problem
 
@@ -40,6 +42,8 @@ def why_not_repeatable(run: RunDirectory, device: torch.device) -> Iterator[str]
             yield f"{name} {version}, it began with {recorded.get(name)}"
     spec = recorded_spec(run).spec
     is_compiled = decided(spec.learner.compile)
+    if spec.actors.mode == "free_running":
+        yield "actors and learner work at the same time, in no fixed order (actors.mode = free_running)"
     if device.type == "cuda" and not spec.learner.deterministic:
         yield "its kernels are selected for speed and are not deterministic (learner.deterministic = false)"
     if device.type == "cpu":

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from atari_dqn.actors.inline import InlineActors
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
@@ -23,7 +24,7 @@ from atari_dqn.run.threads import threads_at
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
-from atari_dqn.train.training import Training
+from atari_dqn.train.learning import Learning
 from atari_dqn.types import StateDict
 
 
@@ -157,7 +158,7 @@ def _damaged_logs(
 
 
 @contextmanager
-def reopened(point: ResumePoint, device: torch.device, *, threads: int | None = None) -> Iterator[Training]:
+def reopened(point: ResumePoint, device: torch.device, *, threads: int | None = None) -> Iterator[Learning]:
     """Restore the training at a point without changing anything on disk, and close it after the block.
 
     `threads`: the number of torch's threads, by default that of the run at this point. Raise `DamagedError`
@@ -177,7 +178,7 @@ def reopened(point: ResumePoint, device: torch.device, *, threads: int | None = 
         yield training
 
 
-def _load(training: Training, checkpoint: Path, step: int) -> None:
+def _load(training: Learning, checkpoint: Path, step: int) -> None:
     state, bookkeeping = load_checkpoint(checkpoint, like=training.state_dict())
     try:
         training.load_state_dict(state)
@@ -234,7 +235,8 @@ def _is_loadable(run: RunDirectory, checkpoint: Path) -> bool:
     """Return whether a run can resume from a checkpoint, with all checks of a resume."""
     try:
         point = _point(run, checkpoint)
-        with closing(assemble(_cheap_to_assemble(recorded_spec(run).spec), torch.device("cpu"))) as training:
+        spec = _cheap_to_assemble(recorded_spec(run).spec)
+        with closing(assemble(spec, torch.device("cpu"), InlineActors)) as training:
             _load(training, checkpoint, point.step)
     except (DamagedError, UserError):
         return False

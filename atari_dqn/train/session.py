@@ -23,11 +23,11 @@ from atari_dqn.telemetry.writers import Sinks, TableSink
 from atari_dqn.train.evaluation_videos import EvaluationVideos
 from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.interrupt import SignalGuard
+from atari_dqn.train.learning import Learning
 from atari_dqn.train.prediction_log import PredictionLog
 from atari_dqn.train.replay_log import ReplayLog
 from atari_dqn.train.saving import Saving
 from atari_dqn.train.throughput import Throughput
-from atari_dqn.train.training import Training
 from atari_dqn.train.training_evaluations import Evaluations
 from atari_dqn.types import StateDict
 
@@ -37,7 +37,7 @@ class Session:
 
     def __init__(
         self,
-        training: Training,
+        training: Learning,
         spec: Spec,
         *,
         run: RunDirectory,
@@ -162,8 +162,7 @@ class Session:
         while clock.steps < steps and (iteration := next(iterations, None)) is not None:
             self.health.poll()
             self._report_recycled()
-            transitions = self.training.replay.num_transitions
-            for row in self.training.reporter.rows(iteration, replay_transitions=transitions):
+            for row in self.training.rows(iteration):
                 self._report(row)
             for row in self._replay_log.rows():
                 self._report(row)
@@ -230,6 +229,8 @@ class Session:
             throughput = self._throughput.row(row, elapsed_seconds=self.elapsed_seconds)
             self.sinks.handle(throughput)
             self.health.check_period(throughput)
+            for kind, message, data in self.training.period_notices():
+                self.notice(kind, message, **data)
             self.videos.poll()
         elif row.table == "replay_log":
             self.health.check_replay(row)

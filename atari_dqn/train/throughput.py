@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from atari_dqn.telemetry.events import Row, Value
 from atari_dqn.train.stopwatch import Stopwatch
-from atari_dqn.types import Environments
+from atari_dqn.types import Emulators
 
 
 class Throughput:
     """Computes a row of throughput_log for each row of update_log, from a lap of the stopwatch."""
 
-    def __init__(self, stopwatch: Stopwatch, envs: Environments) -> None:
+    def __init__(self, stopwatch: Stopwatch, envs: Emulators) -> None:
         self._stopwatch, self._envs = stopwatch, envs
         self._busy_seconds = 0.0
         self._env_frames: int | None = None

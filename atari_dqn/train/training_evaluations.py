@@ -22,7 +22,7 @@ from atari_dqn.spec.protocol import CheckpointChoice, Protocol
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Notify, Progress, Row, Sink, Value
 from atari_dqn.train.evaluation_videos import EvaluationVideos
-from atari_dqn.train.training import Training
+from atari_dqn.train.learning import Learning
 from atari_dqn.types import StateDict
 
 _WEIGHTS: dict[str, CheckpointChoice] = {"final": "last", "best": "best"}
@@ -50,7 +50,7 @@ class Evaluations:
 
     def __init__(
         self,
-        training: Training,
+        training: Learning,
         spec: Spec,
         run: RunDirectory,
         *,
@@ -126,7 +126,7 @@ class Evaluations:
         before = dict(progress.finished)
         play = partial(
             evaluate,
-            self._training.actor.network,
+            self._training.acting_network,
             self._spec,
             episodes=episodes_of(self._spec, kind),
             stop=stop,
@@ -147,7 +147,7 @@ class Evaluations:
     def _key(self, kind: str) -> EvaluationKey:
         training = self._training
         return EvaluationKey(
-            weights_sha256=tree_digest(dict(training.actor.network.state_dict())),
+            weights_sha256=tree_digest(dict(training.acting_network.state_dict())),
             step=training.clock.steps,
             protocol=session_protocol(self._spec, kind, training.envs.info.rom_md5).digest(),
             seed=self._spec.seed,

@@ -111,7 +111,7 @@ def repeat_from(path: Path, checkpoint: str | None, device_name: str, stops: Seq
             for stop in stops:
                 _train_to(session, stop, report_steps=max(1, (stops[-1] - point.step) // _REPORTS))
                 states[training.clock.steps] = digests_of(training.state_dict())
-        played = evaluate(training.actor.network, spec, episodes=1)
+        played = evaluate(training.acting_network, spec, episodes=1)
         rows = {name: _lines(copy, name)[before[name] :] for name in REPEATED}
     return Repetition(
         states=states,

@@ -12,6 +12,7 @@ from rich.panel import Panel as Box
 
 from atari_dqn.compare.reference.match import Subject
 from atari_dqn.telemetry.events import Event
+from atari_dqn.view.actors_panel import ActorsPanel
 from atari_dqn.view.evaluations import EvaluationsPanel
 from atari_dqn.view.gates import GatesPanel
 from atari_dqn.view.header import Header
@@ -62,7 +63,9 @@ class LiveView:
         self._header = Header(title=title, total_frames=total_frames, state_text=state_text)
         self._periods = Periods()
         self._rows = _panel_rows(subject, mixed_epsilon)
-        self._parts: list[Part] = [self._header, *(panel for _, row in self._rows for panel in row)]
+        self._actors = ActorsPanel()
+        panels = (panel for _, row in self._rows for panel in row)
+        self._parts: list[Part] = [self._header, *panels, self._actors]
         self._lock = Lock()
         self._console = console
         self._has_events = False
@@ -90,6 +93,8 @@ class LiveView:
         with self._lock:
             rows = [Layout(self._header.draw(), size=_HEADER_LINES)]
             rows += [_layout_row(size, row) for size, row in self._rows]
+            if self._actors.has_actors:
+                rows.insert(-1, _layout_row(self._actors.lines, (self._actors,)))
         layout.split_column(*rows)
         return layout
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from atari_dqn.formatting import count, measure, percentage, printable, printable_lines, score
 from atari_dqn.telemetry.alerts import Alerts
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
+from atari_dqn.view.actors_panel import ACTORS
 
 _HISTORY_PERIODS = 60
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -198,7 +199,7 @@ class NoticesPanel:
 
     def handle(self, event: Event) -> None:
         """Store a notice, or the alert of a gate."""
-        if isinstance(event, Notice):
+        if isinstance(event, Notice) and event.kind != ACTORS:
             self._notices.appendleft(
                 (event.env_frames, printable(event.kind), printable_lines(event.message))
             )

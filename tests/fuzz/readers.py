@@ -152,7 +152,7 @@ def _segment(folder: Path) -> Reader:
     (folder / "replay").mkdir()
     segment = Segment(file=name, first=0, stop=4, digest="", sha256="", bytes=0)
     columns = {"frame": ("|u1", (1, 3, 3)), "reward": ("<f4", (1,))}
-    rows = SavedRows(folder, first=0, stop=4, columns=columns, segments=[segment])
+    rows = SavedRows(folder, spans=[(0, 4)], columns=columns, segments=[segment])
 
     def read(data: bytes) -> None:
         (folder / name).write_bytes(data)

@@ -11,7 +11,7 @@ import torch
 from tiny import CPU, ticks_of, tiny_spec
 
 from atari_dqn.agent.actor import greedy_actions
-from atari_dqn.assembly.parts import build_replay
+from atari_dqn.assembly.replay_parts import build_replay
 from atari_dqn.envs.games import make_envs
 from atari_dqn.fast.cuda_graphs import CudaGraphs
 from atari_dqn.replay.prioritized import PrioritizedSampler

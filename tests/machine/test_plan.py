@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from atari_dqn.assembly.parts import build_network, build_replay
+from atari_dqn.assembly.parts import build_network
+from atari_dqn.assembly.replay_parts import build_replay
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.traces import BestReturn, Tracer
 from atari_dqn.machine.hardware import Gpu, Hardware

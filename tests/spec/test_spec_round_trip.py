@@ -23,7 +23,7 @@ RUNS_FOLDER = Path(__file__).parents[2] / "runs"
 MINIMAL = RUNS_FOLDER / "pong_trackA.toml"
 RUNS = sorted(path for path in RUNS_FOLDER.rglob("*.toml") if path.parent.name not in ("sweeps", "tune"))
 RESOLVED = [
-    "learner.precision=fp32", "learner.threads=2", "learner.compile=false", "system.workers=1"
+    "learner.precision=fp32", "learner.threads=2", "learner.compile=false", "system.workers=0"
 ]  # fmt: skip
 """The spec of a run has a value for every key that may be `auto`."""
 
@@ -174,9 +174,11 @@ def test_every_key_applies_under_some_choice_of_parts():
     both = ["toggles.prioritized=true", "toggles.distribution=c51"]
     sequences = ["network.memory=lstm", "toggles.prioritized=true"]
     rollouts = ["replay.kind=rollouts", "env.num_envs=128"]
+    actors = ["actors.mode=free_running", "env.num_envs=2"]
+    together = (both, spectrum, sequences, rollouts, actors)
     specs = [
         load_spec(MINIMAL, chosen).spec
-        for chosen in (*([choice] for choice in (*choices, *toggles)), both, spectrum, sequences, rollouts)
+        for chosen in (*([choice] for choice in (*choices, *toggles)), *together)
     ]
     assert set().union(*(flatten(spec) for spec in specs)) == set(KEYS)
 

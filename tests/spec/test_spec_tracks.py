@@ -45,6 +45,8 @@ def test_track_a_gives_every_key_that_applies_but_game_and_seed():
         *("learner.sequence_reduction", "learner.value_rescaling"),
         *(f"network.{leaf}" for leaf in ("spectral_norm", "pool_size", "layer_norm")),
         *("distribution.sigma_bins", "learner.trace_decay"),
+        *(name for name in KEYS if name.startswith("actors.") and name != "actors.mode"),
+        "system.actors_per_core",
     }
     assert set(KEYS) - set(track) == {"game", "seed"} | of_other_parts
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,16 +14,19 @@ import torch
 from full_disk import largest_file
 from tiny import CPU, FEW_STEPS, MEMORY, SEQUENCES, begun, digest_after, run, ticks_of, tiny_spec
 
-from atari_dqn.assembly.parts import build_network, build_replay
+from atari_dqn.actors.inline import InlineActors
+from atari_dqn.assembly.parts import build_network
+from atari_dqn.assembly.replay_parts import build_replay
 from atari_dqn.clock import Clock
 from atari_dqn.envs.games import make_envs
 from atari_dqn.errors import HaltedError, UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.machine.devices import set_kernels
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.telemetry.columns import TABLES
 from atari_dqn.telemetry.gates.period_gates import PeriodRecord
-from atari_dqn.train.build import build_gates
+from atari_dqn.train.build import assemble, build_gates
 
 Overrides = tuple[str, ...]
 PONG = ("game=pong", "env.kind=atari")
@@ -35,6 +38,16 @@ SHORT = ("training.total_frames=640",)
 def learned(*overrides: str) -> str:
     """Return the state after 95 iterations, 31 of them after the prefill."""
     return digest_after(tiny_spec(*overrides), 95)
+
+
+@cache
+def learned_by_actors(*overrides: str) -> str:
+    """Return the state at the end of the budget, of actors in this process if there are any."""
+    with closing(assemble(tiny_spec(*overrides), CPU, InlineActors)) as training:
+        training.begin()
+        for iteration in training.iterations():
+            list(training.rows(iteration))
+        return tree_digest(training.state_dict())
 
 
 @cache
@@ -199,6 +212,9 @@ IMPALA = ("network.kind=impala",)
 MUNCHAUSEN = ("toggles.munchausen=true",)
 FAST = ("optimizer.learning_rate=0.05",)
 RECURRENT = ("toggles.prioritized=true", "replay.alpha=1.0", *MEMORY, *FAST)
+GREEDY = ("exploration.epsilon_start=0.1", "optimizer.learning_rate=0.01")
+ACTORS = ("env.num_envs=2", "actors.mode=lockstep", "actors.fragment_steps=6", "actors.sync_period_steps=12")
+FREE = ("env.num_envs=2", "actors.mode=free_running", "actors.error_buffer_steps=120")
 TORCH_RMSPROP = ("optimizer.kind=torch_rmsprop",)
 PREDICTIVE = ("toggles.self_prediction=true",)
 RESETS = ("toggles.resets=true", "learner.reset_period_updates=3", "learner.reset_last_updates=6")
@@ -242,6 +258,22 @@ CHANGES = {
     "exploration.epsilon_end": to("exploration.epsilon_end=0.9", *QUICK),
     "exploration.epsilon_decay_frames": to("exploration.epsilon_decay_frames=40"),
     "exploration.epsilon_off_frames": to("exploration.epsilon_off_frames=40"),
+    "actors.mode": to("actors.mode=lockstep", "env.num_envs=2", shows_in=learned_by_actors),
+    "actors.processes": to("actors.processes=1", *ACTORS, shows_in=learned_by_actors),
+    "actors.fragment_steps": to("actors.fragment_steps=5", *ACTORS, shows_in=learned_by_actors),
+    "actors.sync_period_steps": to("actors.sync_period_steps=6", *ACTORS, shows_in=learned_by_actors),
+    "actors.publish_period_updates": to(
+        "actors.publish_period_updates=2", *ACTORS, *GREEDY, shows_in=learned_by_actors
+    ),
+    "actors.max_lag_updates": to(
+        "actors.max_lag_updates=10",
+        *ACTORS,
+        "actors.sync_period_steps=999",
+        *GREEDY,
+        shows_in=learned_by_actors,
+    ),
+    "actors.max_messages_in_flight": to("actors.max_messages_in_flight=3", *FREE, shows_in=learned_by_actors),
+    "actors.error_buffer_steps": to("actors.error_buffer_steps=60", *FREE, shows_in=learned_by_actors),
     "replay.kind": Change(SEQUENCES),
     "replay.sequence_steps": to("replay.sequence_steps=9", *RECURRENT),
     "replay.burn_in_steps": to("replay.burn_in_steps=3", *RECURRENT),

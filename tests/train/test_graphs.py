@@ -183,7 +183,7 @@ def test_tensors_that_updates_read_and_write_stay_where_they_are(
 def test_warm_up_changes_no_state(overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     with learning(monkeypatch, *overrides) as training:
         ready(training)
-        work = training._graphs()[1]
+        work = training._graph_of_updates()
         before = tree_digest(training.state_dict()), training.metrics._measured.clone()
         with unchanged(work._mutated, work._generators):
             for _ in range(3):
@@ -199,7 +199,7 @@ def test_averages_that_the_warm_up_made_begin_at_zero() -> None:
         assert training.clock.updates == 0
         assert not training.learner.optimizer.state
         ready(training)
-        work = training._graphs()[1]
+        work = training._graph_of_updates()
         with unchanged(work._mutated, work._generators):
             training.update_once()
         averages = [value for state in training.learner.optimizer.state.values() for value in state.values()]

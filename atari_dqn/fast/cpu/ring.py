@@ -26,7 +26,7 @@ class KernelRing(FrameRing):
         assert index.dtype == torch.int64
         index = index.contiguous()
         stacks = torch.empty((len(index), self.stack, *self.frame.shape[1:]), dtype=torch.uint8)
-        sizes = (self.zero_index, self.num_envs, self.stack, self.frame[0].numel())
+        sizes = (self.zero_index, self.stride, self.stack, self.frame[0].numel())
         tables = self.frame.data_ptr(), self.start.data_ptr()
         if not self._kernels.gather_stacks(*tables, *sizes, index.data_ptr(), len(index), stacks.data_ptr()):
             raise IndexError(f"expected indices from 0 to {self.zero_index - 1}, found {index.tolist()}")

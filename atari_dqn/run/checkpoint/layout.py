@@ -66,7 +66,8 @@ def layout_of_rest(state: StateDict) -> Layout:
 
     def leaf_layout(_: str, leaf: Any) -> Any:
         if isinstance(leaf, RingRows):
-            return RowsLayout(columns_of(leaf.read(leaf.first, leaf.first)), leaf.capacity)
+            columns = columns_of(leaf.read(leaf.first, leaf.first))
+            return RowsLayout(columns, leaf.capacity, len(leaf.spans))
         if is_array(leaf):
             return ArrayLayout(np.dtype(str(leaf.dtype).removeprefix("torch.")), tuple(leaf.shape))
         return leaf
@@ -83,7 +84,9 @@ def most_json_bytes(layout: Layout) -> int:
     """Return an upper bound on the size of a state's JSON, the list of row segments included."""
     found = [leaf for _, leaf in leaves(layout)]
     pieces = sum(
-        leaf.most_rows // piece_rows(leaf.envs) + 2 for leaf in found if isinstance(leaf, RowsLayout)
+        leaf.most_rows // piece_rows(leaf.envs) + 2 * leaf.spans
+        for leaf in found
+        if isinstance(leaf, RowsLayout)
     )
     return _MOST_LISTS_BYTES + _MOST_LEAF_BYTES * len(found) + _MOST_SEGMENT_BYTES * pieces
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.documents import MOST_INT, Count, check_types
@@ -17,10 +17,12 @@ from atari_dqn.run.checkpoint.segments import Columns, SavedRows, file_of, from_
 
 @dataclass(frozen=True)
 class RowsLayout:
-    """The columns of the replay rows, and the capacity in rows."""
+    """The columns of the replay rows, the capacity in rows, and the number of groups."""
 
     columns: Columns
     most_rows: int
+    spans: int = 1
+    """Number of groups of environments, each with rows of its own."""
 
     @property
     def envs(self) -> int:
@@ -45,6 +47,8 @@ class _RowsTypes(Struct, forbid_unknown_fields=True):
     stop: Count
     columns: Annotated[dict[str, tuple[str, _Shape]], Meta(min_length=1)]
     segments: list[_SegmentTypes]
+    spans: Annotated[list[tuple[Count, Count]], Meta(min_length=2)] | UnsetType = UNSET
+    """The rows of each group of environments, where there are several."""
 
 
 def described_rows(path: Path, key: str, plain: Any, layout: RowsLayout | None) -> SavedRows:
@@ -55,6 +59,8 @@ def described_rows(path: Path, key: str, plain: Any, layout: RowsLayout | None) 
     """
     check_types(path, plain, _RowsTypes, key=key)
     rows = from_plain(path.parent, plain)
+    if layout is not None and len(rows.spans) != layout.spans:
+        raise DamagedError(f"{path}: {key}.spans: found {len(rows.spans)}, expected {layout.spans}")
     if layout is not None and rows.columns != layout.columns:
         raise DamagedError(f"{path}: {key}.columns: are not those of the replay of this run")
     problem = _problem_of_columns(rows.columns) or _problem_of_rows(
@@ -75,8 +81,9 @@ def _problem_of_columns(columns: Columns) -> str | None:
 
 
 def _problem_of_rows(rows: SavedRows, most_rows: int | None) -> str | None:
-    most = rows.stop - rows.first if most_rows is None else most_rows
-    if not 0 <= rows.stop - rows.first <= most:
+    counts = [stop - first for first, stop in rows.spans]
+    most = sum(counts) if most_rows is None else most_rows
+    if min(counts) < 0 or sum(counts) > most:
         return f"found rows {rows.first} to {rows.stop}, expected up to {most} of them"
     size = piece_rows(rows.envs)
     for segment in rows.segments:

@@ -97,21 +97,31 @@ class SavedRows:
     """Rows in the segments of a checkpoint, which are read on demand."""
 
     def __init__(
-        self, checkpoint: Path, *, first: int, stop: int, columns: Columns, segments: Sequence[Segment]
+        self,
+        checkpoint: Path,
+        *,
+        spans: Sequence[tuple[int, int]],
+        columns: Columns,
+        segments: Sequence[Segment],
     ) -> None:
-        self.checkpoint, self._first, self._stop = checkpoint, first, stop
+        self.checkpoint, self._spans = checkpoint, list(spans)
         self._columns, self.segments = columns, tuple(segments)
         self._by_piece = {segment.first // piece_rows(self.envs): segment for segment in segments}
 
     @property
     def first(self) -> int:
         """Number of the oldest row."""
-        return self._first
+        return self._spans[0][0]
 
     @property
     def stop(self) -> int:
         """Number after the newest row."""
-        return self._stop
+        return self._spans[-1][1]
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """`first` and `stop` of each stretch of consecutive rows."""
+        return self._spans
 
     @property
     def columns(self) -> Columns:
@@ -149,9 +159,11 @@ class SavedRows:
 
 def as_plain(rows: Rows, columns: Columns, segments: Iterable[Segment]) -> dict[str, Any]:
     """Return the description of rows for state.json."""
+    spans = rows.spans
     return {
-        "first": rows.first,
-        "stop": rows.stop,
+        "first": spans[0][0],
+        "stop": spans[-1][1],
+        **({"spans": [list(span) for span in spans]} if len(spans) > 1 else {}),
         "columns": {name: [dtype, list(shape)] for name, (dtype, shape) in columns.items()},
         "segments": [vars(segment) for segment in segments],
     }
@@ -161,8 +173,7 @@ def from_plain(checkpoint: Path, plain: Mapping[str, Any]) -> SavedRows:
     """Return the rows with a description by `as_plain`."""
     return SavedRows(
         checkpoint,
-        first=plain["first"],
-        stop=plain["stop"],
+        spans=[(first, stop) for first, stop in plain.get("spans", [(plain["first"], plain["stop"])])],
         columns={name: (dtype, tuple(shape)) for name, (dtype, shape) in plain["columns"].items()},
         segments=[Segment(**segment) for segment in plain["segments"]],
     )

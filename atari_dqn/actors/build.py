@@ -1,0 +1,101 @@
+"""Make the role of an actor from a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from atari_dqn.actors.acting import ActionsOnly, WithQValues
+from atari_dqn.actors.first_priorities import (
+    FirstPriorities,
+    SampleKind,
+    SequenceErrors,
+    TransitionErrors,
+)
+from atari_dqn.actors.role import (
+    ActorRole,
+    BurnInStates,
+    Published,
+    Selecting,
+    StateRows,
+    no_states,
+    not_counted,
+)
+from atari_dqn.actors.weights import FlatWeights
+from atari_dqn.assembly.parts import build_actor, build_network
+from atari_dqn.assembly.sequence_parts import has_sequences, sequence_errors
+from atari_dqn.envs.games import make_envs
+from atari_dqn.spec.constraints import given
+from atari_dqn.spec.schema import Spec
+
+_CPU = torch.device("cpu")
+
+
+def envs_of_actor(spec: Spec, number: int) -> range:
+    """Return the environments that an actor plays."""
+    each = spec.env.num_envs // given(spec.actors.processes)
+    return range(number * each, (number + 1) * each)
+
+
+def build_role(
+    spec: Spec,
+    number: int,
+    published: Published,
+    *,
+    incarnation: int = 0,
+    count_steps: Callable[[int], None] | None = None,
+) -> ActorRole:
+    """Make an actor, on the CPU. Each incarnation has random streams of its own."""
+    envs = make_envs(
+        game=spec.game,
+        env=spec.env,
+        num_envs=spec.env.num_envs,
+        part=envs_of_actor(spec, number),
+        seed=spec.seed,
+        stream="training" if incarnation == 0 else f"training, incarnation {incarnation}",
+    )
+    network = build_network(spec, envs.info, _CPU).requires_grad_(False)
+    actor = build_actor(spec, envs, network, _CPU, "actor", number, incarnation)
+    prioritized = spec.toggles.prioritized
+    selecting: Selecting = WithQValues(actor) if prioritized else ActionsOnly(actor)
+    return ActorRole(
+        number=number,
+        incarnation=incarnation,
+        envs=envs,
+        actor=actor,
+        selecting=selecting,
+        priorities=FirstPriorities(_sample_kind(spec), envs=envs.num_envs) if prioritized else None,
+        state_rows=_state_rows(spec),
+        weights=FlatWeights(network),
+        published=published,
+        fragment_steps=given(spec.actors.fragment_steps),
+        sync_period_steps=given(spec.actors.sync_period_steps),
+        max_abs_reward=spec.learner.max_abs_reward,
+        terminal_on_life_loss=spec.env.terminal_on_life_loss,
+        count_steps=count_steps or not_counted,
+    )
+
+
+def _sample_kind(spec: Spec) -> SampleKind:
+    n_step, gamma = spec.toggles.n_step, spec.learner.discount
+    if not has_sequences(spec):
+        return TransitionErrors(steps=n_step, gamma=gamma)
+    h, h_inverse, priority = sequence_errors(spec)
+    return SequenceErrors(
+        steps=given(spec.replay.sequence_steps),
+        period=given(spec.replay.sequence_period_steps),
+        n_step=n_step,
+        gamma=gamma,
+        h=h,
+        h_inverse=h_inverse,
+        priority=priority,
+    )
+
+
+def _state_rows(spec: Spec) -> StateRows:
+    if not spec.replay.stored_state:
+        return no_states
+    return BurnInStates(
+        burn_in=given(spec.replay.burn_in_steps), period=given(spec.replay.sequence_period_steps)
+    )

@@ -1,0 +1,37 @@
+"""The orders of a learner to an actor in another process, as bytes: a letter, and what it needs."""
+
+from __future__ import annotations
+
+import struct
+from enum import Enum
+
+import numpy as np
+
+from atari_dqn.actors.role import Order
+from atari_dqn.envs.pool import WorkerDiedError
+
+_VERSION = struct.Struct("<q")
+
+
+class Letter(bytes, Enum):
+    """The first byte of an order; an answer begins with the same one."""
+
+    PLAY = b"p"  # with an order; the answer is a message
+    GET_STATE = b"g"  # the answer is a state
+    SET_STATE = b"s"  # with a state; the answer is empty
+    FAILED = b"f"  # an answer: the text of an error, with which the actor ends
+
+
+def encode_order(order: Order) -> bytes:
+    """Return an order to play as bytes."""
+    return Letter.PLAY + _VERSION.pack(order.least_version) + order.epsilon.astype("<f8").tobytes()
+
+
+def decode_order(data: bytes) -> Order:
+    """Return the order that bytes after the letter hold."""
+    epsilon = np.frombuffer(data, dtype="<f8", offset=_VERSION.size).astype(np.float64)
+    return Order(epsilon=epsilon, least_version=_VERSION.unpack_from(data)[0])
+
+
+class ActorDiedError(WorkerDiedError):
+    """An actor ended or failed; the message names it, its environments and the reason."""

@@ -1,0 +1,69 @@
+"""The process of an actor: it obeys orders from a pipe until the learner closes it or ends."""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
+
+import cv2
+import torch
+
+from atari_dqn.actors.build import build_role
+from atari_dqn.actors.message import encode
+from atari_dqn.actors.orders import Letter, decode_order
+from atari_dqn.actors.role import ActorRole
+from atari_dqn.actors.state_codec import decode_state, encode_state
+from atari_dqn.actors.step_counts import StepCounts
+from atari_dqn.envs.processes import end_with_parent
+from atari_dqn.machine.allocator import keep_freed_memory
+from atari_dqn.machine.devices import set_kernels
+from atari_dqn.spec.schema import Spec
+
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_actor(
+    pipe: Connection,
+    parent: int | None,
+    spec: Spec,
+    number: int,
+    incarnation: int,
+    published: Any,
+    counts: StepCounts | None,
+) -> None:
+    """Play by orders. An error is sent as text and ends the process."""
+    end_with_parent(parent)
+    for ending in _ENDING_SIGNALS:  # a terminal signals the whole process group; only the learner reacts
+        signal.signal(ending, signal.SIG_IGN)
+    try:
+        set_kernels(torch.device("cpu"), threads=1, deterministic=True)
+        cv2.setNumThreads(1)
+        keep_freed_memory()
+        count = None if counts is None else partial(counts.add, number)
+        obey(pipe, build_role(spec, number, published, incarnation=incarnation, count_steps=count))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return  # the learner has closed the pipe, or has ended
+    except Exception:
+        _answer(pipe, Letter.FAILED, traceback.format_exc().encode())
+
+
+def obey(pipe: Connection, role: ActorRole) -> None:
+    """Obey orders until the pipe is closed."""
+    while True:
+        order = pipe.recv_bytes()
+        match order[:1]:
+            case Letter.PLAY:
+                _answer(pipe, Letter.PLAY, encode(role.play(decode_order(order[1:]))))
+            case Letter.GET_STATE:
+                _answer(pipe, Letter.GET_STATE, encode_state(role.state_dict()))
+            case Letter.SET_STATE:
+                role.load_state_dict(decode_state(order[1:]))
+                _answer(pipe, Letter.SET_STATE, b"")
+
+
+def _answer(pipe: Connection, letter: Letter, body: bytes) -> None:
+    pipe.send_bytes(letter)
+    pipe.send_bytes(body)

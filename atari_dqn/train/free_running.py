@@ -1,0 +1,74 @@
+"""Free-running training: actors and learner work at the same time, at a ratio that a limiter holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from atari_dqn.actors.insertion import steps_in
+from atari_dqn.actors.limiter import Limiter
+from atari_dqn.actors.message import Fragment
+from atari_dqn.train.actor_training import ActorTraining, Learned
+from atari_dqn.types import StateDict
+
+_IDLE_SECONDS = 0.1
+"""Longest wait for a message while no update is allowed."""
+
+
+@dataclass(kw_only=True)
+class FreeRunningTraining(ActorTraining):
+    """Stores messages as they arrive and learns in between, as far as the limiter allows either.
+
+    Each actor has a fixed number of open orders, so that actors which are ahead wait, and memory is bounded.
+    A resume restores the learner: its actors begin anew with its weights.
+    """
+
+    limiter: Limiter
+    messages_in_flight: int
+    _held: Fragment | None = field(default=None, init=False)
+    """A message that waits until it may be stored."""
+
+    def iterations(self) -> Iterator[Learned]:
+        """Store a message, make an update, or wait, whichever the limiter allows."""
+        while self.clock.steps < self.total_steps:
+            for actor in self.envs.started():
+                for _ in range(self.messages_in_flight):
+                    self.order(actor)
+            yield self._next()
+
+    def _next(self) -> Learned:
+        batch_size = self.replay.sampler.batch_size
+        may_learn = self.replay.num_transitions > 0 and self.limiter.can_sample(batch_size)
+        began = time.perf_counter()
+        if self._held is None:
+            self._held = self.receive(0.0 if may_learn else _IDLE_SECONDS)
+        if self._held is not None and self.limiter.can_insert(steps_in(self._held)):
+            return self._store_held(self._held)
+        if not may_learn:
+            self.meter.waited("learner", time.perf_counter() - began)
+            return Learned(None, 0)
+        self.limiter.sample(batch_size)
+        self.learn(1)
+        if self._held is not None:
+            self.meter.waited("actors", time.perf_counter() - began)
+        return Learned(None, 1)
+
+    def _store_held(self, fragment: Fragment) -> Learned:
+        self._held = None
+        self.store(fragment)
+        self.limiter.insert(steps_in(fragment))
+        self.order(fragment.actor)
+        return Learned(fragment, 0)
+
+    def _actors_state(self) -> StateDict:
+        incarnations = np.array([record.incarnation for record in self.envs.records])
+        return {"incarnations": incarnations, "limiter": self.limiter.state_dict()}
+
+    def _load_actors_state(self, state: StateDict) -> None:
+        """Restore the limiter, and let every actor begin an incarnation that the run has not had."""
+        self.limiter.load_state_dict(state["limiter"])
+        for record, incarnation in zip(self.envs.records, state["incarnations"], strict=True):
+            record.incarnation = int(incarnation) + 1

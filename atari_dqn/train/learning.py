@@ -1,0 +1,239 @@
+"""The learner's part of a training: updates on minibatches of the replay, and what the gates need of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from atari_dqn.agent.learner import Learner
+from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.probes import Probes
+from atari_dqn.agent.redo import Recycled
+from atari_dqn.assembly.acceleration import Backend, Work
+from atari_dqn.clock import Clock
+from atari_dqn.minibatch import Batch
+from atari_dqn.replay.sampling import Sampling
+from atari_dqn.schedule import HorizonSchedule
+from atari_dqn.telemetry.events import Row
+from atari_dqn.train.metrics_ring import MetricsRing
+from atari_dqn.train.reporter import Reporter
+from atari_dqn.train.stopwatch import Part, Stopwatch
+from atari_dqn.train.work import Eager
+from atari_dqn.types import Emulators, StateDict, Stateful
+
+
+@dataclass(kw_only=True)
+class Learning(ABC):
+    """A training: one learner, its replay, and what plays; holds their times and their state."""
+
+    clock: Clock
+    total_steps: int
+    update_period_steps: int
+    updates_per_period: int
+    update_frames: int
+    """The largest number of frames between the last update and the end of the budget. Schedules that end with
+    the budget are read this many frames ahead, so that the last update has their final value."""
+    device: torch.device
+    backend: Backend
+    envs: Emulators
+    """What plays, in whatever process."""
+    replay: Sampling[Any]
+    learner: Learner
+    horizon: HorizonSchedule
+    probes: Probes
+    metrics: MetricsRing
+    reporter: Reporter
+    stopwatch: Stopwatch
+    recycled: list[Recycled] = field(default_factory=list)
+    """Reports of recycled units that were not read yet."""
+    captured: bool
+    """Whether acting and updates are replayed from CUDA graphs, captured from the same functions."""
+
+    def __post_init__(self) -> None:
+        self._before_start: tuple[Tensor, Tensor] | None = None
+        """Indices and weights of the update before a resume."""
+        optimizing: list[Part] = []
+
+        def begin(*_: Any) -> None:
+            optimizing.append(self.stopwatch.part("optimize"))
+            optimizing[-1].__enter__()
+
+        self.learner.optimizer.register_step_pre_hook(begin)
+        self.learner.optimizer.register_step_post_hook(lambda *_: optimizing.pop().__exit__(None, None, None))
+        self._set_horizon()
+        self.use_graphs(self.captured)
+
+    @property
+    def schedule_frames(self) -> int:
+        """Number of frames at which the next update reads schedules that end with the budget."""
+        return self.clock.env_frames + self.update_frames
+
+    @property
+    @abstractmethod
+    def greedy_counts(self) -> tuple[int, ...]:
+        """Number of times that each action was greedy, for the gate of actions."""
+
+    @property
+    @abstractmethod
+    def acting_network(self) -> QNetwork:
+        """The network that acts, and that evaluations measure."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begin a new run; a resumed run restores a state instead."""
+
+    @abstractmethod
+    def iterations(self) -> Iterator[Any]:
+        """Train until the budget is reached; between iterations the state is consistent."""
+
+    @abstractmethod
+    def rows(self, iteration: Any) -> Iterator[Row]:
+        """Yield the rows of train_log and update_log that an iteration completes."""
+
+    def period_notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield kind, sentence and data of the notices about a period of the log that has ended: none."""
+        yield from ()
+
+    @abstractmethod
+    def compile(self) -> None:
+        """Compile acting and learning, if the back end compiles; weights and streams do not change."""
+
+    @abstractmethod
+    def _stateful(self) -> dict[str, Stateful]:
+        """Return the parts of the state by name."""
+
+    def state_dict(self) -> StateDict:
+        """Return everything that determines how the run continues; `state_digest` is its digest."""
+        return {name: part.state_dict() for name, part in self._stateful().items()}
+
+    def load_state_dict(self, state: StateDict) -> None:
+        """Restore a state, instead of `begin`. If it has no rows of the replay, the replay is filled again.
+
+        Raise `ValueError` if the parts do not match each other.
+        """
+        for name, part in self._stateful().items():
+            part.load_state_dict(state[name])
+        self._set_horizon()
+        self._updating.forget()
+        if not has_replay(state):
+            self.clock.refill()
+
+    def update(self, count: int) -> None:
+        """Take `count` gradient steps, each on a minibatch of the replay."""
+        if not count:
+            return
+        with self.stopwatch.part("sample"):
+            self.replay.prepare(self.schedule_frames)
+        with self.stopwatch.part("learn"):
+            remaining = count
+            while remaining:
+                together = min(remaining, self.learner.updates_together, self.horizon.updates_together)
+                self._updating.run(together)
+                self.learner.count_updates(together)
+                self._set_horizon()
+                remaining -= together
+            self.metrics.count_updates(count)
+
+    def update_once(self) -> None:
+        """Sample a minibatch, take a gradient step on it, and update its priorities."""
+        with self.stopwatch.part("sample"):
+            batch = self.replay.sample()
+        with self.stopwatch.part("transfer"):
+            on_device = batch.to(self.device)
+        update = self.learner.gradient_step(on_device)
+        with self.stopwatch.part("sample"):
+            self.replay.update_priorities(batch, update.priorities)
+        self.metrics.write(on_device, update.metrics)
+
+    def recent_batch(self, updates_ago: int = 0) -> Batch | None:
+        """Gather the minibatch of a recent update again; None if it was before the start or resume.
+
+        A transition that the replay has overwritten since is replaced by the new one.
+        """
+        sample = self._recent_sample(updates_ago)
+        if sample is None:
+            return None
+        place = self.replay.ring.device
+        batch: Batch = self.replay.minibatch(*(values.to(place) for values in sample))
+        return batch.to(self.device)
+
+    def recent_state(self) -> StateDict | None:
+        """Return indices and weights of the latest minibatch as plain data, for the gate of dead units."""
+        sample = self._recent_sample(0)
+        if sample is None:
+            return None
+        index, weight = sample
+        return {"cell": index.tolist(), "weight": weight.tolist()}
+
+    def load_recent_state(self, state: StateDict | None) -> None:
+        """Restore the latest minibatch; None before the first update."""
+        self._before_start = None
+        if state is not None:
+            index = torch.tensor(state["cell"], dtype=torch.int64)
+            self._before_start = index, torch.tensor(state["weight"])
+
+    def check_recent_state(self, state: StateDict | None) -> None:
+        """Raise `ValueError` if an index of the latest minibatch is outside the replay."""
+        size = self.replay.ring.zero_index
+        if state is not None and not all(0 <= index < size for index in state["cell"]):
+            raise ValueError(f"recent_batch: expected indices from 0 to {size - 1}")
+
+    def sample_states(self, seed: int) -> Tensor:
+        """Sample the states of a minibatch from a stream of `seed`, without changing the replay's."""
+        indices, weights = self.replay.sample_for_diagnostics(1, env_frames=self.schedule_frames, seed=seed)
+        states: Tensor = self.replay.minibatch(indices[0], weights[0]).s_tm1
+        return states
+
+    def dead_unit_share(self) -> float | None:
+        """Compute the share of hidden units that are 0 for the whole latest minibatch; None without one."""
+        batch = self.recent_batch()
+        return None if batch is None else self.probes.dead_unit_share(self.learner.online, batch)
+
+    def use_graphs(self, captured: bool) -> None:
+        """Select whether updates are replayed from CUDA graphs or run eagerly."""
+        self.captured = captured
+        self._updating: Work = self._graph_of_updates() if captured else Eager(self.update_once)
+
+    def example(self) -> Batch:
+        """Return a minibatch of zeros, to compile on."""
+        place, size = self.replay.ring.device, self.replay.sampler.batch_size
+        batch: Batch = self.replay.minibatch(
+            torch.zeros(size, dtype=torch.int64, device=place), torch.ones(size, device=place)
+        )
+        return batch.to(self.device)
+
+    def close(self) -> None:
+        """Stop the processes that play."""
+        self.envs.close()
+
+    def _graph_of_updates(self) -> Work:
+        """Create a graph of the usual number of updates of an iteration."""
+        sampler, learner = self.replay.sampler, self.learner
+        return self.backend.captured(
+            self.update_once,
+            generators=[sampler.generator, learner.generator],
+            mutated=lambda: [
+                *sampler.mutated_tensors(), *learner.mutated_tensors(), *self.metrics.mutated_tensors()
+            ],
+            most_at_once=max(1, self.envs.num_envs * self.updates_per_period // self.update_period_steps),
+        )  # fmt: skip
+
+    def _set_horizon(self) -> None:
+        """Set n and γ of the next update."""
+        self.replay.set_horizon(self.horizon.at(self.learner.updates))
+
+    def _recent_sample(self, updates_ago: int) -> tuple[Tensor, Tensor] | None:
+        """Return the indices and weights of a recent minibatch."""
+        if not self.metrics.count and not updates_ago:
+            return self._before_start
+        return self.metrics.minibatch(updates_ago)
+
+
+def has_replay(state: StateDict) -> bool:
+    """Return whether a state of a training has the rows of its replay."""
+    return "ring" in state["replay"]

@@ -1,0 +1,37 @@
+"""The first priority of a sample is the error that the loss computes with the weights that acted."""
+
+import numpy as np
+import pytest
+import torch
+from lockstep import AGENTS, begun, lockstep, play
+
+ERRORS = (
+    "replay.alpha=1.0",
+    "replay.priority_offset=1e-6",
+    "toggles.double=false",
+    "replay.prefill_steps=120",
+)
+
+
+@pytest.mark.fault("M10")
+@pytest.mark.parametrize("life", ["true", "false"])
+@pytest.mark.parametrize("agent", ["apex", "r2d2"])
+def test_first_priorities_are_the_errors_of_the_loss(agent: str, life: str) -> None:
+    overrides = (*AGENTS[agent], *ERRORS, f"env.terminal_on_life_loss={life}", "replay.capacity_steps=240")
+    with begun(lockstep(2, *overrides)) as training:
+        play(training, 9)
+        assert training.learner.updates == 0
+        indices = training.replay.sampler.valid_indices()
+        assert len(indices) >= 15
+        batch = training.replay.minibatch(indices, torch.ones(len(indices)))
+        learner = training.learner
+        expected = learner.loss(batch, learner.online, learner.online, learner.generator).priorities
+        found = training.replay.sampler.priorities().float() - 1e-6
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_uniform_replay_computes_no_priorities() -> None:
+    with begun(lockstep(2)) as training:
+        sent = [iteration.fragment.priority for iteration, _ in play(training, 4)]
+    assert [priority.shape for priority in sent] == [(7, 2), (7, 2), (6, 2), (6, 2)]
+    assert all(np.isnan(priority).all() for priority in sent)

@@ -1,0 +1,68 @@
+"""Lockstep: actors in processes give the state of actors in this process, bit by bit, and resume exactly."""
+
+from contextlib import closing
+from itertools import product
+
+import pytest
+from lockstep import AGENTS, begun, digest, lockstep, play
+from tiny import CPU
+
+from atari_dqn.actors.inline import InlineActors
+from atari_dqn.actors.local import LocalActors
+from atari_dqn.train.build import assemble
+
+
+@pytest.mark.parametrize(
+    ("agent", "actors"),
+    [("r2d2", 2), *(pytest.param(*each, marks=pytest.mark.slow) for each in product(AGENTS, (1, 2, 4)))],
+)
+def test_actors_in_processes_equal_those_in_one_process(agent: str, actors: int) -> None:
+    spec = lockstep(actors, *AGENTS[agent])
+    digests = []
+    for make_actors in (InlineActors, LocalActors):
+        with begun(spec, make_actors) as training:
+            play(training)
+            assert training.clock.updates > 20
+            digests.append(digest(training))
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.fault("M08")
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_restored_training_continues_as_the_saved_one(agent: str) -> None:
+    spec = lockstep(2, *AGENTS[agent])
+    with begun(spec) as training:
+        play(training, 15)
+        state = training.state_dict()
+        with closing(assemble(spec, CPU, InlineActors)) as restored:
+            restored.load_state_dict(state)
+            assert digest(restored) == digest(training)
+            play(restored)
+            play(training)
+            assert restored.clock.steps >= 300
+            assert digest(restored) == digest(training)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_replay_holds_its_invariant_after_every_fragment(agent: str) -> None:
+    with begun(lockstep(2, *AGENTS[agent])) as training:
+        for _ in training.iterations():
+            training.replay.check()
+
+
+def test_an_actor_fetches_weights_once_a_period() -> None:
+    with begun(lockstep(1, "replay.prefill_steps=24")) as training:
+        versions = [iteration.fragment.version.tolist() for iteration, _ in play(training, 6)]
+    # 6 updates follow each fragment from the second on; weights are fetched at the start of every other
+    # fragment, whose first actions were selected before
+    assert [len(set(each)) for each in versions[2:]] == [2, 1, 2, 1]
+    assert versions[0][0] == 0
+
+
+@pytest.mark.fault("M02")
+def test_weights_that_are_too_old_are_fetched_before_the_period_ends() -> None:
+    lag = ("actors.sync_period_steps=1000", "actors.max_lag_updates=12", "replay.prefill_steps=24")
+    with begun(lockstep(1, *lag)) as training:
+        for iteration in training.iterations():
+            newest = training.learner.updates - iteration.updates
+            assert newest - iteration.fragment.version[-1] <= 12
