@@ -24,6 +24,8 @@ from atari_dqn.cli import (
     dashboard,
     doctor,
     eval,  # noqa: A004 - the command's name
+    export,
+    import_archive,
     play,
     raise_on_interrupt,
     record,
@@ -65,6 +67,8 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "record": (record.record, record.EXAMPLES),
     "play": (play.play, play.EXAMPLES),
     "compare": (compare.compare, compare.EXAMPLES),
+    "export": (export.export, export.EXAMPLES),
+    "import": (import_archive.import_archive, import_archive.EXAMPLES),
     "verify": (verify.verify, verify.EXAMPLES),
     "bench": (bench.bench, bench.EXAMPLES),
     "watch": (watch.watch, watch.EXAMPLES),

@@ -29,7 +29,7 @@ RunPaths = Annotated[
     list[Path],
     typer.Argument(
         metavar="RUN_DIR...",
-        help="Runs, or folders of runs; those that differ in their seed alone are one group.",
+        help="Runs, folders of runs, or archives; those that differ in their seed alone are one group.",
     ),
 ]
 StrictOption = Annotated[

@@ -60,6 +60,7 @@ MOST_EPISODES = 1_000_000
 """Far above the number of any protocol; a thousand times as many episode numbers would fill the memory."""
 
 _MANIFEST = "manifest.json"  # of a checkpoint; its own module imports torch
+AGENT_HELP = "A run, for its latest checkpoint; a checkpoint; or an archive by `dqn export`."
 _DEVICE = "auto, cpu, cuda or cuda:N."
 
 SpecPath = Annotated[
@@ -73,7 +74,10 @@ SpecPath = Annotated[
 RunPath = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A directory that `dqn train` made.")]
 CheckpointPath = Annotated[
     Path,
-    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
+    typer.Argument(metavar="RUN_DIR|CHECKPOINT|ARCHIVE", help=AGENT_HELP),
+]
+OptionalCheckpointPath = Annotated[
+    Path | None, typer.Argument(metavar="RUN_DIR|CHECKPOINT|ARCHIVE", help=AGENT_HELP)
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -159,10 +163,13 @@ def choice(option: str, text: str, kind: type[Choice]) -> Choice:
 
 
 def check_run(path: Path) -> None:
-    """Raise an error if a path is neither a run nor one of its checkpoints."""
+    """Raise an error if a path is not a run, one of its checkpoints, or an archive."""
     from atari_dqn.files.atomic import is_file
+    from atari_dqn.run.archive.archive import is_archive
     from atari_dqn.run.directory import RunDirectory
 
+    if is_archive(path):  # loading it checks every part
+        return
     RunDirectory.open(path.resolve().parent.parent if is_file(path / _MANIFEST) else path)
 
 

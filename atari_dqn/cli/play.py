@@ -11,6 +11,7 @@ import typer
 from atari_dqn.cli.options import (
     MOST_EPISODES,
     DeviceOption,
+    OptionalCheckpointPath,
     RecordingProtocol,
     check_run,
     choice,
@@ -46,10 +47,6 @@ class PlayerName(StrEnum):
     BOTH = "both"
 
 
-OptionalCheckpointPath = Annotated[
-    Path | None,
-    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
-]
 GameOption = Annotated[str | None, typer.Option(metavar="NAME", help="Without an agent: the game to play.")]
 PlayerOption = Annotated[
     str | None,

@@ -10,6 +10,7 @@ import typer
 from atari_dqn.cli.options import (
     MOST_EPISODES,
     DeviceOption,
+    OptionalCheckpointPath,
     RecordingProtocol,
     check_outputs,
     check_run,
@@ -37,10 +38,6 @@ def _protocol_names() -> list[str]:
     return list(RecordingProtocol)
 
 
-OptionalCheckpointPath = Annotated[
-    Path | None,
-    typer.Argument(metavar="RUN_DIR|CHECKPOINT", help="A run, for its latest checkpoint, or one of them."),
-]
 OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="OUT.mp4", help="The video. Default: in videos/ of the run."),

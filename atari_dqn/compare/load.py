@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,8 +18,10 @@ from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import exists, is_file
 from atari_dqn.files.documents import check_types, checked
 from atari_dqn.formatting import printable
+from atari_dqn.run.archive.opening import opened_run
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import Provenance
+from atari_dqn.run.recorded_scores import with_infinity
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.history import with_added_keys
 from atari_dqn.spec.keys import AUTO_KEYS, KEYS, Scalar
@@ -145,24 +146,24 @@ class Run:
 
 
 def load_runs(paths: Sequence[Path]) -> list[Run]:
-    """Read run directories.
+    """Read run directories and archives of runs.
 
-    Raise `UserError` for a path that is not a run directory, `DamagedError` for a missing or invalid file.
+    Raise `UserError` for a path that is neither, `DamagedError` for a missing or invalid file.
     """
-    directories = [_open(path) for path in paths]
-    tables = {
-        name: read_tables([run.tables / f"{name}.csv" for run in directories], columns)
-        for name, columns in _TABLES.items()
-    }
-    return [
-        _run(run, {name: read[place] for name, read in tables.items()})
-        for place, run in enumerate(directories)
-    ]
+    with ExitStack() as stack:
+        directories = [_checked(stack.enter_context(opened_run(path))) for path in paths]
+        tables = {
+            name: read_tables([run.tables / f"{name}.csv" for run in directories], columns)
+            for name, columns in _TABLES.items()
+        }
+        return [
+            _run(path, run, {name: read[place] for name, read in tables.items()})
+            for place, (path, run) in enumerate(zip(paths, directories, strict=True))
+        ]
 
 
-def _open(path: Path) -> RunDirectory:
-    """Open a run directory and check its tables: reading a named pipe would block forever."""
-    directory = RunDirectory.open(path)
+def _checked(directory: RunDirectory) -> RunDirectory:
+    """Check the tables of a run: reading a named pipe would block forever."""
     for name in _TABLES:
         _check_table_file(directory.tables / f"{name}.csv")
     return directory
@@ -175,15 +176,15 @@ def _check_table_file(path: Path) -> None:
         raise DamagedError(f"{path}: is larger than {_MOST_TABLE_BYTES:,} bytes")
 
 
-def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
+def _run(path: Path, directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
     provenance = checked(directory.provenance, directory.read_provenance(), Provenance)
-    records = {digest: _with_infinity(record) for digest, record in provenance.protocols.items()}
+    records = {digest: with_infinity(record) for digest, record in provenance.protocols.items()}
     protocols = checked(directory.provenance, records, dict[str, Protocol], key="protocols")
     track = provenance.track
     values = _spec_values(directory.spec, provenance)
     return Run(
-        path=directory.path,
-        name=printable(provenance.name or directory.path.name),
+        path=path,
+        name=printable(provenance.name or path.name),
         values=values,
         auto_keys=frozenset(
             key for key in AUTO_KEYS if key in provenance.auto and not cannot_change_results(key)
@@ -197,11 +198,6 @@ def _run(directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
         elapsed_seconds=_curve(tables["throughput_log"].columns),
         torn=tuple(f"{name}.csv" for name, table in tables.items() if table.torn),
     )
-
-
-def _with_infinity(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a protocol with the infinity that `files.atomic.plain` wrote as text: no reward clipping."""
-    return {name: math.inf if value == "inf" else value for name, value in record.items()}
 
 
 def _spec_values(path: Path, provenance: Provenance) -> dict[str, Scalar]:

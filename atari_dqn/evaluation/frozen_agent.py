@@ -1,4 +1,4 @@
-"""Load the network of a checkpoint for evaluation and recording."""
+"""Load the network of a checkpoint or an archive for evaluation and recording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.games import make_envs
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import STREAM
+from atari_dqn.evaluation.weights import read_weights
 from atari_dqn.machine.devices import set_kernels
+from atari_dqn.run.archive.archive import is_archive, read_archive
+from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.locate import locate
 from atari_dqn.run.checkpoint.state_files import read_agent
@@ -33,10 +36,12 @@ _TRIES = 10
 
 @dataclass(frozen=True, kw_only=True)
 class FrozenAgent:
-    """The network of a checkpoint with its run, spec and game."""
+    """The network of a checkpoint or an archive, with its spec and game."""
 
     run: RunDirectory
+    """Its run; for an archive the folder of its scores and videos."""
     checkpoint: Path
+    """The checkpoint or the archive."""
     choice: CheckpointChoice
     step: int
     spec: Spec
@@ -50,12 +55,14 @@ class FrozenAgent:
 
 
 def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
-    """Load the agent of a checkpoint, or of the latest checkpoint of a run directory.
+    """Load the agent of an archive, of a checkpoint, or of the latest checkpoint of a run directory.
 
     If a running training replaces the checkpoint meanwhile, its replacement is loaded. The number of torch's
-    threads is set to that of the run, so that rounding is the same. Raise `UserError` if `path` is neither a
-    checkpoint nor a run directory, `DamagedError` if its files are damaged or belong to another run.
+    threads is set to that of the run, so that rounding is the same. Raise `UserError` if `path` is none
+    of these, `DamagedError` if its files are damaged or belong to another run.
     """
+    if is_archive(path):
+        return _load_archive(path, device)
     for _ in range(_TRIES):
         run, checkpoint = locate(path)
         try:
@@ -83,6 +90,25 @@ def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device)
         checkpoint=checkpoint,
         choice=_choice(path, manifest),
         step=manifest["step"],
+        spec=spec,
+        info=info,
+        network=network,
+    )
+
+
+def _load_archive(path: Path, device: torch.device) -> FrozenAgent:
+    archive = read_archive(path)
+    with opened_run(path) as run:
+        spec = load_resolved(run.spec, run.read_provenance()).spec
+    set_kernels(device, threads=archive.agent.torch_threads, deterministic=True)
+    info = game_info(spec)
+    network = build_network(spec, info, device)
+    network.load_state_dict(read_weights(archive, dict(network.state_dict())))
+    return FrozenAgent(
+        run=RunDirectory(results_folder(path)),
+        checkpoint=path,
+        choice=archive.agent.checkpoint,
+        step=archive.agent.step,
         spec=spec,
         info=info,
         network=network,

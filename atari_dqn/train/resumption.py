@@ -15,6 +15,7 @@ import torch
 from atari_dqn.actors.inline import InlineActors
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
+from atari_dqn.run.archive.archive import refuse_imported
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, is_intact, reconcile
 from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint, refuse_wrong_place
@@ -77,8 +78,10 @@ def resume_point(
 
     `checkpoint`: the name of a checkpoint; None for the latest, or for the beginning if there is none. With
     `set_aside_logs` damaged logs are listed in the point instead of being an error. Raise `UserError` for an
-    unknown name, or if no log is damaged, and `DamagedError` with the damaged file and a remedy.
+    unknown name, an imported archive, or if no log is damaged, and `DamagedError` with the damaged file and
+    a remedy.
     """
+    refuse_imported(run.path)
     point = _find_point(run, checkpoint, set_aside_logs)
     if set_aside_logs and not point.damaged_logs:
         raise UserError(f"{run.path}: no log is damaged; resume without --set-aside-damaged-logs")

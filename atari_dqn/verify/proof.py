@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 
 from atari_dqn.clock import frames_to_steps, steps_to_frames
+from atari_dqn.run.archive.archive import refuse_imported
 from atari_dqn.run.checkpoint.state_tree import digest_of_digests
 from atari_dqn.run.checkpoint.store import load_checkpoint
 from atari_dqn.run.directory import RunDirectory
@@ -80,6 +81,7 @@ class Verification:
 
 def check_only(path: Path) -> Checked:
     """Check every file of a run; `DamagedError` names the first damaged file and an undamaged checkpoint."""
+    refuse_imported(path)
     run = RunDirectory.open(path)
     with run.locked_for_reading(), suggesting_intact_checkpoint(run):
         return check_run(run)
@@ -99,6 +101,7 @@ def verify_run(
     plus those before learning begins, but never more than the run has. The run directory is not changed.
     Raise `UserError` for invalid input, `DamagedError` for a damaged file.
     """
+    refuse_imported(path)
     run = RunDirectory.open(path)
     with run.locked_for_reading():
         on_progress("checking files", 0, 1)

@@ -1,0 +1,33 @@
+"""Open a run, or an archive as a run, for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from atari_dqn.run.archive.archive import is_archive, read_archive, write_parts
+from atari_dqn.run.directory import RunDirectory
+
+
+@contextmanager
+def opened_run(path: Path) -> Iterator[RunDirectory]:
+    """Yield the directory of a run, for a block that reads it.
+
+    The files of an archive are in a temporary folder meanwhile; the weights and videos are left out. Raise
+    `UserError` if the path is neither a run nor an archive, `DamagedError` if it is damaged.
+    """
+    if not is_archive(path):
+        yield RunDirectory.open(path)
+        return
+    archive = read_archive(path)
+    small = {name: data for name, data in archive.parts.items() if name.endswith((".toml", ".json", ".csv"))}
+    with TemporaryDirectory(prefix="dqn-") as folder:
+        write_parts(small, Path(folder))
+        yield RunDirectory.open(Path(folder))
+
+
+def results_folder(path: Path) -> Path:
+    """Return the folder for scores and videos of an archive: itself if it is imported, or one next to it."""
+    return path if path.is_dir() else path.with_name(f"{path.stem}_results")
