@@ -11,7 +11,7 @@ WRONG = {
     "unknown command": (
         ["trian"],
         "dqn: found 'trian', expected a command: train, resume, sweep, tune, eval, record, play, compare, "
-        'verify, bench, watch, dashboard, doctor, spec; did you mean "train"?',
+        'export, import, verify, bench, watch, dashboard, doctor, spec; did you mean "train"?',
     ),
     "unknown command of spec": (
         ["spec", "chek"],

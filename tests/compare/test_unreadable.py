@@ -14,6 +14,7 @@ from atari_dqn.compare.document import comparison_document
 from atari_dqn.compare.output.page import page
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import json_document, sha256_of_file
+from atari_dqn.run.directory import RunDirectory
 from runs import make_run
 
 Dqn = Callable[..., tuple[int, str]]
@@ -115,14 +116,14 @@ def test_whatever_a_run_raises_the_others_are_compared(
 ):
     from atari_dqn.compare import load
 
-    broken, opened = make_run(tmp_path / "broken", [7.0]), load._open
+    broken, checked = make_run(tmp_path / "broken", [7.0]), load._checked
 
-    def raising(path: Path) -> Any:
-        if path == broken:
+    def raising(directory: RunDirectory) -> RunDirectory:
+        if directory.path == broken:
             raise fault
-        return opened(path)
+        return checked(directory)
 
-    monkeypatch.setattr(load, "_open", raising)
+    monkeypatch.setattr(load, "_checked", raising)
     comparison = compared(*good, broken)
     assert comparison.results[0].last.n == 3
     assert type(fault).__name__ in comparison.caveats[0] or "cannot read" in comparison.caveats[0]
