@@ -16,6 +16,7 @@ PACKAGE = Path(atari_dqn.__file__).parent
 LAYERS = (
     {"__main__"},
     {"cli"},
+    {"api"},
     {"scale"},
     {"verify", "bench", "dashboard"},
     {"train", "view"},
@@ -73,7 +74,9 @@ def breaches(unit: str, source: str) -> list[str]:
     return sorted(
         other
         for other in imported_units(source)
-        if other != unit and (other not in DEPTH or DEPTH[other] <= DEPTH[unit])
+        if other != unit
+        and (other not in DEPTH or DEPTH[other] <= DEPTH[unit])
+        and (unit, other) != ("__init__", "api")  # types of the names that it imports at their first use
     )
 
 

@@ -87,13 +87,11 @@ def _compare(
     with interrupts_blocked():
         from rich.console import Console
 
-        from atari_dqn.compare.comparison import compare, compare_readable
-        from atari_dqn.run.folders import expand_run_paths
+        from atari_dqn.api.comparing import compare as compare_runs
         from atari_dqn.view.comparison_tables import comparison_view
         from atari_dqn.view.safe import Safe
 
-    compare_runs = compare if strict else compare_readable
-    comparison = compare_runs(expand_run_paths(paths), at_frames=at, to_score=score, human_table=table)
+    comparison = compare_runs(paths, strict=strict, at_frames=at, to_score=score, human_table=table)
     Console().print(Safe(comparison_view(comparison)))
     return comparison
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,13 +16,11 @@ from atari_dqn.cli.options import DeviceOption, NotifyOption, PlainOption, SetOp
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 from atari_dqn.machine.devices import check_device_name, resolve_device
-from atari_dqn.spec.constraints import decided
 
 if TYPE_CHECKING:
-    from atari_dqn.machine.automatic import Choice
     from atari_dqn.machine.contention import CoreTimes
-    from atari_dqn.machine.hardware import Hardware
     from atari_dqn.spec.loader import ResolvedSpec
+    from atari_dqn.telemetry.events import Sink
     from atari_dqn.telemetry.sinks.options import SinkOptions
 
 EXAMPLES = """\
@@ -79,42 +79,29 @@ def _start(
 ) -> None:
     """Train a new run to its end and print its result."""
     with interrupts_blocked():
-        from atari_dqn.machine.hardware import find_hardware
-        from atari_dqn.train import launch, preflight
+        from atari_dqn.api.training import start
+        from atari_dqn.train.preflight import result_text
         from atari_dqn.view.run_views import run_views
 
-    device, hardware = resolve_device(device_name), find_hardware(path)
-    resolved, choices = _resolved_here(resolved, str(device), hardware)
-    preflight.check_run_fits(resolved.spec, device, hardware)
-    threads = decided(resolved.spec.learner.threads)
-    busy = preflight.busy_machine(core_times, device, threads, "use --set learner.threads={threads}")
-    origin = launch.Origin(command_line=sys.argv, hardware=hardware, choices=choices)
-    with run_views(path.name, resolved, resolved.spec.training.total_frames, plain=plain) as views:
-        preflight.announce(resolved.spec, views, step=0, busy=busy)
-        summary = launch.start(
-            resolved, path, device=device, views=views, origin=origin, sink_options=sink_options
-        )
-    typer.echo(preflight.result_text(path, summary))
+    def views(resolved: ResolvedSpec) -> AbstractContextManager[Sequence[Sink]]:
+        return run_views(path.name, resolved, resolved.spec.training.total_frames, plain=plain)
 
-
-def _resolved_here(
-    resolved: ResolvedSpec, device: str, hardware: Hardware
-) -> tuple[ResolvedSpec, tuple[Choice, ...]]:
-    """Replace every `auto` by its value for this machine; `UserError` for more threads than cores."""
-    with interrupts_blocked():
-        from atari_dqn.assembly.acceleration import has_kernels
-        from atari_dqn.machine.automatic import Machine, resolve_auto
-        from atari_dqn.run.threads import check_threads
-
-    machine = Machine(device=device, hardware=hardware, has_kernels=has_kernels)
-    resolved, choices = resolve_auto(resolved, machine)
-    check_threads("learner.threads", decided(resolved.spec.learner.threads), hardware.cores_usable)
-    return resolved, choices
+    summary = start(
+        resolved,
+        path,
+        device=resolve_device(device_name),
+        open_views=views,
+        command_line=sys.argv,
+        busy_since=core_times,
+        sink_options=sink_options,
+    )
+    typer.echo(result_text(path, summary))
 
 
 def _print_plan(resolved: ResolvedSpec, path: Path, device_name: str) -> None:
     """Print what a run needs and a brief measurement of its speed; `UserError` if it cannot fit."""
     with interrupts_blocked():
+        from atari_dqn.api.training import resolved_here
         from atari_dqn.machine.automatic import choices_text
         from atari_dqn.machine.hardware import find_hardware
         from atari_dqn.machine.plan import check_fits, make_plan
@@ -123,7 +110,7 @@ def _print_plan(resolved: ResolvedSpec, path: Path, device_name: str) -> None:
         from atari_dqn.train.estimate import estimate_rate
 
     device, hardware = str(resolve_device(device_name)), find_hardware(path)
-    resolved, choices = _resolved_here(resolved, device, hardware)
+    resolved, choices = resolved_here(resolved, device, hardware)
     if choices:
         typer.echo(choices_text(choices))
     plan = make_plan(resolved.spec, num_actions=MOST_ACTIONS, device=device, hardware=hardware)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Int64, UInt8
@@ -18,7 +19,7 @@ from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.games import make_envs
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.envs.stacking import FrameStacker
-from atari_dqn.evaluation.outputs import Output, make_outputs
+from atari_dqn.evaluation.outputs import MakeOutputs, Output, make_outputs
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.rng import numpy_stream
 from atari_dqn.run.scores import EvaluationEpisode
@@ -51,12 +52,41 @@ def evaluate(
     stop: Callable[[], bool] = lambda: False,
     tracer: Tracer | None = None,
 ) -> tuple[EvaluationEpisode, ...]:
-    """Play `episodes` games with ε-greedy actions and return them in order.
+    """Play `episodes` games with the ε-greedy actions of a network and return them in order.
+
+    The keyword arguments are those of `play_games`. `tracer` records every decision without changing it.
+    """
+    make = partial(
+        make_outputs, network, max_abs_reward=spec.learner.max_abs_reward, with_returns=tracer is not None
+    )
+    return play_games(
+        make,
+        spec,
+        episodes=episodes,
+        finished=finished,
+        on_finished=on_finished,
+        on_progress=on_progress,
+        stop=stop,
+        tracer=tracer,
+    )
+
+
+def play_games(
+    make: MakeOutputs,
+    spec: Spec,
+    *,
+    episodes: int,
+    finished: Mapping[int, EvaluationEpisode] | None = None,
+    on_finished: Finish | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    tracer: Tracer | None = None,
+) -> tuple[EvaluationEpisode, ...]:
+    """Play `episodes` games, ε-greedy for the q-values of some outputs, and return them in order.
 
     `finished`: games by episode number that are not played again; `on_finished` is called with every other
     game when it ends. `on_progress` is called at the start and after each game with the number of finished
-    games and the total. Raise `StoppedError` once `stop()` is true. `tracer` records every decision without
-    changing it.
+    games and the total. Raise `StoppedError` once `stop()` is true.
     """
     done = {episode: game for episode, game in (finished or {}).items() if 0 <= episode < episodes}
     missing = [episode for episode in range(episodes) if episode not in done]
@@ -71,12 +101,12 @@ def evaluate(
     if on_progress:
         on_progress(len(done), episodes)
     if missing:
-        _play(network, spec, missing, finish=finish, stop=stop, tracer=tracer)
+        _play(make, spec, missing, finish=finish, stop=stop, tracer=tracer)
     return tuple(done[episode] for episode in range(episodes))
 
 
 def _play(
-    network: QNetwork,
+    make: MakeOutputs,
     spec: Spec,
     episodes: Sequence[int],
     *,
@@ -98,7 +128,7 @@ def _play(
     )
     envs.stop_waiting_when(stop)
     try:
-        _Evaluation(network, spec, envs, episodes, tracer, finish).play(stop)
+        _Evaluation(make, spec, envs, episodes, tracer, finish).play(stop)
     except WorkerDiedError as error:
         if stop():  # after a stop, workers that have not answered are not waited for
             raise StoppedError from error
@@ -112,14 +142,14 @@ class _Evaluation:
 
     def __init__(
         self,
-        network: QNetwork,
+        make: MakeOutputs,
         spec: Spec,
         envs: Environments,
         episodes: Sequence[int],
         tracer: Tracer | None,
         finish: Finish,
     ) -> None:
-        self.network, self.spec, self.envs, self.tracer = network, spec, envs, tracer
+        self.spec, self.envs, self.tracer = spec, envs, tracer
         self.finish, self.left = finish, len(episodes)
         self.waiting = [iter(episodes[slot :: envs.num_envs]) for slot in range(envs.num_envs)]
         self.playing = np.array([next(episodes_of) for episodes_of in self.waiting])
@@ -131,12 +161,7 @@ class _Evaluation:
         self.stacker = FrameStacker(
             envs=envs.num_envs, stack=spec.env.stack_frames, frame_shape=envs.info.frame_shape
         )
-        self.outputs = make_outputs(
-            network,
-            envs=envs.num_envs,
-            max_abs_reward=spec.learner.max_abs_reward,
-            with_returns=tracer is not None,
-        )
+        self.outputs = make(envs=envs.num_envs)
 
     def play(self, stop: Callable[[], bool]) -> None:
         step = self.envs.reset()

@@ -61,6 +61,14 @@ class Outputs(Protocol):
         ...
 
 
+class MakeOutputs(Protocol):
+    """Makes the outputs for a number of environments."""
+
+    def __call__(self, *, envs: int) -> Outputs:
+        """Make the outputs for `envs` environments."""
+        ...
+
+
 def make_outputs(
     network: QNetwork, *, envs: int, max_abs_reward: float, with_returns: bool
 ) -> FeedForwardOutputs | RecurrentOutputs:

@@ -1,0 +1,182 @@
+"""Trained agents: load one, compute its q-values, let it act and evaluate it.
+
+B observations, S stacked frames, H×W one frame, A actions, R numbers of a recurrent state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from atari_dqn.agent.memory import NO_ACTION, RecurrentQNetwork
+from atari_dqn.errors import UserError
+from atari_dqn.evaluation.checkpoint_score import CheckpointScore, evaluate_checkpoint
+from atari_dqn.evaluation.frozen_agent import FrozenAgent, load_frozen
+from atari_dqn.machine.devices import resolve_device
+from atari_dqn.run.archive.archive import is_archive
+from atari_dqn.run.archive.opening import opened_run
+from atari_dqn.run.recorded_scores import RecordedScore, recorded_scores
+from atari_dqn.spec.named_protocols import ProtocolName
+from atari_dqn.spec.schema import Spec
+
+
+@dataclass(frozen=True, eq=False)
+class AgentState:
+    """The past of an agent with memory in each of B games: an argument and a result of `Agent.act`."""
+
+    memory: Tensor
+    """f32[B, R]."""
+    last_action: Tensor
+    """i64[B]."""
+
+
+def load(path: str | Path, *, device: str = "auto") -> Agent:
+    """Load the agent of a run's latest checkpoint, of a checkpoint, or of an archive.
+
+    PyTorch computes with as many threads as in the run from here on, so that rounding is the same. Raise
+    `UserError` if the path is none of these, `DamagedError` if a file is damaged.
+
+    >>> import atari_dqn as dqn
+    >>> agent = dqn.load("outputs/catch")
+    >>> agent.game, agent.env_frames
+    ('catch', 2000)
+    """
+    return Agent(load_frozen(Path(path), resolve_device(device)))
+
+
+class Agent:
+    """A trained agent: a network with the spec and the scores of its run.
+
+    >>> import atari_dqn as dqn
+    >>> agent = dqn.load("outputs/catch")
+    >>> env = dqn.make_env(agent.spec, evaluation=True)
+    >>> observation, info = env.reset()
+    >>> agent.q_values(observation).shape
+    (3,)
+    >>> action, state = agent.act(observation)
+    >>> agent.action_names[action] in ("noop", "left", "right")
+    True
+    >>> env.close()
+    """
+
+    def __init__(self, frozen: FrozenAgent) -> None:
+        """Wrap a loaded network; programs use `load`."""
+        self.frozen = frozen
+
+    @property
+    def spec(self) -> Spec:
+        """The complete spec of the run that trained it."""
+        return self.frozen.spec
+
+    @property
+    def game(self) -> str:
+        """The game, an ale-py ROM id."""
+        return self.spec.game
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The name of each action by its index."""
+        return self.frozen.info.action_names
+
+    @property
+    def env_frames(self) -> int:
+        """Emulator frames for which it was trained."""
+        return self.frozen.env_frames
+
+    @property
+    def scores(self) -> list[RecordedScore]:
+        """Every score of its run, with protocols and the return of each game."""
+        source = self.frozen.checkpoint if is_archive(self.frozen.checkpoint) else self.frozen.run.path
+        with opened_run(source) as run:
+            return recorded_scores(run)
+
+    def act(
+        self,
+        observation: NDArray[np.uint8],
+        state: AgentState | None = None,
+        *,
+        reward: float | NDArray[np.floating] = 0.0,
+    ) -> tuple[int | NDArray[np.int64], AgentState | None]:
+        """Select greedy actions for one observation u8[S, H, W], or for B of them, u8[B, S, H, W].
+
+        An agent with memory needs what the previous call returned as `state`, None at the beginning of a
+        game, and the reward that its last action had. Other agents ignore both and return None.
+        """
+        q, memory = self._compute(observation, state, reward)
+        actions = q.argmax(dim=1)
+        following = None if memory is None else AgentState(memory, actions)
+        if observation.ndim == 3:
+            return int(actions[0]), following
+        return actions.cpu().numpy(), following
+
+    def q_values(
+        self,
+        observation: NDArray[np.uint8],
+        state: AgentState | None = None,
+        *,
+        reward: float | NDArray[np.floating] = 0.0,
+    ) -> NDArray[np.float32]:
+        """Compute the q-values of one observation, f32[A], or of B of them, f32[B, A]; see `act`."""
+        q = self._compute(observation, state, reward)[0].cpu().numpy()
+        values: NDArray[np.float32] = q[0] if observation.ndim == 3 else q
+        return values
+
+    def evaluate(
+        self,
+        *,
+        protocol: ProtocolName = "run",
+        episodes: int | None = None,
+        envs: int | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> CheckpointScore:
+        """Play the games of `dqn eval` under a protocol and return the score; nothing is written.
+
+        >>> import atari_dqn as dqn
+        >>> result = dqn.load("outputs/catch").evaluate(episodes=3)
+        >>> len(result.score.returns), result.protocol.episodes
+        (3, 3)
+        """
+        return evaluate_checkpoint(
+            self.frozen, protocol=protocol, episodes=episodes, envs=envs, on_progress=on_progress
+        )
+
+    @torch.inference_mode()
+    def _compute(
+        self,
+        observation: NDArray[np.uint8],
+        state: AgentState | None,
+        reward: float | NDArray[np.floating],
+    ) -> tuple[Tensor, Tensor | None]:
+        """Compute the q-values f32[B, A], and the recurrent state after them, if there is one."""
+        network = self.frozen.network
+        device = next(network.parameters()).device
+        frames = torch.from_numpy(self._checked(observation)).to(device)
+        if not isinstance(network, RecurrentQNetwork):
+            return network(frames), None
+        batch, bound = len(frames), self.spec.learner.max_abs_reward
+        past = state or AgentState(
+            torch.zeros((batch, network.memory.width), device=device),
+            torch.full((batch,), NO_ACTION, device=device),
+        )
+        last_reward = torch.as_tensor(np.broadcast_to(np.clip(reward, -bound, bound), (batch, 1)).copy())
+        q, memory = network.unroll(
+            frames, past.last_action[:, None], last_reward.float().to(device), past.memory
+        )
+        return q[:, 0], memory
+
+    def _checked(self, observation: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return observations with a batch dimension; `UserError` for another type or shape."""
+        expected = (self.spec.env.stack_frames, *self.frozen.info.frame_shape)
+        if observation.dtype != np.uint8 or observation.shape[-3:] != expected or observation.ndim > 4:
+            raise UserError(
+                f"observation: found {observation.dtype} of shape {observation.shape}, "
+                f"expected uint8 of shape {expected}, or a batch of such"
+            )
+        batch = observation.reshape(-1, *expected)
+        return batch if batch.flags.writeable else batch.copy()

@@ -1,0 +1,113 @@
+"""A run on disk: its spec, scores, tables and agents."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files.documents import read_json
+from atari_dqn.run.archive.archive import is_archive
+from atari_dqn.run.archive.opening import opened_run
+from atari_dqn.run.recorded_scores import RecordedScore, recorded_scores, whole_lines
+from atari_dqn.spec.loader import load_resolved
+from atari_dqn.spec.schema import Spec
+from atari_dqn.telemetry.columns import FORMER_NAMES, TABLES
+
+if TYPE_CHECKING:
+    from atari_dqn.api.agent import Agent
+
+_INTEGERS = {
+    "step", "env_frames", "episode_number", "environment", "episode_length_steps", "episode_length_frames",
+    "updates", "episodes", "replay_transitions", "transitions", "game_overs", "frame_caps",
+}  # fmt: skip
+
+
+class Run:
+    """A run directory, or an archive, for reading.
+
+    >>> import atari_dqn as dqn
+    >>> run = dqn.Run("outputs/catch")
+    >>> run.spec.game, run.finished
+    ('catch', True)
+    >>> run.tables["eval_log"].filter(eval_type="final").select("step", "episodes").row(0)
+    (500, 4)
+    >>> [score.kind for score in run.scores][-1]
+    'final'
+    >>> run.agent("best").game
+    'catch'
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Open a run; `UserError` if the path is neither a run nor an archive, `DamagedError` for damage."""
+        self.path = Path(path)
+        with opened_run(self.path) as run:
+            self.provenance: Mapping[str, Any] = run.read_provenance()
+            self.spec: Spec = load_resolved(run.spec, self.provenance).spec
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def scores(self) -> list[RecordedScore]:
+        """Every score so far, with protocols and the return of each game."""
+        with opened_run(self.path) as run:
+            return recorded_scores(run)
+
+    @property
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The tables that there are, by name, read anew; `telemetry.columns` declares their columns.
+
+        An empty cell is null, and a row that is being written is left out. `DamagedError` for a table that
+        cannot be read.
+        """
+        with opened_run(self.path) as run:
+            paths = {name: run.tables / f"{name}.csv" for name in TABLES}
+            return {name: _table(path) for name, path in paths.items() if path.exists()}
+
+    @property
+    def summary(self) -> Mapping[str, Any] | None:
+        """The result of a finished run; None before its end, and for an archive."""
+        path = self.path / "summary.json"
+        return read_json(path) if path.exists() else None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has reached its budget."""
+        return any(score.kind == "final" for score in self.scores)
+
+    def agent(self, checkpoint: str = "latest", *, device: str = "auto") -> Agent:
+        """Load the agent of a checkpoint: `latest`, `best`, or a name such as `step_000400000`.
+
+        `UserError` for a name that there is not, and for any but `latest` of an archive, which has one agent.
+        """
+        from atari_dqn.api.agent import load
+
+        if not is_archive(self.path):
+            place = self.path / "checkpoints" / checkpoint
+            if not place.is_dir():
+                raise UserError(f"{self.path}: no checkpoint {checkpoint!r}; expected latest, best or a name")
+            return load(place, device=device)
+        if checkpoint != "latest":
+            raise UserError(f"{self.path}: is an archive of one agent, found checkpoint {checkpoint!r}")
+        return load(self.path, device=device)
+
+
+def _table(path: Path) -> pl.DataFrame:
+    data = whole_lines(path)
+    header = data.split(b"\n", 1)[0].decode(errors="replace").split(",")
+    words = {column.name for column in TABLES[path.stem] if column.unit in ("word", "hash")}
+    names = [FORMER_NAMES.get(name, name) for name in header]
+    types = {
+        name: pl.String if name in words else pl.Int64 if name in _INTEGERS else pl.Float64 for name in names
+    }
+    try:
+        return pl.read_csv(io.BytesIO(data), new_columns=names, schema_overrides=list(types.values()))
+    except PolarsError as error:
+        cause = str(error).strip().splitlines()[0]
+        raise DamagedError(f"{path}: cannot be read as a table: {cause}") from error

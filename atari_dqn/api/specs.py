@@ -1,0 +1,36 @@
+"""Specs as arguments: the name of a shipped spec, a file, or a complete spec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from atari_dqn.errors import UserError
+from atari_dqn.spec.keys import Scalar
+from atari_dqn.spec.loader import ResolvedSpec, load_spec
+from atari_dqn.spec.schema import Spec
+
+SpecLike = str | Path | Spec
+"""The name of a shipped spec, the path of a spec file, or the complete spec of an agent or a run."""
+Overrides = Mapping[str, Scalar]
+"""Values by dotted key, as `--set` of the command line: `{"seed": 2, "learner.batch_size": 64}`."""
+
+
+def resolved_spec(spec: str | Path, overrides: Overrides | None = None) -> ResolvedSpec:
+    """Load a spec and complete it from its track; `SpecError` lists every fault."""
+    return load_spec(spec, [f"{key}={_toml(value)}" for key, value in (overrides or {}).items()])
+
+
+def complete_spec(spec: SpecLike, overrides: Overrides | None = None) -> Spec:
+    """Return a complete spec; `UserError` for overrides of one that is complete already."""
+    if not isinstance(spec, Spec):
+        return resolved_spec(spec, overrides).spec
+    if overrides:
+        raise UserError("overrides are for a spec by name or path; a complete spec is used as it is")
+    return spec
+
+
+def _toml(value: Scalar) -> str:
+    """Write a value as TOML, so that a text such as "1" stays a text."""
+    return json.dumps(value) if isinstance(value, bool | str) else repr(value)

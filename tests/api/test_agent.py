@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import CPU, FEW_STEPS, MEMORY, run
+
+import atari_dqn as dqn
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.evaluation.export import export_agent
+from atari_dqn.evaluation.frozen_agent import load_frozen
+
+GREEDY = ("evaluation.epsilon=0", "evaluation.max_episode_frames=2_000")
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plain") / "run"
+    run(path, *GREEDY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def recurrent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recurrent") / "run"
+    run(path, *GREEDY, *MEMORY, *FEW_STEPS)
+    return path
+
+
+def observations(agent: dqn.Agent, count: int) -> np.ndarray:
+    shape = (agent.spec.env.stack_frames, *agent.frozen.info.frame_shape)
+    return np.random.default_rng(3).integers(0, 256, (count, *shape), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("kind", ["plain", "recurrent"])
+def test_games_played_by_act_are_those_of_evaluate(kind: str, request: pytest.FixtureRequest) -> None:
+    agent = dqn.load(request.getfixturevalue(kind))
+    env = dqn.make_env(agent.spec, evaluation=True)
+    returns = []
+    for _ in range(4):
+        observation, _ = env.reset()
+        state, reward, total, over = None, 0.0, 0.0, False
+        while not over:
+            action, state = agent.act(observation, state, reward=reward)
+            observation, reward, terminated, truncated, _ = env.step(np.int64(action))
+            total, over = total + reward, terminated or truncated
+        returns.append(total)
+    assert tuple(returns) == agent.evaluate(episodes=4).score.returns
+
+
+def test_q_values_are_those_of_the_network(plain: Path) -> None:
+    agent = dqn.load(plain)
+    batch = observations(agent, 5)
+    network = load_frozen(plain, CPU).network
+    with torch.inference_mode():
+        expected = network(torch.from_numpy(batch)).numpy()
+    np.testing.assert_array_equal(agent.q_values(batch), expected)
+    np.testing.assert_allclose(agent.q_values(batch[2]), expected[2], atol=1e-6)
+    actions, state = agent.act(batch)
+    assert (list(actions), state) == (list(expected.argmax(axis=1)), None)
+
+
+def test_the_state_of_an_agent_with_memory_changes_its_values(recurrent: Path) -> None:
+    agent = dqn.load(recurrent)
+    first, second = observations(agent, 2)
+    _, state = agent.act(first)
+    assert not np.array_equal(agent.q_values(second, state), agent.q_values(second))
+    assert not np.array_equal(agent.q_values(second, state, reward=1.0), agent.q_values(second, state))
+    np.testing.assert_array_equal(
+        agent.q_values(second, state, reward=9.0), agent.q_values(second, state, reward=1.0)
+    )  # rewards are clipped as in training
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.zeros((4, 36, 36), np.float32),
+        np.zeros((3, 36, 36), np.uint8),
+        np.zeros((36, 36), np.uint8),
+        np.zeros((2, 2, 4, 36, 36), np.uint8),
+    ],
+)
+def test_another_observation_is_refused_in_words(plain: Path, wrong: np.ndarray) -> None:
+    with pytest.raises(
+        UserError, match=r"observation: found \w+ of shape .*, expected uint8 of shape \(4, 36, 36\)"
+    ):
+        dqn.load(plain).q_values(wrong)
+
+
+def test_an_archive_is_loaded_as_its_run(plain: Path, tmp_path: Path) -> None:
+    export_agent(load_frozen(plain, CPU), tmp_path / "agent.dqn")
+    agent, archived = dqn.load(plain), dqn.load(tmp_path / "agent.dqn")
+    assert archived.scores == agent.scores
+    assert archived.evaluate(episodes=5) == agent.evaluate(episodes=5)
+
+
+def test_scores_have_their_protocol_and_the_return_of_each_game(plain: Path) -> None:
+    final = dqn.load(plain).scores[-1]
+    assert final.kind == "final"
+    assert final.protocol is not None
+    assert final.protocol.digest() == final.protocol_digest
+    assert final.returns is not None
+    assert np.mean(final.returns) == final.mean_return
+
+
+def test_a_path_that_is_no_agent_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not found"):
+        dqn.load(tmp_path / "absent")
+    (tmp_path / "agent.dqn").write_bytes(b"PK")
+    with pytest.raises(DamagedError, match=r"archive\.json"):
+        dqn.load(tmp_path / "agent.dqn")

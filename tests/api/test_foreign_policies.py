@@ -1,0 +1,120 @@
+"""Environments for other programs, and scores of their policies under our protocols."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from numpy.typing import NDArray
+from tiny import CPU, TINY_CATCH
+
+import atari_dqn as dqn
+from atari_dqn.assembly.parts import build_network
+from atari_dqn.errors import UserError
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.evaluation.frozen_agent import game_info
+from atari_dqn.spec.loader import load_spec
+
+EXPLORING = {"evaluation.epsilon": 0.3, "evaluation.max_episode_frames": 2_000}
+
+
+class Network:
+    """Our own network, as a policy of another program would be."""
+
+    def __init__(self) -> None:
+        spec = load_spec(TINY_CATCH).spec
+        self.network = build_network(spec, game_info(spec), CPU)
+
+    def act(self, observation: NDArray[np.uint8], state: Any) -> tuple[int, Any]:
+        import torch
+
+        with torch.inference_mode():
+            return int(self.network(torch.from_numpy(observation)[None]).argmax()), state
+
+
+class Counting:
+    """Selects actions in turn, and counts the steps of its game in its state."""
+
+    def __init__(self) -> None:
+        self.games: list[int] = []
+
+    def act(self, observation: NDArray[np.uint8], state: Any) -> tuple[int, Any]:
+        if state is None:
+            self.games.append(0)
+        self.games[-1] += 1
+        return (state or 0) % 3, (state or 0) + 1
+
+
+def test_a_foreign_policy_plays_the_games_of_our_agents() -> None:
+    spec = load_spec(TINY_CATCH, [f"{key}={value}" for key, value in EXPLORING.items()]).spec
+    policy = Network()
+    ours = evaluate(policy.network, spec, episodes=6)
+    foreign = dqn.evaluate(policy, TINY_CATCH, episodes=6, overrides=EXPLORING)
+    assert foreign.score.returns == tuple(game.episode_return for game in ours)
+    assert foreign.score.lengths_frames == tuple(game.length_frames for game in ours)
+
+
+def test_a_policy_advances_in_every_step_and_begins_each_game_anew() -> None:
+    policy = Counting()
+    score = dqn.evaluate(policy, TINY_CATCH, episodes=4, overrides=EXPLORING).score
+    assert [4 * steps for steps in policy.games] == list(score.lengths_frames)
+
+
+def test_a_function_of_the_observation_is_a_policy() -> None:
+    shapes = set()
+
+    def right(observation: NDArray[np.uint8]) -> int:
+        shapes.add((observation.shape, observation.dtype.name))
+        return 1
+
+    assert dqn.evaluate(right, TINY_CATCH, episodes=2).score.episodes == 2
+    assert shapes == {((4, 36, 36), "uint8")}
+
+
+def test_the_protocol_is_recorded_with_the_score() -> None:
+    result = dqn.evaluate(lambda _: 0, TINY_CATCH, episodes=2, protocol="modern")
+    assert result.protocol.sticky_probability == 0.25
+    assert result.protocol.episodes == 2
+
+
+@pytest.mark.parametrize("action", [-1, 3])
+def test_an_action_that_there_is_not_is_refused(action: int) -> None:
+    with pytest.raises(UserError, match=rf"selected {action}, expected an action from 0 to 2"):
+        dqn.evaluate(lambda _: action, TINY_CATCH, episodes=1, overrides={"evaluation.epsilon": 0.0})
+
+
+def test_wrong_arguments_are_refused_in_words() -> None:
+    with pytest.raises(UserError, match="episodes: found 0"):
+        dqn.evaluate(lambda _: 0, TINY_CATCH, episodes=0)
+    with pytest.raises(UserError, match="a complete spec is used as it is"):
+        dqn.make_env(load_spec(TINY_CATCH).spec, overrides={"seed": 2})
+
+
+@pytest.mark.parametrize("evaluation", [False, True])
+@pytest.mark.filterwarnings("ignore:.*")  # the checker recommends what a game has not
+def test_an_environment_is_one_of_gymnasium(evaluation: bool) -> None:
+    env = dqn.make_env(TINY_CATCH, evaluation=evaluation)
+    assert isinstance(env, gymnasium.Env)
+    check_env(env, skip_render_check=True)
+    env.close()
+
+
+def test_the_evaluation_environment_has_the_protocol() -> None:
+    env = dqn.make_env(
+        TINY_CATCH, evaluation=True, overrides={"evaluation.max_episode_frames": 20, "env.noop_max_frames": 0}
+    )
+    env.reset()
+    ends = [env.step(np.int64(0))[2:4] for _ in range(5)]
+    assert ends == [(False, False)] * 4 + [(False, True)]
+    env.close()
+
+
+def test_seeds_determine_the_games_of_an_environment() -> None:
+    def frames(seed: int) -> bytes:
+        env = dqn.make_env(TINY_CATCH)
+        observations = [env.reset(seed=seed)[0], *(env.step(np.int64(1))[0] for _ in range(30))]
+        env.close()
+        return b"".join(observation.tobytes() for observation in observations)
+
+    assert frames(1) == frames(1) != frames(2)
