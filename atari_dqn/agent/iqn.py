@@ -50,7 +50,7 @@ class ImplicitQuantileNetwork(QNetwork):
     ) -> Quantiles:
         """Compute quantiles at `num_quantiles` fractions of each state, K by default."""
         with sampled_noise(self, rng, noise_rows):
-            fractions = self._fractions(len(frames), num_quantiles or self.num_policy_quantiles, rng)
+            fractions = self._fractions(frames.shape[0], num_quantiles or self.num_policy_quantiles, rng)
             return self._quantiles(frames, fractions)
 
     def distribution_and_q_values(

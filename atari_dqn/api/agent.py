@@ -19,7 +19,6 @@ from atari_dqn.errors import UserError
 from atari_dqn.evaluation.checkpoint_score import CheckpointScore, evaluate_checkpoint
 from atari_dqn.evaluation.frozen_agent import FrozenAgent, load_frozen
 from atari_dqn.machine.devices import resolve_device
-from atari_dqn.run.archive.archive import is_archive
 from atari_dqn.run.archive.opening import opened_run
 from atari_dqn.run.recorded_scores import RecordedScore, recorded_scores
 from atari_dqn.spec.named_protocols import ProtocolName
@@ -92,8 +91,7 @@ class Agent:
     @property
     def scores(self) -> list[RecordedScore]:
         """Every score of its run, with protocols and the return of each game."""
-        source = self.frozen.checkpoint if is_archive(self.frozen.checkpoint) else self.frozen.run.path
-        with opened_run(source) as run:
+        with opened_run(self.frozen.source) as run:
             return recorded_scores(run)
 
     def act(

@@ -1,4 +1,4 @@
-"""Write an agent with its spec, provenance, scores, tables and video into one file, an archive."""
+"""Make the archive of an agent: its weights, and the spec, provenance, scores and tables of its run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.weights import weights_data
 from atari_dqn.files.atomic import json_document
 from atari_dqn.files.documents import read_run_file
-from atari_dqn.run.archive.archive import PROVENANCE, SCORES, SPEC, WEIGHTS, write_archive
+from atari_dqn.run.archive.archive import PROVENANCE, SCORES, SPEC, WEIGHTS, Archive, is_archive, read_archive
 from atari_dqn.run.archive.manifest import AgentRecord
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.recorded_scores import recorded_scores, whole_lines
@@ -21,16 +21,11 @@ _TABLES = ("eval_log", "update_log", "throughput_log")
 _MOST_VIDEO_BYTES = 2**28
 
 
-def export_agent(agent: FrozenAgent, path: Path) -> None:
-    """Write the archive of an agent that was loaded from a run."""
-    record = AgentRecord(
-        game=agent.spec.game,
-        step=agent.step,
-        env_frames=agent.env_frames,
-        checkpoint=agent.choice,
-        torch_threads=torch.get_num_threads(),
-    )
-    run = RunDirectory.open(agent.run.path)
+def archive_of(agent: FrozenAgent) -> Archive:
+    """Return the archive that an agent was loaded from, or make that of an agent of a run."""
+    if is_archive(agent.source):
+        return read_archive(agent.source)
+    run = RunDirectory.open(agent.source)
     parts = {
         SPEC: read_run_file(run.spec),
         PROVENANCE: read_run_file(run.provenance),
@@ -41,10 +36,20 @@ def export_agent(agent: FrozenAgent, path: Path) -> None:
     video = newest_video(agent)
     if video is not None:
         parts[f"videos/{video.name}"] = read_run_file(video, most_bytes=_MOST_VIDEO_BYTES)
-    write_archive(path, record, parts)
+    return Archive(path=run.path, agent=_record(agent), parts=parts)
 
 
 def newest_video(agent: FrozenAgent) -> Path | None:
     """Return the newest video of an agent with exactly these weights; None if there is none."""
     videos = agent.run.videos.glob(f"step_{agent.step:09d}*.mp4")
     return max(videos, key=lambda path: (path.stat().st_mtime, path.name), default=None)
+
+
+def _record(agent: FrozenAgent) -> AgentRecord:
+    return AgentRecord(
+        game=agent.spec.game,
+        step=agent.step,
+        env_frames=agent.env_frames,
+        checkpoint=agent.choice,
+        torch_threads=torch.get_num_threads(),
+    )

@@ -53,6 +53,11 @@ class FrozenAgent:
         """Emulator frames for which it was trained."""
         return steps_to_frames(self.step, frame_skip=self.spec.env.frame_skip)
 
+    @property
+    def source(self) -> Path:
+        """The run directory or the archive that it was loaded from."""
+        return self.checkpoint if is_archive(self.checkpoint) else self.run.path
+
 
 def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
     """Load the agent of an archive, of a checkpoint, or of the latest checkpoint of a run directory.

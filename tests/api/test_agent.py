@@ -3,11 +3,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from exported import export
 from tiny import CPU, FEW_STEPS, MEMORY, run
 
 import atari_dqn as dqn
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.evaluation.export import export_agent
 from atari_dqn.evaluation.frozen_agent import load_frozen
 
 GREEDY = ("evaluation.epsilon=0", "evaluation.max_episode_frames=2_000")
@@ -88,7 +88,7 @@ def test_another_observation_is_refused_in_words(plain: Path, wrong: np.ndarray)
 
 
 def test_an_archive_is_loaded_as_its_run(plain: Path, tmp_path: Path) -> None:
-    export_agent(load_frozen(plain, CPU), tmp_path / "agent.dqn")
+    export(load_frozen(plain, CPU), tmp_path / "agent.dqn")
     agent, archived = dqn.load(plain), dqn.load(tmp_path / "agent.dqn")
     assert archived.scores == agent.scores
     assert archived.evaluate(episodes=5) == agent.evaluate(episodes=5)

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from exported import export
 from tiny import CPU, TINY_CATCH, run
 
 import atari_dqn as dqn
 from atari_dqn.errors import UserError
-from atari_dqn.evaluation.export import export_agent
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.telemetry.columns import TABLES, column_names
@@ -49,7 +49,7 @@ def test_a_row_that_is_being_written_is_left_out(trained: Path, tmp_path: Path) 
 
 
 def test_an_archive_is_opened_as_its_run(trained: Path, tmp_path: Path) -> None:
-    export_agent(load_frozen(trained, CPU), tmp_path / "agent.dqn")
+    export(load_frozen(trained, CPU), tmp_path / "agent.dqn")
     own, archived = dqn.Run(trained), dqn.Run(tmp_path / "agent.dqn")
     assert (archived.spec, archived.scores, archived.finished) == (own.spec, own.scores, True)
     assert archived.tables["eval_log"].equals(own.tables["eval_log"])

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from exported import export
 from tiny import CPU, FEW_STEPS, MEMORY, run
 
 from atari_dqn.compare.comparison import compare
 from atari_dqn.compare.document import comparison_document
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
-from atari_dqn.evaluation.export import export_agent
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.weights import weights_data
 from atari_dqn.run.archive.archive import (
@@ -44,7 +44,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def archive(run_dir: Path) -> Path:
     path = run_dir.with_name("agent.dqn")
-    export_agent(load_frozen(run_dir, CPU), path)
+    export(load_frozen(run_dir, CPU), path)
     return path
 
 
@@ -69,13 +69,13 @@ def test_games_of_an_archive_are_those_of_the_checkpoint(run_dir: Path, archive:
 
 def test_games_of_an_archived_agent_with_memory_are_those_of_the_checkpoint(tmp_path: Path):
     run(tmp_path / "memory", EXPLORING, *MEMORY, *FEW_STEPS, "toggles.prioritized=false")
-    export_agent(load_frozen(tmp_path / "memory", CPU), tmp_path / "memory.dqn")
+    export(load_frozen(tmp_path / "memory", CPU), tmp_path / "memory.dqn")
     assert games_of(tmp_path / "memory.dqn") == games_of(tmp_path / "memory")
 
 
 def test_a_named_checkpoint_is_archived(run_dir: Path, tmp_path: Path):
     agent = load_frozen(run_dir / "checkpoints" / "step_000000150", CPU)
-    export_agent(agent, tmp_path / "early.dqn")
+    export(agent, tmp_path / "early.dqn")
     loaded = load_frozen(tmp_path / "early.dqn", CPU)
     assert (loaded.step, loaded.choice) == (150, agent.choice)
     for name, weight in agent.network.state_dict().items():

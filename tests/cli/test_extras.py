@@ -2,8 +2,22 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
-EXTRAS = ("PIL", "av", "matplotlib", "optuna", "ray", "tensorboard", "wandb")
+from tiny import FEW_STEPS, run
+
+EXTRAS = (
+    "PIL",
+    "av",
+    "matplotlib",
+    "onnx",
+    "onnxruntime",
+    "onnxscript",
+    "optuna",
+    "ray",
+    "tensorboard",
+    "wandb",
+)
 
 WITHOUT_EXTRAS = f"""
 import sys
@@ -46,3 +60,11 @@ def test_tune_without_its_extra_says_what_to_install() -> None:
     assert done.stderr == (
         "error: dqn tune needs Optuna and matplotlib; install them with `pip install 'atari-dqn[tune]'`\n"
     )
+
+
+def test_export_to_onnx_without_its_extra_says_what_to_install(tmp_path: Path) -> None:
+    run(tmp_path / "run", *FEW_STEPS)
+    words = ["dqn", "export", str(tmp_path / "run"), "--onnx", str(tmp_path / "agent.onnx")]
+    done = python(f"sys.argv = {words!r}\nfrom atari_dqn.cli import main\nmain()\n")
+    message = "error: --onnx needs onnx; install it with `pip install 'atari-dqn[onnx]'`\n"
+    assert (done.returncode, done.stderr) == (2, message)

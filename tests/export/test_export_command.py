@@ -1,0 +1,115 @@
+"""`dqn export` and `dqn import`: what they write, and what they refuse."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tiny import run
+
+import atari_dqn as dqn
+from atari_dqn.cli import main
+from atari_dqn.run.archive.archive import read_archive
+from atari_dqn.run.archive.hub import card
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exports")
+    run(folder / "my run")
+    (folder / "my run" / "videos").mkdir()
+    (folder / "my run" / "videos" / "step_000000300.mp4").write_bytes(b"frames")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+def command(*arguments: str) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["dqn", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_an_archive_has_the_name_of_its_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("export", "my run/checkpoints/best") == 0
+    assert dqn.load("my run.dqn").game == "catch"
+    assert "my run.dqn (catch, " in capsys.readouterr().out
+    Path("my run.dqn").unlink()
+
+
+def test_an_archive_is_evaluated_recorded_and_imported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("export", "my run", "-o", "agent.dqn") == 0
+    assert command("eval", "agent.dqn", "--episodes", "2", "--json") == 0
+    assert command("import", "agent.dqn", "-o", "imported") == 0
+    assert command("eval", "imported", "--episodes", "2") == 0
+    assert command("compare", "agent.dqn", "imported") == 0
+    assert len(list(Path("agent_results/evaluations").glob("*.json"))) == 1
+    assert len(list(Path("imported/evaluations").glob("*.json"))) == 1
+
+
+def test_a_hub_folder_has_a_card_scores_a_video_and_the_archive() -> None:
+    assert command("export", "my run", "--hub", "hub") == 0
+    assert sorted(path.name for path in Path("hub").iterdir()) == [
+        "README.md",
+        "agent.dqn",
+        "replay.mp4",
+        "results.json",
+        "spec.toml",
+    ]
+    text = Path("hub/README.md").read_text()
+    scores = json.loads(Path("hub/results.json").read_text())
+    final = next(score for score in scores if score["kind"] == "final")
+    mean = sum(final["returns"]) / len(final["returns"])
+    assert text.startswith("---\nlibrary_name: atari_dqn\ntags:\n- catch\n- deep-reinforcement-learning\n")
+    assert f'    - type: mean_reward\n      value: "{mean:.2f} +/- ' in text
+    assert final["protocol_digest"] in text
+    assert "track A*" in text
+    assert dqn.load("hub/agent.dqn").env_frames == 1_200
+
+
+def test_the_card_of_weights_without_a_score_claims_none() -> None:
+    assert command("export", "my run", "-o", "unscored.dqn") == 0
+    text = card(read_archive(Path("unscored.dqn")), [])
+    assert "model-index" not in text
+    assert "have not been evaluated" in text
+
+
+REFUSED = {
+    "no run": (["export", "absent"], 2, "not found"),
+    "an archive of an archive": (["export", "good.dqn"], 2, "is an archive already"),
+    "another suffix": (["export", "my run", "-o", "agent.zip"], 2, "ends in .dqn"),
+    "another suffix of ONNX": (["export", "my run", "--onnx", "agent.bin"], 2, "ends in .onnx"),
+    "an archive that is there": (["export", "my run", "-o", "good.dqn"], 2, "never overwritten"),
+    "a hub folder that is there": (["export", "my run", "--hub", "my run"], 2, "never overwritten"),
+    "one file for both": (["export", "my run", "--onnx", "x.onnx", "--hub", "x.onnx"], 2, "named twice"),
+    "no archive": (["import", "absent.dqn"], 2, "not found"),
+    "a file of another kind": (["import", "notes.txt"], 2, "is not an archive"),
+    "a run to import": (["import", "my run"], 2, "is not an archive"),
+    "a folder that is there": (["import", "good.dqn", "-o", "my run"], 2, "never overwritten"),
+    "a damaged archive": (["import", "damaged.dqn"], 4, "weights.safetensors: its SHA-256"),
+    "a damaged archive to evaluate": (["eval", "damaged.dqn"], 4, "weights.safetensors: its SHA-256"),
+    "a damaged archive to compare": (["compare", "damaged.dqn", "--strict"], 4, "weights.safetensors"),
+    "a damaged archive to convert": (["export", "damaged.dqn", "--onnx", "y.onnx"], 4, "weights.safetensors"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), REFUSED.values(), ids=REFUSED)
+def test_wrong_input_is_refused_in_words_and_writes_nothing(
+    folder: Path, arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not Path("good.dqn").exists():
+        assert command("export", "my run", "-o", "good.dqn") == 0
+        data = bytearray(Path("good.dqn").read_bytes())
+        data[len(data) // 2] ^= 1
+        Path("damaged.dqn").write_bytes(data)
+        Path("notes.txt").write_text("notes")
+    before = sorted(folder.iterdir())
+    assert command(*arguments) == code
+    assert words in capsys.readouterr().err
+    assert sorted(folder.iterdir()) == before
