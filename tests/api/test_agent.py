@@ -71,6 +71,25 @@ def test_the_state_of_an_agent_with_memory_changes_its_values(recurrent: Path) -
     )  # rewards are clipped as in training
 
 
+def test_acting_with_memory_is_one_unroll_over_the_game(recurrent: Path) -> None:
+    agent = dqn.load(recurrent)
+    frames, rewards = observations(agent, 4), [0.0, 1.0, 0.0, -1.0]
+    values, actions, state = [], [-1], None
+    for frame, reward in zip(frames, rewards, strict=True):
+        values.append(agent.q_values(frame, state, reward=reward))
+        action, state = agent.act(frame, state, reward=reward)
+        actions.append(int(action))
+    network = agent.frozen.network
+    with torch.inference_mode():
+        expected, _ = network.unroll(
+            torch.from_numpy(frames[:, 0])[None],
+            torch.tensor([actions[:-1]]),
+            torch.tensor([rewards]),
+            torch.zeros(1, network.memory.width),
+        )
+    np.testing.assert_allclose(values, expected[0].numpy(), atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
