@@ -27,7 +27,7 @@ from spec_here import load_spec_here
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.writers import TableSink
-from atari_dqn.train.build import assemble
+from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
 from atari_dqn.types import StepBatch
@@ -138,7 +138,7 @@ def sizes(directory: Path) -> dict[str, int]:
 
 def measure(folder: Path, capacity_steps: int) -> dict[str, object]:
     store, tables = CheckpointStore(folder / "checkpoints", keep_last=3), TableSink(folder)
-    with closing(assemble(pong(capacity_steps), CPU)) as training:
+    with closing(assemble_without_actors(pong(capacity_steps), CPU)) as training:
         training.begin()
         tape = cycle(record_tape(training))
         training.total_steps = 2**62
@@ -156,7 +156,7 @@ def measure(folder: Path, capacity_steps: int) -> dict[str, object]:
 
 def resume(directory: Path, capacity_steps: int) -> None:
     """Load a checkpoint and make one update; print the seconds since this process was started."""
-    with closing(assemble(pong(capacity_steps), CPU)) as training:
+    with closing(assemble_without_actors(pong(capacity_steps), CPU)) as training:
         training.load_state_dict(load_checkpoint(directory)[0])
         training.update(1)
         print(time.time() - psutil.Process().create_time())

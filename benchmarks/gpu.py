@@ -26,7 +26,7 @@ from spec_here import load_spec_here
 from atari_dqn.bench.kernels import synchronize
 from atari_dqn.machine.devices import resolve_device
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.build import assemble
+from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.rate import measure_rate, small
 from atari_dqn.train.training import Training
@@ -199,7 +199,7 @@ def learning(
 ) -> Iterator[Training]:
     """Yield a training that has filled its replay, and has made so many updates."""
     spec = spec_of(path, device, *overrides, "env.num_envs=64", f"system.workers={workers}")
-    with closing(assemble(small(spec), device)) as training:
+    with closing(assemble_without_actors(small(spec), device)) as training:
         training.begin()
         for _ in q_learning(training):
             if training.clock.learning and training.clock.updates >= updates:

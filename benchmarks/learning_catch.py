@@ -22,7 +22,7 @@ from toy_game import LEARNING, TOGGLES
 
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.run.scores import EvaluationScore
-from atari_dqn.train.build import assemble
+from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.loop import q_learning
 
 SPEC = Path(__file__).parents[1] / "runs/catch_smoke.toml"
@@ -47,7 +47,7 @@ def scores(overrides: tuple[str, ...], seed: int, threads: int) -> dict[int, flo
     here = [f"seed={seed}", f"learner.threads={threads}", "system.workers=0"]
     spec = load_spec_here(SPEC, [*LEARNING, *overrides, *here]).spec
     found: dict[int, float] = {}
-    with closing(assemble(spec, torch.device("cpu"))) as training:
+    with closing(assemble_without_actors(spec, torch.device("cpu"))) as training:
         training.begin()
         for _ in q_learning(training):
             due = [at for at in AT_FRAMES if at not in found and training.clock.env_frames >= at]

@@ -35,7 +35,7 @@ from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.minibatch import Frames, Minibatch
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.build import assemble
+from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
 
@@ -101,7 +101,7 @@ def learn(part: Part, seed: int, precision: str, minibatches: int) -> Learned:
     ]
     spec = load_spec_here(part.spec, overrides).spec
     began = time.process_time()
-    with closing(assemble(spec, CPU)) as training:
+    with closing(assemble_without_actors(spec, CPU)) as training:
         training.begin()
         for _ in q_learning(training):
             pass

@@ -21,7 +21,7 @@ from hardware import circumstances
 from prioritized_systems import LEAVES, SYSTEMS, median_milliseconds
 from spec_here import load_spec_here
 
-from atari_dqn.train.build import assemble
+from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.loop import q_learning
 
 HERE = Path(__file__).parent
@@ -61,7 +61,7 @@ def track_b_update(threads: int, updates: int) -> float:
         "system.workers=0",
     )
     spec = load_spec_here(HERE.parent / "runs" / "pong_trackB.toml", overrides).spec
-    with closing(assemble(spec, torch.device("cpu"))) as training:
+    with closing(assemble_without_actors(spec, torch.device("cpu"))) as training:
         training.begin()
         for _ in q_learning(training):
             if training.clock.updates:

@@ -25,7 +25,7 @@ from atari_dqn.machine.automatic import Machine, resolve_auto
 from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.build import assemble
+from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.rate import Rate, timed, warm_up
 
 
@@ -58,7 +58,7 @@ def hardware_within(isa: str | None) -> Hardware:
 
 def rate(spec: Spec, *, warm_up_updates: int, seconds: float) -> Rate:
     """Return the speed after the prefill and `warm_up_updates` more updates, and where the time went."""
-    with closing(assemble(spec, torch.device("cpu"))) as training:
+    with closing(assemble_without_actors(spec, torch.device("cpu"))) as training:
         warm_up(training, updates=warm_up_updates)
         return timed(training, seconds)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -42,6 +42,8 @@ from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.train.training import Training
 from atari_dqn.types import Emulators
 
+T = TypeVar("T", bound=Learning)
+
 MakeActors = Callable[[Spec], ActorPool]
 """Makes the actors of a spec; it chooses what carries their messages."""
 
@@ -56,13 +58,23 @@ def assemble(spec: Spec, device: torch.device, make_actors: MakeActors = local_a
 
     The caller closes the training, which stops its worker processes.
     """
+    if spec.actors.mode == "none":
+        return assemble_without_actors(spec, device)
+    return _assembled(partial(_with_actors, make_actors), spec, device)
+
+
+def assemble_without_actors(spec: Spec, device: torch.device) -> Training:
+    """Build a training whose environments step together, as `assemble` does for a spec without actors."""
+    return _assembled(_local, spec, device)
+
+
+def _assembled(build: Callable[[Spec, torch.device, ExitStack], T], spec: Spec, device: torch.device) -> T:
     check_precision(decided(spec.learner.precision), device)
     make_current(device)
     set_kernels(device, threads=decided(spec.learner.threads), deterministic=spec.learner.deterministic)
     keep_freed_memory()
-    build = _local if spec.actors.mode == "none" else partial(_with_actors, make_actors)
     with ExitStack() as stack:
-        training: Learning = build(spec, device, stack)
+        training = build(spec, device, stack)
         if spec.toggles.redo:
             training.learner.upkeep.append(_redo(spec, training))
         stack.pop_all()
@@ -80,7 +92,7 @@ def _redo(spec: Spec, training: Learning) -> ReDo:
     )
 
 
-def _local(spec: Spec, device: torch.device, stack: ExitStack) -> Learning:
+def _local(spec: Spec, device: torch.device, stack: ExitStack) -> Training:
     """Build a training whose environments step together, in this process or in workers."""
     envs = make_envs(
         game=spec.game,
