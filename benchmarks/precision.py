@@ -4,7 +4,8 @@
 `runs/pong_quick.toml`, which has the small network of data-efficient Rainbow. Each seed is learned in both
 precisions, and scored by games of its last weights. The weights that fp32 arrives at, with minibatches of
 that run's replay, give the gradients: of the same loss, computed in fp32, bf16 and float64. Their deviation
-is |g − g₆₄| / |g₆₄|, of all weights together.
+is |g − g₆₄| / |g₆₄|, of all weights together. Each run that has ended is kept in a file of `--keep`; the
+same command, started again, makes the others alone.
 """
 
 from __future__ import annotations
@@ -82,12 +83,27 @@ def learned(part: Part, options: argparse.Namespace) -> dict[str, list[Learned]]
     cases = [(seed, precision) for seed in range(1, options.seeds + 1) for precision in PRECISIONS]
     rows: dict[str, list[Learned]] = {precision: [] for precision in PRECISIONS}
     with ProcessPoolExecutor(options.at_once, mp_context=get_context("spawn")) as pool:
-        runs = [pool.submit(learn, part, *case, options.minibatches) for case in cases]
+        runs = [pool.submit(kept, options.keep, part, *case, options.minibatches) for case in cases]
         for (seed, precision), run in zip(cases, runs, strict=True):
             rows[precision].append(run.result())
             score, seconds = rows[precision][-1].score, rows[precision][-1].seconds
             print(f"seed {seed}, {precision}: {score:.1f}, {seconds:.0f} s", flush=True)
     return rows
+
+
+def kept(folder: Path, part: Part, seed: int, precision: str, minibatches: int) -> Learned:
+    """Return a run that `folder` has, or train it and keep it there."""
+    file = folder / f"seed{seed}_{precision}.json"
+    settings = {"overrides": list(part.overrides), "minibatches": minibatches}
+    if file.exists():
+        found = json.loads(file.read_text())
+        if found["settings"] != settings:
+            raise SystemExit(f"{file}: has other settings; name another folder with --keep")
+        return Learned(**found["run"])
+    run = learn(part, seed, precision, minibatches)
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"settings": settings, "run": asdict(run)}) + "\n")
+    return run
 
 
 def learn(part: Part, seed: int, precision: str, minibatches: int) -> Learned:
@@ -186,6 +202,7 @@ def report(part: Part, rows: dict[str, list[Learned]], options: argparse.Namespa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    parser.add_argument("--keep", type=Path, required=True, help="folder of the runs that have ended")
     parser.add_argument("--part", choices=("toy", "atari"), default="toy")
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--minibatches", type=int, default=16, help="per seed, for the gradients")
