@@ -51,6 +51,7 @@ ACTOR_RULES = (
         )
         for key, plain in (
             ("learner.compile", False),
+            ("system.cuda_graphs", False),
             ("learner.acting_network", "online"),
             ("toggles.annealing", False),
             ("toggles.self_prediction", False),

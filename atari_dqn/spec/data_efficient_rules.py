@@ -72,6 +72,11 @@ DATA_EFFICIENT_RULES = (
         )
         for toggle in ("self_prediction", "annealing")
     ),
+    Rule(
+        ("system.cuda_graphs", "toggles.annealing"),
+        lambda graphs, annealing: not (graphs and annealing),
+        "a captured update repeats one n and one γ: set the first to false",
+    ),
     *(
         Rule(
             ("toggles.redo", key),

@@ -46,6 +46,7 @@ ROLLOUT_RULES = (
             ("learner.target_rate", 1.0),
             ("learner.acting_network", "online"),
             ("learner.compile", False),
+            ("system.cuda_graphs", False),
         )
     ),
     _only("learner.target_period_updates", 1, "rollouts are learned without a target network"),

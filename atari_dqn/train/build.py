@@ -206,18 +206,9 @@ def _parts(
 
 
 def uses_graphs(spec: Spec, device: torch.device, *, replay_on: torch.device) -> bool:
-    """Return whether acting and updates are captured: if set in the spec and if the replay is on the GPU.
-
-    Updates on rollouts are not captured yet, nor are those whose n and γ change.
-    """
-    can_repeat = spec.replay.kind != "rollouts" and not spec.toggles.annealing
-    return (
-        spec.system.cuda_graphs
-        and can_repeat
-        and device.type == "cuda"
-        and replay_on == device
-        and can_capture()
-    )
+    """Return whether acting and updates are captured: if set in the spec and if the replay is on the GPU."""
+    on_gpu = device.type == "cuda" and replay_on == device
+    return spec.system.cuda_graphs and on_gpu and can_capture()
 
 
 def build_gates(spec: Spec, clock: Clock) -> Gates:

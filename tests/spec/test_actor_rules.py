@@ -20,6 +20,7 @@ FREE = ("env.num_envs=4", "actors.mode=free_running", "actors.processes=2", "act
         (("replay.prefill_steps=151",), r"prefill_steps: found 151 with replay\.capacity_steps = 150"),
         (("actors.max_lag_updates=9",), r"publish_period_updates: found 10 with actors\.max_lag_updates = 9"),
         (("system.workers=2",), r"system\.workers: found 2 with actors\.processes = 2.*set the first to 0"),
+        (("system.cuda_graphs=true",), r"system\.cuda_graphs: found true.*set the first to false"),
         (("learner.compile=true",), r"learner\.compile: found true.*set the first to false"),
         (
             ("actors.mode=lockstep",),

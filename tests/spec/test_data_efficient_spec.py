@@ -56,6 +56,7 @@ def test_last_reset_leaves_half_a_period_or_more(name: str) -> None:
         (["toggles.annealing=true", "toggles.n_step=11"], "n is annealed downwards"),
         (["toggles.annealing=true", "learner.discount=0.9"], "γ is annealed upwards"),
         (["toggles.annealing=true", "learner.discount=1.0"], "stays below 1"),
+        (["toggles.annealing=true", "system.cuda_graphs=true"], "repeats one n and one γ"),
         (["toggles.annealing=true", "replay.prefill_steps=11"], "must hold so many steps"),
         (["toggles.self_prediction=true", "replay.prefill_steps=6"], "must hold so many steps"),
         (["toggles.self_prediction=true", "replay.kind=sequences"], "not defined for sequences"),

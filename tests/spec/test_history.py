@@ -43,9 +43,10 @@ def test_existing_run_keeps_decays_that_are_refused_in_a_new_run(tmp_path: Path)
     assert load_resolved(path).spec.optimizer.gradient_decay == 0.9
 
 
-def test_graphs_that_a_run_on_sequences_recorded_without_effect_are_read_as_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["catch_memory_smoke", "pqn", "bbf_rr2"])
+def test_graphs_that_a_run_recorded_without_effect_are_read_as_off(tmp_path: Path, name: str) -> None:
     path = tmp_path / "spec.toml"
-    earlier = load_spec(RUNS / "catch_memory_smoke.toml", RESOLVED)
+    earlier = load_spec(RUNS / f"{name}.toml", RESOLVED)
     path.write_text(resolved_toml(earlier).replace("cuda_graphs = false", "cuda_graphs = true"))
     found = load_resolved(path)
     assert found.spec == earlier.spec

@@ -44,6 +44,7 @@ def test_rollouts_bring_the_values_of_their_paper(write_spec) -> None:
         ("learner.target_rate=0.5", "it is not defined for rollouts: set the first to 1.0"),
         ("toggles.redo=true", "it is not defined for rollouts"),
         ("learner.compile=true", "it is not defined for rollouts"),
+        ("system.cuda_graphs=true", "it is not defined for rollouts"),
         ("learner.target_period_updates=2", "rollouts are learned without a target network"),
         ("env.num_envs=127", "a rollout has equally many steps of each environment"),
         ("learner.batch_size=192", "the minibatches of a rollout must be equal"),
