@@ -103,7 +103,7 @@ def is_new_and_unused(key: str, value: Scalar) -> bool:
 def without_ineffective(values: Values) -> Values:
     """Replace the values of a recorded spec that are refused now because they never had an effect.
 
-    CUDA graphs were never used for sequences, rollouts and annealing, where `system.cuda_graphs` could be true.
+    Nothing was ever captured of sequences, rollouts and annealing, where `system.cuda_graphs` could be true.
     """
     never_captured = values.get("replay.kind") in ("sequences", "rollouts") or values.get("toggles.annealing")
     if never_captured and values.get("system.cuda_graphs"):
