@@ -22,6 +22,9 @@ from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.status import SweepStatus
 
 SPEC = Path(__file__).with_name("killed_atari.toml")
+GAMES = ("pong", "breakout", "qbert", "seaquest")
+METHODS = {"plain": [], "more": ["toggles.double=true", "toggles.n_step=3"]}
+"""The methods of `write_sweep`, each with the keys that it sets."""
 DQN = (sys.executable, "-m", "atari_dqn")
 HEARTBEAT_SECONDS = 0.5
 PATIENCE_SECONDS = 300.0

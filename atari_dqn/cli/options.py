@@ -56,6 +56,13 @@ def _specs(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]  # none: the shell completes the path
 
 
+class Place(StrEnum):
+    """Values of `--on`."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
 MOST_EPISODES = 1_000_000
 """Far above the number of any protocol; a thousand times as many episode numbers would fill the memory."""
 
@@ -112,6 +119,16 @@ NotifyOption = Annotated[
 JobsOption = Annotated[
     str | None, typer.Option(metavar="N", help="At most N runs at once. Default: as many as fit.")
 ]
+PlaceOption = Annotated[
+    str, typer.Option(metavar="PLACE", help="Where the runs are trained: local, or ray for a cluster.")
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="With --on ray: the head of a cluster to join. Default: a cluster on this machine alone.",
+    ),
+]
 PlainOption = Annotated[
     bool, typer.Option("--plain", help="Print one line per period instead of the live view.")
 ]
@@ -160,6 +177,20 @@ def choice(option: str, text: str, kind: type[Choice]) -> Choice:
         expected = " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
         raise UserError(f"{option}: found {text!r}, expected {expected}{did_you_mean(text, words)}")
     return kind(text)
+
+
+def is_on_ray(on: str, address: str | None, *, plan: bool, status: bool) -> bool:
+    """Parse `--on`; `UserError` for options that do not go with it, or with each other."""
+    if plan and status:
+        raise UserError("--plan and --status: expected one of them")
+    found = choice("--on", on, Place) is Place.RAY
+    if found and (plan or status):
+        raise UserError(
+            "--on ray: expected without --plan, which plans for this machine, and without --status"
+        )
+    if address is not None and not found:
+        raise UserError("--address: expected with --on ray")
+    return found
 
 
 def check_run(path: Path) -> None:

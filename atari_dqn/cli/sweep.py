@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import DeviceOption, JobsOption, PlainOption, choice, integer, number
+from atari_dqn.cli.options import (
+    AddressOption,
+    DeviceOption,
+    JobsOption,
+    PlaceOption,
+    PlainOption,
+    integer,
+    is_on_ray,
+    number,
+)
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 
@@ -28,13 +36,6 @@ dqn sweep outputs/catch_n_step --status"""
 _SHORTEST_HEARTBEAT_SECONDS = 0.1
 _MEASURING_SECONDS = 20.0
 """Longest time for measuring the speed of one method; small specs take a quarter of it."""
-
-
-class Place(StrEnum):
-    """Values of `--on`."""
-
-    LOCAL = "local"
-    RAY = "ray"
 
 
 def _sweeps() -> list[str]:
@@ -63,16 +64,6 @@ MeasureOption = Annotated[
 StatusOption = Annotated[
     bool, typer.Option("--status", help="Print the state of every run from its files; start nothing.")
 ]
-PlaceOption = Annotated[
-    str, typer.Option(metavar="PLACE", help="Where the runs are trained: local, or ray for a cluster.")
-]
-AddressOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="With --on ray: the head of a cluster to join. Default: a cluster on this machine alone.",
-    ),
-]
 RetryOption = Annotated[
     bool, typer.Option("--retry", help="Try runs again that halted, failed or are damaged.")
 ]
@@ -100,14 +91,15 @@ def sweep(
     most, period = integer("--jobs", jobs), number("--heartbeat", heartbeat, low=_SHORTEST_HEARTBEAT_SECONDS)
     from atari_dqn.machine.devices import check_device_name
 
-    is_on_ray = choice("--on", on, Place) is Place.RAY
-    _check_options(plan=plan, status=status, measure=measure, is_on_ray=is_on_ray, address=address)
+    on_ray = is_on_ray(on, address, plan=plan, status=status)
+    if measure and not plan:
+        raise UserError("--measure: expected with --plan")
     check_device_name(device)
     loaded, path = _load(sweep, folder)
     if status:
         _print_status(path)
         return
-    if is_on_ray:
+    if on_ray:
         _sweep_on_ray(loaded, path, device, address, most, period, retry=retry, plain=plain)
         return
     hardware = _hardware(path)
@@ -123,19 +115,6 @@ def sweep(
     train_here(opened, hardware, devices, jobs=most, period_seconds=period, plain=plain)
 
 
-def _check_options(*, plan: bool, status: bool, measure: bool, is_on_ray: bool, address: str | None) -> None:
-    if plan and status:
-        raise UserError("--plan and --status: expected one of them")
-    if measure and not plan:
-        raise UserError("--measure: expected with --plan")
-    if is_on_ray and (plan or status):
-        raise UserError(
-            "--on ray: expected without --plan, which plans for this machine, and without --status"
-        )
-    if address is not None and not is_on_ray:
-        raise UserError("--address: expected with --on ray")
-
-
 def _sweep_on_ray(
     loaded: Sweep | None,
     path: Path,
@@ -149,7 +128,8 @@ def _sweep_on_ray(
 ) -> None:
     """Train what is left on the nodes of a cluster, each of which is checked before anything starts."""
     with interrupts_blocked():
-        from atari_dqn.cli.sweep_on_ray import joined_cluster, train_on_ray
+        from atari_dqn.cli.sweep_training import train_on_ray
+        from atari_dqn.cli.workers import joined_cluster
         from atari_dqn.scale.room import hardware_with_device
 
     with joined_cluster(address, path) as cluster:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from threading import Event
 from typing import TYPE_CHECKING
 
 from atari_dqn.envs.processes import interrupts_blocked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from atari_dqn.cli.workers import MakeWorkers
     from atari_dqn.machine.hardware import Hardware
+    from atari_dqn.scale.on_ray.cluster import Cluster, Node
     from atari_dqn.scale.opening import Opened
-    from atari_dqn.scale.scheduler import Workers
 
 
 def train_here(
@@ -27,39 +27,50 @@ def train_here(
     plain: bool,
 ) -> None:
     """Train the members that are left on this machine."""
-    with interrupts_blocked():
-        from atari_dqn.run.leases.owner import Owner
-        from atari_dqn.scale.local import LocalWorkers
-        from atari_dqn.scale.room import Needs, Room
-        from atari_dqn.scale.runner import Runner
+    from atari_dqn.cli.workers import local_workers
 
-    def workers(report: Callable[[str], None]) -> Workers:
-        runner = Runner(
-            folder=opened.folder,
-            owner=Owner.current(),
-            stop=Event(),
-            report=report,
-            period_seconds=period_seconds,
-        )
-        needs, threads = Needs(hardware, opened.record.threads), opened.record.threads
-        return LocalWorkers(
-            runner=runner, room=Room(hardware, devices), needs=needs, threads=threads, jobs=jobs
-        )
-
-    train(opened, workers, plain=plain)
+    workers = local_workers(
+        opened.folder,
+        hardware,
+        devices,
+        threads=opened.record.threads,
+        jobs=jobs,
+        period_seconds=period_seconds,
+    )
+    _train(opened, workers, plain=plain)
 
 
-def train(
+def train_on_ray(
     opened: Opened,
-    make_workers: Callable[[Callable[[str], None]], Workers],
+    cluster: Cluster,
+    nodes: Sequence[Node],
     *,
+    address: str | None,
+    device: str,
+    jobs: int | None,
+    period_seconds: float,
     plain: bool,
-    options: str = "",
 ) -> None:
-    """Train the members that are left with workers, which are made with a function for their reports.
+    """Train the members that are left on the nodes; a run whose command has ended stops by itself."""
+    from atari_dqn.cli.workers import ray_options, ray_workers
+    from atari_dqn.view.sweep_text import continue_command
 
-    `options`: those with which the command that continues is printed.
-    """
+    options = ray_options(address)
+    with ray_workers(
+        opened.folder,
+        cluster,
+        nodes,
+        device=opened.record.device if device == "auto" else device,
+        threads=opened.record.threads,
+        jobs=jobs,
+        period_seconds=period_seconds,
+        continue_command=continue_command(opened.folder.path, options),
+    ) as workers:
+        _train(opened, workers, plain=plain, options=options)
+
+
+def _train(opened: Opened, make_workers: MakeWorkers, *, plain: bool, options: str = "") -> None:
+    """Train the members that are left. `options`: of the command that continues, which is printed."""
     with interrupts_blocked():
         from atari_dqn.cli.sweep_outcome import conclude
         from atari_dqn.run.sweep.status import SweepStatus

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import DeviceOption, JobsOption, PlainOption, integer
+from atari_dqn.cli.options import (
+    AddressOption,
+    DeviceOption,
+    JobsOption,
+    PlaceOption,
+    PlainOption,
+    integer,
+    is_on_ray,
+)
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from atari_dqn.machine.hardware import Hardware
-    from atari_dqn.scale.local import LocalWorkers
     from atari_dqn.scale.tuning.opening import OpenedTune
     from atari_dqn.scale.tuning.tune import Tune
 
 EXAMPLES = """\
 dqn tune catch_learning_rate
 dqn tune pong_learning_rate --plan
+dqn tune catch_learning_rate --on ray
 dqn tune outputs/catch_learning_rate --status"""
 
 
@@ -56,22 +63,29 @@ def tune(
     folder: FolderOption = None,
     plan: PlanOption = False,
     status: StatusOption = False,
+    on: PlaceOption = "local",
+    address: AddressOption = None,
     jobs: JobsOption = None,
     device: DeviceOption = "auto",
     plain: PlainOption = False,
 ) -> None:
     """Search for the best values of keys of a spec, and go on with a search that was stopped."""
     most = integer("--jobs", jobs)
-    if plan and status:
-        raise UserError("--plan and --status: expected one of them")
+    on_ray = is_on_ray(on, address, plan=plan, status=status)
     with interrupts_blocked():
+        from atari_dqn.cli.tune_training import train_here
+        from atari_dqn.machine.devices import check_device_name
         from atari_dqn.scale.tuning.plan import check_one_fits
         from atari_dqn.scale.tuning.study import require_extra
 
     require_extra()
+    check_device_name(device)
     found, path = _load(tune, folder)
     if status:
         _print_status(path)
+        return
+    if on_ray:
+        _tune_on_ray(found, path, device, address, most, plain=plain)
         return
     hardware, devices = _machine(path, device)
     opened = _planned(found, path, hardware, devices)
@@ -82,7 +96,29 @@ def tune(
     with opened.folder.locked():
         opened = _planned(found, path, hardware, devices)  # another command may have changed it meanwhile
         _begin(opened)
-        _run(opened, hardware, devices, jobs=most, plain=plain)
+        train_here(opened, hardware, devices, jobs=most, plain=plain)
+
+
+def _tune_on_ray(
+    tune: Tune, path: Path, device: str, address: str | None, jobs: int | None, *, plain: bool
+) -> None:
+    """Train what is left on the nodes of a cluster, each of which is checked before anything starts."""
+    with interrupts_blocked():
+        from atari_dqn.cli.tune_training import train_on_ray
+        from atari_dqn.cli.workers import joined_cluster
+        from atari_dqn.scale.room import devices_of, hardware_with_device
+
+    with joined_cluster(address, path) as cluster:
+        nodes = cluster.describe([*cluster.alive()], path)
+        device = _device(path, device)
+        hardware = hardware_with_device(device, [node.hardware for node in nodes])
+        devices = devices_of(device, hardware)
+        opened = _planned(tune, path, hardware, devices)
+        with opened.folder.locked():
+            opened = _planned(tune, path, hardware, devices)
+            cluster.check_folder(opened.folder.runs, nodes)
+            _begin(opened)
+            train_on_ray(opened, cluster, nodes, address=address, device=device, jobs=jobs, plain=plain)
 
 
 def _load(path: Path, folder: Path | None) -> tuple[Tune, Path]:
@@ -119,17 +155,21 @@ def _print_status(path: Path) -> None:
 
 
 def _machine(path: Path, device: str) -> tuple[Hardware, Sequence[str]]:
-    """Return the hardware and the devices for runs: those of the folder, if it has a tune."""
+    """Return the hardware and the devices for runs of this machine."""
     with interrupts_blocked():
-        from atari_dqn.machine.devices import check_device_name
         from atari_dqn.scale.room import devices_of, find_sweep_hardware
-        from atari_dqn.scale.tuning.folder import TuneFolder, is_tune, read_tune_record
 
-    check_device_name(device)
     hardware = find_sweep_hardware(path)
+    return hardware, devices_of(_device(path, device), hardware)
+
+
+def _device(path: Path, device: str) -> str:
+    """Return the device of a command: for `auto` that of the folder, if it has a tune."""
+    from atari_dqn.scale.tuning.folder import TuneFolder, is_tune, read_tune_record
+
     if device == "auto" and is_tune(path):
-        device = read_tune_record(TuneFolder(path)).device
-    return hardware, devices_of(device, hardware)
+        return read_tune_record(TuneFolder(path)).device
+    return device
 
 
 def _planned(tune: Tune, path: Path, hardware: Hardware, devices: Sequence[str]) -> OpenedTune:
@@ -153,73 +193,3 @@ def _begin(opened: OpenedTune) -> None:
     for choice in opened.choices:
         typer.echo(str(choice))
     write_tune_record(opened.folder, opened.record)
-
-
-def _workers(
-    opened: OpenedTune,
-    hardware: Hardware,
-    devices: Sequence[str],
-    jobs: int | None,
-    report: Callable[[str], None],
-) -> LocalWorkers:
-    """Return the workers of this machine."""
-    with interrupts_blocked():
-        from threading import Event
-
-        from atari_dqn.run.leases.owner import Owner
-        from atari_dqn.scale.local import LocalWorkers
-        from atari_dqn.scale.room import Needs, Room
-        from atari_dqn.scale.runner import Runner
-
-    threads = opened.record.tune.threads
-    return LocalWorkers(
-        runner=Runner(folder=opened.folder.runs, owner=Owner.current(), stop=Event(), report=report),
-        room=Room(hardware, devices),
-        needs=Needs(hardware, threads),
-        threads=threads,
-        jobs=jobs,
-    )
-
-
-def _run(
-    opened: OpenedTune, hardware: Hardware, devices: Sequence[str], *, jobs: int | None, plain: bool
-) -> None:
-    """Run trials until the budget is used up, and print the outcome."""
-    with interrupts_blocked():
-        from contextlib import closing
-
-        from atari_dqn.cli.tune_outcome import conclude
-        from atari_dqn.scale.tuning.folder import Stopwatch
-        from atari_dqn.scale.tuning.progress import TuneProgress
-        from atari_dqn.scale.tuning.ranking import standing
-        from atari_dqn.scale.tuning.study import TrialLog
-        from atari_dqn.scale.tuning.tuner import Tuner
-        from atari_dqn.train.interrupt import SignalGuard
-        from atari_dqn.view.text_view import text_view
-
-    folder, record = opened.folder, opened.record
-    reports: list[str] = []
-    workers = _workers(opened, hardware, devices, jobs, reports.append)
-    log = TrialLog(folder, record.tune, writable=True)
-    progress = TuneProgress(lambda: standing(record, folder, log), lambda: workers.running, folder.runs)
-    with (
-        SignalGuard() as guard,
-        closing(text_view(progress.screen, progress.news, sys.stdout, plain=plain)) as view,
-    ):
-
-        def show() -> None:
-            while reports:
-                view.report(reports.pop(0))
-            view.show()
-
-        tuner = Tuner(
-            record=record,
-            folder=folder,
-            log=log,
-            workers=workers,
-            stopwatch=Stopwatch(folder),
-            is_interrupted=lambda: guard.received is not None,
-            show=show,
-        )
-        result = tuner.run()
-    conclude(record, folder, log, result, guard.received)

@@ -34,9 +34,17 @@ def print_outcome(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> None
 
 
 def conclude(
-    record: TuneRecord, folder: TuneFolder, log: TrialLog, result: TuneResult, signal_number: int | None
+    record: TuneRecord,
+    folder: TuneFolder,
+    log: TrialLog,
+    result: TuneResult,
+    signal_number: int | None,
+    options: str = "",
 ) -> None:
-    """Write the outcome and print it; raise the error of a tune that is not complete."""
+    """Write the outcome and print it; raise the error of a tune that is not complete.
+
+    `options`: those with which the command that continues is printed.
+    """
     from atari_dqn.run.sweep.failures import ERRORS
     from atari_dqn.scale.tuning.ranking import standing
     from atari_dqn.scale.tuning.results import write_results
@@ -44,7 +52,7 @@ def conclude(
 
     found = standing(record, folder, log)
     write_results(found, folder, log.importance())
-    command = f"`{continue_command(str(folder.path))}` continues"
+    command = f"`{continue_command(str(folder.path), options)}` continues"
     if result.failure is not None:
         name, failure = result.failure
         output = folder.runs.output(name)

@@ -5,7 +5,8 @@
     runner, training_process, takeover            one member: a lease, a supervised `dqn train`/`dqn resume`
     scheduler                                     members in order, by workers that start and stop them
     local, on_ray                                 the workers: threads of this process, nodes of a Ray cluster
-    tuning                                        a search for values: trials, whose members are such runs
+    tuning                                        a search for values: trials, whose members are such runs;
+                                                  trained by the same workers
 
 The state of a sweep is its folder (`run.sweep.folder`): the run directories, and one lease for each run that
 a process works on (`run.leases`). Nothing durable is anywhere else.

@@ -9,15 +9,20 @@ from forked import CommandServer, Finished
 from atari_dqn.errors import UserError
 from atari_dqn.scale.on_ray.address import check_requires_token, check_token, is_loopback, parse_address
 
-Sweep = Callable[..., Finished]
+Command = Callable[..., Finished]
 
 
-@pytest.fixture
-def sweep(command_server: CommandServer, tmp_path: Path) -> Sweep:
-    (tmp_path / "mine.toml").write_text('spec = "catch_smoke"\n')
-    return lambda *words, **options: command_server.run(
-        "sweep", "mine.toml", "--on", "ray", *words, **{"cwd": tmp_path, **options}
-    )
+FILES = {
+    "sweep": 'spec = "catch_smoke"\n',
+    "tune": 'spec = "catch_smoke"\n[space]\ntoggles.n_step = { choice = [1, 2] }\n[budget]\ntrials = 2\n',
+}
+
+
+@pytest.fixture(params=FILES)
+def command(request: pytest.FixtureRequest, command_server: CommandServer, tmp_path: Path) -> Command:
+    """Run `dqn sweep` or `dqn tune` on Ray."""
+    (tmp_path / "mine.toml").write_text(FILES[request.param])
+    return lambda *words: command_server.run(request.param, "mine.toml", "--on", "ray", *words, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "host", ":6379", "host:0", "host:65536", "ray://host:10001", "a b:1"])
@@ -76,19 +81,22 @@ BAD = {
     ("--address", "10.0.0.1:6379"): "10.0.0.1 is reached over the network, and no token is set up",
     ("--plan",): "--on ray: expected without --plan",
     ("--status",): "--on ray: expected without --plan",
+    ("--on", "rey"): "--on: found 'rey', expected local or ray; did you mean \"ray\"?",
     ("--address", "127.0.0.1:1"): "--address: nothing answers at 127.0.0.1:1: connection refused",
 }
 
 
 @pytest.mark.parametrize("words", BAD, ids=" ".join)
-def test_bad_input_is_one_message_and_starts_nothing(sweep: Sweep, tmp_path: Path, words: tuple[str, ...]):
-    refused = sweep(*words)
+def test_bad_input_is_one_message_and_starts_nothing(
+    command: Command, tmp_path: Path, words: tuple[str, ...]
+):
+    refused = command(*words)
     assert (refused.code, refused.out) == (UserError.exit_code, "")
     assert BAD[words] in refused.err
     assert len(refused.err.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
-def test_an_address_without_ray_is_refused(sweep: Sweep):
-    refused = sweep("--on", "local", "--address", "127.0.0.1:6379")
+def test_an_address_without_ray_is_refused(command: Command):
+    refused = command("--on", "local", "--address", "127.0.0.1:6379")
     assert (refused.code, "--address: expected with --on ray" in refused.err) == (UserError.exit_code, True)

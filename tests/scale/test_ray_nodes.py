@@ -50,28 +50,28 @@ def folder(tmp_path: Path) -> SweepFolder:
 
 
 def test_a_run_without_lease_is_taken(folder: SweepFolder):
-    assert node._free_lease(folder.leases, {"member": "run", "stale": None}) == (True, None)
+    assert node._free_lease(folder.leases, "run", None) == (True, None)
 
 
 def test_a_run_whose_lease_lives_is_left_to_its_owner(folder: SweepFolder):
     held = folder.leases.take("run", ELSEWHERE)
     assert held is not None
-    assert node._free_lease(folder.leases, {"member": "run", "stale": None})[0] is False
+    assert node._free_lease(folder.leases, "run", None)[0] is False
 
 
 def test_a_run_is_taken_over_the_lease_that_the_command_observed_to_be_stale(folder: SweepFolder):
     held = folder.leases.take("run", ELSEWHERE)
     assert held is not None
-    task = {"member": "run", "stale": [held.lease.token, held.lease.heartbeat]}
-    assert node._free_lease(folder.leases, task) == (True, held.lease)
+    observed = [held.lease.token, held.lease.heartbeat]
+    assert node._free_lease(folder.leases, "run", observed) == (True, held.lease)
     held.beat()
-    assert node._free_lease(folder.leases, task)[0] is False
+    assert node._free_lease(folder.leases, "run", observed)[0] is False
 
 
 def test_a_run_of_a_worker_that_died_here_is_taken_over_at_once(folder: SweepFolder):
     dead = replace(Owner.current(), pid=2**22 + 1)
     assert folder.leases.take("run", dead) is not None
-    assert node._free_lease(folder.leases, {"member": "run", "stale": None})[0] is True
+    assert node._free_lease(folder.leases, "run", None)[0] is True
 
 
 def test_a_run_stops_once_the_lease_of_its_command_is_gone(folder: SweepFolder):

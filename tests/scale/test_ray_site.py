@@ -1,5 +1,6 @@
 """What nodes of a cluster share, and when a member is taken from a node that gives no sign of life."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.leases.owner import Owner
+from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.opening import Opened, open_sweep
@@ -21,7 +23,7 @@ import ray
 
 from atari_dqn.scale.on_ray import site as module
 from atari_dqn.scale.on_ray.cluster import Node
-from atari_dqn.scale.on_ray.command import command_lease
+from atari_dqn.scale.on_ray.command import command_leases
 from atari_dqn.scale.on_ray.site import RaySite
 
 HARDWARE = find_hardware(Path.cwd(), with_gpus=False)
@@ -34,7 +36,14 @@ class FakeRay:
     """Takes tasks and never says how they ended."""
 
     submitted: list[dict[str, Any]] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)
     exceptions = ray.exceptions
+
+    def wait(self, refs: list[int], **_: object) -> tuple[list[int], list[int]]:
+        return [], refs
+
+    def cancel(self, ref: int) -> None:
+        self.cancelled.append(ref)
 
     def remote(self, _: object) -> "FakeRay":
         return self
@@ -108,7 +117,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     opened = open_sweep(load_sweep(path), tmp_path / "runs", device="cpu", hardware=HARDWARE)
     monkeypatch.setattr(module, "ray", fake)
     monkeypatch.setattr(module, "_LOOK_SECONDS", 0.0)
-    with command_lease(opened.folder, PERIOD_SECONDS) as command:
+    with command_leases(opened.folder, PERIOD_SECONDS) as commands:
         cluster = FakeCluster({node_id(number): node(number) for number in (1, 2)})
         site = RaySite(
             cluster=cluster,  # type: ignore[arg-type]
@@ -116,7 +125,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             folder=opened.folder,
             device="cpu",
             threads=1,
-            command=command,
+            commands=commands,
             report=lambda sentence: None,
         )
         observer = LeaseObserver(opened.folder.leases, now=lambda: clock[0])
@@ -179,3 +188,39 @@ def test_a_task_that_gives_a_sign_again_goes_on(place: Place):
     place.wait(1.0)
     assert place.members[0].name in place.site.running
     assert len(place.ray.submitted) == 1
+
+
+def leases_of_the_command(place: Place) -> set[str]:
+    return {*place.opened.folder.commands.current()}
+
+
+def test_one_run_is_stopped_by_the_end_of_its_own_lease(place: Place):
+    assert place.begin(0)
+    assert place.begin(1)
+    first, second = (order["command"] for order in place.ray.submitted)
+    assert leases_of_the_command(place) == {first, second}
+    place.lease(0, Owner.current())
+    place.site.stop([place.members[0].name])
+    assert leases_of_the_command(place) == {second}
+    assert place.ray.cancelled == []
+    assert {*place.site.running} == {place.members[0].name, place.members[1].name}
+
+
+def test_a_task_that_waits_for_a_worker_of_ray_is_cancelled_when_it_is_stopped(place: Place):
+    assert place.begin(0)
+    place.site.stop([place.members[0].name])
+    assert place.ray.cancelled == [1]
+    assert {*place.site.running} == set()
+    assert place.begin(0)
+
+
+def test_the_leases_of_a_command_are_renewed_and_go_with_it(tmp_path: Path):
+    folder = SweepFolder(tmp_path)
+    folder.create()
+    with command_leases(folder, 0.02) as commands:
+        name = commands.take()
+        until = time.monotonic() + 5
+        while folder.commands.current()[name].heartbeat < 2:
+            assert time.monotonic() < until, "nothing renews the lease"
+            time.sleep(0.02)
+    assert folder.commands.current() == {}

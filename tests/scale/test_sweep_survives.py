@@ -16,6 +16,7 @@ from forked import CommandServer
 from sweeping import (
     DQN,
     HEARTBEAT_SECONDS,
+    METHODS,
     PATIENCE_SECONDS,
     SPEC,
     all_differences,
@@ -71,9 +72,6 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed(sweep: Path) -> dict[str, dict[str, object]]:
     finish(sweep, sweep.parent / "whole")
     return outcomes(sweep.parent / "whole")
-
-
-METHODS = {"plain": [], "more": ["toggles.double=true", "toggles.n_step=3"]}
 
 
 def digests_alone(

@@ -3,7 +3,7 @@
 FOLDER/NAME/              a run directory, as `dqn train` makes it
 FOLDER/sweep/record.json  the members of the sweep with their complete specs
 FOLDER/sweep/leases/      who works on which run
-FOLDER/sweep/commands/    the commands that train runs on a cluster, which stop when the command does
+FOLDER/sweep/commands/    a lease of the command for each run that it has trained on a cluster
 FOLDER/sweep/specs/NAME/  the spec from which the run was begun
 FOLDER/sweep/output/      the output of each run's commands
 FOLDER/sweep/failures/    why a run is not tried again
@@ -50,7 +50,7 @@ class SweepFolder:
 
     @property
     def commands(self) -> LeaseFolder:
-        """The leases of the commands that train runs on a cluster."""
+        """The leases of commands, one for each run on a cluster, which stops without it."""
         return LeaseFolder(self.own / "commands")
 
     def run(self, name: str) -> RunDirectory:

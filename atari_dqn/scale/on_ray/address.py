@@ -17,7 +17,7 @@ _MOST_PORT = 2**16 - 1
 _HOW = (
     "any program that reaches a Ray cluster without a token can run code on it: make one with "
     "`ray get-auth-token --generate`, copy ~/.ray/auth_token to every host, and set RAY_AUTH_MODE=token on "
-    "each before `ray start` and here before `dqn sweep`"
+    "each before `ray start` and here before this command"
 )
 
 

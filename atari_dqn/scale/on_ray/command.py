@@ -1,57 +1,71 @@
-"""The lease of a command that trains members on a cluster; the runs that it starts stop without it."""
+"""The leases under which a command has members trained on a cluster: each run stops without its own."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock, Thread
 
-from atari_dqn.run.leases.lease import HeldLease, Lease
+from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.folder import SweepFolder
 
 
-class CommandLease:
-    """A lease that a thread renews, because a look at the nodes of a cluster may take minutes."""
+class CommandLeases:
+    """Leases that a thread renews, because a look at the nodes of a cluster may take minutes."""
 
-    def __init__(self, held: HeldLease) -> None:
-        self._held, self._lock, self._is_released = held, Lock(), Event()
+    def __init__(self, folder: SweepFolder, period_seconds: float) -> None:
+        self.period_seconds = period_seconds
+        self._leases, self._owner = folder.commands, Owner.current()
+        self._held: dict[str, HeldLease] = {}
+        self._lock, self._is_closed = Lock(), Event()
         self._thread = Thread(target=self._renew, name="heartbeat", daemon=True)
         self._thread.start()
 
-    @property
-    def lease(self) -> Lease:
-        """The lease as it is on disk."""
-        return self._held.lease
-
-    def release(self) -> None:
-        """Give the lease up. May be called twice."""
-        self._is_released.set()
+    def take(self) -> str:
+        """Take a new lease and return its name."""
+        name = f"command_{secrets.token_hex(8)}"
+        held = self._leases.take(name, self._owner, period_seconds=self.period_seconds)
+        assert held is not None, "the name is new"
         with self._lock:
-            self._held.release()
+            self._held[name] = held
+        return name
+
+    def is_held(self, name: str) -> bool:
+        """Return whether a lease has not been released."""
+        return name in self._held
+
+    def release(self, names: Collection[str]) -> None:
+        """Give leases up. Each may be released twice."""
+        with self._lock:
+            for held in [self._held.pop(name) for name in names if name in self._held]:
+                held.release()
+
+    def close(self) -> None:
+        """Give all leases up."""
+        self._is_closed.set()
         self._thread.join()
+        self.release([*self._held])
 
     def _renew(self) -> None:
-        while not self._is_released.wait(self.lease.period_seconds):
+        while not self._is_closed.wait(self.period_seconds):
             with self._lock:
-                if self._is_released.is_set() or not self._held.beat():
-                    return
+                for held in self._held.values():
+                    held.beat()
 
 
 @contextmanager
-def command_lease(folder: SweepFolder, period_seconds: float) -> Iterator[CommandLease]:
-    """Hold the lease of this command; remove those of commands that have ended."""
+def command_leases(folder: SweepFolder, period_seconds: float) -> Iterator[CommandLeases]:
+    """Yield the leases of this command, none yet; remove those of commands that have ended."""
     commands, owner = folder.commands, Owner.current()
     for lease in commands.current().values():
         if lease.owner.has_ended:
             ended = commands.take(lease.name, owner, over=lease)
             if ended is not None:
                 ended.release()
-    held = commands.take(f"sweep_{secrets.token_hex(8)}", owner, period_seconds=period_seconds)
-    assert held is not None, "the name is new"
-    command = CommandLease(held)
+    leases = CommandLeases(folder, period_seconds)
     try:
-        yield command
+        yield leases
     finally:
-        command.release()
+        leases.close()

@@ -25,7 +25,7 @@ from atari_dqn.run.leases.lease import Lease, LeaseFolder
 from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.leases.owner import Owner, this_machine
 from atari_dqn.run.sweep.folder import SweepFolder
-from atari_dqn.run.sweep.record import read_record
+from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.on_ray.address import MODE
 from atari_dqn.scale.room import Placement, cores_of, find_sweep_hardware
 from atari_dqn.scale.runner import Runner
@@ -71,14 +71,14 @@ def answer(path: str, probe: dict[str, str], name: str) -> str:
 
 
 def train_member(task: Plain) -> Plain:
-    """Train a member of a sweep on this node to its end; return how it ended.
+    """Train a member of a sweep or a tune on this node to its end; return how it ended.
 
     If this function runs again after the worker that ran it has died, the lease of that worker is stale, and
     the run is taken over.
     """
     folder, reports = SweepFolder(Path(task["folder"])), list[str]()
-    member = next(each for each in read_record(folder.record).members if each.name == task["member"])
-    is_free, stale = _free_lease(folder.leases, task)
+    member = Member(**task["member"])
+    is_free, stale = _free_lease(folder.leases, member.name, task["stale"])
     if not is_free:
         return {"kind": "held", "failure": None, "reports": reports}
     with _stopping_with(folder.commands, task) as stop:
@@ -97,20 +97,23 @@ def train_member(task: Plain) -> Plain:
     return {"kind": outcome.kind, "failure": failure, "reports": reports}
 
 
-def _free_lease(leases: LeaseFolder, task: Plain) -> tuple[bool, Lease | None]:
-    """Return whether the member may be taken, and the stale lease over which, if it has one."""
+def _free_lease(leases: LeaseFolder, name: str, stale: list[str | int] | None) -> tuple[bool, Lease | None]:
+    """Return whether a member may be taken, and the stale lease over which, if it has one.
+
+    `stale`: token and heartbeat of the lease that the command has observed to be stale.
+    """
     observer = LeaseObserver(leases)
     observer.refresh()
-    lease = observer.leases.get(task["member"])
+    lease = observer.leases.get(name)
     if lease is None:
         return True, None
-    is_free = [lease.token, lease.heartbeat] == task["stale"] or observer.is_stale(lease.name)
+    is_free = [lease.token, lease.heartbeat] == stale or observer.is_stale(name)
     return is_free, lease
 
 
 @contextmanager
 def _stopping_with(commands: LeaseFolder, task: Plain) -> Iterator[Event]:
-    """Yield an event that is set when the lease of the sweep's command is gone or stale."""
+    """Yield an event that is set when the command's lease for the task is gone or stale."""
     stop, has_ended, observer = Event(), Event(), LeaseObserver(commands)
 
     def observe() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
@@ -13,14 +13,16 @@ import ray
 
 from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import disk_free_bytes
+from atari_dqn.run.leases.lease import Lease
 from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.on_ray.cluster import Cluster, Node, on
-from atari_dqn.scale.on_ray.command import CommandLease
+from atari_dqn.scale.on_ray.command import CommandLeases
 from atari_dqn.scale.on_ray.node import train_member, wait_for_leases
-from atari_dqn.scale.room import Disk, Need, Needs, Placement, Room, devices_of
+from atari_dqn.scale.on_ray.place import Place, cores_of_others
+from atari_dqn.scale.room import Disk, Need, Placement, devices_of
 from atari_dqn.scale.runner import MOST_CRASHES, Outcome
 
 _WAKE_SECONDS = 1.0
@@ -38,25 +40,8 @@ class Task:
     ref: ray.ObjectRef[Any]
     over: list[Any] | None
     """Token and heartbeat of the stale lease over which the task takes the member."""
-
-
-class Place:
-    """A node with what is free on it."""
-
-    def __init__(
-        self, node: Node, cores: Sequence[int], devices: Sequence[str], threads: int, disk: Disk
-    ) -> None:
-        self.node, self.threads = node, threads
-        ram = min(node.hardware.memory_available_bytes, node.ram)
-        hardware = replace(node.hardware, memory_available_bytes=ram)
-        self.room = Room(hardware, devices, cores=cores, disk=disk)
-        self.cores = tuple(cores)
-        self.used_by_others: set[int] = set()
-        self._needs = Needs(node.hardware, threads)
-
-    def needs_of(self, member: Member) -> dict[str, Need]:
-        """Compute the need of a member on each device of the node."""
-        return {device: self._needs.of(member, device) for device in self.room.devices}
+    command: str
+    """The lease of the command without which the run stops."""
 
 
 class RaySite:
@@ -70,12 +55,11 @@ class RaySite:
         folder: SweepFolder,
         device: str,
         threads: int,
-        command: CommandLease,
+        commands: CommandLeases,
         report: Callable[[str], None],
     ) -> None:
         self._cluster, self._folder, self._device, self._threads = cluster, folder, device, threads
-        self._command, self._report = command, report
-        self._period_seconds = command.lease.period_seconds
+        self._commands, self._report = commands, report
         self._train = ray.remote(train_member)
         self._disk = Disk(disk_free_bytes(folder.path))
         self._places: dict[str, Place] = {}
@@ -85,7 +69,7 @@ class RaySite:
         """Tasks whose leases became stale, until Ray says how they ended."""
         self._deaths: dict[str, tuple[str, int]] = {}
         """How often the workers of a member have died since its newest checkpoint."""
-        self._looked_at, self._is_stopping = time.monotonic(), False
+        self._looked_at = time.monotonic()
         for node in nodes:
             self._admit(node)
         if not self._places:
@@ -134,9 +118,7 @@ class RaySite:
             needs = place.needs_of(member)
             found = place.room.place(member.name, needs, threads=self._threads, avoid=place.used_by_others)
             if found is not None:
-                stale = None if lease is None else [lease.token, lease.heartbeat]
-                ref = self._submit(member, place, found, needs[found.device], stale)
-                self._tasks[member.name] = Task(name=member.name, node=place.node.id, ref=ref, over=stale)
+                self._tasks[member.name] = self._submit(member, place, found, needs[found.device], lease)
                 if lease is not None:
                     self._report(f"{member.name}: taken over from {lease.owner.host} by {place.node.name}")
                 return True
@@ -167,24 +149,22 @@ class RaySite:
         fewest = sorted(found, key=len)[:1]
         return f"every node of the cluster has too little {' and '.join(*fewest)}"
 
-    def stop(self) -> None:
-        """Let every run save a checkpoint and stop; forget those that wait for a worker of Ray."""
-        self._is_stopping = True
-        self._command.release()
-        held = self._folder.leases.current()
-        for name, task in list(self._tasks.items()):
+    def stop(self, names: Collection[str]) -> None:
+        """Let runs save a checkpoint and stop; forget those that wait for a worker of Ray."""
+        tasks = [self._tasks[name] for name in names]
+        self._commands.release([task.command for task in tasks])
+        held = self._folder.leases.current() if tasks else {}
+        for task in tasks:
             has_ended, _ = ray.wait([task.ref], timeout=0, fetch_local=False)
-            if name not in held and not has_ended:
+            if task.name not in held and not has_ended:
                 with suppress(ray.exceptions.RayError):
                     ray.cancel(task.ref)
-                self._give_back(self._tasks.pop(name))
+                self._give_back(self._tasks.pop(task.name))
 
     def close(self) -> None:
         """Stop whatever still runs, and wait until it has been saved, unless that was interrupted."""
-        self._command.release()
-        if self._is_stopping:
-            return
-        names = {task.name for task in self._tasks.values()}
+        names = {task.name for task in self._tasks.values() if self._commands.is_held(task.command)}
+        self._commands.release([task.command for task in [*self._tasks.values(), *self._silent]])
         wait_for_leases(self._folder.leases, names, _SAVING_SECONDS)
 
     def _usable(self) -> list[Place]:
@@ -194,18 +174,22 @@ class RaySite:
         return sorted(known, key=lambda place: len(place.room) - len(place.cores))
 
     def _submit(
-        self, member: Member, place: Place, placement: Placement, need: Need, stale: list[Any] | None
-    ) -> ray.ObjectRef[Any]:
-        task = {
+        self, member: Member, place: Place, placement: Placement, need: Need, lease: Lease | None
+    ) -> Task:
+        """Hand a member to Ray, over a stale lease if it has one."""
+        stale = None if lease is None else [lease.token, lease.heartbeat]
+        command = self._commands.take()
+        order = {
             "folder": str(self._folder.path.absolute()),
-            "member": member.name,
+            "member": asdict(member),
             "placement": asdict(placement),
-            "period_seconds": self._period_seconds,
-            "command": self._command.lease.name,
+            "period_seconds": self._commands.period_seconds,
+            "command": command,
             "stale": stale,
         }
         options = self._train.options(**ray_options(need), scheduling_strategy=on(place.node.id))
-        return options.remote(task)
+        ref = options.remote(order)
+        return Task(name=member.name, node=place.node.id, ref=ref, over=stale, command=command)
 
     def _outcome(self, task: Task) -> Outcome | BaseException:
         try:
@@ -239,6 +223,7 @@ class RaySite:
         return Outcome(kind="failed", failure=failure)
 
     def _give_back(self, task: Task) -> None:
+        self._commands.release([task.command])
         if task.node in self._places:
             self._places[task.node].room.give_back(task.name)
 
@@ -285,13 +270,3 @@ def ray_options(need: Need) -> dict[str, Any]:
     Ray reserves no GPU: it counts fractions of one, while runs share it by measured memory.
     """
     return {"num_cpus": need.cores, "memory": need.ram, "max_retries": 1}
-
-
-def cores_of_others(observer: LeaseObserver, machine: str, ours: Collection[str]) -> set[int]:
-    """Return the cores of a machine that runs use, apart from ours, by their leases."""
-    return {
-        core
-        for lease in observer.leases.values()
-        if lease.owner.machine == machine and lease.name not in ours and not observer.is_stale(lease.name)
-        for core in lease.cores
-    }

@@ -53,9 +53,8 @@ class RayWorkers:
             raise UserError(f"{free[0].name} does not fit: {self._site.lacking(free[0])}; see --plan")
 
     def stop(self, names: Collection[str]) -> None:
-        """Let all runs of this command save a checkpoint and stop: they observe its lease."""
-        assert {*self.running} <= {*names}, "one run alone cannot be stopped"
-        self._site.stop()
+        """Let running members save a checkpoint and stop."""
+        self._site.stop(names)
 
     def ended(self) -> list[tuple[str, Outcome]]:
         """Wait a moment for members that end; return them with their outcomes."""
@@ -68,7 +67,7 @@ class RayWorkers:
                 self._not_before[name] = time.monotonic() + self._period_seconds
             found.append((name, outcome))
         if self._error is not None:
-            self._site.stop()
+            self._site.stop([*self.running])
         return found
 
     def _is_free(self, name: str) -> bool:

@@ -116,6 +116,6 @@ def unit_of(found: Standing) -> str:
     return SCORES[found.record.tune.objective.score].unit
 
 
-def continue_command(path: str) -> str:
+def continue_command(path: str, options: str = "") -> str:
     """Return the command that goes on with a tune."""
-    return f"dqn tune {shlex.quote(path)}"
+    return " ".join(filter(None, ["dqn tune", shlex.quote(path), options]))

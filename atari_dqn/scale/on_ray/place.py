@@ -1,0 +1,40 @@
+"""A node of a cluster with what is free on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from atari_dqn.run.leases.observer import LeaseObserver
+from atari_dqn.run.sweep.record import Member
+from atari_dqn.scale.on_ray.cluster import Node
+from atari_dqn.scale.room import Disk, Need, Needs, Room
+
+
+class Place:
+    """A node with what is free on it."""
+
+    def __init__(
+        self, node: Node, cores: Sequence[int], devices: Sequence[str], threads: int, disk: Disk
+    ) -> None:
+        self.node, self.threads = node, threads
+        ram = min(node.hardware.memory_available_bytes, node.ram)
+        hardware = replace(node.hardware, memory_available_bytes=ram)
+        self.room = Room(hardware, devices, cores=cores, disk=disk)
+        self.cores = tuple(cores)
+        self.used_by_others: set[int] = set()
+        self._needs = Needs(node.hardware, threads)
+
+    def needs_of(self, member: Member) -> dict[str, Need]:
+        """Compute the need of a member on each device of the node."""
+        return {device: self._needs.of(member, device) for device in self.room.devices}
+
+
+def cores_of_others(observer: LeaseObserver, machine: str, ours: Collection[str]) -> set[int]:
+    """Return the cores of a machine that runs use, apart from ours, by their leases."""
+    return {
+        core
+        for lease in observer.leases.values()
+        if lease.owner.machine == machine and lease.name not in ours and not observer.is_stale(lease.name)
+        for core in lease.cores
+    }
