@@ -1,25 +1,20 @@
 """A sweep on Ray has the runs of a sweep on one machine, whatever of Ray or of the command is killed."""
 
-import shutil
 import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
+from ray_nodes import cluster_environment, lose_node, nodes_of_ray
 from sweeping import (
     PATIENCE_SECONDS,
     SPEC,
     SweepKill,
     all_differences,
     finish,
-    is_ray,
     kill,
     outcomes,
     processes_of,
@@ -29,7 +24,6 @@ from sweeping import (
 )
 
 from atari_dqn.run.sweep.folder import SweepFolder
-from atari_dqn.scale.on_ray.local_cluster import local_environment
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,7 +31,6 @@ pytestmark = [
 ]
 
 ON_RAY = ("--on", "ray")
-RAY = str(Path(sys.executable).with_name("ray"))
 
 
 def wait_until(happened: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
@@ -115,12 +108,11 @@ def test_sigterm_saves_every_run_and_the_command_that_is_printed_goes_on(
 def test_the_run_of_a_node_that_is_lost_goes_on_on_another(
     sweep: Path, undisturbed: dict[str, dict[str, object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    for name, value in local_environment().items():
-        if name != "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER":  # without it a node has the address that it is given
-            monkeypatch.setenv(name, value)
+    for name, value in cluster_environment().items():
+        monkeypatch.setenv(name, value)
     folder = tmp_path / "runs"
     monkeypatch.chdir(tmp_path)
-    with two_nodes() as (address, second):
+    with nodes_of_ray(cores=[1, 1]) as (address, (_, second)):
         process = start(sweep, folder, *ON_RAY, "--address", address)
         lost: list[str] = []
 
@@ -131,52 +123,9 @@ def test_the_run_of_a_node_that_is_lost_goes_on_on_another(
             return bool(lost) and (folder / lost[0] / "update_log.csv").exists()
 
         wait_until(runs_on_second, "nothing runs on the second node")
-        for each in [second, *second.children(recursive=True)]:
-            each.kill()
+        lose_node(second)
         assert process.wait(PATIENCE_SECONDS) == 0, output_of(folder)
     assert all_differences(folder, undisturbed) == []
     assert max(times_trained(folder).values()) == 1
     assert f"{lost[0]}: taken over" in output_of(folder)
     assert "this node has ended" in output_of(folder)
-
-
-@contextmanager
-def two_nodes() -> Iterator[tuple[str, psutil.Process]]:
-    """Start two nodes of a core each; yield the address of the cluster and the second node's raylet."""
-    temporary = tempfile.mkdtemp(prefix="dqn_ray_", dir="/tmp")
-    common = [
-        "--num-cpus=1",
-        "--num-gpus=0",
-        "--object-store-memory=100000000",
-        "--node-ip-address=127.0.0.1",
-    ]
-    address = f"127.0.0.1:{free_port()}"
-    head = [
-        "--head",
-        f"--port={address.partition(':')[2]}",
-        "--include-dashboard=false",
-        f"--temp-dir={temporary}",
-    ]
-    try:
-        ray_start(*head, *common)
-        ray_start(f"--address={address}", *common)
-        raylets = [each for each in psutil.process_iter() if is_ray(each, "raylet")]
-        ours = [each for each in raylets if temporary in " ".join(each.cmdline())]
-        yield address, max(ours, key=lambda each: each.create_time())
-    finally:
-        for each in psutil.process_iter():
-            with suppress(psutil.Error):
-                if temporary in " ".join(each.cmdline()) or temporary in str(each.open_files()):
-                    each.kill()
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-def ray_start(*words: str) -> None:
-    subprocess.run(
-        [RAY, "start", *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=90
-    )
