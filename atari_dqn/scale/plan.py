@@ -154,8 +154,8 @@ def _table(plan: SweepPlan) -> Iterator[str]:
 
 
 def _sums(plan: SweepPlan) -> Iterator[str]:
-    left = plan.left
-    yield f"{len(plan.runs):,} runs, {len(left):,} of them to do: {sum(run.frames_left for run in left):,} frames"
+    left, frames_left = plan.left, sum(run.frames_left for run in plan.left)
+    yield f"{len(plan.runs):,} runs, {len(left):,} of them to do: {frames_left:,} frames"
     if left:
         limit = f"; one more would lack {' and '.join(plan.limited_by)}" if plan.limited_by else ""
         yield f"at once here: {plan.at_once}, on {plan.cores} cores{limit}"
