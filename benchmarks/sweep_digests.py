@@ -1,8 +1,9 @@
 """Train 24 small runs of real games by `dqn train` alone and by sweeps, and compare all that is left of them.
 
-Two methods, four games, three seeds. Each run is first trained by itself, with one thread; then all of them
-by `dqn sweep` on this machine and on a Ray cluster. State digests, tables to the byte, evaluation results,
-gates, summaries and what is kept on disk must be the same. Prints a line a place and writes JSON to --out.
+Two methods, four games, three seeds: all of them by `dqn sweep` on this machine and on a Ray cluster, then
+each by itself, with one thread. State digests, tables to the byte, evaluation results, gates, summaries and
+what is kept on disk must be the same. Prints a line a run and writes JSON to --out. With --folder the runs
+are kept, and a benchmark that was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -26,52 +26,61 @@ from sweeping import GAMES, METHODS, SPEC, all_differences, outcomes, program, s
 PLACES = ("local", "ray")
 
 
-def train_alone(folder: Path, method: str, game: str, seed: int) -> tuple[str, dict[str, Any]]:
-    """Train a run by `dqn train`; return its name and all that must be the same."""
+def train_alone(folder: Path, method: str, game: str, seed: int) -> str:
+    """Train a run by `dqn train`, or go on with it; return its name."""
     name = f"{method}_{game}_seed{seed}"
     keys = [f"game={game}", f"seed={seed}", *METHODS[method]]
     options = [word for key in keys for word in ("--set", key)]
-    done = program("train", SPEC, *options, "--run-dir", folder / name, "--plain", folder=folder)
-    assert done.returncode == 0, done.stderr
+    run = folder / name
+    if not (run / "summary.json").exists():
+        words = ["resume", run] if run.exists() else ["train", SPEC, *options, "--run-dir", run]
+        done = program(*words, "--plain", folder=folder)
+        assert done.returncode == 0, f"{name}: exit code {done.returncode}: {done.stderr}"
     print(f"alone: {name}", flush=True)
-    return name, outcome(folder / name)
+    return name
 
 
-def trained_by_a_sweep(sweep: Path, folder: Path, place: str, alone: dict[str, Any]) -> dict[str, Any]:
-    """Train all runs by a sweep at a place; return what differs from the runs that were trained alone."""
-    began = time.monotonic()
+def train_by_a_sweep(sweep: Path, folder: Path, place: str) -> None:
+    """Train all runs by a sweep at a place, or go on with it."""
     with start(sweep, folder, "--on", place) as process:
         code = process.wait()
     assert code == 0, folder.with_name(f"{folder.name}.command.txt").read_text()
-    found, differing = outcomes(folder), all_differences(folder, alone)
-    result = {
+    print(f"--on {place}: done", flush=True)
+
+
+def compared(folder: Path, alone: dict[str, Any]) -> dict[str, Any]:
+    """Compare the runs of a sweep with those that were trained alone."""
+    found = outcomes(folder)
+    return {
         "runs": len(found),
         "equal_digests": sum(found[name]["state digest"] == alone[name]["state digest"] for name in alone),
-        "differences": differing,
-        "seconds": round(time.monotonic() - began),
+        "differences": all_differences(folder, alone),
     }
-    print(f"--on {place}: {result}", flush=True)
-    return result
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, help="of the runs, which are kept; default: none")
     parser.add_argument("--games", type=int, default=len(GAMES))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=2, help="runs alone that are trained side by side")
     arguments = parser.parse_args()
     games, seeds = GAMES[: arguments.games], range(1, arguments.seeds + 1)
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(arguments.at_once) as pool:
-        folder = Path(name)
-        runs = list(product(METHODS, games, seeds))
-        (folder / "alone").mkdir()
-        alone = dict(pool.map(lambda run: train_alone(folder / "alone", *run), runs))
+        folder = (arguments.folder or Path(name)).absolute()
+        (folder / "alone").mkdir(parents=True, exist_ok=True)
         sweep = write_sweep(folder, games=games, seeds=arguments.seeds)
-        places = {place: trained_by_a_sweep(sweep, folder / place, place, alone) for place in PLACES}
+        for place in PLACES:
+            train_by_a_sweep(sweep, folder / place, place)
+        runs = product(METHODS, games, seeds)
+        names = list(pool.map(lambda run: train_alone(folder / "alone", *run), runs))
+        alone = {each: outcome(folder / "alone" / each) for each in names}
+        places = {place: compared(folder / place, alone) for place in PLACES}
     digests = {name: found["state digest"] for name, found in alone.items()}
     found = {"runs": len(alone), "places": places, "digests": digests}
     arguments.out.write_text(json.dumps({**found, **circumstances()}, indent=2) + "\n")
+    print(json.dumps(places, indent=2))
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def killed(
 
 
 def remains(folder: Path, whole: dict[str, Any]) -> dict[str, Any]:
-    """Return what differs from the undisturbed sweep, and what should not be left."""
+    """List the differences from the undisturbed sweep, and all that should not be left."""
     own, begun = SweepFolder(folder), times_trained(folder)
     return {
         "differences": all_differences(folder, whole),

@@ -1,4 +1,4 @@
-"""Time what a sweep of 1,000 runs costs to plan and to show, and what its runner costs beside two runs.
+"""Time what a sweep of 1,000 runs costs to plan and to show, and what its runner costs next to two runs.
 
 Planned and shown by the whole command, `dqn sweep FILE --plan` and `dqn sweep FOLDER --status`; the table of
 the status is refreshed in one process too, as the live view does, with 1,000 run directories that are copies

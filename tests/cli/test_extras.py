@@ -49,10 +49,8 @@ def test_a_sweep_on_ray_without_its_extra_says_what_to_install() -> None:
 
 def test_a_tune_on_ray_without_its_extra_says_what_to_install() -> None:
     words = ["dqn", "tune", "catch_learning_rate", "--on", "ray"]
-    done = python(
-        f"sys.modules.pop('optuna'), sys.modules.pop('matplotlib')\nsys.argv = {words!r}\n"
-        "from atari_dqn.cli import main\nmain()\n"
-    )
+    installed = "for name in ('optuna', 'matplotlib', 'PIL'): del sys.modules[name]\n"
+    done = python(f"{installed}sys.argv = {words!r}\nfrom atari_dqn.cli import main\nmain()\n")
     message = "error: --on ray needs ray; install it with `pip install 'atari-dqn[ray]'`\n"
     assert (done.returncode, done.stderr) == (2, message)
 
