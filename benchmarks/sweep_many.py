@@ -31,7 +31,6 @@ from atari_dqn.run.sweep.status import SweepStatus
 from atari_dqn.view.sweep_text import PIPE_COLUMNS, status_lines
 
 DQN = (sys.executable, "-m", "atari_dqn")
-MEMBERS = 1_000
 SMALL = Path(__file__).parents[1] / "tests" / "tiny_catch.toml"
 GROWING = ("update_log.csv", "train_log.csv", "throughput_log.csv", "events.jsonl")
 TWO_RUNS = """
@@ -39,6 +38,7 @@ spec = "pong_trackA"
 seeds = 2
 [set]
 replay.capacity_steps = 20_000
+replay.prefill_steps = 1_000
 """
 
 
@@ -76,7 +76,7 @@ def run_directories(place: Path, sweep: Path) -> Path:
 
 
 def refreshed(status: SweepStatus) -> None:
-    """Let every table grow by a row, and show the status again."""
+    """Read the status again, and lay its table out."""
     status.refresh()
     list(status_lines(status, PIPE_COLUMNS))
 
@@ -105,7 +105,9 @@ def share_of_a_core(place: Path, seconds: float) -> float:
         [*DQN, "sweep", sweep, "--folder", folder, "--plain"], stdout=subprocess.DEVNULL
     ) as process:
         until = time.monotonic() + PATIENCE_SECONDS
-        while len(list(folder.glob("*/update_log.csv"))) < 2 and time.monotonic() < until:
+        while len(list(folder.glob("*/update_log.csv"))) < 2:
+            assert process.poll() is None, "the sweep has ended"
+            assert time.monotonic() < until, "no two runs begin"
             time.sleep(0.1)
         runner = psutil.Process(process.pid)
         before = runner.cpu_times()
@@ -118,10 +120,11 @@ def share_of_a_core(place: Path, seconds: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--members", type=int, default=1_000)
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=60.0, help="for which the runner is observed")
     arguments = parser.parse_args()
-    found: dict[str, object] = {"members": MEMBERS}
+    found: dict[str, object] = {"members": arguments.members}
 
     def note(name: str, value: float) -> None:
         found[name] = value
@@ -130,7 +133,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         sweep = place / "many.toml"
-        sweep.write_text(f'spec = "{SMALL}"\nseeds = {MEMBERS}\n')
+        sweep.write_text(f'spec = "{SMALL}"\nseeds = {arguments.members}\n')
         note(
             "seconds_of_plan_command", median_seconds(lambda: dqn("sweep", sweep, "--plan"), arguments.times)
         )

@@ -36,6 +36,9 @@ evaluation.light_period_frames = {never}
 evaluation.full_period_frames = {never}
 checkpoint.period_frames = 0
 logging.update_period_steps = 500
+evaluation.light_episodes = 1
+evaluation.full_episodes = 1
+evaluation.max_episode_frames = 1_000
 system.evaluation_video = false
 """
 WAYS = {"two at once, one thread each": 1, "one after the other, two threads": 2}
