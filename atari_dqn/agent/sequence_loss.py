@@ -72,8 +72,7 @@ class SequenceTDLoss:
     def __call__(self, batch: SequenceBatch, online: QNetwork, target: QNetwork, rng: Rng, /) -> LossOutput:
         """Compute the loss; `rng` is not used, because no network with noise learns from sequences."""
         del rng
-        q = self.unroll.q_values(online, batch)
-        td_error = self._target(batch, q.detach(), target) - _selected(q[:, :-1], batch.a_tm1)
+        q, td_error = self.td_errors(batch, online, target)
         step_loss, steps = self.rule(td_error).masked_fill(~batch.mask, 0.0), batch.mask.sum(dim=1)
         loss = batch.weight * step_loss.sum(dim=1) / (steps if self.is_mean else 1)
         with torch.no_grad():
@@ -85,6 +84,13 @@ class SequenceTDLoss:
             }
             priorities = mixed_priority(td_error, batch.mask, self.priority_mix)
         return LossOutput(loss=loss, priorities=priorities, metrics=metrics)
+
+    def td_errors(
+        self, batch: SequenceBatch, online: QNetwork, target: QNetwork
+    ) -> tuple[Float[Tensor, "B K A"], Float[Tensor, "B T"]]:
+        """Compute the q-values of each frame, and the TD error of each step."""
+        q = self.unroll.q_values(online, batch)
+        return q, self._target(batch, q.detach(), target) - _selected(q[:, :-1], batch.a_tm1)
 
     @torch.no_grad()
     def _target(

@@ -37,19 +37,25 @@ class UnrollMemory:
 
     def features(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B K D"]:
         """Compute the input of the head for each frame."""
-        first = _burn_in(batch)
-        outputs, _ = network.remember(
+        outputs, _ = self.remember(network, batch)
+        return network.features_of(outputs)
+
+    def remember(
+        self, network: RecurrentQNetwork, batch: SequenceBatch
+    ) -> tuple[Float[Tensor, "B K U"], Float[Tensor, "B R"]]:
+        """Compute the memory's outputs for each frame, and the state after the last one."""
+        first = burn_in_of(batch)
+        return network.remember(
             batch.frames[:, first:],
             batch.last_action[:, first:],
             batch.last_reward[:, first:],
             self.burned_in(network, batch),
         )
-        return network.features_of(outputs)
 
     @torch.no_grad()
     def burned_in(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B R"]:
         """Compute the state before the first step: after the burn-in, or zero at an episode's start."""
-        length, state = _burn_in(batch), batch.state
+        length, state = burn_in_of(batch), batch.state
         if length:
             more = batch.frames.shape[1] - batch.last_action.shape[1]
             _, state = network.remember(
@@ -75,10 +81,10 @@ class EachStack:
         return features.view(len(batch.index), -1, features.shape[1])
 
 
-def _burn_in(batch: SequenceBatch) -> int:
+def burn_in_of(batch: SequenceBatch) -> int:
     """Return the number of frames before the first step."""
     return batch.last_action.shape[1] - batch.mask.shape[1] - 1
 
 
 def _stacks(batch: SequenceBatch) -> UInt8[Tensor, "N S H W"]:
-    return stacks_of(batch.frames[:, _burn_in(batch) :], batch.mask.shape[1] + 1)
+    return stacks_of(batch.frames[:, burn_in_of(batch) :], batch.mask.shape[1] + 1)

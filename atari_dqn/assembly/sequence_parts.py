@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from atari_dqn.agent import rules
 from atari_dqn.agent.heads import Head
-from atari_dqn.agent.losses import LossFn
 from atari_dqn.agent.memory import MEMORIES, RecurrentQNetwork
 from atari_dqn.agent.sequence_loss import (
     SequenceTDLoss,
@@ -75,7 +74,7 @@ def make_unroll(spec: Spec) -> Unroll:
     return EachStack() if spec.network.memory == "none" else UnrollMemory()
 
 
-def sequence_loss(spec: Spec) -> LossFn:
+def sequence_loss(spec: Spec) -> SequenceTDLoss:
     """Make the loss of sequences."""
     return SequenceTDLoss(
         unroll=make_unroll(spec),

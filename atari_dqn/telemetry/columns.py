@@ -105,6 +105,32 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("highest_atom_mass", "probability", "of the highest atom, for selected actions; C51 only"),
         Column("crossed_share", "share", "of neighbouring quantiles in the wrong order; quantiles only"),
     ),
+    "memory_log": (
+        _STEP,
+        _ENV_FRAMES,
+        Column("state_norm", "norm", "of the recurrent state after the last frame of a sequence, mean"),
+        Column(
+            "early_td_error",
+            "|TD error|",
+            "mean over the first quarter of the steps, in sequences that do not begin an episode",
+        ),
+        Column(
+            "late_td_error",
+            "|TD error|",
+            "mean over the last quarter, in the same sequences; its n-step returns are shorter",
+        ),
+        Column(
+            "first_delta_q",
+            "share of the largest q-value",
+            "ΔQ of Kapturowski et al. (2019) at the first frame after the burn-in with a stored state; "
+            "stored states only",
+        ),
+        Column(
+            "last_delta_q",
+            "share of the largest q-value",
+            "ΔQ at the last frame of the sequence with a stored state",
+        ),
+    ),
     "eval_log": (
         _STEP,
         _ENV_FRAMES,
@@ -154,7 +180,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
 }
 
-TABLES_ADDED = {"prediction_log"}
+TABLES_ADDED = {"prediction_log", "memory_log"}
 """Tables that runs of earlier versions do not have."""
 
 FORMER_NAMES = {"lane": "environment"}

@@ -24,6 +24,7 @@ from atari_dqn.train.evaluation_videos import EvaluationVideos
 from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.learning import Learning
+from atari_dqn.train.memory_log import MemoryLog, memory_logs
 from atari_dqn.train.prediction_log import PredictionLog
 from atari_dqn.train.replay_log import ReplayLog
 from atari_dqn.train.saving import Saving
@@ -60,7 +61,10 @@ class Session:
         self._light = Every(period=spec.evaluation.light_period_frames)
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
-        self._prediction_log = PredictionLog(training, seed=spec.seed)
+        self._reports: tuple[PredictionLog | MemoryLog, ...] = (
+            PredictionLog(training, seed=spec.seed),
+            *memory_logs(training, spec),
+        )
         self.videos = EvaluationVideos(training, spec, run, self.notice)
         self.evaluations = Evaluations(
             training, spec, run, sinks=sinks, videos=self.videos, notify=self.notice
@@ -234,4 +238,5 @@ class Session:
             self.videos.poll()
         elif row.table == "replay_log":
             self.health.check_replay(row)
-            self.sinks.handle(self._prediction_log.row(row))
+            for report in self._reports:
+                self.sinks.handle(report.row(row))

@@ -46,7 +46,10 @@ class Panel(Part, Protocol):
 
 
 class LearningPanel:
-    """Show the loss, values and gradients of the latest period, their history, and prediction faults."""
+    """Show the loss, values and gradients of the latest period, their history, and a report.
+
+    The report is of faults of the predictions, or of the staleness of recurrent states.
+    """
 
     title = "learning"
     _rows = (
@@ -54,23 +57,24 @@ class LearningPanel:
         ("mean Q", "mean_q"),
         ("TD error", "mean_abs_td_error"),
         ("grad norm", "grad_norm"),
-        ("epsilon", "epsilon"),  # the last one: faults replace its history
+        ("epsilon", "epsilon"),  # the last one: the report replaces its history
     )
-    _faults = (
+    _reported = (
         ("low edge", "lowest_atom_mass"),
         ("high edge", "highest_atom_mass"),
         ("crossed", "crossed_share"),
+        ("ΔQ", "last_delta_q"),
     )
 
     def __init__(self, mixed_epsilon: str = "") -> None:
         self._last_label = "mean ε" if mixed_epsilon else "epsilon"
         self._history = {name: deque[float](maxlen=_HISTORY_PERIODS) for _, name in self._rows}
-        self._values: Mapping[str, float] = {}
+        self._values: dict[str, float] = {}
 
     def handle(self, event: Event) -> None:
-        """Store statistics of the predictions."""
-        if isinstance(event, Row) and event.table == "prediction_log":
-            self._values = {name: float(value) for name, value in event.values.items()}
+        """Store statistics of the predictions and of a memory."""
+        if isinstance(event, Row) and event.table in ("prediction_log", "memory_log"):
+            self._values |= {name: float(value) for name, value in event.values.items()}
 
     def period(self, record: Mapping[str, float]) -> None:
         """Store a period's values."""
@@ -78,12 +82,12 @@ class LearningPanel:
             values.append(record[name])
 
     def draw(self) -> RenderableType:
-        """Draw each value with its history; a fault of the predictions replaces the history of ε."""
+        """Draw each value with its history; the report replaces the history of ε."""
         table = _grid("left", "right", "left")
         last = self._rows[-1][1]
         for label, name in self._rows:
             values = self._history[name]
-            history = self._fault() if name == last else ""
+            history = self._report() if name == last else ""
             table.add_row(
                 self._last_label if name == last else label,
                 measure(values[-1]) if values else "-",
@@ -91,9 +95,9 @@ class LearningPanel:
             )
         return table
 
-    def _fault(self) -> str:
-        """Format the larger mass on an edge atom or the share of crossed quantiles; empty if zero."""
-        found = [(self._values.get(name, math.nan), label) for label, name in self._faults]
+    def _report(self) -> str:
+        """Format the larger mass on an edge atom, the share of crossed quantiles, or ΔQ; empty if zero."""
+        found = [(self._values.get(name, math.nan), label) for label, name in self._reported]
         share, label = max(((share, label) for share, label in found if share > 0), default=(0.0, ""))
         return f"{label} {percentage(share)}" if label else ""
 

@@ -85,6 +85,8 @@ class PlainView:
             self._write(replay_line(row))
         elif row.table == "prediction_log" and math.isfinite(float(row.values["std_return"])):
             self._write(prediction_line(row))
+        elif row.table == "memory_log" and math.isfinite(float(row.values["state_norm"])):
+            self._write(memory_line(row))
         record = self._periods.add(row)
         if record is not None:
             self._remaining.add(record)
@@ -171,3 +173,16 @@ def prediction_line(row: Row) -> str:
     if math.isfinite(value["crossed_share"]):
         parts.append(f"{percentage(value['crossed_share'])} of quantiles crossed")
     return f"{count(value['env_frames']):>6}  predicted returns: {', '.join(parts)}"
+
+
+def memory_line(row: Row) -> str:
+    """Format the measures of a memory, without those that the agent lacks."""
+    value = {name: float(number) for name, number in row.values.items()}
+    parts = [f"state norm {measure(value['state_norm'])}"]
+    if math.isfinite(value["early_td_error"]):
+        early, late = (measure(value[f"{part}_td_error"]) for part in ("early", "late"))
+        parts.append(f"TD error {early} early, {late} late")
+    if math.isfinite(value["first_delta_q"]):
+        first, last = (percentage(value[f"{place}_delta_q"]) for place in ("first", "last"))
+        parts.append(f"ΔQ {first} after the burn-in, {last} at the end")
+    return f"{count(value['env_frames']):>6}  memory: {', '.join(parts)}"

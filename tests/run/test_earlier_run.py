@@ -21,6 +21,7 @@ from atari_dqn.record.recording import VideoOptions
 from atari_dqn.run.checkpoint.catalog import read_catalog
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.telemetry.columns import column_names
 from atari_dqn.train import launch
 from atari_dqn.train.resumption import beginning_of, recorded_spec, reopened
 from atari_dqn.verify.checks import check_run
@@ -118,6 +119,11 @@ def test_resumed_earlier_run_ends_at_its_budget(resumed: Path) -> None:
 def test_resumed_earlier_run_keeps_the_rows_it_had(resumed: Path, earlier: Path, table: str) -> None:
     before = (earlier / f"{table}.csv").read_bytes()
     assert (resumed / f"{table}.csv").read_bytes().startswith(before)
+
+
+def test_table_that_an_earlier_run_lacks_begins_with_the_resume(resumed: Path, earlier: Path) -> None:
+    assert not (earlier / "memory_log.csv").exists()
+    assert (resumed / "memory_log.csv").read_text().splitlines() == [",".join(column_names("memory_log"))]
 
 
 def test_resumed_earlier_run_needs_no_mending(resumed: Path) -> None:

@@ -279,14 +279,14 @@ def test_every_score_that_is_written_carries_a_fingerprint_whose_words_are_in_pr
 def test_every_table_of_a_run_has_its_columns_and_rows(whole: Path, name: str) -> None:
     found = table(whole, name)
     assert tuple(found.columns) == column_names(name)
-    assert len(found) > 1
+    assert len(found) > 1 or name == "memory_log"  # for agents with memory: tests/train/test_memory_log.py
 
 
 @pytest.mark.fault("D02")
 def test_no_column_stays_empty(whole: Path) -> None:
     empty = [
         f"{name}.{column}"
-        for name in TABLES
+        for name in TABLES.keys() - {"memory_log"}
         for column in column_names(name)
         if table(whole, name)[column].is_null().all()
     ]

@@ -284,6 +284,14 @@ def test_fuller_edge_of_a_support_or_crossed_quantiles_are_shown(
     assert shown in text
 
 
+def test_staleness_of_stored_states_is_shown_next_to_the_predictions(
+    screen: Screen, period: MakePeriod, row: MakeRow
+) -> None:
+    nothing = dict.fromkeys(("lowest_atom_mass", "highest_atom_mass", "crossed_share"), math.nan)
+    reports = row("prediction_log", **nothing), row("memory_log", last_delta_q=0.034)
+    assert "ΔQ 3.4%" in screen(*period(1000, elapsed_seconds=4.0), *reports)
+
+
 def test_a_score_of_games_that_the_cap_cut_is_marked(screen: Screen, row: MakeRow) -> None:
     text = screen(row("eval_log", env_frames=500_000, mean_return=-17.5, std_return=1.25, frame_caps=1))
     assert "-17.5†" in text

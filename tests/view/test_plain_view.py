@@ -195,6 +195,15 @@ def test_report_of_values_is_no_line(row: MakeRow) -> None:
     assert lines_after(row("prediction_log", action_gap=0.1, **nothing)) == []
 
 
+def test_report_of_a_memory_is_one_line_of_what_the_agent_has(row: MakeRow) -> None:
+    values = {"env_frames": 40_000, "state_norm": 3.21, "early_td_error": 0.25, "late_td_error": 0.125}
+    stored = row("memory_log", **values, first_delta_q=0.012, last_delta_q=0.034)
+    zero = row("memory_log", **values, first_delta_q=math.nan, last_delta_q=math.nan)
+    begins = "   40k  memory: state norm 3.210, TD error 0.250 early, 0.125 late"
+    assert lines_after(stored) == [f"{begins}, ΔQ 1.2% after the burn-in, 3.4% at the end"]
+    assert lines_after(zero) == [begins]
+
+
 def test_returns_of_a_mix_of_epsilon_are_no_score(period: MakePeriod) -> None:
     stream = io.StringIO()
     view = PlainView(title="pong", total_frames=4_000, stream=stream, mixed_epsilon="ε 0.4 to 0.00066")

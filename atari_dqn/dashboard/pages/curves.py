@@ -17,7 +17,15 @@ _WORDS = {"word", "hash"}
 _LEFT_OUT = {"step", "env_frames", "environment", "lane"}
 METRICS = {
     f"{table.removesuffix('_log')} · {column.name}": (table, column.name, column.unit)
-    for table in ("update_log", "train_log", "eval_log", "throughput_log", "replay_log", "prediction_log")
+    for table in (
+        "update_log",
+        "train_log",
+        "eval_log",
+        "throughput_log",
+        "replay_log",
+        "prediction_log",
+        "memory_log",
+    )
     for column in TABLES[table]
     if column.name not in _LEFT_OUT and column.unit not in _WORDS
 }

@@ -1,0 +1,62 @@
+"""The states that actors stored at frames within sequences, where the burn-ins of later sequences begin.
+
+Here T = 4 steps, a burn-in of 2 and a period of 2, for the sequence that begins at C. A stored state exists
+if the sequence does whose burn-in begins there, two frames earlier.
+
+    frames       A   B   C   D   E   F   G   H   I   J   K
+    stored       *       *       *       *       *                  N = 3 states: those at C, E and G
+    sequence     ·   ·   c   d   e   f   F
+    later ones           ·   ·   e   f   g   h   H
+                                 ·   ·   g   h   i   j   J
+                                         ·   ·   i   j   k   …      the state at G exists from step j on
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from atari_dqn.replay.sampling import Sampling
+from atari_dqn.replay.states import StateTable
+
+
+class LaterStates:
+    """Gathers the states that were stored at the frames after the burn-in of sequences.
+
+    B sequences of `length` steps, N frames with a stored state, R numbers of a state.
+    """
+
+    def __init__(
+        self, replay: Sampling[Any], states: StateTable, *, length: int, burn_in: int, period: int
+    ) -> None:
+        self._replay, self._states = replay, states
+        self.positions = tuple(range(period - burn_in, length + 1, period))
+        """The numbers of these frames, counted from the first step."""
+        device = replay.ring.device
+        self._later = torch.tensor(self.positions, device=device)
+        self._needed = self._later + burn_in + length - period
+        """The step that each state's sequence needs to exist: without it, its slot may be in use again."""
+
+    def gather(self, index: Int64[Tensor, "B"]) -> tuple[Float[Tensor, "B N R"], Bool[Tensor, "B N"]]:
+        """Gather the states in the sequences that begin at these indices, and whether they exist.
+
+        If a state exists, so do the earlier ones. None exists in a sequence that begins its episode: its own
+        state is zero, which no network has outdated.
+        """
+        ring, place = self._replay.ring, index.device
+        index = index.to(ring.device)
+        rows = self._rows(index, self._later)
+        states = self._states.read(rows.flatten()).view(*rows.shape, -1)
+        steps = self._rows(index, torch.arange(int(self._needed[-1]) + 1, device=ring.device))
+        follows = ring.is_step[steps].cumprod(dim=1).bool()[:, self._needed]
+        age = self._replay.age_steps(index) // ring.num_envs
+        exists = follows & (age[:, None] > self._needed) & ~ring.start[index][:, None]
+        return states.to(place), exists.to(place)
+
+    def _rows(self, index: Int64[Tensor, "B"], later: Int64[Tensor, "K"]) -> Int64[Tensor, "B K"]:
+        """Compute the indices that are some rows later."""
+        ring = self._replay.ring
+        return (index[:, None] + later * ring.stride) % ring.zero_index
