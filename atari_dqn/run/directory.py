@@ -150,8 +150,8 @@ class RunDirectory:
         return records
 
     def file_sizes(self) -> list[int]:
-        """Return the sizes of the files outside the checkpoints in bytes."""
-        return [path.stat().st_size for path in (*self._constant, *self._growing)]
+        """Return the sizes of the files outside the checkpoints that there are, in bytes."""
+        return [path.stat().st_size for path in (*self._constant, *self._growing) if is_file(path)]
 
     def problems(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         """Yield each file that does not match its record, with a description of the problem."""

@@ -173,7 +173,7 @@ class Logging:
     update_period_steps: Annotated[int, AtLeast(1)]
     """Agent steps between rows of update_log.csv."""
     replay_period_steps: Annotated[int, AtLeast(1)]
-    """Agent steps between rows of replay_log.csv and of prediction_log.csv."""
+    """Agent steps between rows of replay_log.csv, prediction_log.csv and memory_log.csv."""
     rolling_episodes: Annotated[int, AtLeast(1)]
     """Number of training episodes in a rolling mean."""
 

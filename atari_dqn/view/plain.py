@@ -184,5 +184,5 @@ def memory_line(row: Row) -> str:
         parts.append(f"TD error {early} early, {late} late")
     if math.isfinite(value["first_delta_q"]):
         first, last = (percentage(value[f"{place}_delta_q"]) for place in ("first", "last"))
-        parts.append(f"ΔQ {first} after the burn-in, {last} at the end")
+        parts.append(f"ΔQ {first} first, {last} last")
     return f"{count(value['env_frames']):>6}  memory: {', '.join(parts)}"

@@ -200,7 +200,7 @@ def test_report_of_a_memory_is_one_line_of_what_the_agent_has(row: MakeRow) -> N
     stored = row("memory_log", **values, first_delta_q=0.012, last_delta_q=0.034)
     zero = row("memory_log", **values, first_delta_q=math.nan, last_delta_q=math.nan)
     begins = "   40k  memory: state norm 3.210, TD error 0.250 early, 0.125 late"
-    assert lines_after(stored) == [f"{begins}, ΔQ 1.2% after the burn-in, 3.4% at the end"]
+    assert lines_after(stored) == [f"{begins}, ΔQ 1.2% first, 3.4% last"]
     assert lines_after(zero) == [begins]
 
 
