@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import pytest
 import torch
 
 PROGRAM = """
@@ -17,6 +18,7 @@ print(tiny.count_nonzero().item())
 """
 
 
+@pytest.mark.slow
 def test_every_thread_treats_denormal_numbers_as_zero() -> None:
     assert torch.set_flush_denormal(True), "this processor cannot"
     result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)

@@ -173,6 +173,7 @@ print(before, may())
 
 
 @pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this build of PyTorch has no MKL")
+@pytest.mark.slow
 def test_products_take_as_many_threads_as_there_are_from_the_first_update_on() -> None:
     # a resume sets the number, after which MKL takes that many; a run begun without might round otherwise
     message = subprocess.run(

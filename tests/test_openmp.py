@@ -106,6 +106,7 @@ def test_processes_that_the_package_starts_wait_in_the_same_way() -> None:
     assert done.stdout == "passive 2000\n", done.stderr
 
 
+@pytest.mark.slow
 def test_threads_of_torch_soon_sleep() -> None:
     """GCC's OpenMP prints, when it is loaded, how often a waiting thread looks before it sleeps."""
     done = run("import atari_dqn, torch; torch.get_num_threads()", OMP_DISPLAY_ENV="verbose")

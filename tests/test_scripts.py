@@ -21,10 +21,12 @@ def found():
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_every_script_imports_and_uses_names_that_the_package_has(found):
     assert found["missing"] == []
 
 
+@pytest.mark.slow
 def test_packages_that_training_imports_travel_to_a_gpu_machine(found):
     assert found["missing_on_a_gpu_machine"] is None
 

@@ -27,7 +27,9 @@ def ratio(training) -> float:
     return clock.updates * training.replay.sampler.batch_size / (clock.steps - clock.prefill_steps)
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "agent", ["dqn", *(pytest.param(agent, marks=pytest.mark.slow) for agent in ("apex", "r2d2"))]
+)
 def test_the_declared_ratio_is_held(agent: str) -> None:
     with begun(free(2, *AGENTS[agent], "training.total_frames=4000"), InlineActors) as training:
         play(training)

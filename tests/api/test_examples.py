@@ -37,6 +37,7 @@ def test_the_example_of_a_public_name_runs(
     assert runner.failures == 0, capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_page_s_blocks_run_one_after_another(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

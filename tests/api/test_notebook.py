@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOK = json.loads((ROOT / "docs" / "from_run_to_figure.ipynb").read_text())
 
 
+@pytest.mark.slow
 def test_the_notebook_makes_its_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

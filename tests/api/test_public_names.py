@@ -28,8 +28,15 @@ def test_runs_and_comparisons_need_no_torch() -> None:
     assert in_fresh_process(code) == "False"
 
 
-@pytest.mark.parametrize("room", ["train", "compare"])
-@pytest.mark.parametrize("first", ["", "import atari_dqn.{room}.{module}; "])
+@pytest.mark.parametrize(
+    ("room", "first"),
+    [
+        ("compare", ""),
+        ("compare", "import atari_dqn.{room}.{module}; "),
+        pytest.param("train", "", marks=pytest.mark.slow),
+        pytest.param("train", "import atari_dqn.{room}.{module}; ", marks=pytest.mark.slow),
+    ],
+)
 def test_a_name_that_is_also_a_package_is_both(room: str, first: str) -> None:
     module = {"train": "work", "compare": "caveats"}[room]
     code = (

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tiny import FEW_STEPS, run
 
 EXTRAS = (
@@ -70,6 +71,7 @@ def test_tune_without_its_extra_says_what_to_install() -> None:
     )
 
 
+@pytest.mark.slow
 def test_export_to_onnx_without_its_extra_says_what_to_install(tmp_path: Path) -> None:
     run(tmp_path / "run", *FEW_STEPS)
     words = ["dqn", "export", str(tmp_path / "run"), "--onnx", str(tmp_path / "agent.onnx")]

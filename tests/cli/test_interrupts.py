@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SPEC = Path(__file__).parents[2] / "runs" / "catch_smoke.toml"
 
 INTERRUPTED_IMPORT = """
@@ -53,6 +55,7 @@ def test_interrupt_that_the_program_was_started_to_ignore_stays_ignored() -> Non
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_interrupt_while_packages_load_waits_for_them_and_ends_the_command_in_words(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_IMPORT, "train", str(SPEC), "--run-dir", str(tmp_path / "run")],

@@ -11,6 +11,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "video_in_browser.py"
 DOTS = "dots => dots.map(dot => dot.getBoundingClientRect().width)"
 
 
+@pytest.mark.slow
 def test_group_of_one_evaluation_is_a_point_with_one_for_each_seed(tmp_path: Path) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="the extra dev is not there")
     chromium = runpy.run_path(str(SCRIPT))["CHROMIUM"]

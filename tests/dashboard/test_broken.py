@@ -8,6 +8,8 @@ import pytest
 from broken_runs import GOOD, KINDS, make_broken_runs
 from test_server import served
 
+pytestmark = pytest.mark.slow
+
 PAGES = ("", "curves", "live", "videos", "games", "ablations", "diff", "replay")
 UNHARMED = {"budget raised to a word"}
 

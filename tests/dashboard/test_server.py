@@ -40,6 +40,7 @@ def served(root: Path, *options: str) -> Iterator[str]:
         process.communicate(timeout=30)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_without_an_error(root: Path) -> None:
     command = [*COMMAND, str(root), "--port", str(free_port())]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

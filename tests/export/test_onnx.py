@@ -71,6 +71,7 @@ def test_a_model_has_the_q_values_of_its_agent(agent: FrozenAgent, model: bytes)
     assert (check.largest_difference <= TOLERANCE, check.other_actions) == (True, 0)
 
 
+@pytest.mark.slow
 def test_a_model_with_memory_has_the_q_values_of_its_agent() -> None:
     agent = frozen(tiny(*MEMORY).spec)
     network = exact_network(agent)
@@ -103,11 +104,12 @@ def test_any_number_of_observations_is_a_batch(agent: FrozenAgent, model: bytes)
 
 def test_noise_is_off_in_a_model() -> None:
     agent = frozen(tiny("toggles.noisy=true", "network.noisy_sigma=0.5").spec)
-    session = onnxruntime.InferenceSession(exported(agent))
+    model = exported(agent)
+    session = onnxruntime.InferenceSession(model)
     frames = np.full((2, 4, 36, 36), 200, np.uint8)
     first, second = (session.run(None, {"observation": frames})[0] for _ in range(2))
     np.testing.assert_array_equal(first, second)
-    assert not any("Random" in node.op_type for node in onnx.load_from_string(exported(agent)).graph.node)
+    assert not any("Random" in node.op_type for node in onnx.load_from_string(model).graph.node)
 
 
 def test_the_metadata_have_the_protocol_and_no_path_of_this_machine(agent: FrozenAgent, model: bytes) -> None:

@@ -94,7 +94,7 @@ def test_installed_kernels_compute_what_plain_loops_do(
     assert output.endswith(" 0 failed\n")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_kernels_of_arm_compute_what_plain_loops_do(
     built: dict[str, Any], shared: Path, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def run(folder: Path, *flags: str, words: tuple[str, ...] = ()) -> str:
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_every_piece_is_computed_once(tmp_path: Path) -> None:
     assert run(tmp_path) == "right\n"
 

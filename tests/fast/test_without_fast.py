@@ -76,6 +76,7 @@ def test_agents_take_the_course_that_was_recorded(copied: Path) -> None:
     assert "passed" in output
 
 
+@pytest.mark.thorough
 def test_default_tests_of_agents_pass(copied: Path) -> None:
     output = run(copied, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/agent")
     assert "passed" in output

@@ -47,11 +47,11 @@ def zygote() -> Iterator[Zygote]:
 @pytest.mark.parametrize(
     "case",
     [
-        Case("pong", "A", 1, 0),
         Case("breakout", "B", 8, 2),
-        Case("seaquest", "A", 8, 0),
         Case("pong", "B", 4, 0, further=R2D2),
-        Case("breakout", "A", 1, 0, further=DRQN),
+        pytest.param(Case("pong", "A", 1, 0), marks=pytest.mark.thorough),
+        pytest.param(Case("seaquest", "A", 8, 0), marks=pytest.mark.thorough),
+        pytest.param(Case("breakout", "A", 1, 0, further=DRQN), marks=pytest.mark.thorough),
     ],
     ids=str,
 )

@@ -75,7 +75,7 @@ CASES = [
     ((256, 320), ("learner.accumulate=4",)),
     ((256, 320), ("learner.accumulate=4", "toggles.random_shifts=true")),
 ]
-QUICK_CASES = (CASES[0], CASES[1], CASES[6])
+QUICK_CASES = (CASES[0], CASES[1])
 """The default tests have these; the slow tests have the others, which take up to 5 seconds each."""
 EACH_CASE = pytest.mark.parametrize(
     ("sizes", "overrides"),

@@ -12,6 +12,7 @@ from atari_dqn.record.video_rendering import render
 SCRIPT = Path(__file__).parents[2] / "scripts" / "video_in_browser.py"
 
 
+@pytest.mark.slow
 def test_browser_plays_a_video(tmp_path: Path) -> None:
     pytest.importorskip("playwright.sync_api", reason="the extra dev is not there")
     browser = runpy.run_path(str(SCRIPT))

@@ -91,7 +91,7 @@ def assert_equal_samples(group: Replay, other: Replay) -> None:
 
 @pytest.mark.parametrize("sampler", [uniform, by_priorities])
 @pytest.mark.parametrize("make", [transitions_on, sequences_on])
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 @given(plays=PLAYS)
 def test_a_group_holds_what_a_replay_of_its_own_holds(make, sampler, plays) -> None:
     replay, others = grouped(make, sampler), [alone(make, sampler) for _ in range(2)]

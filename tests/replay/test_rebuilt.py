@@ -51,7 +51,7 @@ def check_all(history: History, capacity: int, n_step: int) -> None:
 @pytest.mark.fault("W07")
 @pytest.mark.parametrize("n_step", [1, 3, 5])
 @pytest.mark.parametrize("envs", [1, 3])
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_every_transition_equals_the_one_rebuilt_from_history(envs: int, n_step: int, data) -> None:
     capacity = 8 * envs
@@ -71,7 +71,7 @@ def test_every_transition_equals_the_one_rebuilt_from_history(envs: int, n_step:
 @pytest.mark.fault("D15")
 @pytest.mark.parametrize("sampler", [UniformSampler, prioritized])
 @pytest.mark.parametrize(("envs", "n_step"), [(1, 1), (1, 3), (3, 1), (3, 5)])
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_only_whole_transitions_are_drawn_whatever_the_episodes(
     envs: int, n_step: int, sampler, data

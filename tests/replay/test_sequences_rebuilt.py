@@ -154,7 +154,7 @@ def check_all(history: History, shape: Shape, replay: SequenceReplay) -> int:
 
 @pytest.mark.fault("W07", "W10")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_every_sequence_equals_the_one_rebuilt_from_history(shape: Shape, data) -> None:
     iterations = data.draw(st.lists(st.tuples(*[EVENTS] * shape.envs), min_size=30, max_size=80))
@@ -170,7 +170,7 @@ def test_every_sequence_equals_the_one_rebuilt_from_history(shape: Shape, data) 
 
 @pytest.mark.fault("W03")
 @pytest.mark.parametrize("shape", SHAPES[:3], ids=str)
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_loaded_replay_goes_on_as_the_saved_one_would(shape: Shape, data) -> None:
     iterations = data.draw(st.lists(st.tuples(*[EVENTS] * shape.envs), min_size=40, max_size=70))

@@ -90,6 +90,7 @@ def test_after_kills_of_worker_raylet_and_command_all_runs_equal_those_of_an_und
     assert "error: the head of the Ray cluster" in output_of(folder)
 
 
+@pytest.mark.thorough
 def test_sigterm_saves_every_run_and_the_command_that_is_printed_goes_on(
     sweep: Path, undisturbed: dict[str, dict[str, object]], tmp_path: Path
 ):
@@ -105,6 +106,7 @@ def test_sigterm_saves_every_run_and_the_command_that_is_printed_goes_on(
     assert all_differences(folder, undisturbed) == []
 
 
+@pytest.mark.thorough
 def test_the_run_of_a_node_that_is_lost_goes_on_on_another(
     sweep: Path, undisturbed: dict[str, dict[str, object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -63,7 +63,7 @@ def test_all_is_compiled_before_the_first_step(traced: list[dict[str, float]]) -
     assert [row["graphs_before"] for row in traced] == [row["graphs"] for row in traced] == [2]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_other_combinations_can_be_compiled_and_learn_the_same() -> None:
     rows = compare_with_eager("aot_eager", 8, *OTHERS)
     assert [row["difference_over_movement"] < 0.01 and row["same_streams"] for row in rows] == [True] * 6
@@ -96,7 +96,7 @@ def test_compiled_kernels_learn_the_same_to_rounding() -> None:
 
 @pytest.mark.fault("H08")
 @needs_compiler
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_compiled_update_tells_of_a_weight_that_is_nan() -> None:
     program = str(Path(__file__).with_name("nan_compiled.py"))
     made = subprocess.run([sys.executable, program], check=True, capture_output=True, text=True)

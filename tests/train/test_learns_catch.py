@@ -47,15 +47,15 @@ CHANGES = {
     ),
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
-MINUTES = {"btr", "impala", "precision"}
-"""The changes with which training takes minutes on an ordinary processor."""
+SLOW = {"plain DQN", "Rainbow", "munchausen, iqn", "qr_dqn", "random_shifts", "deepmind_rmsprop"}
+"""What the slow tests train, which has most parts; the thorough tests train the others, one part at a time."""
 LEARNED = 3.0
 """Of ten balls at least six are caught as a rule; a game is over with three missed, and chance is −2."""
 
 
 def marks(change: str) -> list[pytest.MarkDecorator]:
     """Return the marks of a change's training."""
-    return [pytest.mark.thorough] if change in MINUTES else []
+    return [pytest.mark.slow if change in SLOW else pytest.mark.thorough]
 
 
 def mean_return(*overrides: str, frames: int | None = None) -> float:
@@ -67,7 +67,6 @@ def mean_return(*overrides: str, frames: int | None = None) -> float:
 
 
 @pytest.mark.fault("D21")
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [pytest.param(name, id=name.replace(", ", "_"), marks=marks(name)) for name in CHANGES]
 )

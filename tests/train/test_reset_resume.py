@@ -42,12 +42,15 @@ def digests_of(spec, updates: int) -> tuple[str, str]:
 
 
 @pytest.mark.fault("W03")
-@pytest.mark.parametrize("updates", [RESET_AT - 1, RESET_AT, RESET_AT + 1])
+@pytest.mark.parametrize(
+    "updates", [RESET_AT, *(pytest.param(RESET_AT + each, marks=pytest.mark.slow) for each in (-1, 1))]
+)
 def test_run_resumed_around_a_reset_is_the_uninterrupted_one(updates: int) -> None:
     resumed, uninterrupted = digests_of(tiny_spec(*SPEC), updates)
     assert resumed == uninterrupted
 
 
+@pytest.mark.slow
 def test_run_resumed_between_updates_of_one_step_is_the_uninterrupted_one() -> None:
     spec = tiny_spec(*SPEC, "learner.updates_per_period=3", "learner.reset_period_updates=7")
     resumed, uninterrupted = digests_of(spec, 9)

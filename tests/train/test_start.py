@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 import torch
 
 from atari_dqn.replay.ring import FrameRing
@@ -24,6 +25,7 @@ for kind in ("adam", "deepmind_rmsprop"):
 """
 
 
+@pytest.mark.slow
 def test_training_without_compilation_does_not_import_pytorchs_compiler() -> None:
     program = UPDATES.format(tests=str(TESTS))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -17,7 +17,7 @@ from atari_dqn.train import launch
 from atari_dqn.verify import proof, repetition
 from atari_dqn.verify.proof import Verification, check_only, first_difference, verify_run
 from atari_dqn.verify.records import RecordedState, Records, records_of
-from atari_dqn.verify.repetition import OnProgress, Repetition, repeat_from, repeat_in_fresh_process
+from atari_dqn.verify.repetition import OnProgress, Repetition, repeat_from
 
 
 def quiet(what: str, done: int, total: int) -> None:
@@ -58,11 +58,10 @@ def repeat_here(
 
 @pytest.fixture(scope="module")
 def found(whole: Path) -> Verification:
-    """The result of a verification, its first repetition in a fresh process; in slow tests both are."""
-    ways = iter((repeat_in_fresh_process, repeat_here))
+    """The result of a verification, repeated in this process; slow tests repeat in fresh ones."""
     before = tree(whole)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proof, "repeat_in_fresh_process", lambda *arguments: next(ways)(*arguments))
+        patch.setattr(proof, "repeat_in_fresh_process", repeat_here)
         result = verify_run(whole, checkpoint=None, frames=200, device=CPU, on_progress=quiet)
     assert tree(whole) == before, "nothing is written into the run directory"
     return result
