@@ -33,7 +33,8 @@ def train_alone(folder: Path, method: str, game: str, seed: int) -> str:
     options = [word for key in keys for word in ("--set", key)]
     run = folder / name
     if not (run / "summary.json").exists():
-        words = ["resume", run] if run.exists() else ["train", SPEC, *options, "--run-dir", run]
+        begun = run.exists()
+        words: list[str | Path] = ["resume", run] if begun else ["train", SPEC, *options, "--run-dir", run]
         done = program(*words, "--plain", folder=folder)
         assert done.returncode == 0, f"{name}: exit code {done.returncode}: {done.stderr}"
     print(f"alone: {name}", flush=True)
