@@ -1,10 +1,11 @@
 """Lose one of the nodes of a Ray cluster for good, and time until its run goes on at another.
 
 A cluster on this machine has a head that trains nothing and two nodes of a core each. `dqn sweep --on ray`
-trains one run there. Once the run has a checkpoint, its node, with all that runs on it, gets SIGKILL. Timed
-are the seconds from that moment until the run's lease has stood for three heartbeats, until the other node
-has taken the run over, and until its training has resumed. Each round begins anew, and the state digests of
-all must be equal. Prints a line a round and writes JSON to --out.
+trains one run there. Once the run has a checkpoint, and right after a heartbeat of its lease, which is the
+worst moment, its node, with all that runs on it, gets SIGKILL. Timed are the seconds from then until the
+run's lease has stood for three heartbeats, until the other node has taken the run over, and until its
+training has resumed. Each round begins anew, and the state digests of all must be equal. Prints a line a
+round and writes JSON to --out.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.sweep.folder import SweepFolder
 
 RUN = "killed_atari_pong_seed1"
-FRAMES = 9_600
+FRAMES = 28_800
 
 
 def round_of(sweep: Path, folder: Path, period_seconds: float) -> dict[str, Any]:
@@ -42,6 +43,8 @@ def round_of(sweep: Path, folder: Path, period_seconds: float) -> dict[str, Any]
         start(sweep, folder, *options, address) as process,
     ):
         wait_for(lambda: own.newest_checkpoint(RUN), process, "the run has no checkpoint")
+        before = own.leases.current()[RUN].heartbeat
+        wait_for(lambda: own.leases.current()[RUN].heartbeat > before, process, "the run has no heartbeat")
         lease = own.leases.current()[RUN]
         nodes = {worker.pid: raylet for raylet in raylets for worker in raylet.children(recursive=True)}
         lose_node(nodes[lease.owner.pid])
