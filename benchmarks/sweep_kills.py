@@ -5,8 +5,8 @@ sweep`, to the processes of one of its runs, or to both (--on ray: to the comman
 raylet or head); the command is started again each time it has ended. State digests, tables to the byte,
 evaluation results, gates, summaries and what is kept on disk must be the same for every run; no run may be
 begun twice, and no lease, process or shared memory may be left. Prints a line a kill and a sweep, and writes
-JSON to --out. If that file has results, kills are added until there are so many; --folder keeps the sweep
-that nothing killed for the next time.
+JSON to --out, after each kill. If that file is there, the benchmark goes on with it, and with the sweeps in
+--folder, until there are so many kills.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import json
 import random
 import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -45,6 +44,7 @@ from sweeping import (
     write_sweep,
 )
 
+from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.run.sweep.folder import SweepFolder
 
 ENDING_SECONDS = 30.0
@@ -60,35 +60,38 @@ PROBLEMS = (
 SHARED_MEMORY = Path("/dev/shm")
 
 
-def killed(
+def kill_over_and_over(
     sweep: Path,
     folder: Path,
-    whole: dict[str, Any],
-    chance: random.Random,
+    result: dict[str, Any],
     *,
     most: int,
-    on: str,
+    longest_seconds: float,
     until: float,
-) -> dict[str, Any]:
-    """Run a sweep to its end, killed at most so many times and not after a time; return what differs."""
-    kills: list[Any] = []
-    victims, before = RAY_VICTIMS if on == "ray" else VICTIMS, set(unused_shared_memory())
-    process = start(sweep, folder, "--on", on)
-    while len(kills) < most and time.monotonic() < until:
-        planned = random_sweep_kill(chance, victims)
+    save: Callable[[], None],
+) -> None:
+    """Run a sweep to its end, or go on with it, killed at most so many times and not after a time.
+
+    `result`: each kill is added to it. `save` is called after each.
+    """
+    place, kills = ("--on", result["on"]), result["kills"]
+    victims = RAY_VICTIMS if result["on"] == "ray" else VICTIMS
+    process = start(sweep, folder, *place)
+    for _ in range(most):
+        if time.monotonic() >= until:
+            break
+        chance = random.Random(f"{folder.name} {len(kills)}")
+        planned = random_sweep_kill(chance, victims, longest_seconds)
         if kill(process, folder, planned):
-            kills.append(asdict(planned))
+            finished = len([*folder.glob("*/summary.json")])
+            kills.append({**asdict(planned), "runs_finished": finished})
             print(f"  kill {len(kills)}: {planned.victim} after {planned.seconds:.1f} s", flush=True)
+            save()
         if process.poll() == 0:
             break
         if process.poll() is not None:
-            process = start(sweep, folder, "--on", on)
-    code = process.wait(10 * PATIENCE_SECONDS)
-    result = {"on": on, "kills": kills, "exit_code": code}
-    if code == 0:
-        result |= remains(folder, whole) | {"shared_memory_left": [*{*unused_shared_memory()} - before]}
-    print(f"sweep on {on}: {len(kills)} kills, {problems_of(result) or 'no'} problems", flush=True)
-    return result
+            process = start(sweep, folder, *place)
+    result["exit_code"] = process.wait(10 * PATIENCE_SECONDS)
 
 
 def remains(folder: Path, whole: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +108,7 @@ def remains(folder: Path, whole: dict[str, Any]) -> dict[str, Any]:
 
 def problems_of(result: dict[str, Any]) -> int:
     """Count the kinds of problems of a sweep."""
-    return sum(bool(result[key]) for key in PROBLEMS if key in result) + (result["exit_code"] != 0)
+    return sum(bool(result.get(key)) for key in PROBLEMS) + bool(result.get("exit_code"))
 
 
 def left_by_ray(place: Path) -> list[str]:
@@ -145,29 +148,48 @@ def totals(results: list[dict[str, Any]], whole: dict[str, Any]) -> dict[str, An
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--folder", type=Path, help="of the undisturbed sweep, which is kept; default: none")
+    parser.add_argument("--folder", type=Path, required=True, help="of the sweeps")
     parser.add_argument("--kills", type=int, default=60, help="in all sweeps of the file")
     parser.add_argument("--minutes", type=float, default=60, help="kill nothing after these")
     parser.add_argument("--games", type=int, default=len(GAMES))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument(
+        "--longest-seconds", type=float, default=6.0, help="from the start of a training to the kill"
+    )
     parser.add_argument("--on", choices=("local", "ray"), default="local")
     arguments = parser.parse_args()
+    place, until = arguments.folder.absolute(), time.monotonic() + 60 * arguments.minutes
     results = json.loads(arguments.out.read_text())["results"] if arguments.out.exists() else []
-    with tempfile.TemporaryDirectory() as name:
-        kept = (arguments.folder or Path(name)).absolute()
-        kept.mkdir(parents=True, exist_ok=True)
-        sweep = write_sweep(kept, games=GAMES[: arguments.games], seeds=arguments.seeds)
-        finish(sweep, kept / "whole", patience_seconds=3_600)
-        whole, until = outcomes(kept / "whole"), time.monotonic() + 60 * arguments.minutes
-        while (left := arguments.kills - sum(len(each["kills"]) for each in results)) > 0:
-            if time.monotonic() >= until:
-                break
-            folder, chance = Path(name) / f"killed {len(results)}", random.Random(f"{len(results)} {left}")
-            results.append(killed(sweep, folder, whole, chance, most=left, on=arguments.on, until=until))
-            found = {**totals(results, whole), "results": results, **circumstances()}
-            arguments.out.write_text(json.dumps(found, indent=2) + "\n")
-            if not problems_of(results[-1]):
-                shutil.rmtree(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    sweep = write_sweep(place, games=GAMES[: arguments.games], seeds=arguments.seeds)
+    finish(sweep, place / "whole", patience_seconds=3_600)
+    whole = outcomes(place / "whole")
+
+    def save() -> None:
+        found = {**totals(results, whole), "results": results, **circumstances()}
+        write_json_atomically(arguments.out, found)
+
+    while (left := arguments.kills - totals(results, whole)["kills"]) > 0 and time.monotonic() < until:
+        if not results or "exit_code" in results[-1]:
+            results.append({"on": arguments.on, "kills": []})
+        folder, before = place / f"killed{len(results)}", {*unused_shared_memory()}
+        kill_over_and_over(
+            sweep,
+            folder,
+            results[-1],
+            most=left,
+            longest_seconds=arguments.longest_seconds,
+            until=until,
+            save=save,
+        )
+        if results[-1]["exit_code"] == 0:
+            results[-1] |= remains(folder, whole)
+            results[-1]["shared_memory_left"] = sorted({*unused_shared_memory()} - before)
+        save()
+        problems = problems_of(results[-1])
+        print(f"{folder.name}: {len(results[-1]['kills'])} kills, {problems or 'no'} problems", flush=True)
+        if not problems:
+            shutil.rmtree(folder)
     print(json.dumps(totals(results, whole), indent=2))
 
 

@@ -88,8 +88,10 @@ class SweepKill:
     victim: str
 
 
-def random_sweep_kill(chance: random.Random, victims: Sequence[str] = VICTIMS) -> SweepKill:
-    return SweepKill(seconds=chance.uniform(0.0, 6.0), victim=chance.choice(victims))
+def random_sweep_kill(
+    chance: random.Random, victims: Sequence[str] = VICTIMS, longest_seconds: float = 6.0
+) -> SweepKill:
+    return SweepKill(seconds=chance.uniform(0.0, longest_seconds), victim=chance.choice(victims))
 
 
 def kill(process: subprocess.Popen[bytes], folder: Path, planned: SweepKill) -> bool:
