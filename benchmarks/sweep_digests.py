@@ -20,8 +20,8 @@ from typing import Any
 from hardware import circumstances
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from killing import outcome
-from sweeping import GAMES, METHODS, SPEC, all_differences, outcomes, program, start, write_sweep
+from killing import differences, outcome
+from sweeping import GAMES, METHODS, SPEC, outcomes, program, start, write_sweep
 
 PLACES = ("local", "ray")
 
@@ -41,6 +41,11 @@ def train_alone(folder: Path, method: str, game: str, seed: int) -> str:
     return name
 
 
+def without_name(found: dict[str, Any]) -> dict[str, Any]:
+    """Remove the name of a run's spec: a method's name in a sweep, and a file's name alone."""
+    return {key: value for key, value in found.items() if key != "summary.name"}
+
+
 def train_by_a_sweep(sweep: Path, folder: Path, place: str) -> None:
     """Train all runs by a sweep at a place, or go on with it."""
     with start(sweep, folder, "--on", place) as process:
@@ -51,11 +56,12 @@ def train_by_a_sweep(sweep: Path, folder: Path, place: str) -> None:
 
 def compared(folder: Path, alone: dict[str, Any]) -> dict[str, Any]:
     """Compare the runs of a sweep with those that were trained alone."""
-    found = outcomes(folder)
+    found = {name: without_name(each) for name, each in outcomes(folder).items()}
+    differing = {name: differences(found[name], alone[name]) for name in alone}
     return {
         "runs": len(found),
         "equal_digests": sum(found[name]["state digest"] == alone[name]["state digest"] for name in alone),
-        "differences": all_differences(folder, alone),
+        "differences": {name: names for name, names in differing.items() if names},
     }
 
 
@@ -76,7 +82,7 @@ def main() -> None:
             train_by_a_sweep(sweep, folder / place, place)
         runs = product(METHODS, games, seeds)
         names = list(pool.map(lambda run: train_alone(folder / "alone", *run), runs))
-        alone = {each: outcome(folder / "alone" / each) for each in names}
+        alone = {each: without_name(outcome(folder / "alone" / each)) for each in names}
         places = {place: compared(folder / place, alone) for place in PLACES}
     digests = {name: found["state digest"] for name, found in alone.items()}
     found = {"runs": len(alone), "places": places, "digests": digests}

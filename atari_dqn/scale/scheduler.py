@@ -10,6 +10,7 @@ from atari_dqn.run.sweep.failures import Failure, read_failures
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.runner import Outcome
+from atari_dqn.scale.takeover import release_ended
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +80,7 @@ def run_members(
             if outcome.kind in ("finished", "failed"):
                 del pending[name]
         show(changed)
+    release_ended(folder, {*finished, *failed})
     names = {member.name for member in members}
     return SweepResult(
         finished=tuple(finished),

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import signal
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import is_file, writing
 from atari_dqn.run.directory import LOCK, RunDirectory
 from atari_dqn.run.leases.lease import Lease
-from atari_dqn.run.leases.owner import start_time
+from atari_dqn.run.leases.owner import Owner, start_time
+from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.telemetry.columns import TABLES
 
 _PATIENCE_SECONDS = 30.0
@@ -32,6 +34,18 @@ def take_over(run: RunDirectory, stale: Lease) -> None:
         _kill(stale)
     elif run.path.is_dir():
         _detach(run)
+
+
+def release_ended(folder: SweepFolder, names: Collection[str]) -> None:
+    """Remove the leases of runs that have ended, whose owners were killed before they released them."""
+    for name, lease in folder.leases.current().items():
+        if name in names and lease.owner.has_ended:
+            held = folder.leases.take(name, Owner.current(), over=lease)
+            if held is not None:
+                try:
+                    take_over(folder.run(name), lease)
+                finally:
+                    held.release()
 
 
 def _kill(stale: Lease) -> None:

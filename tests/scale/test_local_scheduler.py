@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -84,6 +84,16 @@ def test_every_member_is_trained_once(opened: Opened):
     assert sorted(again.finished) == sorted(result.finished)
     assert [words(opened, seed) for seed in (1, 2, 3, 4)] == [["train"]] * 4
     assert list(opened.folder.leases.path.iterdir()) == []
+
+
+def test_a_lease_of_a_run_that_finished_goes_with_its_owner(opened: Opened):
+    # such as that of a command that was killed between the end of a training and the release of its lease
+    scheduler(opened).run(opened.record.members)
+    leases, dead = opened.folder.leases, replace(HERE, pid=2**22 + 1)
+    assert leases.take(name(1), dead) is not None
+    assert leases.take(name(2), HERE) is not None
+    scheduler(opened).run(opened.record.members)
+    assert {*leases.current()} == {name(2)}
 
 
 def test_runs_that_began_come_first(opened: Opened):

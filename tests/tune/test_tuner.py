@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tuning import TINY, begun, command, trials_of
 
+from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.tuning.folder import TuneFolder
@@ -55,6 +56,15 @@ def test_the_objective_of_a_trial_is_the_mean_over_its_seeds(tmp_path: Path):
     assert workers.begun == ["trial0000_catch_seed1", "trial0000_catch_seed2"]
     assert result is not None
     assert result.is_complete
+
+
+def test_a_lease_of_a_run_that_ended_goes_with_its_owner(tmp_path: Path):
+    record, folder = begun(tmp_path, SPACE.replace("trials = 30", "trials = 1"))
+    command(record, folder, constant)
+    dead = replace(Owner.current(), pid=2**22 + 1)
+    assert folder.runs.leases.take("trial0000_catch_seed1", dead) is not None
+    command(record, folder, constant)
+    assert folder.runs.leases.current() == {}
 
 
 @pytest.mark.parametrize("text", [SPACE, SPACE + PRUNING], ids=["complete", "pruned"])

@@ -10,6 +10,7 @@ from atari_dqn.run.sweep.failures import Failure, read_failures
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.runner import Outcome
 from atari_dqn.scale.scheduler import Workers
+from atari_dqn.scale.takeover import release_ended
 from atari_dqn.scale.tuning.folder import Stopwatch, TuneFolder, TuneRecord
 from atari_dqn.scale.tuning.pruning import Step, is_pruned, may_prune, steps_of
 from atari_dqn.scale.tuning.study import State, Trial, TrialLog, begun_first
@@ -71,6 +72,7 @@ class Tuner:
                 self._handle(name, outcome)
             self.stopwatch.save()
             self.show()
+        release_ended(self.folder.runs, self.folder.runs.leases.current().keys() - self._wanted().keys())
         self.stopwatch.save(now=True)
         have_ended = all(trial.state != "running" for trial in self.log.trials())
         return TuneResult(is_complete=have_ended and not self._has_budget(), failure=self._failure)
