@@ -12,8 +12,8 @@ from jaxtyping import Float32
 
 from atari_dqn.actors.build import build_role
 from atari_dqn.actors.message import encode
+from atari_dqn.actors.orders import Order
 from atari_dqn.actors.records import Record
-from atari_dqn.actors.role import Order
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo, StateDict

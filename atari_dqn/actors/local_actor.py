@@ -58,6 +58,11 @@ class LocalActor:
             raise self.died(f"failed:\n{body.decode()}")
         return body
 
+    def check(self) -> None:
+        """Raise `ActorDiedError` if the process has ended."""
+        if self.process.exitcode is not None:
+            raise self.died(self.exit_reason())
+
     def end(self) -> None:
         """End the process, which has a moment to end by itself."""
         self.pipe.close()
@@ -68,10 +73,8 @@ class LocalActor:
         self.process.close()
 
 
-def start_actor(
-    spec: Spec, number: int, incarnation: int, published: Any, counts: StepCounts | None = None
-) -> LocalActor:
-    """Start the process of an actor. `counts`: where it counts its steps, if it can be lost."""
+def start_actor(spec: Spec, number: int, incarnation: int, published: Any, counts: StepCounts) -> LocalActor:
+    """Start the process of an actor, which counts its steps in `counts`."""
     context = multiprocessing.get_context("spawn")  # no copies of threads, locks or of a CUDA context
     ours, theirs = context.Pipe()
     process = context.Process(

@@ -1,16 +1,27 @@
-"""The orders of a learner to an actor in another process, as bytes: a letter, and what it needs."""
+"""The orders of a learner to an actor, and their form as bytes: a letter, and what it needs."""
 
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+from jaxtyping import Float64
 
-from atari_dqn.actors.role import Order
 from atari_dqn.envs.pool import WorkerDiedError
 
 _VERSION = struct.Struct("<q")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """An order to play one fragment."""
+
+    epsilon: Float64[np.ndarray, "L"]
+    """ε of each environment of the actor."""
+    least_version: int
+    """The actor fetches weights if its own are older."""
 
 
 class Letter(bytes, Enum):

@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float32
 
+from atari_dqn.actors.orders import Order
 from atari_dqn.actors.records import Record
-from atari_dqn.actors.role import Order
 from atari_dqn.types import Emulators, StateDict
 
 

@@ -32,36 +32,48 @@ def run_actor(
     number: int,
     incarnation: int,
     published: Any,
-    counts: StepCounts | None,
+    counts: StepCounts,
 ) -> None:
     """Play by orders. An error is sent as text and ends the process."""
     end_with_parent(parent)
     for ending in _ENDING_SIGNALS:  # a terminal signals the whole process group; only the learner reacts
         signal.signal(ending, signal.SIG_IGN)
     try:
-        set_kernels(torch.device("cpu"), threads=1, deterministic=True)
-        cv2.setNumThreads(1)
-        keep_freed_memory()
-        count = None if counts is None else partial(counts.add, number)
-        obey(pipe, build_role(spec, number, published, incarnation=incarnation, count_steps=count))
+        prepare_process()
+        count_steps = partial(counts.add, number)
+        obey(pipe, build_role(spec, number, published, incarnation=incarnation, count_steps=count_steps))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the learner has closed the pipe, or has ended
     except Exception:
         _answer(pipe, Letter.FAILED, traceback.format_exc().encode())
 
 
+def prepare_process() -> None:
+    """Let this process compute with one thread, in the same way as every actor's."""
+    set_kernels(torch.device("cpu"), threads=1, deterministic=True)
+    cv2.setNumThreads(1)
+    keep_freed_memory()
+
+
 def obey(pipe: Connection, role: ActorRole) -> None:
     """Obey orders until the pipe is closed."""
     while True:
         order = pipe.recv_bytes()
-        match order[:1]:
-            case Letter.PLAY:
-                _answer(pipe, Letter.PLAY, encode(role.play(decode_order(order[1:]))))
-            case Letter.GET_STATE:
-                _answer(pipe, Letter.GET_STATE, encode_state(role.state_dict()))
-            case Letter.SET_STATE:
-                role.load_state_dict(decode_state(order[1:]))
-                _answer(pipe, Letter.SET_STATE, b"")
+        _answer(pipe, Letter(order[:1]), carry_out(role, order))
+
+
+def carry_out(role: ActorRole, order: bytes) -> bytes:
+    """Carry out an order, and return the answer to it."""
+    match Letter(order[:1]):
+        case Letter.PLAY:
+            return encode(role.play(decode_order(order[1:])))
+        case Letter.GET_STATE:
+            return encode_state(role.state_dict())
+        case Letter.SET_STATE:
+            role.load_state_dict(decode_state(order[1:]))
+            return b""
+        case Letter.FAILED:
+            raise ValueError("this letter is an answer, and no order")
 
 
 def _answer(pipe: Connection, letter: Letter, body: bytes) -> None:

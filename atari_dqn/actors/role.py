@@ -13,21 +13,12 @@ from jaxtyping import Bool, Float64, Int64
 from atari_dqn.actors.acting import Selected
 from atari_dqn.actors.first_priorities import FirstPriorities
 from atari_dqn.actors.message import Fragment
+from atari_dqn.actors.orders import Order
 from atari_dqn.actors.rows import FragmentRows
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.actor import Actor
 from atari_dqn.replay.sequences import burn_in_begins
 from atari_dqn.types import Environments, StateDict
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """An order to play one fragment."""
-
-    epsilon: Float64[np.ndarray, "L"]
-    """ε of each environment of the actor."""
-    least_version: int
-    """The actor fetches weights if its own are older."""
 
 
 class Published(Protocol):

@@ -41,7 +41,7 @@ class SharedSnapshot:
         slot = number % _SLOTS
         weights = np.frombuffer(self._slots[slot], dtype=np.float32)
         weights[:] = flat
-        self._versions[slot], self._checksums[slot] = version, _checksum(version, weights)
+        self._versions[slot], self._checksums[slot] = version, checksum_of(version, weights)
         self._newest.value = number
 
     def fetch(self, least_version: int) -> tuple[int, Float32[np.ndarray, "n"]]:
@@ -64,8 +64,9 @@ class SharedSnapshot:
             return None
         version, checksum = self._versions[slot], self._checksums[slot]
         weights = np.frombuffer(self._slots[slot], dtype=np.float32).copy()
-        return (version, weights) if checksum == _checksum(version, weights) else None
+        return (version, weights) if checksum == checksum_of(version, weights) else None
 
 
-def _checksum(version: int, weights: np.ndarray) -> int:
+def checksum_of(version: int, weights: Float32[np.ndarray, "n"]) -> int:
+    """Compute the checksum of weights and their version."""
     return zlib.crc32(weights.data, version & 0xFFFFFFFF)

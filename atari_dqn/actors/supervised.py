@@ -6,26 +6,25 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from atari_dqn.actors.local import LocalActors
-from atari_dqn.actors.local_actor import start_actor
-from atari_dqn.actors.orders import ActorDiedError, encode_order
-from atari_dqn.actors.role import Order
-from atari_dqn.actors.step_counts import StepCounts
-from atari_dqn.spec.constraints import given
+from atari_dqn.actors.carried import CarriedActors
+from atari_dqn.actors.carrier import Carrier, H
+from atari_dqn.actors.orders import ActorDiedError, Order, encode_order
 from atari_dqn.spec.schema import Spec
+from atari_dqn.types import GameInfo
 
 
-class SupervisedActors(LocalActors):
-    """Actors in processes, each of which is started by `started`, at first and again after it has ended.
+class SupervisedActors(CarriedActors[H]):
+    """Actors each of which is started by `started`, at first and again after it has ended.
 
     The time until a restart doubles each time, until the actor has sent a message again.
     """
 
-    def __init__(self, spec: Spec, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, spec: Spec, info: GameInfo, carrier: Carrier[H], now: Callable[[], float] = time.monotonic
+    ) -> None:
         self._now = now
-        self.counts = StepCounts(given(spec.actors.processes))
         self._started: list[int] = []
-        super().__init__(spec)
+        super().__init__(spec, info, carrier)
 
     def started(self) -> list[int]:
         """Start the actors that are due, and return those that have been started since the last call."""
@@ -45,7 +44,7 @@ class SupervisedActors(LocalActors):
             time.sleep(timeout_seconds)
             return None
         if not self._ready:
-            self._ready.extend(self._with_answers(timeout_seconds))
+            self._ready.extend(self.carrier.ready(self.actors, timeout_seconds))
         if not self._ready:
             return None
         number = self._ready.popleft()
@@ -66,13 +65,17 @@ class SupervisedActors(LocalActors):
         for number, record in enumerate(self.records):
             if number in self.actors or self._now() < record.next_start:
                 continue
-            self.actors[number] = start_actor(
-                self._spec, number, record.incarnation, self._snapshot, self.counts
-            )
+            self.actors[number] = self.carrier.start(number, record.incarnation)
             record.started(self._now())
             self._started.append(number)
 
     def _lose(self, number: int, error: str) -> None:
         """Count what an ended actor has not sent, and let it begin anew after a while."""
-        self.actors.pop(number).end()
-        self.records[number].ended(self._now(), error, steps_played=self.counts.played(number))
+        self.carrier.end([self.actors.pop(number)])
+        self.records[number].ended(self._now(), error, steps_played=self.carrier.steps_played(number))
+
+
+def actors_of(spec: Spec, info: GameInfo, carrier: Carrier[H]) -> CarriedActors[H]:
+    """Return the actors of a spec; only free-running ones begin anew."""
+    kind = CarriedActors if spec.actors.mode == "lockstep" else SupervisedActors
+    return kind(spec, info, carrier)

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import torch
 
 from atari_dqn.actors.limiter import Limiter
-from atari_dqn.actors.local import LocalActors
+from atari_dqn.actors.local import LocalCarrier, game_info
 from atari_dqn.actors.pool import ActorPool
-from atari_dqn.actors.supervised import SupervisedActors
+from atari_dqn.actors.supervised import actors_of
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.redo import ReDo
 from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
@@ -49,8 +49,9 @@ MakeActors = Callable[[Spec], ActorPool]
 
 
 def local_actors(spec: Spec) -> ActorPool:
-    """Start the actors of a spec in processes of this machine; only free-running ones begin anew."""
-    return LocalActors(spec) if spec.actors.mode == "lockstep" else SupervisedActors(spec)
+    """Return the actors of a spec in processes of this machine."""
+    info = game_info(spec)
+    return actors_of(spec, info, LocalCarrier(spec, info))
 
 
 def assemble(spec: Spec, device: torch.device, make_actors: MakeActors = local_actors) -> Learning:

@@ -10,8 +10,7 @@ from lockstep import AGENTS, begun, play
 from tiny import CPU, tiny_spec
 
 from atari_dqn.actors.inline import InlineActors
-from atari_dqn.actors.supervised import SupervisedActors
-from atari_dqn.train.build import assemble
+from atari_dqn.train.build import assemble, local_actors
 
 
 def free(actors: int, *overrides: str):
@@ -40,7 +39,7 @@ def test_the_declared_ratio_is_held(agent: str) -> None:
 @pytest.mark.fault("M07")
 @pytest.mark.slow
 def test_killed_actors_cost_the_steps_that_are_counted_as_dropped() -> None:
-    with begun(free(2, "training.total_frames=6000"), SupervisedActors) as training:
+    with begun(free(2, "training.total_frames=6000"), local_actors) as training:
         pool = training.envs
         for number, _ in enumerate(training.iterations()):
             if number in (150, 300, 450):
@@ -49,7 +48,7 @@ def test_killed_actors_cost_the_steps_that_are_counted_as_dropped() -> None:
         records = pool.records
         assert training.clock.steps >= 1500
         assert sum(record.restarts for record in records) == 3
-        played = sum(pool.counts.played(number) for number in range(2))
+        played = sum(pool.carrier.steps_played(number) for number in range(2))
         received = sum(record.steps_received for record in records)
         assert 0 <= sum(record.dropped_steps for record in records) <= played - received
         assert max(record.dropped_steps for record in records) <= 3 * 3 * 10

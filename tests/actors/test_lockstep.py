@@ -7,8 +7,7 @@ from lockstep import AGENTS, begun, digest, lockstep, play
 from tiny import CPU
 
 from atari_dqn.actors.inline import InlineActors
-from atari_dqn.actors.local import LocalActors
-from atari_dqn.train.build import assemble
+from atari_dqn.train.build import assemble, local_actors
 
 
 MORE = [("apex", 1), ("r2d2", 1), ("dqn", 2), ("apex", 2), ("r2d2", 2), ("r2d2", 4)]
@@ -23,7 +22,7 @@ MEMORY_AND_MORE = ["r2d2", *(pytest.param(agent, marks=pytest.mark.slow) for age
 def test_actors_in_processes_equal_those_in_one_process(agent: str, actors: int) -> None:
     spec = lockstep(actors, *AGENTS[agent])
     digests = []
-    for make_actors in (InlineActors, LocalActors):
+    for make_actors in (InlineActors, local_actors):
         with begun(spec, make_actors) as training:
             play(training)
             assert training.clock.updates > 20

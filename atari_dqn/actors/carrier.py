@@ -1,0 +1,52 @@
+"""What starts actors, and carries orders, messages and weights: the only part in which transports differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+from jaxtyping import Float32
+
+
+class Handle(Protocol):
+    """An actor that was started."""
+
+    def send(self, order: bytes) -> None:
+        """Send an order; `ActorDiedError` if the actor is known to have ended."""
+        ...
+
+    def answer(self) -> bytes:
+        """Receive the answer to the oldest open order; `ActorDiedError` if the actor ended or failed."""
+        ...
+
+    def check(self) -> None:
+        """Raise `ActorDiedError` if the actor is known to have ended."""
+        ...
+
+
+H = TypeVar("H", bound=Handle)
+
+
+class Carrier(Protocol[H]):
+    """Starts and ends actors, and carries what they receive and send."""
+
+    def start(self, number: int, incarnation: int) -> H:
+        """Start an actor; return at once."""
+        ...
+
+    def ready(self, actors: Mapping[int, H], timeout_seconds: float) -> list[int]:
+        """Return the actors whose next answer has begun to arrive, or that have ended; wait for the first."""
+        ...
+
+    def publish(self, version: int, flat: Float32[np.ndarray, "n"]) -> None:
+        """Publish weights; actors fetch the newest."""
+        ...
+
+    def steps_played(self, number: int) -> int:
+        """Return the number of steps that an actor has played, in all of its incarnations."""
+        ...
+
+    def end(self, actors: Sequence[H]) -> None:
+        """End actors, whether they have ended already or not."""
+        ...
