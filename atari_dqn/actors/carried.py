@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Generic
@@ -84,6 +85,7 @@ class CarriedActors(Generic[H]):
     def _start_all(self) -> None:
         for number in range(self.num_actors):
             self.actors[number] = self.carrier.start(number, 0)
+            self.records[number].started(time.monotonic())
 
     def _ask_all(self, orders: list[bytes]) -> list[bytes]:
         for number, order in enumerate(orders):

@@ -23,6 +23,7 @@ from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.telemetry.events import Event, Sink
 from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train import launch, preflight
+from atari_dqn.train.build import MakeActors, local_actors
 
 OpenViews = Callable[[ResolvedSpec], AbstractContextManager[Sequence[Sink]]]
 """Opens the views of a run, given its spec without `auto`."""
@@ -82,19 +83,29 @@ def start(
     command_line: Sequence[str],
     busy_since: CoreTimes,
     sink_options: SinkOptions = NO_SINKS,
+    make_actors: MakeActors = local_actors,
 ) -> dict[str, Any]:
-    """Choose what is `auto`, check that the run fits, train it and return its summary."""
+    """Choose what is `auto`, check that the run fits, train it and return its summary.
+
+    `make_actors`: makes the actors of a spec that has some, by default in processes of this machine.
+    """
     refuse_existing(path)
     hardware = find_hardware(path)
     resolved, choices = resolved_here(resolved, str(device), hardware)
-    preflight.check_run_fits(resolved.spec, device, hardware)
+    preflight.check_run_fits(resolved.spec, device, hardware, actors_here=make_actors is local_actors)
     threads = decided(resolved.spec.learner.threads)
     busy = preflight.busy_machine(busy_since, device, threads, "use --set learner.threads={threads}")
     origin = launch.Origin(command_line=command_line, hardware=hardware, choices=choices)
     with open_views(resolved) as views:
         preflight.announce(resolved.spec, views, step=0, busy=busy)
         return launch.start(
-            resolved, path, device=device, views=views, origin=origin, sink_options=sink_options
+            resolved,
+            path,
+            device=device,
+            views=views,
+            origin=origin,
+            sink_options=sink_options,
+            make_actors=make_actors,
         )
 
 

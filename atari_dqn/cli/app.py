@@ -108,7 +108,7 @@ def main() -> None:
         _print_error("interrupted; what had been saved before is whole")
         status = _INTERRUPTED
     except (UserError, HaltedError, DamagedError, InfrastructureError) as error:
-        _print_error(f"error: {error}")
+        _print_error("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]))
         status = error.exit_code
     except InterruptedRunError as interruption:
         _print_error("\n".join([str(interruption), *interruption.__notes__]))

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import NotifyOption, OwnDeviceOption, PlainOption, RunPath, SinkOption, integer
+from atari_dqn.cli.actors_on_ray import ActorPlaceOption, actors_at, plays_on_ray
+from atari_dqn.cli.options import (
+    AddressOption,
+    NotifyOption,
+    OwnDeviceOption,
+    PlainOption,
+    RunPath,
+    SinkOption,
+    integer,
+)
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
@@ -53,6 +62,8 @@ def resume(
     frames: FramesOption = None,
     threads: ThreadsOption = None,
     device: OwnDeviceOption = None,
+    on: ActorPlaceOption = "local",
+    address: AddressOption = None,
     plain: PlainOption = False,
     sink: SinkOption = None,
     notify: NotifyOption = None,
@@ -63,13 +74,18 @@ def resume(
     with interrupts_blocked():
         from atari_dqn.train import launch
         from atari_dqn.train.preflight import result_text
-        from atari_dqn.train.resumption import resume_point
+        from atari_dqn.train.resumption import recorded_spec, resume_point
 
+    spec = recorded_spec(run).spec
+    on_ray = plays_on_ray(on, address, spec)
     with run.locked():
         point = resume_point(run, checkpoint, set_aside_logs=set_aside_damaged_logs)
         budget = point.budget(total_frames)
     chosen = resolve_device(device or run.recorded("device"))
-    with _announced(run, chosen, point.step, budget, num_threads, core_times, plain=plain) as views:
+    with (
+        actors_at(address, spec, run_dir, on_ray=on_ray) as make_actors,
+        _announced(run, chosen, point.step, budget, num_threads, core_times, plain=plain, actors_here=not on_ray) as views,
+    ):
         summary = launch.resume(
             run,
             device=chosen,
@@ -80,6 +96,7 @@ def resume(
             threads=num_threads,
             set_aside_logs=set_aside_damaged_logs,
             sink_options=sink_options,
+            make_actors=make_actors,
         )
     typer.echo(result_text(run_dir, summary))
 
@@ -117,6 +134,7 @@ def _announced(
     core_times: CoreTimes,
     *,
     plain: bool,
+    actors_here: bool,
 ) -> Iterator[Sequence[Sink]]:
     """Check that the rest of a run fits into the machine, and yield its views with notices on the start."""
     with interrupts_blocked():
@@ -128,7 +146,7 @@ def _announced(
 
     resolved = recorded_spec(run)
     spec = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
-    preflight.check_run_fits(spec, device, find_hardware(run.path), run)
+    preflight.check_run_fits(spec, device, find_hardware(run.path), run, actors_here=actors_here)
     remedy = "resume it with --threads {threads}"
     busy = preflight.busy_machine(core_times, device, threads or threads_at(run, step), remedy)
     with run_views(run.path.resolve().name, resolved, budget, plain=plain) as views:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import DeviceOption, NotifyOption, PlainOption, SetOption, SinkOption, SpecPath
+from atari_dqn.cli.actors_on_ray import ActorPlaceOption, actors_at, plays_on_ray
+from atari_dqn.cli.options import (
+    AddressOption,
+    DeviceOption,
+    NotifyOption,
+    PlainOption,
+    SetOption,
+    SinkOption,
+    SpecPath,
+)
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 from atari_dqn.machine.devices import check_device_name, resolve_device
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
     from atari_dqn.spec.loader import ResolvedSpec
     from atari_dqn.telemetry.events import Sink
     from atari_dqn.telemetry.sinks.options import SinkOptions
+    from atari_dqn.train.build import MakeActors
 
 EXAMPLES = """\
 dqn train pong_quick
@@ -43,6 +53,8 @@ def train(
     ] = None,
     device: DeviceOption = "auto",
     plan: Annotated[bool, typer.Option("--plan", help="Print memory, disk and time; start nothing.")] = False,
+    on: ActorPlaceOption = "local",
+    address: AddressOption = None,
     plain: PlainOption = False,
     sink: SinkOption = None,
     notify: NotifyOption = None,
@@ -61,11 +73,13 @@ def train(
     sink_options = SinkOptions(sinks=checked_sinks(sink or []), notify=notify)
     path = run_dir or default_run_dir(resolved.name, resolved.spec.seed)
     check_device_name(device)
+    on_ray = plays_on_ray(on, address, resolved.spec, plan=plan)
     if plan:
         _print_plan(resolved, path, device)
-    else:
-        refuse_existing(path)
-        _start(resolved, path, device, core_times, sink_options, plain=plain)
+        return
+    refuse_existing(path)
+    with actors_at(address, resolved.spec, path, on_ray=on_ray) as make_actors:
+        _start(resolved, path, device, core_times, sink_options, make_actors, plain=plain)
 
 
 def _start(
@@ -74,6 +88,7 @@ def _start(
     device_name: str,
     core_times: CoreTimes,
     sink_options: SinkOptions,
+    make_actors: MakeActors,
     *,
     plain: bool,
 ) -> None:
@@ -94,6 +109,7 @@ def _start(
         command_line=sys.argv,
         busy_since=core_times,
         sink_options=sink_options,
+        make_actors=make_actors,
     )
     typer.echo(result_text(path, summary))
 

@@ -56,8 +56,11 @@ def local_workers(
 
 
 @contextmanager
-def joined_cluster(address: str | None, path: Path) -> Iterator[Cluster]:
-    """Join the cluster at an address, or start one on this machine that ends with the block."""
+def joined_cluster(address: str | None, path: Path, *, store_bytes: int = 0) -> Iterator[Cluster]:
+    """Join the cluster at an address, or start one on this machine that ends with the block.
+
+    `store_bytes`: what the object store of a cluster on this machine must hold at least.
+    """
     from atari_dqn.scale.on_ray.address import check_ray, check_token, parse_address
 
     check_ray()
@@ -66,7 +69,7 @@ def joined_cluster(address: str | None, path: Path) -> Iterator[Cluster]:
         check_token(host, os.environ, Path.home())
     with ExitStack() as stack:
         if address is None:
-            host, port = stack.enter_context(_started_cluster(path))
+            host, port = stack.enter_context(_started_cluster(path, store_bytes))
         with interrupts_blocked():  # Ray reads the environment when it is imported
             from atari_dqn.scale.on_ray.cluster import joined
 
@@ -74,7 +77,7 @@ def joined_cluster(address: str | None, path: Path) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _started_cluster(path: Path) -> Iterator[tuple[str, int]]:
+def _started_cluster(path: Path, store_bytes: int) -> Iterator[tuple[str, int]]:
     """Start a cluster on this machine, and set the environment by which this process may join it."""
     with interrupts_blocked():
         from atari_dqn.scale.on_ray.address import parse_address
@@ -83,7 +86,7 @@ def _started_cluster(path: Path) -> Iterator[tuple[str, int]]:
 
     typer.echo("starting Ray on this machine")
     os.environ.update(local_environment())
-    with local_cluster(find_sweep_hardware(path).cores_usable) as address:
+    with local_cluster(find_sweep_hardware(path).cores_usable, store_bytes) as address:
         yield parse_address(address)
 
 

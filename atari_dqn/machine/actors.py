@@ -9,19 +9,24 @@ from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
 
 
-def actor_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
-    """Return the items for the processes of actors, their networks, and messages on their way."""
+def actor_bytes(weights_bytes: int) -> int:
+    """Compute the memory of one actor's process, with its network."""
+    return ACTOR_BYTES + weights_bytes
+
+
+def actor_items(spec: Spec, weights_bytes: int, *, actors_here: bool) -> tuple[Item, ...]:
+    """Return the items for messages on their way, and for the processes of actors on this machine."""
     if spec.actors.mode == "none":
         return ()
     processes = given(spec.actors.processes)
     steps = given(spec.actors.fragment_steps) * spec.env.num_envs // processes
     waiting = processes * (spec.actors.max_messages_in_flight or 1)
     messages = waiting * message_bytes(steps=steps, screen_size_pixels=spec.env.screen_size_pixels)
-    own = ACTOR_BYTES + weights_bytes
-    return (
-        Item(place="ram", name="actors", bytes=processes * own, key="actors.processes"),
-        Item(place="ram", name="messages of actors", bytes=messages, key="actors.fragment_steps"),
-    )
+    on_their_way = Item(place="ram", name="messages of actors", bytes=messages, key="actors.fragment_steps")
+    if not actors_here:
+        return (on_their_way,)
+    own = processes * actor_bytes(weights_bytes)
+    return Item(place="ram", name="actors", bytes=own, key="actors.processes"), on_their_way
 
 
 def check_cores(spec: Spec, cores: int) -> None:

@@ -82,8 +82,12 @@ def make_plan(
     hardware: Hardware,
     frames_per_second: float | None = None,
     rate_basis: str = "",
+    actors_here: bool = True,
 ) -> Plan:
-    """Predict what a run of `spec` on `device` (`cpu`, `cuda` or `cuda:N`) needs."""
+    """Predict what a run of `spec` on `device` (`cpu`, `cuda` or `cuda:N`) needs of this machine.
+
+    `actors_here`: whether its actors, if it has any, are processes of this machine.
+    """
     learner: Place = "ram" if device == "cpu" else "vram"
     replay_on = replay_place(spec.replay.device, device, _replay_bytes(spec), hardware)
     replay: Place = "ram" if replay_on == "cpu" else "vram"
@@ -101,7 +105,7 @@ def make_plan(
             place=learner, name="minibatch", bytes=_minibatch_bytes(spec, network), key="learner.batch_size"
         ),
         *_process_items(spec, device),
-        *actor_items(spec, weights),
+        *actor_items(spec, weights, actors_here=actors_here),
         *_trace_items(spec, num_actions),
         *_disk_items(spec, weights),
     )

@@ -13,9 +13,8 @@ from jaxtyping import Float64
 
 from atari_dqn.actors.insertion import begins_incarnation, insert, steps_in, steps_of
 from atari_dqn.actors.message import Fragment, decode
-from atari_dqn.actors.orders import ActorDiedError
+from atari_dqn.actors.orders import ActorDiedError, Order
 from atari_dqn.actors.pool import ActorPool
-from atari_dqn.actors.orders import Order
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.replay.groups import GroupedReplay

@@ -30,7 +30,7 @@ from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Sink, TrainingStarted
 from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
-from atari_dqn.train.build import assemble, build_gates
+from atari_dqn.train.build import MakeActors, assemble, build_gates, local_actors
 from atari_dqn.train.contention_monitor import ContentionMonitor, contention_remedy
 from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.learning import Learning
@@ -70,9 +70,10 @@ def start(
     views: Sequence[Sink],
     origin: Origin,
     sink_options: SinkOptions = NO_SINKS,
+    make_actors: MakeActors = local_actors,
 ) -> dict[str, Any]:
     """Train a new run to its end and return its summary. Nothing is written before all parts are built."""
-    with closing(assemble(resolved.spec, device)) as training:
+    with closing(assemble(resolved.spec, device, make_actors)) as training:
         training.begin()
         check_lease()
         run = RunDirectory.create(
@@ -102,14 +103,14 @@ def resume(
     threads: int | None = None,
     set_aside_logs: bool = False,
     sink_options: SinkOptions = NO_SINKS,
+    make_actors: MakeActors = local_actors,
 ) -> dict[str, Any]:
     """Continue a run from a checkpoint, the latest by default, to its end and return its summary.
 
-    A run without a checkpoint starts from its beginning. `total_frames`: the raised budget. `threads`: the
-    number of torch's threads from here on, which later resumes read from the event log. Nothing is changed
-    before all files were checked; with `set_aside_logs` damaged logs are moved aside and replaced by new
-    ones. Raise `UserError` for a finished run without a larger budget or a run that another process is
-    running, and `DamagedError` with the damaged file and a remedy.
+    `total_frames`: the raised budget. `threads`: torch's threads from here on, which later resumes read from
+    the event log. Nothing is changed before all files were checked; with `set_aside_logs` damaged logs are
+    replaced by new ones. Raise `UserError` for a finished run without a larger budget or a run that another
+    process is running, and `DamagedError` with the damaged file and a remedy.
     """
     with run.locked():
         point = resume_point(run, checkpoint, set_aside_logs=set_aside_logs)
@@ -118,7 +119,7 @@ def resume(
         store = _store(run, resolved.spec)
         if checkpoint is not None and not discard_later:
             refuse_to_discard(store, point)
-        with reopened(point, device, threads=threads) as training:
+        with reopened(point, device, threads=threads, make_actors=make_actors) as training:
             repairs: tuple[str, ...] = ()
             if point.checkpoint is None:
                 store.tidy()
@@ -231,10 +232,8 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
     except WorkerDiedError as error:
         session.notice("worker died", str(error))
         saved = session.checkpoints.catalog()
-        effect = (
-            f"continues from step {saved[-1].step:,}" if saved else "starts again, as nothing was saved yet"
-        )
-        raise InfrastructureError(f"{error}; `{resume_command(run)}` {effect}") from error
+        from_where = f"continues from step {saved[-1].step:,}" if saved else "starts again: nothing was saved"
+        raise InfrastructureError(f"{error}; `{resume_command(run)}` {from_where}") from error
     summary = _summary(session, resolved, digest)
     check_lease()
     write_json_atomically(run.summary, sealed_summary(summary))

@@ -25,14 +25,26 @@ if TYPE_CHECKING:
 
 
 def check_run_fits(
-    spec: Spec, device: torch.device, hardware: Hardware, existing: RunDirectory | None = None
+    spec: Spec,
+    device: torch.device,
+    hardware: Hardware,
+    existing: RunDirectory | None = None,
+    *,
+    actors_here: bool = True,
 ) -> None:
     """Raise a `UserError` for a run that this machine cannot hold; `existing` is the run to resume.
 
     The emulator is not started for this check, so the largest number of actions is assumed.
     """
-    check_cores(spec, hardware.cores_usable)
-    plan = make_plan(spec, num_actions=MOST_ACTIONS, device=str(device), hardware=hardware)
+    if actors_here:
+        check_cores(spec, hardware.cores_usable)
+    plan = make_plan(
+        spec,
+        num_actions=MOST_ACTIONS,
+        device=str(device),
+        hardware=hardware,
+        actors_here=actors_here,
+    )
     held_disk_bytes = None if existing is None else allocated_bytes(existing.checkpoints)
     check_fits(plan, hardware, held_disk_bytes=held_disk_bytes)
 

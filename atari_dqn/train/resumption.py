@@ -24,7 +24,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import threads_at
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.build import assemble
+from atari_dqn.train.build import MakeActors, assemble, local_actors
 from atari_dqn.train.learning import Learning
 from atari_dqn.types import StateDict
 
@@ -161,7 +161,13 @@ def _damaged_logs(
 
 
 @contextmanager
-def reopened(point: ResumePoint, device: torch.device, *, threads: int | None = None) -> Iterator[Learning]:
+def reopened(
+    point: ResumePoint,
+    device: torch.device,
+    *,
+    threads: int | None = None,
+    make_actors: MakeActors = local_actors,
+) -> Iterator[Learning]:
     """Restore the training at a point without changing anything on disk, and close it after the block.
 
     `threads`: the number of torch's threads, by default that of the run at this point. Raise `DamagedError`
@@ -171,7 +177,7 @@ def reopened(point: ResumePoint, device: torch.device, *, threads: int | None = 
     threads = threads or threads_at(point.run, point.step)
     spec = replace(spec, learner=replace(spec.learner, threads=threads))
     with suggesting_intact_checkpoint(point.run), ExitStack() as stack:
-        training = stack.enter_context(closing(assemble(spec, device)))
+        training = stack.enter_context(closing(assemble(spec, device, make_actors)))
         if point.checkpoint is None:
             training.begin()
         else:

@@ -41,8 +41,9 @@ def test_every_module_of_the_command_line_loads_without_extras() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_sweep_on_ray_without_its_extra_says_what_to_install() -> None:
-    words = ["dqn", "sweep", "catch_n_step", "--on", "ray"]
+@pytest.mark.parametrize("words", [("sweep", "catch_n_step"), ("train", "apex_small")])
+def test_ray_without_its_extra_says_what_to_install(words: tuple[str, ...]) -> None:
+    words = ["dqn", *words, "--on", "ray"]
     done = python(f"sys.argv = {words!r}\nfrom atari_dqn.cli import main\nmain()\n")
     message = "error: --on ray needs ray; install it with `pip install 'atari-dqn[ray]'`\n"
     assert (done.returncode, done.stderr) == (2, message)

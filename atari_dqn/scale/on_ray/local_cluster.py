@@ -1,4 +1,4 @@
-"""A Ray cluster on this machine for one sweep, and the process that ends all of it when the sweep's ends.
+"""A Ray cluster on this machine for one command, and the process that ends all of it when the command's ends.
 
 Run as a program, it starts a cluster, prints the address, and waits until its standard input ends or the
 cluster is broken. On Linux orphans of the cluster become its children, so that it finds and kills them all.
@@ -27,8 +27,8 @@ from atari_dqn.scale.on_ray.address import MODE, TOKEN, TOKEN_PATH
 
 _PR_SET_CHILD_SUBREAPER = 36
 """Option of `prctl(2)` that makes a process the parent of all orphans among its descendants."""
-_OBJECT_STORE_BYTES = 100 * 2**20
-"""Near the smallest that Ray accepts: what goes through Ray is a few hundred bytes a run."""
+_LEAST_STORE_BYTES = 100 * 2**20
+"""Near the smallest that Ray accepts. Of a run of a sweep a few hundred bytes go through Ray."""
 _ENDING_SECONDS = 30.0
 _CORE = ("raylet", "gcs_server")
 """Processes without which the cluster is broken."""
@@ -46,12 +46,15 @@ def local_environment() -> dict[str, str]:
 
 
 @contextmanager
-def local_cluster(cores: int) -> Iterator[str]:
-    """Start a cluster on this machine, yield its address, and leave no process or file of it."""
+def local_cluster(cores: int, store_bytes: int = 0) -> Iterator[str]:
+    """Start a cluster on this machine, yield its address, and leave no process or file of it.
+
+    `store_bytes`: what Ray's object store must hold at least.
+    """
     folder = Path(tempfile.mkdtemp(prefix="dqn_ray_", dir="/tmp"))  # its sockets need a short path
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - not in the folder, which the process removes
     process = subprocess.Popen(  # noqa: S603 - no shell
-        [sys.executable, "-m", __name__, str(folder), str(cores)],
+        [sys.executable, "-m", __name__, str(folder), str(cores), str(store_bytes)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
@@ -81,7 +84,7 @@ def _last_line(file: IO[bytes]) -> str:
     return next((line for line in reversed(lines) if line.strip()), "no reason is known")
 
 
-def main(folder: str, cores: str) -> None:
+def main(folder: str, cores: str, store_bytes: str) -> None:
     """Start a cluster and end it with the process at the other end of standard input."""
     import ray
 
@@ -94,7 +97,7 @@ def main(folder: str, cores: str) -> None:
             "local",
             num_cpus=int(cores),
             num_gpus=0,  # runs share GPUs by measured memory, of which Ray knows nothing
-            object_store_memory=_OBJECT_STORE_BYTES,
+            object_store_memory=max(_LEAST_STORE_BYTES, int(store_bytes)),
             include_dashboard=False,
             log_to_driver=False,
             _temp_dir=folder,
