@@ -13,8 +13,12 @@ from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.machine.plan import make_plan
 from atari_dqn.scale.on_ray.actor_room import actor_need, check_actors_fit, store_bytes
 
-FREE = ("env.num_envs=8", "actors.mode=free_running", "actors.fragment_steps=5",
-        "actors.error_buffer_steps=100")
+FREE = (
+    "env.num_envs=8",
+    "actors.mode=free_running",
+    "actors.fragment_steps=5",
+    "actors.error_buffer_steps=100",
+)
 GB = 10**9
 
 
@@ -34,9 +38,7 @@ def test_as_many_actors_as_cores_fit():
 
 
 def test_fewer_cores_than_actors_are_refused_with_each_nodes_room():
-    with pytest.raises(
-        UserError, match=r"is 4, and the cluster has room for 3 \(a 1, b 2\)"
-    ):
+    with pytest.raises(UserError, match=r"is 4, and the cluster has room for 3 \(a 1, b 2\)"):
         check_actors_fit(actors(4), [Room("a", 1, 9 * GB), Room("b", 2, 9 * GB)])
 
 
