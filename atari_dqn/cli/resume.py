@@ -84,7 +84,9 @@ def resume(
     chosen = resolve_device(device or run.recorded("device"))
     with (
         actors_at(address, spec, run_dir, on_ray=on_ray) as make_actors,
-        _announced(run, chosen, point.step, budget, num_threads, core_times, plain=plain, actors_here=not on_ray) as views,
+        _announced(
+            run, chosen, point.step, budget, num_threads, core_times, plain=plain, actors_here=not on_ray
+        ) as views,
     ):
         summary = launch.resume(
             run,
