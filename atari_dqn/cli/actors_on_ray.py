@@ -41,10 +41,9 @@ def plays_on_ray(on: str, address: str | None, spec: Spec, *, plan: bool = False
 @contextmanager
 def actors_at(address: str | None, spec: Spec, path: Path, *, on_ray: bool) -> Iterator[MakeActors]:
     """Yield what makes the actors of a spec; a cluster is joined and checked before it is yielded."""
-    with interrupts_blocked():
-        from atari_dqn.train.build import local_actors
-
     if not on_ray:
+        with interrupts_blocked():
+            from atari_dqn.train.build import local_actors
         yield local_actors
         return
     with interrupts_blocked():
