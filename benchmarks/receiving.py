@@ -1,0 +1,166 @@
+"""What the learner's receiving side takes and gives: Ape-X's messages from 1 to 256 simulated actors.
+
+Real messages (50 steps of Pong, 84 × 84, with first priorities) come from threads of at most four processes,
+each at 139 frames/s, Ape-X's rate of an actor. The learner reads, checks, stores and orders as in a run, and
+makes no updates. Reported: messages/s, MB/s, and the share of a core that receiving takes. Then the actors
+send as quickly as the pipes take it: transitions per second of the receiving process's own time on one core,
+without compression and with what a dependency offers (zlib, zstandard). Writes JSON to --out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import zlib
+from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import torch
+import zstandard
+from hardware import circumstances
+from simulated_actors import Compress, SimulatedCarrier, played, unchanged
+from spec_here import load_spec_here
+
+from atari_dqn.actors.limiter import Limiter
+from atari_dqn.actors.local import game_info
+from atari_dqn.actors.message import encode
+from atari_dqn.actors.supervised import SupervisedActors
+from atari_dqn.clock import steps_to_frames
+from atari_dqn.spec.schema import Spec
+from atari_dqn.train.build import assemble
+
+APEX = Path(__file__).parents[1] / "runs" / "apex.toml"
+FRAMES_PER_SECOND = 139.0
+"""Of one of Ape-X's 360 actors. Horgan et al. (2018): 50,000 in all."""
+MESSAGE_STEPS = 50
+"""Steps in one of its messages."""
+TRANSITIONS_PER_SECOND = 12_500
+"""What they make together: the learner has to receive as many."""
+CODECS: Mapping[str, tuple[Compress, Compress]] = {
+    "none": (unchanged, unchanged),
+    "zlib 1": (partial(zlib.compress, level=1), zlib.decompress),
+    "zstandard 1": (partial(zstandard.compress, level=1), zstandard.decompress),
+    "zstandard -5": (partial(zstandard.compress, level=-5), zstandard.decompress),
+}
+
+
+def spec_of(actors: int) -> Spec:
+    """Return Ape-X's spec with some actors, and a replay that a small machine holds."""
+    overrides = [f"actors.processes={actors}", f"env.num_envs={actors}", f"replay.capacity_steps={300 * 256}"]
+    return load_spec_here(APEX, [*overrides, "system.actors_per_core=1000", "learner.threads=1"]).spec
+
+
+def received(
+    actors: int, *, frames_per_second: float | None, processes: int, seconds: float, codec: str = "none"
+) -> dict[str, Any]:
+    """Receive for some seconds, after the first message of every actor."""
+    spec = spec_of(actors)
+    compress, decompress = CODECS[codec]
+    carrier = SimulatedCarrier(
+        spec,
+        actors=actors,
+        processes=processes,
+        frames_per_second=frames_per_second,
+        compress=compress,
+        decompress=decompress,
+    )
+    with closing(
+        assemble(spec, torch.device("cpu"), lambda spec: SupervisedActors(spec, game_info(spec), carrier))
+    ) as training:
+        training.limiter = Limiter(samples_per_insert=1.0, min_size=2**60, error_buffer=0.0)  # no updates
+        training.begin()
+        iterations = training.iterations()
+
+        def receive() -> None:
+            list(training.rows(next(iterations)))
+
+        while carrier.messages < actors:
+            receive()
+        messages, size, steps = carrier.messages, carrier.bytes, training.clock.steps
+        began, processor = time.perf_counter(), time.process_time()
+        while time.perf_counter() - began < seconds:
+            receive()
+        wall, own = time.perf_counter() - began, time.process_time() - processor
+        transitions = training.clock.steps - steps
+    return {
+        "actors": actors,
+        "codec": codec,
+        "offered_transitions_per_second": frames_per_second
+        and actors * frames_per_second / steps_to_frames(1, frame_skip=spec.env.frame_skip),
+        "transitions_per_second": transitions / wall,
+        "messages_per_second": (carrier.messages - messages) / wall,
+        "megabytes_per_second": (carrier.bytes - size) / wall / 1e6,
+        "core_share": own / wall,
+        "transitions_per_core_second": transitions / own,
+    }
+
+
+def codec_costs(seconds: float) -> dict[str, dict[str, float]]:
+    """Measure the size of a message under each codec, and the milliseconds of making and reading it."""
+    message = encode(played(spec_of(1))[1])
+    found = {}
+    for name, (compress, decompress) in CODECS.items():
+        packed = compress(message)
+        found[name] = {
+            "bytes": len(packed),
+            "milliseconds_to_compress": _milliseconds(partial(compress, message), seconds),
+            "milliseconds_to_decompress": _milliseconds(partial(decompress, packed), seconds),
+        }
+    return found
+
+
+def _milliseconds(work: Any, seconds: float) -> float:
+    began = time.perf_counter()
+    for repetitions in count(1):
+        work()
+        if time.perf_counter() - began > seconds:
+            return (time.perf_counter() - began) / repetitions * 1e3
+    raise AssertionError
+
+
+def decision(flooded: list[dict[str, Any]], costs: Mapping[str, Mapping[str, float]]) -> str:
+    """Say whether messages are sent compressed."""
+    plain, *packed = sorted(flooded, key=lambda each: each["codec"] != "none")
+    best = max(packed, key=lambda each: each["transitions_per_core_second"])
+    saved = 1 - costs[best["codec"]]["bytes"] / costs["none"]["bytes"]
+    slower = 1 - best["transitions_per_core_second"] / plain["transitions_per_core_second"]
+    bytes_per_transition = costs["none"]["bytes"] / MESSAGE_STEPS
+    gigabits = 8 * bytes_per_transition * TRANSITIONS_PER_SECOND / 1e9
+    return (
+        f"{best['codec']} saves {saved:.0%} of the bytes and {'costs' if slower > 0 else 'saves'} "
+        f"{abs(slower):.0%} of the learner's receiving speed; without it Ape-X's rate is {gigabits:.2f} Gbit/s"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    parser.add_argument("--actors", type=int, nargs="+", default=(1, 4, 16, 64, 256))
+    parser.add_argument("--processes", type=int, default=4, help="of the simulated actors, at most")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    common = {"processes": options.processes, "seconds": options.seconds}
+    result: dict[str, Any] = {**circumstances(), "target_transitions_per_second": TRANSITIONS_PER_SECOND}
+    result["paced"], result["flooded"] = [], []
+    for actors in options.actors:
+        result["paced"].append(received(actors, frames_per_second=FRAMES_PER_SECOND, **common))
+        print(result["paced"][-1], flush=True)
+    for codec in CODECS:
+        result["flooded"].append(received(16, frames_per_second=None, codec=codec, **common))
+        print(result["flooded"][-1], flush=True)
+    result["codecs"] = codec_costs(options.seconds / 10)
+    result["decision"] = decision(result["flooded"], result["codecs"])
+    print(result["decision"])
+    options.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
