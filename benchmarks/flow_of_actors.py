@@ -1,9 +1,9 @@
 """The model of the flow (`atari_dqn.bench.flow`) against real runs with 1, 2, 4 and 8 actors on this machine.
 
 Calibrates the model: what an actor plays, what a message, an update and a publication take, each alone. Then
-trains with actors in processes, free-running, and compares frames/s, which must agree within 15 %, the shares
-of waiting, and the lag. Last, the model is asked for 1 to 512 actors that have cores of their own, one learner
-and a network of 10 Gbit/s. Writes JSON to --out.
+trains with actors in processes, free-running, and compares frames/s, which must agree within 15 %, the
+shares of waiting, and the lag. Last, the model is asked for 1 to 512 actors that have cores of their own, one
+learner and a network of 10 Gbit/s. Writes JSON to --out.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TOLERANCE = 0.15
 
 
 def spec_of(name: str, actors: int, envs: int, overrides: list[str]) -> Spec:
-    """Return a spec with free-running actors, a small replay and no more than the first half of it prefilled."""
+    """Return a spec with free-running actors, a small replay and a short prefill."""
     own = [
         f"actors.processes={actors}",
         f"env.num_envs={actors * envs}",

@@ -133,7 +133,7 @@ def decision(flooded: list[dict[str, Any]], costs: Mapping[str, Mapping[str, flo
     gigabits = 8 * bytes_per_transition * TRANSITIONS_PER_SECOND / 1e9
     return (
         f"{best['codec']} saves {saved:.0%} of the bytes and {'costs' if slower > 0 else 'saves'} "
-        f"{abs(slower):.0%} of the learner's receiving speed; without it Ape-X's rate is {gigabits:.2f} Gbit/s"
+        f"{abs(slower):.0%} of the learner's receiving speed; plain, Ape-X's rate is {gigabits:.2f} Gbit/s"
     )
 
 
