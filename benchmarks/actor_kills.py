@@ -1,7 +1,7 @@
 """Kill actors and learners of free-running runs on Catch: what is lost, what is counted, what is left.
 
-Three of four kills go to a random actor of one training, at a random moment. Its ratio of updates to steps must
-be the declared one within 5 % before, during and after the kills. At the end every message on its way is
+Three of four kills go to a random actor of one training, at a random moment. Its ratio of updates to steps
+must be the declared one within 5 % before, during and after the kills. At the end every message on its way is
 received: what the actors played, by their own counters, must be what was stored and what was counted as
 dropped, to the step. The other kills go to the learner of a run (`dqn train`, then `dqn resume` until it
 ends), whose actors must end with it. No process and no shared memory may be left. Writes JSON to --out.
@@ -172,8 +172,9 @@ def _wait_until_training(process: subprocess.Popen[bytes], folder: Path) -> None
 
 
 def shared_memory() -> set[str]:
-    names = os.listdir(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else []
-    return {name for name in names if name.startswith(OURS)}
+    """Return the names of ours in shared memory."""
+    files = SHARED_MEMORY.iterdir() if SHARED_MEMORY.is_dir() else ()
+    return {file.name for file in files if file.name.startswith(OURS)}
 
 
 def problems(actors: dict[str, Any], learners: dict[str, Any] | None, left: list[str]) -> list[str]:
