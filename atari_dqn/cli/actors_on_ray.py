@@ -39,9 +39,9 @@ def plays_on_ray(on: str, address: str | None, spec: Spec, *, plan: bool = False
 
 
 @contextmanager
-def actors_at(address: str | None, spec: Spec, path: Path, *, on_ray: bool) -> Iterator[MakeActors]:
+def actors_at(on: str, address: str | None, spec: Spec, path: Path) -> Iterator[MakeActors]:
     """Yield what makes the actors of a spec; a cluster is joined and checked before it is yielded."""
-    if not on_ray:
+    if not plays_on_ray(on, address, spec):
         with interrupts_blocked():
             from atari_dqn.train.build import local_actors
         yield local_actors

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.actors_on_ray import ActorPlaceOption, actors_at, plays_on_ray
+from atari_dqn.cli.actors_on_ray import ActorPlaceOption, actors_at
 from atari_dqn.cli.options import (
     AddressOption,
     NotifyOption,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from atari_dqn.run.directory import RunDirectory
     from atari_dqn.telemetry.events import Sink
     from atari_dqn.telemetry.sinks.options import SinkOptions
+    from atari_dqn.train.build import MakeActors
 
 EXAMPLES = """\
 dqn resume outputs/pong_quick_seed1
@@ -76,16 +77,14 @@ def resume(
         from atari_dqn.train.preflight import result_text
         from atari_dqn.train.resumption import recorded_spec, resume_point
 
-    spec = recorded_spec(run).spec
-    on_ray = plays_on_ray(on, address, spec)
     with run.locked():
         point = resume_point(run, checkpoint, set_aside_logs=set_aside_damaged_logs)
         budget = point.budget(total_frames)
     chosen = resolve_device(device or run.recorded("device"))
     with (
-        actors_at(address, spec, run_dir, on_ray=on_ray) as make_actors,
+        actors_at(on, address, recorded_spec(run).spec, run_dir) as make_actors,
         _announced(
-            run, chosen, point.step, budget, num_threads, core_times, plain=plain, actors_here=not on_ray
+            run, chosen, point.step, budget, num_threads, core_times, make_actors, plain=plain
         ) as views,
     ):
         summary = launch.resume(
@@ -134,21 +133,23 @@ def _announced(
     budget: int,
     threads: int | None,
     core_times: CoreTimes,
+    make_actors: MakeActors,
     *,
     plain: bool,
-    actors_here: bool,
 ) -> Iterator[Sequence[Sink]]:
     """Check that the rest of a run fits into the machine, and yield its views with notices on the start."""
     with interrupts_blocked():
         from atari_dqn.machine.hardware import find_hardware
         from atari_dqn.run.threads import threads_at
         from atari_dqn.train import preflight
+        from atari_dqn.train.build import local_actors
         from atari_dqn.train.resumption import recorded_spec
         from atari_dqn.view.run_views import run_views
 
     resolved = recorded_spec(run)
     spec = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
-    preflight.check_run_fits(spec, device, find_hardware(run.path), run, actors_here=actors_here)
+    here = make_actors is local_actors
+    preflight.check_run_fits(spec, device, find_hardware(run.path), run, actors_here=here)
     remedy = "resume it with --threads {threads}"
     busy = preflight.busy_machine(core_times, device, threads or threads_at(run, step), remedy)
     with run_views(run.path.resolve().name, resolved, budget, plain=plain) as views:

@@ -73,12 +73,12 @@ def train(
     sink_options = SinkOptions(sinks=checked_sinks(sink or []), notify=notify)
     path = run_dir or default_run_dir(resolved.name, resolved.spec.seed)
     check_device_name(device)
-    on_ray = plays_on_ray(on, address, resolved.spec, plan=plan)
+    plays_on_ray(on, address, resolved.spec, plan=plan)
     if plan:
         _print_plan(resolved, path, device)
         return
     refuse_existing(path)
-    with actors_at(address, resolved.spec, path, on_ray=on_ray) as make_actors:
+    with actors_at(on, address, resolved.spec, path) as make_actors:
         _start(resolved, path, device, core_times, sink_options, make_actors, plain=plain)
 
 
