@@ -36,7 +36,7 @@ PATIENCE_SECONDS = 300.0
 
 
 def train_on_ray(path: Path, *overrides: str, place: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-    """Start `dqn train --on ray`, with its output in a file beside the run."""
+    """Start `dqn train --on ray`, with its output in a file next to the run."""
     options = [word for each in overrides for word in ("--set", each)]
     words = [sys.executable, "-m", "atari_dqn", "train", str(TINY_CATCH), "--run-dir", str(path), "--plain"]
     with path.with_name("output.txt").open("wb") as output:
