@@ -30,7 +30,7 @@ from atari_dqn.actors.limiter import Limiter
 from atari_dqn.actors.local import game_info
 from atari_dqn.actors.message import encode
 from atari_dqn.actors.supervised import SupervisedActors
-from atari_dqn.clock import steps_to_frames
+from atari_dqn.clock import Every, steps_to_frames
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 
@@ -76,8 +76,13 @@ def received(
         training.begin()
         iterations = training.iterations()
 
+        prepared = Every(period=spec.learner.update_period_steps)
+
         def receive() -> None:
             list(training.rows(next(iterations)))
+            if training.replay.num_transitions and prepared.is_due(training.clock.steps):
+                prepared.mark(training.clock.steps)
+                training.replay.prepare(training.schedule_frames)  # the priorities of what was stored
 
         while carrier.messages < actors:
             receive()
