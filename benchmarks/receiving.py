@@ -80,8 +80,7 @@ def received(
 
         def receive() -> None:
             list(training.rows(next(iterations)))
-            if training.replay.num_transitions and prepared.is_due(training.clock.steps):
-                prepared.mark(training.clock.steps)
+            if training.replay.num_transitions and prepared.due(training.clock.steps):
                 training.replay.prepare(training.schedule_frames)  # the priorities of what was stored
 
         while carrier.messages < actors:
