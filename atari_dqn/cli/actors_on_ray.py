@@ -40,7 +40,7 @@ def plays_on_ray(on: str, address: str | None, spec: Spec, *, plan: bool = False
 
 @contextmanager
 def actors_at(on: str, address: str | None, spec: Spec, path: Path) -> Iterator[MakeActors]:
-    """Yield what makes the actors of a spec; a cluster is joined and checked before it is yielded."""
+    """Yield a function that makes the actors of a spec; a cluster is joined and checked before."""
     if not plays_on_ray(on, address, spec):
         with interrupts_blocked():
             from atari_dqn.train.build import local_actors

@@ -9,7 +9,6 @@ from tiny import CPU
 from atari_dqn.actors.inline import InlineActors
 from atari_dqn.train.build import assemble, local_actors
 
-
 MORE = [("apex", 1), ("r2d2", 1), ("dqn", 2), ("apex", 2), ("r2d2", 2), ("r2d2", 4)]
 MEMORY_AND_MORE = ["r2d2", *(pytest.param(agent, marks=pytest.mark.slow) for agent in ("dqn", "apex"))]
 """The agent with memory has all that the others have, and its states."""
