@@ -1,4 +1,4 @@
-"""What the learner's receiving side takes and gives: Ape-X's messages from 1 to 256 simulated actors.
+"""What the learner's receiving side takes and gives: Ape-X's messages from 2 to 256 simulated actors.
 
 Real messages (50 steps of Pong, 84 × 84, with first priorities) come from threads of at most four processes,
 each at 139 frames/s, Ape-X's rate of an actor. The learner reads, checks, stores and orders as in a run, and
@@ -106,7 +106,7 @@ def received(
 
 def codec_costs(seconds: float) -> dict[str, dict[str, float]]:
     """Measure the size of a message under each codec, and the milliseconds of making and reading it."""
-    message = encode(played(spec_of(1))[1])
+    message = encode(played(spec_of(2))[1])
     found = {}
     for name, (compress, decompress) in CODECS.items():
         packed = compress(message)
@@ -146,7 +146,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
-    parser.add_argument("--actors", type=int, nargs="+", default=(1, 4, 16, 64, 256))
+    parser.add_argument("--actors", type=int, nargs="+", default=(2, 4, 16, 64, 256))
     parser.add_argument("--processes", type=int, default=4, help="of the simulated actors, at most")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
     options = parser.parse_args()
