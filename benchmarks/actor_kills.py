@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -156,9 +156,16 @@ def kill_learners(kills: int, chance: random.Random, folder: Path) -> dict[str, 
         process.kill()
         process.wait()
         killed += 1
-        orphans += len(psutil.wait_procs(actors, timeout=5.0)[1])
+        orphans += sum(map(_runs, psutil.wait_procs(actors, timeout=5.0)[1]))
     summary = json.loads((folder / "summary.json").read_text()) if code == 0 else {}
     return {"kills": killed, "exit_code": code, "frames": summary.get("env_frames"), "orphans": orphans}
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Return whether a process still runs; one that has ended may wait for its parent for ever."""
+    with suppress(psutil.Error):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
 
 
 def _wait_until_training(process: subprocess.Popen[bytes], folder: Path) -> None:
