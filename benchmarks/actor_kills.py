@@ -39,6 +39,8 @@ ACTORS = 4
 TOLERANCE = 0.05
 STEPS_BETWEEN_KILLS, STEPS_AROUND = 300, 2_000
 DRAINING_SECONDS, PATIENCE_SECONDS = 30.0, 300.0
+ENDING_SECONDS = 60.0
+"""An actor that is starting ends when it has imported its packages."""
 OVERRIDES = (
     "actors.mode=free_running",
     f"actors.processes={ACTORS}",
@@ -156,7 +158,7 @@ def kill_learners(kills: int, chance: random.Random, folder: Path) -> dict[str, 
         process.kill()
         process.wait()
         killed += 1
-        orphans += sum(map(_runs, psutil.wait_procs(actors, timeout=5.0)[1]))
+        orphans += sum(map(_runs, psutil.wait_procs(actors, timeout=ENDING_SECONDS)[1]))
     summary = json.loads((folder / "summary.json").read_text()) if code == 0 else {}
     return {"kills": killed, "exit_code": code, "frames": summary.get("env_frames"), "orphans": orphans}
 
