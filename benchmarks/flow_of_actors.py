@@ -116,6 +116,7 @@ def calibrated(spec: Spec, seconds: float) -> FlowConstants:
     fragment = played(spec)[1]
     learner = spec.learner
     cores = find_hardware(Path.cwd()).cores_usable
+    times: dict[str, Any] = learner_times(spec, seconds)
     return FlowConstants(
         actor_steps_per_second=actor_rate(spec, seconds),
         envs_per_actor=spec.env.num_envs,
@@ -128,7 +129,7 @@ def calibrated(spec: Spec, seconds: float) -> FlowConstants:
         bytes_per_second=PIPE_BYTES_PER_SECOND,
         actor_cores=cores,
         shared_cores=cores,
-        **learner_times(spec, seconds),
+        **times,
     )
 
 

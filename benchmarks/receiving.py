@@ -33,6 +33,7 @@ from atari_dqn.actors.supervised import SupervisedActors
 from atari_dqn.clock import Every, steps_to_frames
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
+from atari_dqn.train.free_running import FreeRunningTraining
 
 APEX = Path(__file__).parents[1] / "runs" / "apex.toml"
 FRAMES_PER_SECOND = 139.0
@@ -72,6 +73,7 @@ def received(
     with closing(
         assemble(spec, torch.device("cpu"), lambda spec: SupervisedActors(spec, game_info(spec), carrier))
     ) as training:
+        assert isinstance(training, FreeRunningTraining)
         training.limiter = Limiter(samples_per_insert=1.0, min_size=2**60, error_buffer=0.0)  # no updates
         training.begin()
         iterations = training.iterations()
