@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 dqn export outputs/pong_quick_seed1
 dqn export outputs/pong_quick_seed1/checkpoints/best -o pong.dqn
-dqn export pong.dqn --onnx pong.onnx --hub pong_hub"""
+dqn export pong.dqn --onnx pong.onnx --hub pong_hub
+dqn export pong.dqn --hub pong_hub --push OWNER/pong
+dqn export outputs/pong_quick_seed1 --web outputs/pong_quick_seed1/web"""
+
+_PLAYBACK = "playback"
 
 OutputOption = Annotated[
     Path | None,
@@ -34,17 +38,30 @@ HubOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="A folder for a model hub: card, scores, video and archive."),
 ]
+PushOption = Annotated[
+    str | None,
+    typer.Option(metavar="OWNER/NAME", help="Upload the folder of --hub to this repository; needs a login."),
+]
+WebOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="A page that plays back its recorded games, q-values and saliency."),
+]
 
 
 def export(
-    path: CheckpointPath, output: OutputOption = None, onnx: OnnxOption = None, hub: HubOption = None
+    path: CheckpointPath,
+    output: OutputOption = None,
+    onnx: OnnxOption = None,
+    hub: HubOption = None,
+    push: PushOption = None,
+    web: WebOption = None,
 ) -> None:
-    """Write an agent with its spec, scores and a video into one file, to share it; or as ONNX."""
+    """Write an agent with its spec, scores and a video into one file, to share it; as ONNX; as a page."""
     check_run(path)
-    archive = _archive_path(path, output) if output or not (onnx or hub) else None
+    archive = _archive_path(path, output) if output or not (onnx or hub or web) else None
     if onnx is not None and onnx.suffix != ".onnx":
         raise UserError(f"--onnx: found {str(onnx)!r}, expected a name that ends in .onnx")
-    check_outputs([each for each in (archive, onnx, hub) if each is not None])
+    check_outputs([each for each in (archive, onnx, hub, web) if each is not None])
     with interrupts_blocked():
         import torch
 
@@ -53,13 +70,19 @@ def export(
 
     if onnx is not None:
         require_onnx()
+    if push is not None:
+        _check_push(push, hub)
     agent = load_frozen(path, torch.device("cpu"))
+    if web is not None:  # first, because it needs a recording
+        _write_web(agent, web)
     if archive is not None:
         _write_archive(agent, archive)
     if onnx is not None:
         _write_onnx(agent, onnx)
     if hub is not None:
         _write_hub(agent, hub)
+        if push is not None:
+            _push(hub, push)
 
 
 def _archive_path(path: Path, output: Path | None) -> Path:
@@ -68,7 +91,9 @@ def _archive_path(path: Path, output: Path | None) -> Path:
     from atari_dqn.run.archive.archive import SUFFIX, is_archive
 
     if is_archive(path):
-        raise UserError(f"{path}: is an archive already; expected a run or a checkpoint, or --onnx or --hub")
+        raise UserError(
+            f"{path}: is an archive already; expected a run or a checkpoint, or --onnx, --hub or --web"
+        )
     if output is None:
         run = path.resolve().parent.parent if is_file(path / "manifest.json") else path.resolve()
         return Path(f"{run.name}{SUFFIX}")
@@ -83,7 +108,7 @@ def _write_archive(agent: FrozenAgent, path: Path) -> None:
 
     archive = archive_of(agent)
     write_archive(path, archive.agent, archive.parts)
-    typer.echo(f"{path} ({agent.spec.game}, {count(agent.env_frames)} frames, {_megabytes(path)})")
+    typer.echo(f"{path} ({agent.spec.game}, {count(agent.env_frames)} frames, {_size(path)})")
 
 
 def _write_onnx(agent: FrozenAgent, path: Path) -> None:
@@ -95,7 +120,7 @@ def _write_onnx(agent: FrozenAgent, path: Path) -> None:
     model = onnx_model(agent, network)
     check = check_onnx(model, agent, network)
     write_atomically(path, model)
-    typer.echo(f"{path} ({_megabytes(path)}): {check}")
+    typer.echo(f"{path} ({_size(path)}): {check}")
 
 
 def _write_hub(agent: FrozenAgent, folder: Path) -> None:
@@ -111,5 +136,34 @@ def _write_hub(agent: FrozenAgent, folder: Path) -> None:
     typer.echo(f"{folder}: README.md, results.json, spec.toml, agent.dqn{missing}")
 
 
-def _megabytes(path: Path) -> str:
-    return f"{path.stat().st_size / 1e6:.1f} MB"
+def _check_push(repository: str, hub: Path | None) -> None:
+    from atari_dqn.run.archive.hub_upload import require_login
+
+    if hub is None:
+        raise UserError("--push uploads the folder of --hub; name one with --hub DIR")
+    require_login(repository)
+
+
+def _push(folder: Path, repository: str) -> None:
+    from atari_dqn.run.archive.hub_upload import push
+
+    typer.echo(push(folder, repository))
+
+
+def _write_web(agent: FrozenAgent, folder: Path) -> None:
+    from atari_dqn.record.checkpoint_recording import newest_recording
+    from atari_dqn.record.web.folder import PAGE, write_web_folder
+    from atari_dqn.view.bar import progress_bar
+
+    recording = newest_recording(agent)
+    with progress_bar(width=len(_PLAYBACK)) as on_progress:
+        write_web_folder(
+            folder, recording, on_progress=lambda done, total: on_progress(_PLAYBACK, done, total)
+        )
+    games = "1 game" if len(recording.games) == 1 else f"{len(recording.games)} games"
+    typer.echo(f"{folder / PAGE} ({agent.spec.game}, {games}, {_size(*folder.iterdir())})")
+
+
+def _size(*paths: Path) -> str:
+    size = sum(path.stat().st_size for path in paths)
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"

@@ -25,8 +25,9 @@ from atari_dqn.dashboard.pages.live import live_page
 from atari_dqn.dashboard.pages.overview import overview_page
 from atari_dqn.dashboard.pages.replay import replay_page
 from atari_dqn.dashboard.pages.sweeps import sweeps_page
-from atari_dqn.dashboard.pages.videos import MEDIA, videos_page
+from atari_dqn.dashboard.pages.videos import MEDIA, WEB_PAGES, videos_page
 from atari_dqn.errors import UserError
+from atari_dqn.run.folders import WEB_PAGE
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -43,6 +44,13 @@ _PAGES: dict[str, Callable[[Library], None]] = {
     "/replay": replay_page,
 }
 _VIDEO = ".mp4"
+_WEB_TYPES = {".html", ".css", ".js"}
+_WEB_POLICY = (
+    "sandbox allow-scripts allow-same-origin; default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src data:"
+)
+"""The scripts of a page by `dqn export --web` get no data of the dashboard: they can neither request nor open
+anything."""
 _CONNECT_SECONDS = 30.0
 """Time limit for a browser to connect after it has loaded a page; a busy machine needs many seconds."""
 
@@ -58,6 +66,13 @@ def application(root: Path, token: str | None) -> ASGIApp:
         if path is None or path.suffix != _VIDEO:
             raise HTTPException(404)
         return FileResponse(path, media_type="video/mp4")
+
+    @app.get(WEB_PAGES + "/{relative:path}")
+    def web_page(relative: str) -> FileResponse:
+        path = library.inside(relative)
+        if path is None or path.parent.name != WEB_PAGE.parent.name or path.suffix not in _WEB_TYPES:
+            raise HTTPException(404)
+        return FileResponse(path, headers={"Content-Security-Policy": _WEB_POLICY})
 
     for address, page in _PAGES.items():
         ui.page(address, title=f"{PAGES[address]} · dqn dashboard")(partial(page, library))

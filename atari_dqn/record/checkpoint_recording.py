@@ -1,4 +1,4 @@
-"""Record games of a checkpoint on disk: evaluate, select games, keep their decisions."""
+"""Record games of a checkpoint on disk: evaluate, select games, keep their decisions; find recordings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.record.recorder import best_first, recording_of, source_of
-from atari_dqn.record.recording import Recording, VideoOptions
+from atari_dqn.record.recording import Recording, VideoOptions, load_recording
 from atari_dqn.record.saliency import saliency_of
 from atari_dqn.run.scores import score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
@@ -65,6 +65,18 @@ def record_checkpoint(
         options=options,
     )
     return _with_saliency(recording, agent, on_progress) if saliency else recording
+
+
+def newest_recording(agent: FrozenAgent) -> Recording:
+    """Load the newest recording of an agent with exactly these weights; `UserError` if there is none."""
+    recordings = agent.run.videos.glob(f"step_{agent.step:09d}*.json")
+    newest = max(recordings, key=lambda path: (path.stat().st_mtime, path.name), default=None)
+    if newest is None:
+        raise UserError(
+            f"{agent.run.videos}: no game of these weights (step {agent.step:,}) is recorded; "
+            "`dqn record` records one, with --saliency also its saliency maps"
+        )
+    return load_recording(newest)
 
 
 def _choice(episodes: int, best_of: int | None) -> str:

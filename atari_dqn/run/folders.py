@@ -8,6 +8,9 @@ from pathlib import Path
 
 from atari_dqn.run.directory import is_run
 
+WEB_PAGE = Path("web") / "index.html"
+"""Path in a run directory of the page that `dqn export RUN_DIR --web RUN_DIR/web` writes."""
+
 
 def expand_run_paths(paths: Sequence[Path]) -> list[Path]:
     """Replace each folder that is not a run directory by the run directories directly inside it.

@@ -10,6 +10,7 @@ from tiny import FEW_STEPS, run
 EXTRAS = (
     "PIL",
     "av",
+    "huggingface_hub",
     "matplotlib",
     "onnx",
     "onnxruntime",

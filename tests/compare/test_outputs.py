@@ -35,6 +35,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     video = paths[0] / "checkpoints" / "step_000500000" / "video.mp4"
     video.parent.mkdir()
     video.touch()
+    (paths[1] / "web").mkdir()
+    (paths[1] / "web" / "index.html").touch()
     return paths
 
 
@@ -104,6 +106,12 @@ def test_page_needs_nothing_from_a_network(comparison: Comparison, runs: list[Pa
 def test_page_links_videos_from_where_it_lies(comparison: Comparison, runs: list[Path]):
     text = page(comparison, folder=runs[0].parent)
     assert 'src="plain1/checkpoints/step_000500000/video.mp4"' in text
+
+
+def test_page_links_the_page_of_a_run_that_has_one(comparison: Comparison, runs: list[Path]):
+    text = page(comparison, folder=runs[0].parent)
+    assert text.count("/web/index.html") == 1
+    assert '<a href="plain2/web/index.html">' in text
 
 
 def test_page_s_data_cannot_end_its_script(tmp_path: Path):

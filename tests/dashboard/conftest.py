@@ -26,6 +26,17 @@ def make_video(path: Path, *, frames: int = 30) -> None:
         container.mux(stream.encode())
 
 
+def make_web_page(folder: Path) -> None:
+    """A page whose script tries to read the dashboard, and says what became of it."""
+    folder.mkdir()
+    (folder / "index.html").write_text("<p>not yet</p><script src='player.js'></script>")
+    (folder / "player.js").write_text(
+        "const say = text => { document.querySelector('p').textContent = text; };"
+        "fetch('/').then(() => say('read'), () => say('refused'));"
+    )
+    (folder / "notes.txt").touch()
+
+
 @pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """ROOT, a link itself, with four sound runs of a ladder and five other entries."""
@@ -45,6 +56,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     filmed = real / "pong_2_double [é] seed2"
     for step in (125_000, 375_000):
         make_video(filmed / "videos" / f"step_{step:09d}_run.mp4")
+    make_web_page(filmed / "web")
+    (filmed / "notes.html").touch()
     (filmed / "videos" / "step_000500000_run.mp4").symlink_to(outside / "videos" / "step_000125000_run.mp4")
     cut = make_run(real / "cut", [-20.0, 1.0], spec="pong_trackA.toml")
     with (cut / "eval_log.csv").open("a") as file:

@@ -81,10 +81,28 @@ def test_a_video_is_served(address: str) -> None:
     assert status(f"{address}media/{quote(FILMED)}/videos/step_000125000_run.mp4") == 200
 
 
+def test_a_page_of_a_run_cannot_read_the_dashboard(address: str) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="the extra dev is not there")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.goto(f"{address}web_pages/{quote(FILMED)}/web/index.html")
+        page.wait_for_function("document.querySelector('p').textContent !== 'not yet'")
+        said = page.inner_text("p")
+        browser.close()
+    assert said == "refused"
+
+
 @pytest.mark.parametrize(
     "path",
     [
         "media/cut/spec.toml",
+        f"web_pages/{quote(FILMED)}/web/notes.txt",
+        f"web_pages/{quote(FILMED)}/spec.toml",
+        f"web_pages/{quote(FILMED)}/notes.html",
+        "web_pages/%2e%2e/outside/web/index.html",
         "media/%2e%2e/outside/videos/step_000125000_run.mp4",
         "media/..%2foutside%2fvideos%2fstep_000125000_run.mp4",
         "media//etc/passwd",

@@ -73,6 +73,18 @@ def test_a_hub_folder_has_a_card_scores_a_video_and_the_archive() -> None:
     assert dqn.load("hub/agent.dqn").env_frames == 1_200
 
 
+def test_a_page_plays_back_the_newest_recording(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("export", "my run", "--hub", "unused", "--web", "page") == 2
+    assert "no game of these weights (step 300) is recorded; `dqn record`" in capsys.readouterr().err
+    assert command("record", "my run", "--episodes", "2", "--no-overlay", "--scale", "1") == 0
+    assert command("export", "my run", "--web", "page") == 0
+    assert "page/index.html (catch, 2 games, " in capsys.readouterr().out
+    assert {path.name for path in Path("page").iterdir()} == {
+        "index.html", "player.css", "player.js", "recording.js", "game_1.js", "game_2.js",
+    }  # fmt: skip
+    assert not Path("unused").exists()
+
+
 def test_the_card_of_weights_without_a_score_claims_none() -> None:
     assert command("export", "my run", "-o", "unscored.dqn") == 0
     text = card(read_archive(Path("unscored.dqn")), [])
@@ -87,6 +99,7 @@ REFUSED = {
     "another suffix of ONNX": (["export", "my run", "--onnx", "agent.bin"], 2, "ends in .onnx"),
     "an archive that is there": (["export", "my run", "-o", "good.dqn"], 2, "never overwritten"),
     "a hub folder that is there": (["export", "my run", "--hub", "my run"], 2, "never overwritten"),
+    "a page that is there": (["export", "my run", "--web", "my run"], 2, "never overwritten"),
     "one file for both": (["export", "my run", "--onnx", "x.onnx", "--hub", "x.onnx"], 2, "named twice"),
     "no archive": (["import", "absent.dqn"], 2, "not found"),
     "a file of another kind": (["import", "notes.txt"], 2, "is not an archive"),

@@ -23,6 +23,7 @@ from atari_dqn.compare.reference.studies import studies as known_studies
 from atari_dqn.compare.statistics import RESAMPLES
 from atari_dqn.files.atomic import plain
 from atari_dqn.formatting import printable
+from atari_dqn.run.folders import WEB_PAGE
 
 
 def page(comparison: Comparison, *, folder: Path) -> str:
@@ -39,6 +40,7 @@ def page(comparison: Comparison, *, folder: Path) -> str:
             f"{digest} — {protocol.short()}" for digest, protocol in comparison.protocols.items()
         ),
         sources=_list(_sources(comparison)),
+        web_pages="".join(_web_pages(comparison, folder)),
         videos="\n".join(_videos(comparison, folder)) or "<p>The runs have no videos.</p>",
         resamples=f"{RESAMPLES:,}",
         version=escape(__version__),
@@ -80,16 +82,30 @@ def _seeds(seeds: dict[int, tuple[Any, Any]]) -> list[dict[str, Any]]:
 
 
 def _videos(comparison: Comparison, folder: Path) -> Iterator[str]:
+    for name, run in _runs(comparison):
+        for video in sorted([*run.glob("checkpoints/step_*/*.mp4"), *run.glob("videos/*.mp4")]):
+            link, title = _link(video, folder), f"{name}: {escape(printable(video.stem))}"
+            yield (
+                f'<figure><video controls preload="none" src="{link}"></video>'
+                f'<figcaption><a href="{link}">{title}</a></figcaption></figure>'
+            )
+
+
+def _web_pages(comparison: Comparison, folder: Path) -> Iterator[str]:
+    for name, run in _runs(comparison):
+        if (run / WEB_PAGE).is_file():
+            yield f'<p><a href="{_link(run / WEB_PAGE, folder)}">{name}: play back with q-values</a></p>'
+
+
+def _runs(comparison: Comparison) -> Iterator[tuple[str, Path]]:
+    """Yield the name, as HTML, and the path of every run."""
     for result in comparison.results:
         for run in result.group.runs:
-            for video in sorted([*run.path.glob("checkpoints/step_*/*.mp4"), *run.path.glob("videos/*.mp4")]):
-                link = quote(os.fsencode(os.path.relpath(video, folder)))
-                run_name = f"{result.group.game}, {result.group.method.label}, seed {run.seed}"
-                name = escape(f"{run_name}: {printable(video.stem)}")
-                yield (
-                    f'<figure><video controls preload="none" src="{link}"></video>'
-                    f'<figcaption><a href="{link}">{name}</a></figcaption></figure>'
-                )
+            yield escape(f"{result.group.game}, {result.group.method.label}, seed {run.seed}"), run.path
+
+
+def _link(path: Path, folder: Path) -> str:
+    return quote(os.fsencode(os.path.relpath(path, folder)))
 
 
 def _sources(comparison: Comparison) -> Iterator[str]:

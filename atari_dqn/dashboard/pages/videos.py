@@ -14,15 +14,19 @@ from atari_dqn.dashboard.layout import by_name, draw_each, one_run, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import columns
 from atari_dqn.formatting import score
+from atari_dqn.run.folders import WEB_PAGE
 from atari_dqn.run.tailing.isolation import attempt
 from atari_dqn.telemetry.sinks.video_frames import video_step, videos_of
 
-MEDIA = "/media"
+MEDIA, WEB_PAGES = "/media", "/web_pages"
 
 
 def videos_page(library: Library) -> None:
     """Draw the page."""
     with page_layout(library, "/videos") as runs:
+        for run in runs:
+            if library.inside(library.relative(run.path / WEB_PAGE)) is not None:
+                ui.link(f"{run.name}: play back with q-values", _web_page(library, run)).classes("web-page")
         found = {run.name: attempt(partial(playable, library, run)) for run in runs}
         with_videos = [run for run in runs if isinstance(found[run.name], list) and found[run.name]]
         if not with_videos:
@@ -73,6 +77,10 @@ def caption(run: RunEntry, video: Path) -> str:
     evaluation = {name: float(column[before[-1]]) for name, column in table.items()}
     mean, std, episodes = marked_score(evaluation), score(evaluation["std_return"]), evaluation["episodes"]
     return f"{frames:,} frames: evaluation {mean} ± {std} over {episodes:.0f} games"
+
+
+def _web_page(library: Library, run: RunEntry) -> str:
+    return f"{WEB_PAGES}/{quote(library.relative(run.path / WEB_PAGE))}"
 
 
 def _address(library: Library, video: Path) -> str:

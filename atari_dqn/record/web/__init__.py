@@ -1,0 +1,1 @@
+"""Write recorded games as a folder of static files that plays them back in a browser."""
