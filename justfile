@@ -24,11 +24,11 @@ docs:
 test:
     .ci/step test
 
-# the tests that take longer and guard promises
+# the tests that take longer and guard promises: a quarter of an hour on two cores
 slow:
     .ci/step slow
 
-# the kernels in every width and by other compilers, for a change of them: about ten minutes on two cores
+# every fault, kill and learning of which the slow tests have some, and the kernels in every width: before a release
 thorough:
     .ci/step thorough
 

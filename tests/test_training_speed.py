@@ -64,6 +64,7 @@ def test_a_system_that_fails_ends_the_comparison(tmp_path):
         take_turns(match, Conditions(seconds=1.0, threads=1), rounds=1)
 
 
+@pytest.mark.slow
 def test_busy_over_quiet_is_a_ratio_of_neighbouring_turns(tmp_path):
     match = Match(
         contenders={

@@ -42,6 +42,7 @@ def versions_per_reader(publishes: int, readers: int) -> list[int]:
 
 
 @pytest.mark.fault("M01")
+@pytest.mark.slow
 def test_readers_under_load_see_whole_versions_in_order() -> None:
     assert all(seen > 1 for seen in versions_per_reader(2_000, 2))
 

@@ -23,6 +23,7 @@ def test_every_public_name_has_an_example() -> None:
     assert set(ORDER) == set(dqn.__all__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ORDER)
 def test_the_example_of_a_public_name_runs(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -31,6 +31,7 @@ def watched(command_server: CommandServer) -> Watched:
     return lambda *words: command_server.run("watch", *words)
 
 
+@pytest.mark.slow
 def test_a_finished_run_in_a_pipe_is_shown_to_its_end_and_no_further(
     watched: Watched, finished: Path
 ) -> None:

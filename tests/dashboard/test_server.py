@@ -139,6 +139,7 @@ def test_a_page_has_its_own_title(address: str, page: str, title: str) -> None:
         assert f"<title>{title} · dqn dashboard</title>" in answer.read().decode()
 
 
+@pytest.mark.slow
 def test_other_machines_need_the_token_that_is_printed(root: Path) -> None:
     with served(root, "--host", "0.0.0.0") as address:
         bare, _, token = address.partition("?token=")

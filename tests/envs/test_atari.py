@@ -103,6 +103,7 @@ def test_trajectory_is_determined_by_the_seed(envs_of):
     assert one != other
 
 
+@pytest.mark.slow
 def test_training_and_evaluation_streams_differ_under_one_seed(envs_of):
     env = replace(PLAIN, noop_max_frames=30)
     train, evaluation = (
@@ -181,6 +182,7 @@ def episodes_of(envs: Environments, count: int) -> dict[int, bytes]:
     return {number: as_bytes(rows[number]) for number in range(count)}
 
 
+@pytest.mark.slow
 def test_power_on_episodes_do_not_depend_on_the_number_of_environments(envs_of):
     # without power_on_reset Assault depends on earlier episodes, as the test below shows
     env = replace(PLAIN, noop_max_frames=30, sticky_probability=0.25, max_episode_frames=600)

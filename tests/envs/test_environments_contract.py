@@ -85,7 +85,8 @@ def test_number_of_workers_does_not_change_the_steps(make_with_workers, workers)
 
 
 @pytest.mark.parametrize(
-    ("workers_before", "workers_after"), [(0, 0), *(pytest.param(*workers, marks=pytest.mark.slow) for workers in ((2, 1), (0, 2)))],
+    ("workers_before", "workers_after"),
+    [(0, 0), *(pytest.param(*workers, marks=pytest.mark.slow) for workers in ((2, 1), (0, 2)))],
 )
 def test_restored_environments_continue_exactly(make_with_workers, workers_before, workers_after):
     envs = make_with_workers(workers=workers_before)

@@ -67,6 +67,7 @@ def test_restored_environments_flicker_as_uninterrupted_ones(flickering):
     assert as_bytes(play(restored, actions)) == as_bytes(unbroken)
 
 
+@pytest.mark.slow
 def test_workers_flicker_as_one_process(flickering):
     assert as_bytes(played(flickering(workers=2))) == as_bytes(played(flickering()))
 

@@ -38,6 +38,7 @@ def children() -> Callable[[], set[multiprocessing.process.BaseProcess]]:
     return lambda: {*multiprocessing.active_children()} - before
 
 
+@pytest.mark.slow
 def test_no_more_workers_than_environments_are_started(envs_of, children):
     envs = envs_of(game="catch", env=CATCH, num_envs=2, workers=3)
     assert envs.reset().first.tolist() == [True, True]
@@ -64,6 +65,7 @@ def workers_of(pool: WorkerPool) -> list[multiprocessing.process.BaseProcess]:
     return [worker.process for worker in pool._workers]
 
 
+@pytest.mark.slow
 def test_workers_end_a_step_at_a_lost_life_as_one_process_does(envs_of):
     env = replace(CATCH, life_loss_ends_skip=True)
     alone, spread = (envs_of(game="catch", env=env, num_envs=3, workers=workers) for workers in (0, 2))
@@ -178,6 +180,7 @@ def test_worker_killed_while_it_plays_is_reported(envs_of):
         envs.recv()
 
 
+@pytest.mark.slow
 def test_worker_killed_after_its_answer_is_reported_while_another_is_waited_for(pool):
     first, second = workers_of(pool)
     os.kill(second.pid, signal.SIGSTOP)
@@ -289,6 +292,7 @@ def test_stopped_worker_is_continued_when_the_run_is_to_end(pool, monkeypatch):
     assert len(pool.recv().reward) == 5
 
 
+@pytest.mark.slow
 def test_hanging_worker_is_given_up_soon_when_the_run_is_to_end(pool, monkeypatch):
     monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
     monkeypatch.setattr("atari_dqn.envs.worker_handle.Worker.resume", lambda worker: None)
@@ -308,6 +312,7 @@ def test_killed_worker_is_noticed_between_steps(pool):
         pool.check()
 
 
+@pytest.mark.slow
 def test_program_that_does_not_close_its_pool_ends():
     with run_python(program("")) as parent:
         _, errors = parent.communicate(timeout=300)

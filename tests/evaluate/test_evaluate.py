@@ -37,7 +37,10 @@ def test_games_are_the_same_however_many_are_played_at_once(envs: int) -> None:
     assert play(tiny_spec(*LONG, f"system.evaluation_envs={envs}"), 7) == alone
 
 
-@pytest.mark.parametrize(("workers", "used"), [(0, 0), (9, 3), pytest.param(2, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("workers", "used"),
+    [(0, 0), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((9, 3), (2, 2)))],
+)
 def test_games_are_the_same_in_processes_of_their_own(
     workers: int, used: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,6 +57,7 @@ def test_games_are_the_same_in_processes_of_their_own(
     assert asked == [used]
 
 
+@pytest.mark.slow
 def test_games_of_pong_are_the_same_however_many_are_played_at_once() -> None:
     values = ["evaluation.max_episode_frames=100", "evaluation.epsilon=0.3", "env.sticky_probability=0.25"]
     pong = [
@@ -130,6 +134,7 @@ def test_game_that_is_unchanged_does_not_ask_the_network_again() -> None:
     assert 0 < len(asked) <= 10
 
 
+@pytest.mark.slow
 def test_what_is_known_of_a_game_that_is_unchanged_changes_no_decision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -41,6 +41,7 @@ def recorded(agent, **options):
     return record_checkpoint(agent, options=VideoOptions(), on_progress=lambda *_: None, **options)
 
 
+@pytest.mark.slow
 def test_recorded_values_are_those_of_one_unroll_over_the_game(agent) -> None:
     recording = recorded(agent)
     (game,) = recording.games
@@ -58,6 +59,7 @@ def test_recorded_values_are_those_of_one_unroll_over_the_game(agent) -> None:
     torch.testing.assert_close(q[0], torch.from_numpy(game.trace.values.copy()), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_saliency_of_a_network_with_memory_is_refused(agent) -> None:
     with pytest.raises(UserError, match="not defined for a network with memory"):
         recorded(agent, saliency=True)

@@ -20,7 +20,9 @@ GAME = EvaluationEpisode(episode_return=3.0, length_frames=40, end_reason="game_
 
 
 @pytest.mark.parametrize(
-    ("kept", "workers"), [((0, 1, 2), 0), ((1, 4, 6), 0), ((5,), 0), ((1, 4, 6), 2)], ids=str
+    ("kept", "workers"),
+    [((0, 1, 2), 0), ((1, 4, 6), 0), ((5,), 0), pytest.param((1, 4, 6), 2, marks=pytest.mark.slow)],
+    ids=str,
 )
 def test_missing_games_come_out_as_in_an_unbroken_evaluation(kept: tuple[int, ...], workers: int) -> None:
     spec = tiny_spec(*LONG, "system.evaluation_envs=3", f"system.evaluation_workers={workers}")

@@ -102,6 +102,7 @@ def test_any_number_of_observations_is_a_batch(agent: FrozenAgent, model: bytes)
     np.testing.assert_allclose(all_at_once, one_by_one, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_noise_is_off_in_a_model() -> None:
     agent = frozen(tiny("toggles.noisy=true", "network.noisy_sigma=0.5").spec)
     model = exported(agent)
@@ -129,6 +130,7 @@ def test_a_model_of_other_weights_is_not_accepted(agent: FrozenAgent, model: byt
         check_onnx(model, agent, network, frames=80)
 
 
+@pytest.mark.slow
 def test_what_bf16_differs_by_is_reported(agent: FrozenAgent) -> None:
     spec = agent.spec
     low = frozen(replace(spec, learner=replace(spec.learner, precision="bf16")))

@@ -190,6 +190,7 @@ def test_batch_of_the_bundle_is_that_of_the_first_update_that_is_not_finite(tmp_
 
 
 @pytest.mark.fault("D03")
+@pytest.mark.slow
 def test_nan_reward_is_halted_under_prioritized_replay_too(tmp_path: Path, spoiled) -> None:
     spoiled(reward_nan_from_step_120)
     with pytest.raises(HaltedError, match="gate loss"):
@@ -244,6 +245,7 @@ def test_priorities_of_a_sound_run_are_not_reported(tmp_path: Path) -> None:
     assert "priorities" not in {gate for gate, _ in gate_events(tmp_path / "run")}
 
 
+@pytest.mark.slow
 def test_gates_that_do_not_trip_change_nothing_that_is_learned(tmp_path: Path) -> None:
     loud = ("gates.max_grad_norm=1e-9", "gates.max_dead_unit_share=0", "gates.check_period_updates=1")
     short = "training.total_frames=440"
@@ -301,6 +303,7 @@ def test_resumed_run_keeps_the_states_of_its_gates_and_says_them(tmp_path: Path)
 
 
 @pytest.mark.fault("D03")
+@pytest.mark.slow
 def test_count_of_gradients_goes_on_over_a_resume(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with pytest.raises(InterruptedRunError):

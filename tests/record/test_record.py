@@ -114,6 +114,7 @@ def test_video_is_dark_where_flicker_made_the_agents_frame_black(catch: Path, tm
     assert len(set(expected)) == 2
 
 
+@pytest.mark.slow
 def test_screens_are_those_of_the_evaluation(pong: Path) -> None:
     agent = load_frozen(pong, CPU)
     played = evaluate(agent.network, agent.spec, episodes=2)
@@ -164,6 +165,7 @@ def test_best_of_shows_the_highest_return_first(catch: Path) -> None:
     assert best.choice == "the best 2 of 6"
 
 
+@pytest.mark.slow
 def test_default_place_is_in_the_run_and_an_older_video_is_kept(mine: Path) -> None:
     assert dqn("record", str(mine)) == 0
     assert dqn("record", str(mine), "--no-overlay") == 0

@@ -92,7 +92,7 @@ OVERRIDES = st.lists(st.sampled_from(OVERRIDDEN), max_size=4, unique=True).flatm
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(OVERRIDES)
 def test_any_valid_spec_survives_a_round_trip_through_toml(tmp_path_factory, overrides: dict[str, Scalar]):
     written = [f"{key}={str(value).lower()}" for key, value in overrides.items()]

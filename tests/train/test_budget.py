@@ -54,7 +54,7 @@ def whole(tiny_run: Callable[..., Path]) -> Path:
 
 
 # step 50: before the first checkpoint; step 150: after it
-@pytest.mark.parametrize("step", [50, 150])
+@pytest.mark.parametrize("step", [pytest.param(50, marks=pytest.mark.slow), 150])
 def test_raised_budget_of_a_run_outlives_a_kill_right_after(tmp_path: Path, step: int, whole: Path) -> None:
     cut_at(tmp_path / "run", step)
     extend_and_cut(tmp_path / "run")
@@ -69,6 +69,7 @@ def test_raised_budget_of_a_finished_run_outlives_a_kill_right_after(tmp_path: P
     assert resume(tmp_path / "run")["env_frames"] == AFTER
 
 
+@pytest.mark.slow
 def test_budget_is_on_disk_before_it_is_reported(tmp_path: Path) -> None:
     cut_at(tmp_path / "run", 150)
     extend_and_cut(tmp_path / "run", "checkpoint")

@@ -403,13 +403,11 @@ def test_keys_with_a_choice_are_all_here() -> None:
 
 
 AMONG_THE_DEFAULT_TESTS = {
-    "track", "game", "seed", "toggles.double", "toggles.distribution", "env.frame_skip",
-    "env.terminal_on_life_loss", "exploration.epsilon_end", "replay.device", "replay.beta_start",
-    "replay.priority", "network.init", "distribution.v_min", "learner.discount",
-    "learner.target_period_updates", "learner.accumulate", "learner.deterministic", "learner.compile",
-    "optimizer.momentum", "training.total_frames", "evaluation.epsilon", "evaluation.light_episodes",
-    "checkpoint.period_seconds", "logging.rolling_episodes", "gates.max_consecutive_nonfinite_gradients",
-    "gates.min_throughput_share",
+    "track", "game", "seed", "toggles.distribution", "env.terminal_on_life_loss", "replay.device",
+    "replay.beta_start", "replay.priority", "network.init", "distribution.v_min", "learner.discount",
+    "learner.accumulate", "learner.deterministic", "learner.compile", "training.total_frames",
+    "evaluation.epsilon", "checkpoint.period_seconds", "logging.rolling_episodes",
+    "gates.max_consecutive_nonfinite_gradients", "gates.min_throughput_share",
 }  # fmt: skip
 """Keys of every section and of every place where a difference shows; the slow tests have the others."""
 

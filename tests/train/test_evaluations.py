@@ -122,6 +122,7 @@ def kill_a_worker() -> None:
     worker.join()
 
 
+@pytest.mark.slow
 def test_worker_lost_during_an_evaluation_ends_it_before_the_next_game(
     tmp_path: Path, unbroken: Path
 ) -> None:

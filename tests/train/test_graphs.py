@@ -89,7 +89,7 @@ COMBINATIONS = (
 )  # fmt: skip
 
 SOME_COMBINATIONS = [
-    combination if number in (0, 1, 6, 15) else pytest.param(combination, marks=pytest.mark.slow)
+    combination if number in (1, 6) else pytest.param(combination, marks=pytest.mark.slow)
     for number, combination in enumerate(COMBINATIONS)
 ]
 """The default tests use the most different ones; the slow tests use the others."""
@@ -214,6 +214,9 @@ class Played:
         self.replay = lambda: [function() for _ in range(size)]
 
 
+MORE = ((), ("env.num_envs=19",))
+
+
 @pytest.fixture
 def graphs_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Use graphs in trainings, simulated on the CPU; return the size of each captured graph."""
@@ -232,7 +235,9 @@ def graphs_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "overrides", [(), (*TRACK_B, "optimizer.kind=adam"), ("env.num_envs=19",)], ids=" ".join
+    "overrides",
+    [(*TRACK_B, "optimizer.kind=adam"), *(pytest.param(each, marks=pytest.mark.slow) for each in MORE)],
+    ids=" ".join,
 )
 def test_run_from_graphs_equals_one_without(
     overrides: tuple[str, ...], graphs_of_the_cpu: list[int], monkeypatch: pytest.MonkeyPatch
@@ -306,9 +311,7 @@ def logs(*overrides: str) -> list[str]:
         ]
 
 
-@pytest.mark.parametrize(
-    "overrides", [(), ("env.num_envs=8",), ("exploration.epsilon_end=1.0",)], ids=" ".join
-)
+@pytest.mark.parametrize("overrides", [("env.num_envs=8",), ("exploration.epsilon_end=1.0",)], ids=" ".join)
 def test_numbers_that_arrive_late_are_in_the_rows_of_their_period(
     overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def test_nothing_is_reported_while_nothing_can_be_sampled() -> None:
 
 
 @pytest.mark.parametrize("overrides", [("toggles.noisy=true", "toggles.distribution=c51")])
+@pytest.mark.slow
 def test_looking_changes_nothing_that_is_learned(tmp_path: Path, overrides: tuple[str, ...]) -> None:
     digest = run(tmp_path / "run", SHORT, "logging.replay_period_steps=7", *overrides)["state_digest"]
     assert digest == digest_after(tiny_spec(SHORT, *overrides))

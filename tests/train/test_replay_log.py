@@ -41,8 +41,8 @@ def undisturbed(*overrides: str) -> str:
 
 
 @pytest.mark.fault("D11")
-@pytest.mark.parametrize("period", [7, 10_000])
-@pytest.mark.parametrize("overrides", [(), (PRIORITIZED,)])
+@pytest.mark.parametrize("period", [7, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("overrides", [pytest.param((), marks=pytest.mark.slow), (PRIORITIZED,)])
 def test_period_of_the_reports_changes_nothing_that_is_learned(
     tmp_path: Path, period: int, overrides: tuple[str, ...]
 ) -> None:
@@ -50,6 +50,7 @@ def test_period_of_the_reports_changes_nothing_that_is_learned(
     assert digest == undisturbed(*overrides)
 
 
+@pytest.mark.slow
 def test_report_of_a_step_does_not_depend_on_the_reports_before(tmp_path: Path) -> None:
     rows = []
     for period in (20, 60):

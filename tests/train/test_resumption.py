@@ -44,6 +44,7 @@ def kept(path: Path) -> list[int]:
     return [entry.step for entry in CheckpointStore(path / "checkpoints").catalog()]
 
 
+@pytest.mark.slow
 def test_going_back_to_a_named_checkpoint_repeats_the_run(copied: Path, whole: Path) -> None:
     resume(copied, checkpoint="step_000000150", discard_later=True)
     assert tables(copied) == tables(whole)

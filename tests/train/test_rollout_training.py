@@ -64,6 +64,7 @@ def test_loaded_training_goes_on_as_the_saved_one_would(iterations: int) -> None
     assert_goes_on(tiny_spec("training.total_frames=640", *ROLLOUTS), iterations)
 
 
+@pytest.mark.slow
 def test_state_does_not_depend_on_workers() -> None:
     spec = tiny_spec("training.total_frames=440", *ROLLOUTS)
     workers = tiny_spec("training.total_frames=440", *ROLLOUTS, "system.workers=2")

@@ -97,8 +97,13 @@ def test_evaluation_is_announced_before_its_first_game(tmp_path: Path) -> None:
     assert [event.done for event in final] == list(range(final[0].total + 1))
 
 
+MORE = (in_final_evaluation, at_a_checkpoint)
+
+
 @pytest.mark.fault("W03")
-@pytest.mark.parametrize("when", [in_training, in_full_evaluation, in_final_evaluation, at_a_checkpoint])
+@pytest.mark.parametrize(
+    "when", [in_training, in_full_evaluation, *(pytest.param(each, marks=pytest.mark.slow) for each in MORE)]
+)
 def test_interrupted_and_resumed_run_equals_one_that_was_not(tmp_path: Path, whole: Path, when) -> None:
     path = tmp_path / "run"
     with pytest.raises(InterruptedRunError, match="SIGTERM"):
@@ -168,6 +173,7 @@ def test_interruption_saves_a_run_whose_worker_is_stopped(
     assert digest_of(tmp_path / "run") == digest_of(whole)
 
 
+@pytest.mark.slow
 def test_interruption_says_what_is_saved_where_a_worker_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +216,7 @@ def test_guard_leaves_the_handlers_as_they_were() -> None:
     assert [signal.getsignal(number) for number in DEFERRED] == before
 
 
+@pytest.mark.slow
 def test_extended_run_equals_one_with_that_budget(tmp_path: Path, whole: Path) -> None:
     run(tmp_path / "run", "training.total_frames=640")
     assert resume(tmp_path / "run", 800)["state_digest"] == digest_of(whole)
@@ -376,6 +383,7 @@ def test_run_without_a_saved_replay_says_on_resuming_that_it_differs(tmp_path: P
     assert "its replay was not saved (checkpoint.replay = false)" in inexact
 
 
+@pytest.mark.slow
 def test_run_without_a_saved_replay_learns_again_once_the_prefill_is_there(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with pytest.raises(InterruptedRunError):
@@ -386,6 +394,7 @@ def test_run_without_a_saved_replay_learns_again_once_the_prefill_is_there(tmp_p
     assert rows == [(50, 0), (100, 8), (150, 8), (200, 16), (250, 29), (300, 41)]
 
 
+@pytest.mark.slow
 def test_saving_the_replay_or_not_changes_nothing_that_is_learned(tmp_path: Path, whole: Path) -> None:
     assert run(tmp_path / "run", SHORT, UNSAVED)["state_digest"] == digest_of(whole)
 

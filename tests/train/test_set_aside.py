@@ -103,12 +103,14 @@ def test_log_that_is_gone_is_begun_anew(copied: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_run_needs_the_option_once(copied: Path) -> None:
     (copied / "update_log.csv").write_bytes(b"")
     resume(copied, set_aside_logs=True)
     assert resume(copied, total_frames=1_200)["env_frames"] == 1_200
 
 
+@pytest.mark.slow
 def test_earlier_checkpoint_can_be_gone_back_to_after_a_log_was_set_aside(copied: Path) -> None:
     (copied / "update_log.csv").write_bytes(b"")
     resume(copied, set_aside_logs=True)

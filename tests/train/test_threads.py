@@ -63,6 +63,7 @@ def test_resume_with_the_same_threads_is_not_marked(copied: Path) -> None:
     assert len(events(copied, "inexact")) == before
 
 
+@pytest.mark.slow
 def test_later_resumes_keep_the_threads_of_an_earlier_one_and_are_not_marked_for_it(copied: Path) -> None:
     resume(copied, total_frames=1_000, threads=2)
     before = len(events(copied, "inexact"))
@@ -163,6 +164,7 @@ def test_a_checkpoint_is_evaluated_with_the_threads_it_was_saved_with(copied: Pa
     assert torch.get_num_threads() == 1
 
 
+@pytest.mark.slow
 def test_verify_plays_on_no_further_than_the_threads_stayed(
     copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ def tune(command_server: CommandServer, tmp_path: Path) -> Tune:
     return lambda *words, **options: command_server.run("tune", *words, **{"cwd": tmp_path, **options})
 
 
+@pytest.mark.slow
 def test_a_tune_prints_its_trials_with_unit_and_protocol(done: subprocess.CompletedProcess[str]):
     assert done.returncode == 0, done.stderr
     assert "trial 0: n_step" in done.stdout
@@ -50,6 +51,7 @@ def test_a_tune_prints_its_trials_with_unit_and_protocol(done: subprocess.Comple
     assert "protocol: ε 0.05 · sticky 0 · no-op 1–30 · cap 120 frames" in done.stdout
 
 
+@pytest.mark.slow
 def test_its_folder_has_runs_best_specs_a_table_and_a_plot(
     done: subprocess.CompletedProcess[str], place: Path
 ):
@@ -65,6 +67,7 @@ def test_its_folder_has_runs_best_specs_a_table_and_a_plot(
     assert {row["toggles.n_step"] for row in rows} <= {"1", "2"}
 
 
+@pytest.mark.slow
 def test_the_best_spec_is_that_of_its_run(done: subprocess.CompletedProcess[str], place: Path):
     folder = place / "outputs" / "mine"
     rows = csv.DictReader((folder / "trials.csv").read_text().splitlines())
@@ -74,6 +77,7 @@ def test_the_best_spec_is_that_of_its_run(done: subprocess.CompletedProcess[str]
     assert spec.toggles.n_step == int(best["toggles.n_step"])
 
 
+@pytest.mark.slow
 def test_a_second_command_trains_nothing_again(
     done: subprocess.CompletedProcess[str], place: Path, tune: Tune
 ):
@@ -84,12 +88,14 @@ def test_a_second_command_trains_nothing_again(
     assert {path: path.read_bytes() for path in runs.glob("*/summary.json")} == before
 
 
+@pytest.mark.slow
 def test_the_status_is_read_from_the_files(done: subprocess.CompletedProcess[str], place: Path, tune: Tune):
     shown = tune(place / "outputs" / "mine", "--status")
     assert shown.code == 0
     assert shown.out.splitlines() == done.stdout[done.stdout.index("rank trial") :].splitlines()[:-1]
 
 
+@pytest.mark.slow
 def test_only_the_budget_of_a_folder_can_be_raised(
     done: subprocess.CompletedProcess[str], place: Path, tune: Tune, tmp_path: Path
 ):
