@@ -20,9 +20,9 @@ use found in this project: a DQN for Atari (D; D-ok marks what it did right), a 
 (M), a world-model fine-tuning pipeline (W), a recurrent PPO (P), and this project (H). The tests of a row are
 those that carry its id, as `@pytest.mark.fault("D03")`.
 
-The tests themselves are tested: `pytest -m 'slow or thorough' tests/lessons` puts each fault of the last column
-back into a copy of the package, one at a time, and a test of the row must then fail. Rows and faults are kept in
-`tests/lessons/ledger.toml`, from which `python tests/lessons/ledger.py` makes this page.
+The tests themselves are tested: `pytest -m 'slow or thorough' tests/lessons` puts each fault of the last
+column back into a copy of the package, one at a time, and a test of the row must then fail. Rows and faults
+are kept in `tests/lessons/ledger.toml`, from which `python tests/lessons/ledger.py` makes this page.
 
 | row | requirement | tests | faults put back |
 |---|---|---|---|
