@@ -1,11 +1,17 @@
 """The table of all runs."""
 
 from pathlib import Path
+from typing import Any
 
 from broken_runs import make_run
 
-from atari_dqn.dashboard.library import Library
-from atari_dqn.dashboard.pages.overview import row_of
+from atari_dqn.dashboard.library import Library, RunEntry
+
+
+def row_of(run: RunEntry) -> dict[str, Any]:
+    from atari_dqn.dashboard.pages import overview  # here, because NiceGUI takes each worker a second
+
+    return overview.row_of(run)
 
 
 def test_a_score_that_a_cap_cut_is_marked(tmp_path: Path) -> None:

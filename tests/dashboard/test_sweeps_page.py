@@ -1,14 +1,20 @@
 """The page of sweeps."""
 
 from pathlib import Path
+from typing import Any
 
 from atari_dqn.dashboard.library import Library
-from atari_dqn.dashboard.pages.sweeps import row_of
 from atari_dqn.machine.hardware import find_hardware
-from atari_dqn.run.sweep.status import SweepStatus
+from atari_dqn.run.sweep.status import MemberStatus, SweepStatus
 from atari_dqn.run.tailing.isolation import Unreadable
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.opening import open_sweep
+
+
+def row_of(member: MemberStatus) -> dict[str, Any]:
+    from atari_dqn.dashboard.pages import sweeps  # here, because NiceGUI takes each worker a second
+
+    return sweeps.row_of(member)
 
 
 def make_sweep(root: Path, *, seeds: int) -> Path:
