@@ -99,7 +99,7 @@ def page(rows: pl.DataFrame) -> str:
     """Make the page."""
     final = rows.filter(pl.col("eval_type") == "final")
     seeds = sorted(final["seed"].unique())
-    games, frames = final["episodes"].max(), final["env_frames"].max()
+    games, frames = int(final["episodes"].to_numpy().max()), int(final["env_frames"].to_numpy().max())
     return TEXT.format(
         table=TABLE,
         plot=PLOT,
