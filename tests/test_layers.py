@@ -60,11 +60,12 @@ def imported_modules(source: str) -> Iterator[str]:
 
 
 def imported_units(source: str) -> set[str]:
-    parts = [module.split(".") for module in imported_modules(source)]
+    parts = [tuple(module.split(".")) for module in imported_modules(source)]
     return {_unit(names[1:2]) for names in parts if names[0] == "atari_dqn"}
 
 
-def _unit(names: list[str]) -> str:
+@cache
+def _unit(names: tuple[str, ...]) -> str:
     """Return the unit of a first name below the package; a name that is no module belongs to `__init__`."""
     candidates = [PACKAGE / f"{name}{suffix}" for name in names for suffix in (".py", "/__init__.py")]
     return names[0] if any(path.exists() for path in candidates) else "__init__"

@@ -31,7 +31,7 @@ def test_runs_and_comparisons_need_no_torch() -> None:
 @pytest.mark.parametrize(
     ("room", "first"),
     [
-        ("compare", ""),
+        pytest.param("compare", "", marks=pytest.mark.slow),
         ("compare", "import atari_dqn.{room}.{module}; "),
         pytest.param("train", "", marks=pytest.mark.slow),
         pytest.param("train", "import atari_dqn.{room}.{module}; ", marks=pytest.mark.slow),

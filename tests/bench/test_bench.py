@@ -29,6 +29,7 @@ def result() -> Bench:
         return bench(tiny_spec(), name="tiny.toml", device=CPU, seconds=0.3)
 
 
+@pytest.mark.slow
 def test_rates_are_of_the_time_that_was_measured(result: Bench) -> None:
     rate = result.rate
     updates = rate.updates_per_second * rate.seconds

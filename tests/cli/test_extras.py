@@ -42,6 +42,7 @@ def test_every_module_of_the_command_line_loads_without_extras() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("sweep", "catch_n_step"), ("train", "apex_small")])
 def test_ray_without_its_extra_says_what_to_install(words: tuple[str, ...]) -> None:
     words = ["dqn", *words, "--on", "ray"]

@@ -32,6 +32,7 @@ def read_two_lines(*arguments: str) -> tuple[int, str]:
     return process.returncode, said
 
 
+@pytest.mark.slow
 def test_run_whose_reader_leaves_is_saved_and_says_how_it_goes_on(tmp_path: Path) -> None:
     endless = ["--set", "training.total_frames=9M", "--run-dir", str(tmp_path / "my run")]
     code, said = read_two_lines("train", str(CATCH), *endless)

@@ -61,10 +61,10 @@ def completed_by_bash(line: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("dqn comp", ["compare"]),
-        ("dqn train mi", ["mine.toml"]),
         ("dqn train catch_sm", ["catch_smoke"]),
-        ("dqn eval outp", []),  # bash goes on to complete the path
+        pytest.param("dqn comp", ["compare"], marks=pytest.mark.slow),
+        pytest.param("dqn train mi", ["mine.toml"], marks=pytest.mark.slow),
+        pytest.param("dqn eval outp", [], marks=pytest.mark.slow),  # bash goes on to complete the path
     ],
 )
 def test_bash_completes(line: str, words: list[str], tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def trajectory(envs: Environments, steps: int = 60) -> bytes:
     return as_bytes(play(envs, random_actions(envs, steps)))
 
 
+@pytest.mark.slow
 def test_trajectory_is_determined_by_the_seed(envs_of):
     env = replace(PLAIN, noop_max_frames=30, sticky_probability=0.25)
     one, again = (trajectory(envs_of(game="pong", env=env, num_envs=2, seed=7)) for _ in range(2))
@@ -193,6 +194,7 @@ def test_power_on_episodes_do_not_depend_on_the_number_of_environments(envs_of):
     assert alone == three
 
 
+@pytest.mark.slow
 def test_reset_of_assault_depends_on_earlier_episodes_unless_it_is_a_power_on_reset(envs_of):
     env = replace(PLAIN, max_episode_frames=600)
     envs = envs_of(game="assault", env=env, num_envs=1)

@@ -15,7 +15,10 @@ def builder(num_envs, env=CATCH, game="catch"):
     return lambda seed: make_envs(game=game, env=env, num_envs=num_envs, seed=seed, stream="gym")
 
 
-@pytest.mark.parametrize(("game", "env"), [("catch", CATCH), ("pong", replace(PLAIN, noop_max_frames=30))])
+@pytest.mark.parametrize(
+    ("game", "env"),
+    [("catch", CATCH), pytest.param("pong", replace(PLAIN, noop_max_frames=30), marks=pytest.mark.slow)],
+)
 def test_environment_passes_gymnasiums_checker(game, env):
     slot = GymnasiumEnv(builder(1, env, game), stack_frames=4)
     check_env(slot, skip_render_check=True)

@@ -197,6 +197,7 @@ def test_error_in_a_worker_is_raised_with_its_traceback(pool):
         pool.recv()
 
 
+@pytest.mark.slow
 def test_user_error_in_a_worker_is_raised_as_one(envs_of, children):
     with pytest.raises(UserError, match='did you mean "pong"'):
         envs_of(game="pnog", env=PLAIN, num_envs=2, workers=2)
@@ -303,6 +304,7 @@ def test_hanging_worker_is_given_up_soon_when_the_run_is_to_end(pool, monkeypatc
         pool.recv()
 
 
+@pytest.mark.slow
 def test_killed_worker_is_noticed_between_steps(pool):
     pool.check()
     first = workers_of(pool)[0]

@@ -168,6 +168,7 @@ def test_toy_game_has_no_human_normalised_score(finished: Path) -> None:
     assert evaluate_checkpoint(load_frozen(finished, CPU), episodes=1).human_normalised is None
 
 
+@pytest.mark.slow
 def test_checkpoint_of_another_game_is_refused(mine: Path, tmp_path: Path) -> None:
     run(tmp_path / "pong", "game=pong", "env.kind=atari", *FEW_STEPS)
     latest = (tmp_path / "pong" / "checkpoints" / "latest").resolve()

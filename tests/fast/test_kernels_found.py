@@ -88,6 +88,7 @@ def build(folder: Path, compiler: str) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="nothing is compiled on this system")
+@pytest.mark.slow
 def test_change_of_one_source_has_every_library_compiled_anew(sources: Path) -> None:
     first = build(sources, str(sources / "compiler"))
     assert first
@@ -97,6 +98,7 @@ def test_change_of_one_source_has_every_library_compiled_anew(sources: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="nothing is compiled on this system")
+@pytest.mark.slow
 def test_compiler_that_fails_leaves_no_library_of_before(sources: Path) -> None:
     build(sources, str(sources / "compiler"))
     kernels = sources / "atari_dqn/fast/cpu"

@@ -84,6 +84,7 @@ def test_file_without_a_header_is_no_array(tmp_path: Path, data: bytes) -> None:
 
 
 @pytest.mark.fault("H05")
+@pytest.mark.slow
 def test_segment_of_86_kb_that_says_it_is_3_gb_is_refused(
     copied: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ def test_own_work_does_not_count_as_use_by_others() -> None:
     assert after.used - before.used >= 0.4
 
 
+@pytest.mark.slow
 def test_running_and_ended_children_count_as_own() -> None:
     before = read_core_times().own
     busy = "import time\nwhile time.process_time() < 1: pass\ninput()"

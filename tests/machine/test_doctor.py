@@ -272,6 +272,7 @@ def test_threads_that_gain_less_than_a_twentieth_are_left_to_the_emulators(lapto
     assert suits(four_cores, {("fp32", 1): 20.0, ("fp32", 2): 10.6, ("fp32", 4): 10.0})[:2] == ["4", "1"]
 
 
+@pytest.mark.slow
 def test_every_choice_is_timed_and_torchs_threads_are_put_back() -> None:
     before = torch.get_num_threads()
     times = measure_update_times(precisions=("fp32",), cores=2, seconds=0.01)

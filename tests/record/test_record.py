@@ -193,11 +193,13 @@ def test_game_that_comes_out_otherwise_is_not_shown(catch: Path, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_recording_of_another_rom_is_not_played(pong: Path, tmp_path: Path) -> None:
     with pytest.raises(DamagedError, match=r"MD5"):
         render(replace(recorded(pong), rom_md5="0" * 32), tmp_path / "a.mp4")
 
 
+@pytest.mark.slow
 def test_recording_that_was_edited_is_damaged(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert dqn("record", str(mine), "-o", "a.mp4") == 0
     Path("a.json").write_text(Path("a.json").read_text().replace('"seed": 1', '"seed": 2'))

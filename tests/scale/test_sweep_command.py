@@ -2,13 +2,11 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from forked import CommandServer, Finished
-from sweeping import program
 
 from atari_dqn.errors import UserError
 from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
@@ -27,8 +25,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(place: Path) -> subprocess.CompletedProcess[str]:
-    return program("sweep", "mine.toml", "--plain", folder=place)
+def done(command_server: CommandServer, place: Path) -> Finished:
+    return command_server.run("sweep", "mine.toml", "--plain", cwd=place)
 
 
 @pytest.fixture
@@ -40,31 +38,27 @@ def state_digest(run: Path) -> str:
     return str(read_manifest(CheckpointStore(run / "checkpoints").latest())["state_digest"])
 
 
-def test_a_sweep_trains_every_run_and_compares_them(done: subprocess.CompletedProcess[str], place: Path):
-    assert done.returncode == 0, done.stderr
-    assert "mine: 2 finished; 100.0% of 2.4k frames" in done.stdout
-    assert re.search(r"^one +A\* · n = 1 · final evaluation", done.stdout, re.MULTILINE)
+def test_a_sweep_trains_every_run_and_compares_them(done: Finished, place: Path):
+    assert done.code == 0, done.err
+    assert "mine: 2 finished; 100.0% of 2.4k frames" in done.out
+    assert re.search(r"^one +A\* · n = 1 · final evaluation", done.out, re.MULTILINE)
     runs = sorted(path.name for path in (place / "outputs" / "mine").iterdir())
     assert runs == ["one_catch_seed1", "sweep", "two_catch_seed1"]
     assert list((place / "outputs" / "mine" / "sweep" / "leases").iterdir()) == []
 
 
-def test_a_run_of_a_sweep_is_the_run_of_train(
-    done: subprocess.CompletedProcess[str], place: Path, command_server: CommandServer
-):
+def test_a_run_of_a_sweep_is_the_run_of_train(done: Finished, place: Path, command_server: CommandServer):
     options = ["--set", "toggles.n_step=2", "--run-dir", place / "alone"]
     assert command_server.run("train", TINY, *options, "--plain").code == 0
     assert state_digest(place / "outputs" / "mine" / "two_catch_seed1") == state_digest(place / "alone")
 
 
-def test_its_provenance_has_the_threads_of_the_sweep(done: subprocess.CompletedProcess[str], place: Path):
+def test_its_provenance_has_the_threads_of_the_sweep(done: Finished, place: Path):
     provenance = json.loads((place / "outputs" / "mine" / "one_catch_seed1" / "provenance.json").read_text())
     assert (provenance["torch_threads"], provenance["name"]) == (1, "one_catch")
 
 
-def test_a_second_command_trains_nothing_again(
-    done: subprocess.CompletedProcess[str], place: Path, sweep: Sweep
-):
+def test_a_second_command_trains_nothing_again(done: Finished, place: Path, sweep: Sweep):
     before = (place / "outputs" / "mine" / "one_catch_seed1" / "summary.json").read_bytes()
     again = sweep(place / "outputs" / "mine", "--plain")
     assert again.code == 0
@@ -73,7 +67,7 @@ def test_a_second_command_trains_nothing_again(
 
 @pytest.mark.parametrize("words", [("sweep", "--status"), ("watch", "--once")])
 def test_the_status_is_read_from_the_files(
-    done: subprocess.CompletedProcess[str], place: Path, command_server: CommandServer, words: tuple[str, str]
+    done: Finished, place: Path, command_server: CommandServer, words: tuple[str, str]
 ):
     shown = command_server.run(words[0], place / "outputs" / "mine", words[1])
     assert shown.code == 0
@@ -81,9 +75,7 @@ def test_the_status_is_read_from_the_files(
     assert "mine: 2 finished; 100.0% of 2.4k frames" in shown.out
 
 
-def test_a_plan_of_it_has_the_measured_rates(
-    done: subprocess.CompletedProcess[str], place: Path, sweep: Sweep
-):
+def test_a_plan_of_it_has_the_measured_rates(done: Finished, place: Path, sweep: Sweep):
     shown = sweep("mine.toml", "--plan", cwd=place)
     assert "2 runs, 0 of them to do: 0 frames" in shown.out
 

@@ -49,7 +49,8 @@ def test_more_actors_than_cores_are_refused_unless_they_share_them() -> None:
 
 
 def test_memory_of_actors_is_planned() -> None:
-    sizes = {item.key: item.bytes for item in actor_items(tiny_spec(*FREE), weights_bytes=10_000_000)}
+    items = actor_items(tiny_spec(*FREE), weights_bytes=10_000_000, actors_here=True)
+    sizes = {item.key: item.bytes for item in items}
     assert sizes["actors.processes"] == 2 * 360_000_000
     assert sizes["actors.fragment_steps"] == 2 * 2 * 100 * (36 * 36 + 28)
 

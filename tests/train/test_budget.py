@@ -54,7 +54,8 @@ def whole(tiny_run: Callable[..., Path]) -> Path:
 
 
 # step 50: before the first checkpoint; step 150: after it
-@pytest.mark.parametrize("step", [pytest.param(50, marks=pytest.mark.slow), 150])
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [50, 150])
 def test_raised_budget_of_a_run_outlives_a_kill_right_after(tmp_path: Path, step: int, whole: Path) -> None:
     cut_at(tmp_path / "run", step)
     extend_and_cut(tmp_path / "run")

@@ -406,7 +406,7 @@ AMONG_THE_DEFAULT_TESTS = {
     "track", "game", "seed", "toggles.distribution", "env.terminal_on_life_loss", "replay.device",
     "replay.beta_start", "replay.priority", "network.init", "distribution.v_min", "learner.discount",
     "learner.accumulate", "learner.deterministic", "learner.compile", "training.total_frames",
-    "evaluation.epsilon", "checkpoint.period_seconds", "logging.rolling_episodes",
+    "evaluation.epsilon", "checkpoint.period_seconds",
     "gates.max_consecutive_nonfinite_gradients", "gates.min_throughput_share",
 }  # fmt: skip
 """Keys of every section and of every place where a difference shows; the slow tests have the others."""
@@ -422,6 +422,7 @@ def test_no_key_is_dead(key: str) -> None:
     assert change.shows_in(*change.shared, *change.to) != change.shows_in(*change.shared)
 
 
+@pytest.mark.slow
 def test_observations_are_the_same_where_nothing_changes() -> None:
     for observe in (learned, budget, first_frames, scores, files):
         assert observe(*SHORT) == observe.__wrapped__(*SHORT)

@@ -89,11 +89,11 @@ def undisturbed(frames: str) -> str:
 
 
 CADENCES = (
-    ("evaluation.full_period_frames=100_000", "evaluation.light_period_frames=100_000"),
     ("evaluation.full_period_frames=200", "checkpoint.keep_last=2"),
-    ("checkpoint.period_frames=40",),
-)
+)  # fmt: skip
 MORE_CADENCES = (
+    ("evaluation.full_period_frames=100_000", "evaluation.light_period_frames=100_000"),
+    ("checkpoint.period_frames=40",),
     ("evaluation.light_period_frames=100",),
     (FOR_MANY_CHECKPOINTS, "checkpoint.period_seconds=1e-9"),
     ("checkpoint.period_frames=0", "checkpoint.period_seconds=0"),

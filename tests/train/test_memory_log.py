@@ -44,6 +44,7 @@ def test_agent_without_memory_has_no_such_report() -> None:
         assert memory_logs(training, spec) == ()
 
 
+@pytest.mark.slow
 def test_rows_come_with_those_of_the_replay_and_change_nothing_that_is_learned(tmp_path: Path) -> None:
     digest = run(tmp_path / "run", *SHORT, "logging.replay_period_steps=40")["state_digest"]
     rows = pl.read_csv(tmp_path / "run/memory_log.csv")

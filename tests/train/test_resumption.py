@@ -74,6 +74,7 @@ def test_damaged_checkpoint_is_named_and_the_newest_whole_one_offered(copied: Pa
     assert tables(copied) == tables(whole)
 
 
+@pytest.mark.slow
 def test_damaged_catalog_is_made_again_when_going_back(copied: Path) -> None:
     (copied / "checkpoints/catalog.json").write_text("[")
     resume(copied, checkpoint="step_000000200", total_frames=1_200)
@@ -104,6 +105,7 @@ def test_extension_says_what_becomes_of_schedules(tmp_path: Path) -> None:
     assert [line["data"]["schedules"] for line in reported] == ["β still reaches 1 at frame 280"]
 
 
+@pytest.mark.slow
 def test_run_that_died_before_its_first_checkpoint_begins_again(
     tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,7 @@ def test_returns_are_those_of_the_network_that_played_the_rollout() -> None:
 
 
 @pytest.mark.fault("W03")
-@pytest.mark.parametrize("iterations", [16, 21])
+@pytest.mark.parametrize("iterations", [pytest.param(16, marks=pytest.mark.slow), 21])
 def test_loaded_training_goes_on_as_the_saved_one_would(iterations: int) -> None:
     # 16 iterations: at the end of a rollout; 21: within one
     assert_goes_on(tiny_spec("training.total_frames=640", *ROLLOUTS), iterations)

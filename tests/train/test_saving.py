@@ -74,7 +74,10 @@ def test_run_that_loses_power_between_evaluations_equals_one_that_did_not(
     assert tables(lost_power[0]) == tables(tiny_run(*OFTEN))
 
 
-@pytest.mark.parametrize("period", ["checkpoint.period_frames=40", "checkpoint.period_seconds=1e-9"])
+@pytest.mark.parametrize(
+    "period",
+    ["checkpoint.period_frames=40", pytest.param("checkpoint.period_seconds=1e-9", marks=pytest.mark.slow)],
+)
 def test_tables_do_not_depend_on_how_often_a_run_is_saved(
     tmp_path: Path, period: str, tiny_run: Callable[..., Path]
 ) -> None:
@@ -83,6 +86,7 @@ def test_tables_do_not_depend_on_how_often_a_run_is_saved(
     assert tables(tmp_path / "often") == tables(tiny_run(*short))
 
 
+@pytest.mark.slow
 def test_periods_of_zero_leave_the_checkpoints_of_evaluations(tmp_path: Path) -> None:
     off = ("checkpoint.period_frames=0", "checkpoint.period_seconds=0")
     run(tmp_path / "run", "training.total_frames=800", *off)

@@ -163,6 +163,7 @@ class StopsWorkers:
         pass
 
 
+@pytest.mark.slow
 def test_interruption_saves_a_run_whose_worker_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
 ) -> None:
@@ -420,6 +421,7 @@ class RoomAfter:
         resource.setrlimit(resource.RLIMIT_FSIZE, self._before)
 
 
+@pytest.mark.slow
 def test_full_disk_does_not_end_the_run_where_the_spec_says_continue(tmp_path: Path, whole: Path) -> None:
     summary = run(tmp_path / "run", SHORT, "checkpoint.on_full_disk=continue", views=[RoomAfter()])
     assert notices(tmp_path / "run").count("checkpoint failed") == 1
@@ -427,6 +429,7 @@ def test_full_disk_does_not_end_the_run_where_the_spec_says_continue(tmp_path: P
     assert CheckpointStore(tmp_path / "run/checkpoints").latest().name == "step_000000200"
 
 
+@pytest.mark.slow
 def test_last_checkpoint_is_not_optional(tmp_path: Path) -> None:
     with largest_file(100_000), pytest.raises(DiskFullError):
         run(tmp_path / "run", SHORT, "checkpoint.on_full_disk=continue")

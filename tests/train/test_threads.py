@@ -57,6 +57,7 @@ def test_resume_with_other_threads_computes_with_them_and_is_marked_inexact(copi
     )
 
 
+@pytest.mark.slow
 def test_resume_with_the_same_threads_is_not_marked(copied: Path) -> None:
     before = len(events(copied, "inexact"))
     resume(copied, total_frames=1_000, threads=1)

@@ -86,6 +86,7 @@ def test_run_is_finished_without_a_video_that_takes_too_long(
     )
 
 
+@pytest.mark.slow
 def test_process_that_prints_much_is_not_blocked_by_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_the_files_of_the_outcome_hold_every_trial_and_the_best_specs(tuned: Tun
     assert "biased upwards" in (folder.best / "mine_best1.toml").read_text()
 
 
+@pytest.mark.slow
 def test_the_plot_has_a_panel_for_the_trials_each_key_and_the_importance(tuned: Tuned):
     found, _, log = tuned
     figure = figure_of(found, log.importance())

@@ -144,6 +144,7 @@ def mutations(
     ]
 
 
+@pytest.mark.slow
 def test_mutation_of_any_file_is_named_by_verify(damaged: Path, tmp_path: Path) -> None:
     for victim, mutation in mutations(victims(damaged, tmp_path / "trap", seed=0), each=1):
         assert_refused(damaged, victim, mutation, check_only)
