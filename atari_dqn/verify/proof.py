@@ -32,6 +32,7 @@ from atari_dqn.verify.records import (
     Records,
     records_of,
     repeated_rows,
+    repeated_tables,
     start_to_compare,
 )
 from atari_dqn.verify.repetition import REPEATED, Repetition, digests_of, repeat_in_fresh_process
@@ -160,7 +161,7 @@ def _compare(
     last = first.states[max(first.states)]
     skip = recorded_spec(run).spec.env.frame_skip
     recorded_states = records.states_within(point.step, end)
-    own_rows = {table: _own_rows(run, point, table, end) for table in REPEATED}
+    own_rows = {table: _own_rows(run, point, table, end) for table in repeated_tables(run)}
     compared = {table: len(rows) for table, rows in own_rows.items()}
     not_repeatable = tuple(why_not_repeatable(run, device))
     from_records = (*_from_recorded(first, recorded_states), *_from_own_rows(first, own_rows))
@@ -249,7 +250,8 @@ def _own_rows(run: RunDirectory, point: ResumePoint, table: str, end: int) -> li
     path = run.tables / f"{table}.csv"
     with path.open("rb") as file:
         header = file.readline()
-        file.seek(point.bookkeeping["tables"][table] if point.checkpoint else len(header))
+        begins = point.bookkeeping["tables"] if point.checkpoint else {}
+        file.seek(begins.get(table, len(header)))  # a table that is newer than the checkpoint begins with it
         text = (header + file.read()).decode()
     return [line for step, line in repeated_rows(text) if step <= end]
 

@@ -65,6 +65,11 @@ class Records:
         return any(after < step <= until for step in self.rows)
 
 
+def repeated_tables(run: RunDirectory) -> list[str]:
+    """Return the names of the tables with which a repetition is compared; earlier runs have fewer."""
+    return [table for table in REPEATED if (run.tables / f"{table}.csv").exists()]
+
+
 def records_of(run: RunDirectory) -> Records:
     """Read the records of a run."""
     spec = recorded_spec(run).spec
@@ -73,7 +78,7 @@ def records_of(run: RunDirectory) -> Records:
         states=tuple(_states(run, events)),
         rows=frozenset(
             step
-            for table in REPEATED
+            for table in repeated_tables(run)
             for step, _ in repeated_rows((run.tables / f"{table}.csv").read_text(errors="replace"))
         ),
         inexact=tuple(event.step for event in events if event.kind == "inexact"),

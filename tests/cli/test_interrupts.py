@@ -18,7 +18,7 @@ class Finder:
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Finder())
-atexit.register(lambda: print("whole:", "atari_dqn.train.launch" in sys.modules))
+atexit.register(lambda: print("whole:", "atari_dqn.train.build" in sys.modules))
 from atari_dqn.cli import main
 main()
 """

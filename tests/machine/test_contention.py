@@ -159,14 +159,14 @@ def test_running_and_ended_children_count_as_own() -> None:
 ORPHANS = """
 import os, subprocess, sys
 busy = "import time; [0 for _ in iter(lambda: time.process_time() < 60, False)]"
-for _ in os.sched_getaffinity(0):
+for _ in 2 * list(os.sched_getaffinity(0)):
     print(subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.DEVNULL).pid)
 """
 
 
 @pytest.fixture
 def busy_programs() -> Iterator[None]:
-    """Start a busy program on every usable core; their parent has ended, so they are no children of ours."""
+    """Start two busy programs for every usable core; their parent has ended, so they are no children of ours."""
     done = subprocess.run([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True, check=True)
     yield
     for pid in done.stdout.split():
