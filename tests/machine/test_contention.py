@@ -166,7 +166,7 @@ for _ in 2 * list(os.sched_getaffinity(0)):
 
 @pytest.fixture
 def busy_programs() -> Iterator[None]:
-    """Start two busy programs for every usable core; their parent has ended, so they are no children of ours."""
+    """Start two busy programs for each usable core; their parent has ended, they are no children of ours."""
     done = subprocess.run([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True, check=True)
     yield
     for pid in done.stdout.split():
