@@ -11,6 +11,7 @@ from pathlib import Path
 from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import LoggedEvent, logged_events
+from atari_dqn.telemetry.columns import TABLES_ADDED
 from atari_dqn.train.resumption import ResumePoint, beginning_of, recorded_spec, resume_point
 from atari_dqn.verify.repetition import REPEATED
 
@@ -66,8 +67,10 @@ class Records:
 
 
 def repeated_tables(run: RunDirectory) -> list[str]:
-    """Return the names of the tables with which a repetition is compared; earlier runs have fewer."""
-    return [table for table in REPEATED if (run.tables / f"{table}.csv").exists()]
+    """Return the names of the tables with which a repetition is compared; an earlier run may lack some."""
+    return [
+        table for table in REPEATED if table not in TABLES_ADDED or (run.tables / f"{table}.csv").exists()
+    ]
 
 
 def records_of(run: RunDirectory) -> Records:

@@ -34,7 +34,7 @@ def test_greeting_gives_three_commands_that_this_program_takes() -> None:
         assert program.commands[name].make_context(name, words).args == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_commands_of_the_greeting_run_one_after_another(tmp_path: Path) -> None:
     for line in COMMANDS:
         done = dqn(*shlex.split(line)[1:], folder=tmp_path)

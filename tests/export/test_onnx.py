@@ -30,6 +30,8 @@ AGENTS = {
     "r2d2": "r2d2",
     "btr": "btr_small",
 }
+SLOW = ("rainbow", "iqn", "r2d2")
+"""What the slow tests export; the thorough tests export the others."""
 
 
 def frozen(spec: Spec) -> FrozenAgent:
@@ -84,8 +86,13 @@ def test_a_model_with_memory_has_the_q_values_of_its_agent() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", AGENTS.values(), ids=AGENTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(AGENTS[kind], id=kind, marks=pytest.mark.slow) for kind in SLOW]
+    + [
+        pytest.param(AGENTS[kind], id=kind, marks=pytest.mark.thorough) for kind in AGENTS if kind not in SLOW
+    ],
+)
 def test_every_kind_of_agent_has_its_q_values_on_frames_of_pong(name: str) -> None:
     agent = frozen(load_spec(name, ["game=pong", "learner.precision=fp32", "learner.compile=false"]).spec)
     network = exact_network(agent)

@@ -107,7 +107,7 @@ def test_kernels_of_arm_compute_what_plain_loops_do(
 @pytest.mark.parametrize(
     "width",
     [
-        pytest.param(8, marks=pytest.mark.slow),
+        pytest.param(8, marks=pytest.mark.thorough),
         *(pytest.param(other, marks=pytest.mark.thorough) for other in (4, 16)),
     ],
 )

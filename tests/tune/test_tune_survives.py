@@ -28,11 +28,11 @@ replay.capacity_steps = 4_000
 replay.prefill_steps = 200
 network.hidden_units = 64
 learner.target_period_updates = 50
-training.total_frames = 12_000
-evaluation.full_period_frames = 6_000
+training.total_frames = 6_000
+evaluation.full_period_frames = 3_000
 evaluation.full_episodes = 10
 evaluation.light_episodes = 1
-exploration.epsilon_decay_frames = 6_000
+exploration.epsilon_decay_frames = 3_000
 
 [space]
 optimizer.learning_rate = { choice = [1e-9, 1e-8, 1e-7, 1e-3] }
@@ -89,7 +89,7 @@ def test_a_tune_of_30_trials_killed_twice_has_the_same_best_trial_which_is_the_p
     for _ in range(KILLS):
         process = start([path, "--folder", killed], 1, output)
         wait_until_it_trains(killed)
-        time.sleep(chance.uniform(0.0, 8.0))
+        time.sleep(chance.uniform(0.0, 4.0))
         assert process.poll() is None, output.read_text()
         process.kill()
         process.wait()

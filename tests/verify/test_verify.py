@@ -165,6 +165,15 @@ def test_states_that_a_resume_from_an_earlier_step_has_taken_the_place_of_are_no
     assert [state.step for state in records_of(RunDirectory(path)).states] == [50, 100]
 
 
+def test_run_from_before_a_table_was_added_has_the_records_of_the_others(
+    one_checkpoint: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(one_checkpoint, path, symlinks=True)
+    (path / "memory_log.csv").unlink()
+    assert records_of(RunDirectory(path)).rows == records_of(RunDirectory(one_checkpoint)).rows
+
+
 @pytest.mark.parametrize("line", ["\udcff", "[" * 10_000, '{"kind": "checkpoint", "step": "x"}', '"inexact"'])
 def test_event_that_is_damaged_tells_of_nothing(one_checkpoint: Path, tmp_path: Path, line: str) -> None:
     path = tmp_path / "run"
