@@ -30,11 +30,10 @@ def test_reader_refuses_100_changed_inputs_in_words(name: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [2, pytest.param(10, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", MAKERS)
-def test_reader_refuses_seconds_of_changed_inputs_in_words(name: str, seconds: int, tmp_path: Path) -> None:
+def test_reader_refuses_10_seconds_of_changed_inputs_in_words(name: str, tmp_path: Path) -> None:
     reader = make_reader(name, tmp_path)
-    until = time.monotonic() + seconds
+    until = time.monotonic() + 10
     for number, data in zip(count(), mutated(kept(name), seed=time.time_ns()), strict=False):
         try:
             reader(data)
