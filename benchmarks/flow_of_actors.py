@@ -2,8 +2,8 @@
 
 Calibrates the model: what an actor plays, what a message, an update and a publication take, each alone. Then
 trains with actors in processes, free-running, and compares frames/s, which must agree within 15 %, the
-shares of waiting, and the lag. Last, the model is asked for 1 to 512 actors that have cores of their own, one
-learner and a network of 10 Gbit/s. Writes JSON to --out.
+shares of waiting, and the lag. At the end the model predicts 1 to 512 actors that have cores of their own,
+with one learner and a network of 10 Gbit/s. Writes JSON to --out.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ import argparse
 import json
 import time
 import zlib
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -34,6 +34,7 @@ from atari_dqn.clock import Every, steps_to_frames
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.free_running import FreeRunningTraining
+from atari_dqn.train.learning import Learning
 
 APEX = Path(__file__).parents[1] / "runs" / "apex.toml"
 FRAMES_PER_SECOND = 139.0
@@ -56,6 +57,26 @@ def spec_of(actors: int) -> Spec:
     return load_spec_here(APEX, [*overrides, "system.actors_per_core=1000", "learner.threads=1"]).spec
 
 
+@contextmanager
+def receiver(spec: Spec, carrier: SimulatedCarrier) -> Iterator[tuple[Learning, Callable[[], None]]]:
+    """Yield a learner that makes no updates, and a function that receives its next message."""
+    with closing(
+        assemble(spec, torch.device("cpu"), lambda spec: SupervisedActors(spec, game_info(spec), carrier))
+    ) as training:
+        assert isinstance(training, FreeRunningTraining)
+        training.limiter = Limiter(samples_per_insert=1.0, min_size=2**60, error_buffer=0.0)  # no updates
+        training.begin()
+        iterations = training.iterations()
+        prepared = Every(period=spec.learner.update_period_steps)
+
+        def receive() -> None:
+            list(training.rows(next(iterations)))
+            if training.replay.num_transitions and prepared.due(training.clock.steps):
+                training.replay.prepare(training.schedule_frames)  # the priorities of what was stored
+
+        yield training, receive
+
+
 def received(
     actors: int, *, frames_per_second: float | None, processes: int, seconds: float, codec: str = "none"
 ) -> dict[str, Any]:
@@ -70,21 +91,7 @@ def received(
         compress=compress,
         decompress=decompress,
     )
-    with closing(
-        assemble(spec, torch.device("cpu"), lambda spec: SupervisedActors(spec, game_info(spec), carrier))
-    ) as training:
-        assert isinstance(training, FreeRunningTraining)
-        training.limiter = Limiter(samples_per_insert=1.0, min_size=2**60, error_buffer=0.0)  # no updates
-        training.begin()
-        iterations = training.iterations()
-
-        prepared = Every(period=spec.learner.update_period_steps)
-
-        def receive() -> None:
-            list(training.rows(next(iterations)))
-            if training.replay.num_transitions and prepared.due(training.clock.steps):
-                training.replay.prepare(training.schedule_frames)  # the priorities of what was stored
-
+    with receiver(spec, carrier) as (training, receive):
         while carrier.messages < actors:
             receive()
         messages, size, steps = carrier.messages, carrier.bytes, training.clock.steps

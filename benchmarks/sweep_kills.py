@@ -145,7 +145,7 @@ def totals(results: list[dict[str, Any]], whole: dict[str, Any]) -> dict[str, An
     }
 
 
-def main() -> None:
+def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="of the sweeps")
@@ -157,7 +157,11 @@ def main() -> None:
         "--longest-seconds", type=float, default=6.0, help="from the start of a training to the kill"
     )
     parser.add_argument("--on", choices=("local", "ray"), default="local")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = options()
     place, until = arguments.folder.absolute(), time.monotonic() + 60 * arguments.minutes
     results = json.loads(arguments.out.read_text())["results"] if arguments.out.exists() else []
     place.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Draw the value distributions of a game: the probability mass of each step in bins, as brightness.
+"""Put the value distributions of a game into bins: the probability mass of each step.
 
 Legend: T agent steps, Z points of a distribution, K bins.
 """
@@ -8,16 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import Float32
 
 from atari_dqn.evaluation.traces import BestReturns
-from atari_dqn.record.drawing import BACKGROUND, GREEDY
 
 _TAIL = 0.002
 """Share of the mass of a game above the plotted range, and below it."""
 _MOST_QUANTILE_BINS = 40
-_BRIGHTEST = 0.7
-"""Brightness of the fullest bin, below 1 so that the curve over it remains visible."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,8 +27,6 @@ class BinnedReturns:
     """The upper edge of the highest bin."""
     share: Float32[np.ndarray, "T K"]
     """The mass of each bin divided by that of the fullest bin of the step."""
-    picture: UInt8[np.ndarray, "K T 3"]
-    """`share` as colours, with a column for each step and high returns at the top."""
     edge_mass: Float32[np.ndarray, "T 2"] | None
     """Mass of the lowest and the highest atom; None for quantiles."""
 
@@ -70,7 +65,4 @@ def _binned(
     edge_mass: Float32[np.ndarray, "T 2"] | None,
 ) -> BinnedReturns:
     share = mass / np.maximum(mass.max(axis=1, keepdims=True), np.float32(1e-6))
-    below, above = np.array(BACKGROUND, np.float32), np.array(GREEDY, np.float32)
-    brightness = np.float32(_BRIGHTEST) * share[:, ::-1].T[:, :, None] ** np.float32(0.7)
-    picture = (below + brightness * (above - below)).astype(np.uint8)
-    return BinnedReturns(low=low, high=high, share=share, picture=picture, edge_mass=edge_mass)
+    return BinnedReturns(low=low, high=high, share=share, edge_mass=edge_mass)

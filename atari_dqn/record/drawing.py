@@ -6,7 +6,7 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float32, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 Colour = tuple[int, int, int]
@@ -24,6 +24,8 @@ LOSS: Colour = (248, 98, 98)
 
 Align = Literal["left", "middle", "right"]
 _ANCHORS: dict[Align, str] = {"left": "lm", "middle": "mm", "right": "rm"}
+_BRIGHTEST = 0.7
+"""Brightness of a full bin, below 1 so that a curve over it remains visible."""
 
 
 @cache
@@ -92,3 +94,11 @@ class Canvas:
 
     def _at(self, x: float, y: float) -> tuple[float, float]:
         return round(x * self._unit), round(y * self._unit)
+
+
+def bins_picture(share: Float32[np.ndarray, "T K"]) -> UInt8[np.ndarray, "K T 3"]:
+    """Draw how full K bins are at T steps as brightness, with a column for each step and high bins above."""
+    below, above = np.array(BACKGROUND, np.float32), np.array(GREEDY, np.float32)
+    brightness = np.float32(_BRIGHTEST) * share[:, ::-1].T[:, :, None] ** np.float32(0.7)
+    picture: np.ndarray = (below + brightness * (above - below)).astype(np.uint8)
+    return picture

@@ -22,6 +22,7 @@ from atari_dqn.record.drawing import (
     RANDOM,
     Canvas,
     Colour,
+    bins_picture,
 )
 from atari_dqn.record.recording import RecordedGame, Recording
 from atari_dqn.record.video import FRAMES_PER_SECOND
@@ -179,7 +180,7 @@ class Panel:
         """Draw the value distributions over the last seconds, and the current one as bars on the right."""
         top, bottom = self._chart_top, _CHART_BOTTOM
         left = self._chart_x(first, step)
-        canvas.picture(left, top, self._chart_right, bottom, returns.picture[:, first : step + 1])
+        canvas.picture(left, top, self._chart_right, bottom, bins_picture(returns.share[first : step + 1]))
         share = returns.share[step]
         height = (bottom - top) / len(share)
         for bin_, part in enumerate(share.tolist()):

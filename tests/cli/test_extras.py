@@ -81,3 +81,11 @@ def test_export_to_onnx_without_its_extra_says_what_to_install(tmp_path: Path) -
     done = python(f"sys.argv = {words!r}\nfrom atari_dqn.cli import main\nmain()\n")
     message = "error: --onnx needs onnx; install it with `pip install 'atari-dqn[onnx]'`\n"
     assert (done.returncode, done.stderr) == (2, message)
+
+
+def test_page_that_plays_games_back_needs_no_extra(tmp_path: Path) -> None:
+    run(tmp_path / "run", *FEW_STEPS, "system.evaluation_video=true")
+    words = ["dqn", "export", str(tmp_path / "run"), "--web", str(tmp_path / "web")]
+    done = python(f"sys.argv = {words!r}\nfrom atari_dqn.cli import main\nmain()\n")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "web" / "index.html").is_file()

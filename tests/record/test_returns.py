@@ -11,7 +11,7 @@ from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.traces import BestReturn, BestReturns, Tracer
 from atari_dqn.record.binned_returns import binned
 from atari_dqn.record.checkpoint_recording import record_checkpoint
-from atari_dqn.record.drawing import BACKGROUND, GREEDY, LINE, Canvas
+from atari_dqn.record.drawing import BACKGROUND, GREEDY, LINE, Canvas, bins_picture
 from atari_dqn.record.panel import Panel, PanelState
 from atari_dqn.record.recording import (
     Recording,
@@ -146,7 +146,8 @@ def test_quantiles_that_are_all_equal_can_be_shown() -> None:
 
 
 def test_picture_has_a_column_for_each_step_and_high_returns_above() -> None:
-    picture = binned(on_atoms([0.0, 1.0, 2.0], [1, 0, 0], [0, 1, 0], [0, 0, 1]), steps=3).picture
+    bins = binned(on_atoms([0.0, 1.0, 2.0], [1, 0, 0], [0, 1, 0], [0, 0, 1]), steps=3)
+    picture = bins_picture(bins.share)
     brightness = picture.astype(int).sum(axis=2)
     np.testing.assert_array_equal(brightness.argmax(axis=0), [2, 1, 0])
     assert picture[0, 0].tolist() == list(BACKGROUND)

@@ -135,9 +135,11 @@ def test_keys_and_buttons_step(page: Any, recording: Recording) -> None:
     ):
         page.keyboard.press(key)
         wait_for(page, position)
+        assert texts(page, "#step") == [f"{position} of {steps}"]
     for button, position in (("forward", 1), ("back", 0), ("last", steps), ("first", 0)):
         page.locator(f"#{button}").click()
         wait_for(page, position)
+        assert texts(page, "#step") == [f"{position} of {steps}"]
     page.locator("#whole").click(position={"x": 1, "y": 20})
     wait_for(page, 0)
 

@@ -52,7 +52,7 @@ class RayActor:
         return answer
 
     def check(self) -> None:
-        """Do nothing: Ray says that an actor has ended when it is asked for an answer."""
+        """Do nothing: `answer` raises the error of an actor that has ended."""
 
     def read_report(self) -> None:
         """Read how many steps have been played, and ask again; an actor that has ended reports nothing."""
