@@ -18,6 +18,13 @@ Frames = UInt8[Tensor, "B S H W"] | Float[Tensor, "B S H W"]
 """Pixels from 0 to 255: bytes as stored in the replay, or floats after an augmentation."""
 
 
+def to_device(values: Tensor, device: torch.device) -> Tensor:
+    """Copy host values to a device, asynchronously; on a CPU return them as they are."""
+    if device.type == "cpu":
+        return values
+    return values.pin_memory().to(device, non_blocking=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Columns with one entry for each sample."""

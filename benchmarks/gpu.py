@@ -13,6 +13,8 @@ import statistics
 import subprocess
 import sys
 import time
+import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -20,6 +22,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from gpu_rows import (
+    AGENTS,
+    COMPILED,
+    EAGER,
+    FRAMES,
+    PONG,
+    RUNS,
+    TARGETS,
+    TOLERANCE,
+    TRACK_A,
+    TRACK_B,
+    UPDATES,
+)
 from hardware import circumstances
 from spec_here import load_spec_here
 
@@ -33,106 +48,89 @@ from atari_dqn.train.training import Training
 
 Share = Callable[[dict[str, Any]], None]
 """Writes what has been found so far: a stage may be cut short."""
-RUNS = Path(__file__).parents[1] / "runs"
-TRACK_A, TRACK_B = RUNS / "pong_trackA.toml", RUNS / "pong_trackB.toml"
-BF16, EAGER = "learner.precision=bf16", "system.cuda_graphs=false"
-QUICKEST = (BF16, "learner.deterministic=false")
-
-FRAMES = {
-    "A, 64 environments, bf16": (TRACK_A, 64, (BF16,)),
-    "A, 128 environments, bf16": (TRACK_A, 128, (BF16,)),
-    "A, 64 environments, fp32": (TRACK_A, 64, ()),
-    "A, 1 environment, fp32": (TRACK_A, 1, ()),
-    "B, 64 environments, bf16": (TRACK_B, 64, (BF16,)),
-    "B, 64 environments, fp32": (TRACK_B, 64, ()),
-    "A, 64 environments, bf16, without graphs": (TRACK_A, 64, (BF16, EAGER)),
-    "A, 64 environments, bf16, not deterministic": (TRACK_A, 64, QUICKEST),
-}
-"""Training speeds: spec, environments and further keys."""
-UPDATES = {
-    "uniform, fp32": (TRACK_A, ()),
-    "uniform, bf16": (TRACK_A, (BF16,)),
-    "prioritized, fp32": (TRACK_A, ("toggles.prioritized=true",)),
-    "prioritized, bf16": (TRACK_A, ("toggles.prioritized=true", BF16)),
-    "Track B, bf16": (TRACK_B, (BF16,)),
-    "uniform, bf16, not deterministic": (TRACK_A, QUICKEST),
-}
-"""Updates of batch 32."""
-COMPILED = {"uniform, fp32": (TRACK_A, ()), "Track B, bf16": (TRACK_B, (BF16,))}
-"""Updates that are measured compiled too."""
-TARGETS = {
-    "A, 64 environments, bf16": 100_000,
-    "A, 1 environment, fp32": 10_000,
-    "B, 64 environments, bf16": 80_000,
-    "uniform, fp32": 120,
-    "prioritized, fp32": 160,
-    "seconds to 18": 180,
-}
-"""What is aimed at: frames/s, µs an update, seconds."""
-TOLERANCE = 1e-4
-PONG = (
-    "env.num_envs=32", "replay.capacity_steps=400_000", "replay.prefill_steps=20_000",
-    "exploration.epsilon_decay_frames=800_000", "training.total_frames=12_000_000",
-    "evaluation.light_period_frames=400_000", "evaluation.light_episodes=8",
-    "evaluation.full_period_frames=12_000_000", "evaluation.full_episodes=8", "system.evaluation_workers=8",
-)  # fmt: skip
-"""`pong_quick.toml` with more environments and a longer budget; it ends at the first evaluation of 18."""
 
 
 def frames(device: torch.device, workers: int, seconds: float, share: Share) -> None:
     """Emulator frames/s of training after the prefill, and where the time went."""
     found: dict[str, Any] = {}
     for name, (path, envs, overrides) in FRAMES.items():
-        own = workers if envs > 1 else 0
-        spec = spec_of(path, device, *overrides, f"env.num_envs={envs}", f"system.workers={own}")
-        rate = measure_rate(spec, device, seconds=seconds)
-        found[name] = {
-            "frames_per_second": rate.frames_per_second,
-            "updates_per_second": rate.updates_per_second,
-            "shares": rate.shares,
-            "emulators_busy_share": rate.emulators_busy_share,
-        }
+        found[name] = speed(path, device, envs, workers, seconds, overrides)
         share(found)
 
 
+def agents(device: torch.device, workers: int, seconds: float, share: Share) -> None:
+    """Emulator frames/s of the other agents' training; one that fails is reported, and the others go on."""
+    found: dict[str, Any] = {}
+    for name, (spec, envs, overrides) in AGENTS.items():
+        try:
+            found[name] = speed(RUNS / f"{spec}.toml", device, envs, workers, seconds, overrides)
+        except Exception as error:
+            traceback.print_exc()
+            found[name] = {"error": f"{type(error).__name__}: {error}"}
+        share(found)
+    failed = [name for name, row in found.items() if "error" in row]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def speed(
+    path: Path, device: torch.device, envs: int, workers: int, seconds: float, overrides: tuple[str, ...]
+) -> dict[str, Any]:
+    """Measure the training speed of a spec, with emulators in worker processes if it has several."""
+    own = workers if envs > 1 else 0
+    spec = spec_of(path, device, *overrides, f"env.num_envs={envs}", f"system.workers={own}")
+    began = time.perf_counter()
+    rate = measure_rate(spec, device, seconds=seconds)
+    return {
+        "frames_per_second": rate.frames_per_second,
+        "updates_per_second": rate.updates_per_second,
+        "shares": rate.shares,
+        "emulators_busy_share": rate.emulators_busy_share,
+        "whole_seconds": time.perf_counter() - began,
+    }
+
+
 def updates(device: torch.device, workers: int, seconds: float, share: Share) -> None:
-    """Microseconds of one update, batch 32, sampling and priorities included: 16 in a row, and one alone."""
+    """Microseconds of one update, sampling and priorities included: 16 in a row, and one alone."""
+    del workers
     found: dict[str, Any] = {}
     for name, (path, overrides) in UPDATES.items():
-        with learning(path, device, workers, *overrides) as training:
+        with learning(path, device, *overrides) as training:
             found[name] = {
                 "together_us": microseconds(training, device, 16, seconds),
                 "alone_us": microseconds(training, device, 1, seconds),
             }
             training.use_graphs(False)
             found[name]["without_graphs_us"] = microseconds(training, device, 16, seconds)
-            found[name]["kernels"] = kernels(training)
+            found[name] |= kernels(training)
         share(found)
 
 
 def compiled(device: torch.device, workers: int, seconds: float, share: Share) -> None:
     """Microseconds of an update whose kernels PyTorch has made, captured in graphs as the others are."""
+    del workers
     found: dict[str, Any] = {}
     for name, (path, overrides) in COMPILED.items():
         began = time.perf_counter()
-        with learning(path, device, workers, *overrides, "learner.compile=true") as training:
+        with learning(path, device, *overrides, "learner.compile=true") as training:
             found[name] = {
                 "ready_seconds": time.perf_counter() - began,
                 "together_us": microseconds(training, device, 16, seconds),
                 "alone_us": microseconds(training, device, 1, seconds),
-                "kernels": kernels(training),
+                **kernels(training),
             }
         share(found)
 
 
 def losses(device: torch.device, workers: int, seconds: float, share: Share) -> None:
     """Compare the losses of 1,000 updates with graphs and without, on equal replays."""
+    del workers
     found: dict[str, Any] = {}
     count = 1_000 if seconds >= 1.0 else 20
     for name, path in (("Track A", TRACK_A), ("Track B", TRACK_B)):
         series = []
         for overrides in ((), (EAGER,)):
-            with learning(path, device, workers, *overrides, updates=0) as training:
+            with learning(path, device, *overrides, updates=0) as training:
                 for _ in range(count // 10):
                     training.update(10)
                 training.metrics.wait()
@@ -194,11 +192,9 @@ def spec_of(path: Path, device: torch.device, *overrides: str) -> Spec:
 
 
 @contextmanager
-def learning(
-    path: Path, device: torch.device, workers: int, *overrides: str, updates: int = 32
-) -> Iterator[Training]:
+def learning(path: Path, device: torch.device, *overrides: str, updates: int = 32) -> Iterator[Training]:
     """Yield a training that has filled its replay, and has made so many updates."""
-    spec = spec_of(path, device, *overrides, "env.num_envs=64", f"system.workers={workers}")
+    spec = spec_of(path, device, *overrides, "env.num_envs=64", "system.workers=0")
     with closing(assemble_without_actors(small(spec), device)) as training:
         training.begin()
         for _ in q_learning(training):
@@ -221,17 +217,33 @@ def microseconds(training: Training, device: torch.device, together: int, second
     return statistics.median(times) * 1e6
 
 
-def kernels(training: Training) -> int:
-    """Return how many kernels and copies an update starts on a GPU; on a CPU, how many operators it calls."""
+def kernels(training: Training) -> dict[str, Any]:
+    """Count the kernels and copies that an update starts on a GPU, or a CPU's operators, and time them.
+
+    `slowest`: names, with the times that each was started and the microseconds of all of them.
+    """
     kind = training.device.type.upper()
     activity = getattr(torch.profiler.ProfilerActivity, kind)
     with torch.profiler.profile(activities=[activity]) as profile:
         training.update_once()
         synchronize(training.device)
-    return sum(event.device_type.name == kind for event in profile.events())  # not CUDA's calls on the host
+    started, spent = Counter[str](), Counter[str]()
+    for event in profile.events():
+        if event.device_type.name == kind:  # not CUDA's calls on the host
+            started[event.name] += 1
+            spent[event.name] += event.self_device_time_total or event.self_cpu_time_total
+    slowest = [(name[:120], started[name], round(time_us, 1)) for name, time_us in spent.most_common(40)]
+    return {"kernels": started.total(), "busy_us": round(spent.total(), 1), "slowest": slowest}
 
 
-STAGES = {"frames": frames, "updates": updates, "losses": losses, "pong": pong, "compiled": compiled}
+STAGES = {
+    "frames": frames,
+    "agents": agents,
+    "updates": updates,
+    "losses": losses,
+    "pong": pong,
+    "compiled": compiled,
+}
 
 
 def report(folder: Path) -> dict[str, Any]:
@@ -239,7 +251,11 @@ def report(folder: Path) -> dict[str, Any]:
     stages = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.stage.json"))}
     stages = {name.removesuffix(".stage"): found for name, found in stages.items()}
     reached = {
-        **{name: row["frames_per_second"] for name, row in stages.get("frames", {}).items()},
+        **{
+            name: row.get("frames_per_second")
+            for stage in ("frames", "agents")
+            for name, row in stages.get(stage, {}).items()
+        },
         **{name: row["together_us"] for name, row in stages.get("updates", {}).items()},
         "seconds to 18": stages.get("pong", {}).get("seconds_to_18"),
     }

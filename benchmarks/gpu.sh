@@ -8,13 +8,15 @@
 #     --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
 #     -r benchmarks/gpu_wheels.txt -d wheels
 #
-# and the folder `wheels`, 10 MB, is put beside this repository's files. Then there:  benchmarks/gpu.sh
+# and the folder `wheels`, 12 MB, is put beside this repository's files. Then there:  benchmarks/gpu.sh
 # Try the script on a machine without a GPU, which takes half an hour, because a CPU is slow and has longer limits:
 #   DEVICE=cpu SMOKE=1 OUT=/tmp/smoke benchmarks/gpu.sh
 #
 # OUT      folder of the results (gpu_results)      WHEELS   folder of the wheels (wheels)
 # DEVICE   cuda or cpu (cuda)                       WORKERS  emulating processes (cores − 2)
 # SECONDS_ALL  the whole script's limit (480, to try it out 4800)
+# STAGES   which stages (all: tests losses updates frames agents pong compiled)
+# SECONDS_ROW  how long each training speed is measured (5)
 set -uo pipefail
 cd "$(dirname "$0")/.."
 began=$(date +%s)
@@ -46,7 +48,7 @@ stage() {
     if [ "$room" -lt 5 ]; then
         echo "== $name: no time left" | tee -a "$out/stages.txt"
         return
-    fi
+fi
     timeout -k 5 "$((most < room ? most : room))" "$@" >"$out/$name.log" 2>&1
     code=$?
     echo "== $name: exit $code after $((SECONDS - began_stage)) s" | tee -a "$out/stages.txt"
@@ -61,17 +63,25 @@ measured() {
 }
 
 : >"$out/stages.txt"
-# no conftest and no project configuration: those need packages that only a developer has
-stage tests 110 env PYTHONPATH="$PYTHONPATH:$PWD/tests" python3 -m pytest -v --noconftest \
-    -c /dev/null --rootdir . -p no:cacheprovider -o markers="gpu: needs an accelerator" -m gpu \
-    tests/gpu
-measured losses 45 1
-measured updates 70 1
-measured frames 110 5
-if [ "$smoke" = 1 ]; then pong_seconds=20; else pong_seconds=$(($(left) - 85)); fi  # compiling wants a minute
-[ "$pong_seconds" -ge 5 ] || pong_seconds=5
-(cd "$out" && rm -rf gpu_pong_run && stage pong "$((pong_seconds + 12))" python3 "$OLDPWD/benchmarks/gpu.py" pong \
-    --folder "$out" --device "$device" --workers "$workers" --seconds "$pong_seconds")
-measured compiled 60 1
+wants() { case " ${STAGES:-tests losses updates frames agents pong compiled} " in *" $1 "*) ;; *) return 1 ;; esac; }
+
+if wants tests; then
+    # no conftest and no project configuration: those need packages that only a developer has
+    at_once=() && python3 -c 'import xdist' 2>/dev/null && at_once=(-n 8)
+    stage tests 180 env PYTHONPATH="$PYTHONPATH:$PWD/tests" python3 -m pytest -v --noconftest \
+        -c /dev/null --rootdir . -p no:cacheprovider -o markers="gpu: needs an accelerator" -m gpu --durations=8 \
+        "${at_once[@]}" tests/gpu
+fi
+wants losses && measured losses 45 1
+wants updates && measured updates 70 1
+wants frames && measured frames 110 "${SECONDS_ROW:-5}"
+wants agents && measured agents 180 "${SECONDS_ROW:-5}"
+if wants pong; then
+    if [ "$smoke" = 1 ]; then pong_seconds=20; else pong_seconds=$(($(left) - 85)); fi  # compiling wants a minute
+    [ "$pong_seconds" -ge 5 ] || pong_seconds=5
+    (cd "$out" && rm -rf gpu_pong_run && stage pong "$((pong_seconds + 12))" python3 "$OLDPWD/benchmarks/gpu.py" pong \
+        --folder "$out" --device "$device" --workers "$workers" --seconds "$pong_seconds")
+fi
+wants compiled && measured compiled 60 1
 python3 benchmarks/gpu.py report --folder "$out"
 cat "$out/stages.txt" >&2

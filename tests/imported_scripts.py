@@ -25,7 +25,7 @@ NEEDS_OTHERS = {"rliable_results", "train_cleanrl", "train_sb3"}
 """Scripts that run in an environment of their own, made for other systems."""
 ON_A_GPU_MACHINE = {"numpy", "opencv-python-headless", "rich", "torch", "typer"}
 """Our dependencies that benchmarks/gpu.sh expects to be there; it installs those of gpu_wheels.txt."""
-TRAINING = ("cli.train", "envs.atari", "train.launch", "view.run_views")
+TRAINING = ("cli.train", "api.training", "envs.atari", "train.launch", "view.run_views")
 COMMAND = re.compile(rf"\bfrom ({PACKAGE}[\w.]*) import (\w+)")
 PROGRAM = re.compile(rf"^({PACKAGE})\.(\w+)$")
 """Programs that a script passes to another interpreter: an import in its text, or a package after `-m`."""

@@ -64,7 +64,7 @@ def ticks_of(training: Training, count: int | None = None) -> list[Iteration]:
     """Play `count` ticks, or all that the budget leaves, and report each, as a session does."""
     iterations = []
     for iteration in islice(training.iterations(), count):
-        list(training.reporter.rows(iteration, replay_transitions=training.replay.num_transitions))
+        list(training.rows(iteration))
         iterations.append(iteration)
     return iterations
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.random_draws import Rng
-from atari_dqn.minibatch import Frames
+from atari_dqn.minibatch import Frames, to_device
 from atari_dqn.rng import generator_state, restore_generator, set_generator_state
 from atari_dqn.types import StateDict, StepBatch
 
@@ -69,10 +69,12 @@ class Actor:
             stacks = self.stacks.numpy()
             stacks[:, :-1], stacks[step.first], stacks[:, -1] = stacks[:, 1:], 0, step.frame
             return
-        first = torch.from_numpy(step.first).to(self.stacks.device)
+        first, frame = (
+            to_device(torch.from_numpy(each), self.stacks.device) for each in (step.first, step.frame)
+        )
         self.stacks[:, :-1] = self.stacks[:, 1:].clone()
         self.stacks.masked_fill_(first[:, None, None, None], 0)
-        self.stacks[:, -1] = torch.from_numpy(step.frame).to(self.stacks.device)
+        self.stacks[:, -1] = frame
 
     def begin(self, epsilon: float | Float64[np.ndarray, "E"]) -> bool:
         """Draw which environments explore; return whether the greedy actions were computed."""

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.memory import NO_ACTION, RecurrentQNetwork
-from atari_dqn.minibatch import Frames
+from atari_dqn.minibatch import Frames, to_device
 from atari_dqn.types import StateDict, StepBatch
 
 Places = list[int] | slice
@@ -59,12 +59,13 @@ class Past:
 
     def observe(self, actions: Int64[np.ndarray, "E"], step: StepBatch) -> None:
         """Continue with the next frames; forget everything at an episode's first frame."""
-        device = self.state.device
-        first = torch.from_numpy(step.first).to(device)
-        reward = np.clip(step.reward, -self._max_abs_reward, self._max_abs_reward)
+        clipped = np.clip(step.reward, -self._max_abs_reward, self._max_abs_reward)
+        first, action, reward = (
+            to_device(torch.from_numpy(each), self.state.device) for each in (step.first, actions, clipped)
+        )
         self.state.copy_(self._next_state).masked_fill_(first[:, None], 0.0)
-        self.last_action.copy_(torch.from_numpy(actions)).masked_fill_(first, NO_ACTION)
-        self.last_reward.copy_(torch.from_numpy(reward)).masked_fill_(first, 0.0)
+        self.last_action.copy_(action).masked_fill_(first, NO_ACTION)
+        self.last_reward.copy_(reward).masked_fill_(first, 0.0)
 
     def state_dict(self) -> StateDict:
         """Return the state, the last action and the last reward of each environment."""

@@ -34,7 +34,7 @@ _RENORMALIZING_EPSILON = 1e-5
 
 def renormalized(z: Float[Tensor, "B F"]) -> Float[Tensor, "B F"]:
     """Scale each row to [0, 1] by its smallest and largest number. Schrittwieser et al. (2020), app. G."""
-    low, high = z.aminmax(dim=1, keepdim=True)
+    low, high = z.amin(dim=1, keepdim=True), z.amax(dim=1, keepdim=True)
     return (z - low) / (high - low + _RENORMALIZING_EPSILON)
 
 

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-from polars.exceptions import PolarsError
-
-from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.errors import UserError
 from atari_dqn.files.documents import read_json
 from atari_dqn.run.archive.archive import is_archive
 from atari_dqn.run.archive.opening import opened_run
-from atari_dqn.run.recorded_scores import RecordedScore, recorded_scores, whole_lines
+from atari_dqn.run.recorded_scores import RecordedScore, recorded_scores
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.spec.schema import Spec
-from atari_dqn.telemetry.columns import FORMER_NAMES, TABLES
+from atari_dqn.telemetry.columns import TABLES
 
 if TYPE_CHECKING:
-    from atari_dqn.api.agent import Agent
+    import polars as pl
 
-_INTEGERS = {
-    "step", "env_frames", "episode_number", "environment", "episode_length_steps", "episode_length_frames",
-    "updates", "episodes", "replay_transitions", "transitions", "game_overs", "frame_caps",
-}  # fmt: skip
+    from atari_dqn.api.agent import Agent
 
 
 class Run:
@@ -66,9 +59,11 @@ class Run:
         An empty cell is null, and a row that is being written is left out. `DamagedError` for a table that
         cannot be read.
         """
+        from atari_dqn.api.table import read_table  # polars takes half a second to import
+
         with opened_run(self.path) as run:
             paths = {name: run.tables / f"{name}.csv" for name in TABLES}
-            return {name: _table(path) for name, path in paths.items() if path.exists()}
+            return {name: read_table(path) for name, path in paths.items() if path.exists()}
 
     @property
     def summary(self) -> Mapping[str, Any] | None:
@@ -96,18 +91,3 @@ class Run:
         if checkpoint != "latest":
             raise UserError(f"{self.path}: is an archive of one agent, found checkpoint {checkpoint!r}")
         return load(self.path, device=device)
-
-
-def _table(path: Path) -> pl.DataFrame:
-    data = whole_lines(path)
-    header = data.split(b"\n", 1)[0].decode(errors="replace").split(",")
-    words = {column.name for column in TABLES[path.stem] if column.unit in ("word", "hash")}
-    names = [FORMER_NAMES.get(name, name) for name in header]
-    types = {
-        name: pl.String if name in words else pl.Int64 if name in _INTEGERS else pl.Float64 for name in names
-    }
-    try:
-        return pl.read_csv(io.BytesIO(data), new_columns=names, schema_overrides=list(types.values()))
-    except PolarsError as error:
-        cause = str(error).strip().splitlines()[0]
-        raise DamagedError(f"{path}: cannot be read as a table: {cause}") from error

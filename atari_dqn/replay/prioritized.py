@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
+from atari_dqn.minibatch import to_device
 from atari_dqn.replay.priority_tree import PriorityTree
 from atari_dqn.replay.sampler import Sampler
-from atari_dqn.replay.transfer import to_device
 from atari_dqn.rng import restore_generator
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.types import StateDict

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Bool, Float, Int32, Int64
 from torch import Tensor
 
-from atari_dqn.replay.transfer import row_writer, to_device
+from atari_dqn.minibatch import to_device
+from atari_dqn.replay.transfer import row_writer
 from atari_dqn.types import StateDict
 
 

@@ -74,13 +74,6 @@ def row_writer(rows: Tensor) -> RowWriter:
     return _ToRam(rows) if rows.device.type == "cpu" else _ToGpu(rows)
 
 
-def to_device(values: Tensor, device: torch.device) -> Tensor:
-    """Copy host values to a device, asynchronously; on a CPU return them as they are."""
-    if device.type == "cpu":
-        return values
-    return values.pin_memory().to(device, non_blocking=True)
-
-
 class HostCopy(Protocol):
     """A copy of a tensor on the host, requested by `fetch` and returned by `wait`."""
 

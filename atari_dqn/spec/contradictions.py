@@ -42,9 +42,9 @@ def _holds_a_transition(prefill_steps: int, envs: int, n_step: int) -> bool:
     return prefill_steps // envs >= n_step + _SPARE_ROWS
 
 
-def _holds_a_sequence(steps: int, envs: int, sequence_steps: int) -> bool:
-    """Return whether so many consecutive time steps always have a whole sequence."""
-    return steps // envs >= sequence_steps + _SPARE_ROWS
+def sequence_rows(sequence_steps: int) -> int:
+    """Compute the fewest time steps of an environment that always have a whole sequence."""
+    return sequence_steps + _SPARE_ROWS
 
 
 def _has_hidden_layer(hidden_units: int, memory: str, dueling: bool) -> bool:
@@ -246,12 +246,12 @@ RULES = (
     ),
     Rule(
         ("replay.prefill_steps", "env.num_envs", "replay.sequence_steps"),
-        _holds_a_sequence,
+        lambda steps, envs, sequence_steps: steps // envs >= sequence_rows(sequence_steps),
         "the prefill must hold a sequence of each environment: raise the first",
     ),
     Rule(
         ("replay.capacity_steps", "env.num_envs", "replay.sequence_steps"),
-        _holds_a_sequence,
+        lambda steps, envs, sequence_steps: steps // envs >= sequence_rows(sequence_steps),
         "each environment's share of the replay must hold a sequence: raise the first",
     ),
     Rule(

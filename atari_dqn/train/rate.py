@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from atari_dqn.spec.contradictions import window_rows
+from atari_dqn.spec.constraints import given
+from atari_dqn.spec.contradictions import sequence_rows, window_rows
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.learning import Learning
@@ -89,11 +90,18 @@ def small(spec: Spec) -> Spec:
     exploration = replace(spec.exploration, epsilon_start=end)
     if spec.replay.kind == "rollouts":  # which are small, and all of which are needed
         return replace(spec, exploration=exploration, training=training)
-    window = window_rows(spec.env.stack_frames, spec.toggles.n_step)
-    prefill = max(_REPLAY_STEPS // 4, spec.learner.batch_size, spec.env.num_envs * max(_SLOT_STEPS, window))
+    rows = max(_SLOT_STEPS, _rows_to_sample(spec))
+    prefill = max(_REPLAY_STEPS // 4, spec.learner.batch_size, spec.env.num_envs * rows)
     return replace(
         spec,
         replay=replace(spec.replay, capacity_steps=4 * prefill, prefill_steps=prefill),
         exploration=exploration,
         training=training,
     )
+
+
+def _rows_to_sample(spec: Spec) -> int:
+    """Compute the fewest time steps of an environment from which a minibatch can be sampled."""
+    if spec.replay.kind == "sequences":
+        return sequence_rows(given(spec.replay.burn_in_steps) + given(spec.replay.sequence_steps))
+    return window_rows(spec.env.stack_frames, spec.toggles.n_step)

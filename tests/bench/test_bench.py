@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny import CPU, tiny_spec
+from tiny import CPU, MEMORY, tiny_spec
 from typer.testing import CliRunner
 from without_kernels import leave_to_torch
 
@@ -15,6 +15,7 @@ from atari_dqn.bench.measurement import PARTS, Bench, bench, bench_data, bench_t
 from atari_dqn.cli.app import app
 from atari_dqn.fast.cpu.library import unit_for
 from atari_dqn.fast.torsos import ConvolutionStack
+from atari_dqn.spec.constraints import given
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.keys import flatten
 from atari_dqn.train.rate import small
@@ -78,6 +79,14 @@ def test_there_is_no_share_of_pytorchs_libraries_where_they_compute(monkeypatch:
     assert not found.kernels.are_ours
     assert found.learner_share_of_library is None
     assert "PyTorch's libraries" not in bench_text(found)
+
+
+def test_small_replay_of_sequences_has_some_to_sample() -> None:
+    spec = tiny_spec(*MEMORY, "replay.sequence_steps=80", "replay.burn_in_steps=40", "env.num_envs=16",
+                     "replay.sequence_period_steps=40", "replay.capacity_steps=100_000",
+                     "replay.prefill_steps=50_000", "training.total_frames=1_000_000")  # fmt: skip
+    rows = small(spec).replay.prefill_steps // spec.env.num_envs
+    assert rows > given(spec.replay.sequence_steps) + given(spec.replay.burn_in_steps)
 
 
 @pytest.mark.parametrize(("envs", "n_step", "stack"), [(32, 20, 4), (1, 600, 4), (8, 1, 100)])

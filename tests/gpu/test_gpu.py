@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import CPU, ticks_of, tiny_spec
+from tiny import CPU, MEMORY, ticks_of, tiny_spec
 
 from atari_dqn.agent.actor import greedy_actions
 from atari_dqn.assembly.replay_parts import build_replay
@@ -41,8 +41,36 @@ RUNS = (
     (*TRACK_B, "toggles.distribution=iqn"), (*TRACK_B, "toggles.random_shifts=true"),
     (*FAST, "toggles.random_shifts=true"), (*FAST, "network.kind=impala"), (*FAST, "learner.accumulate=4"),
     (*TRACK_B, "toggles.noisy=true", "toggles.random_shifts=true", "learner.accumulate=4"),
+    (*FAST, "toggles.distribution=hl_gauss"),
+    (*FAST, "learner.target_rate=0.1", "learner.target_period_updates=1"),
+    (*TRACK_B, "toggles.distribution=iqn", "toggles.double=false", "toggles.munchausen=true",
+     "toggles.noisy=true", "toggles.n_step=3", "network.kind=impala", "network.spectral_norm=true",
+     "network.pool_size=2", "network.layer_norm=true", "env.num_envs=4", "learner.update_period_steps=8"),
+    (*FAST, "toggles.self_prediction=true", "toggles.random_shifts=true", "learner.update_period_steps=1"),
+    (*FAST, "toggles.resets=true", "learner.reset_period_updates=15", "learner.reset_last_updates=45"),
 )  # fmt: skip
+"""Updates that can be captured."""
 NAMES = [" ".join(overrides[2:]) or "plain" for overrides in RUNS]
+LOCKSTEP = (
+    "env.num_envs=4", "actors.mode=lockstep", "actors.processes=2", "actors.fragment_steps=6",
+    "actors.sync_period_steps=12", "actors.publish_period_updates=2", "training.total_frames=4_000",
+)  # fmt: skip
+EAGER_RUNS = {
+    "memory": (*MEMORY, "toggles.prioritized=true", "toggles.n_step=3", "env.num_envs=3"),
+    "annealing": (
+        "toggles.self_prediction=true", "toggles.annealing=true", "learner.annealing_updates=5",
+        "learner.n_step_start=4", "learner.update_period_steps=1", EAGER,
+    ),
+    "rollouts": (
+        "replay.kind=rollouts", "network.kind=nature_layer_norm", "env.num_envs=4",
+        "replay.capacity_steps=32", "replay.prefill_steps=32", "learner.batch_size=8",
+        "learner.update_period_steps=4", "learner.target_period_updates=1", "learner.reduction=mean",
+        "learner.loss=mse", "optimizer.kind=radam", "env.noop_max_frames=0",
+    ),
+    "recycled units": (*FAST, "toggles.redo=true", EAGER),
+    "actors in lockstep": LOCKSTEP,
+}  # fmt: skip
+"""Updates that are not captured."""
 
 
 @contextmanager
@@ -69,7 +97,11 @@ def test_run_from_graphs_equals_one_without_to_the_bit(overrides: tuple[str, ...
     assert played[0] == eager[0]
 
 
-@pytest.mark.parametrize("overrides", RUNS, ids=NAMES)
+ALL_RUNS = [*RUNS, *EAGER_RUNS.values()]
+ALL_NAMES = [*NAMES, *EAGER_RUNS]
+
+
+@pytest.mark.parametrize("overrides", ALL_RUNS, ids=ALL_NAMES)
 def test_run_repeats_to_the_bit(overrides: tuple[str, ...]) -> None:
     assert course(*overrides)[0] == course(*overrides)[0]
 
@@ -89,7 +121,7 @@ def test_a_thousand_updates_from_graphs_have_the_losses_of_those_without(overrid
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize("overrides", RUNS, ids=NAMES)
+@pytest.mark.parametrize("overrides", ALL_RUNS, ids=ALL_NAMES)
 def test_training_from_a_checkpoint_goes_on_as_the_saved_one_would(
     tmp_path: Path, overrides: tuple[str, ...]
 ) -> None:
@@ -127,7 +159,9 @@ def test_iteration_waits_for_the_gpu_in_one_place(monkeypatch: pytest.MonkeyPatc
         waits.append(self._source.dim())
         return wait(self)
 
-    quiet = ("logging.update_period_steps=1000000", "exploration.epsilon_end=0.0")
+    quiet = (
+        "logging.update_period_steps=1000000", "exploration.epsilon_end=0.0", "training.total_frames=10_000",
+    )  # fmt: skip
     with begun_there(*TRACK_B, *quiet, "env.num_envs=8") as training:
         ticks_of(training, 60)
         monkeypatch.setattr(FromGpu, "wait", noted)
@@ -230,7 +264,7 @@ def test_run_goes_on_on_the_other_kind_of_device(tmp_path: Path, optimizer: str,
         assert tree_digest(there["online"]) == tree_digest(here["online"])
         assert tree_digest(there["target"]) == tree_digest(here["target"])
         assert tree_digest(there["optimizer"]["state"]) == tree_digest(here["optimizer"]["state"])
-        before = [weight.clone() for weight in loaded.learner.online.parameters()]
+        before = [weight.detach().clone() for weight in loaded.learner.online.parameters()]
         ticks_of(loaded, 60)
         after = list(loaded.learner.online.parameters())
         assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True))
