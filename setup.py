@@ -49,20 +49,21 @@ def kernels(name: str, sources: list[str], flags: list[str]) -> Extension:
 
 
 def libraries() -> list[Extension]:
-    """List the libraries for this kind of processor, the names ending in the instruction set they need."""
+    """List the libraries for this kind of processor, the names ending in the instruction set they need.
+
+    Those that take longest to compile come first, so that the others are compiled meanwhile.
+    """
     machine = platform.machine().lower()
     if sys.platform not in ("linux", "darwin"):
         return []
-    found = [kernels("threads", ["threads"], []), kernels("portable", PORTABLE, [])]
+    found = []
     if machine in ("x86_64", "amd64"):
-        for name, flags in {"avx2": AVX2, "avx512": AVX512}.items():
-            found += [
-                kernels(f"portable_{name}", PORTABLE, flags),
-                kernels(f"products_{name}", PRODUCTS, flags),
-            ]
+        sets = {"avx512": AVX512, "avx2": AVX2}
+        found += [kernels(f"products_{name}", PRODUCTS, flags) for name, flags in sets.items()]
+        found += [kernels(f"portable_{name}", PORTABLE, flags) for name, flags in sets.items()]
     if machine in ("aarch64", "arm64"):
         found.append(kernels("products_neon", PRODUCTS, []))
-    return found
+    return [*found, kernels("portable", PORTABLE, []), kernels("threads", ["threads"], [])]
 
 
 class Build(build_ext):

@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,11 @@ def frames_per_second(root: Path, spec: Path, case: Case, seconds: int) -> float
     return float(found["rate"]["frames_per_second"])
 
 
-def speed(earlier: Path, pairs: int, seconds: int) -> dict[str, Any]:
-    """Measure every case in pairs; the ratio of a pair is this version's frames/s over the earlier one's."""
+def speed(earlier: Path, pairs: int, seconds: int) -> Iterator[dict[str, Any]]:
+    """Measure every case in pairs; the ratio of a pair is this version's frames/s over the earlier one's.
+
+    Yield what has been found after each round of all cases.
+    """
     ratios: dict[str, list[float]] = {case.name: [] for case in SPEED}
     for pair in range(pairs):
         for case in SPEED:
@@ -93,9 +97,10 @@ def speed(earlier: Path, pairs: int, seconds: int) -> dict[str, Any]:
                 root: frames_per_second(root, earlier / "runs" / case.spec, case, seconds) for root in roots
             }
             ratios[case.name].append(measured[HERE] / measured[earlier])
-            print(f"{case.name}: {measured[earlier]:,.0f} → {measured[HERE]:,.0f}", flush=True)
-    medians = {name: statistics.median(values) for name, values in ratios.items()}
-    return {"median_ratio": medians, "mean_of_medians": statistics.mean(medians.values()), "ratios": ratios}
+            print(f"{case.name}: {measured[earlier]:,.1f} → {measured[HERE]:,.1f}", flush=True)
+        medians = {name: statistics.median(values) for name, values in ratios.items()}
+        mean = statistics.mean(medians.values())
+        yield {"median_ratio": medians, "mean_of_medians": mean, "ratios": ratios}
 
 
 def without_kernels(root: Path, folder: Path) -> Path:
@@ -143,9 +148,10 @@ def main() -> None:
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=earlier, check=True, capture_output=True, text=True
     ).stdout.strip()
-    result = speed(earlier, chosen.pairs, chosen.seconds) if chosen.what == "speed" else bits(earlier)
-    document = {"circumstances": circumstances(), "earlier": commit, chosen.what: result}
-    chosen.out.write_text(json.dumps(document, indent=1) + "\n")
+    results = speed(earlier, chosen.pairs, chosen.seconds) if chosen.what == "speed" else [bits(earlier)]
+    for result in results:
+        document = {"circumstances": circumstances(), "earlier": commit, chosen.what: result}
+        chosen.out.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tiny import FEW_STEPS, run
 
+from atari_dqn.train import evaluation_videos
+
 EXTRAS = (
     "PIL",
     "av",
@@ -83,7 +85,8 @@ def test_export_to_onnx_without_its_extra_says_what_to_install(tmp_path: Path) -
     assert (done.returncode, done.stderr) == (2, message)
 
 
-def test_page_that_plays_games_back_needs_no_extra(tmp_path: Path) -> None:
+def test_page_that_plays_games_back_needs_no_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation_videos, "_NEEDED", ("a_package_of_no_one",))
     run(tmp_path / "run", *FEW_STEPS, "system.evaluation_video=true")
     words = ["dqn", "export", str(tmp_path / "run"), "--web", str(tmp_path / "web")]
     done = python(f"sys.argv = {words!r}\nfrom atari_dqn.cli import main\nmain()\n")

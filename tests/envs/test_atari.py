@@ -48,7 +48,7 @@ def our_rows(envs: Environments, actions: np.ndarray) -> Iterator[StepBatch]:
 @pytest.mark.parametrize(
     ("game", "game_id", "steps"),
     [
-        ("breakout", "ALE/Breakout-v5", 600),
+        ("breakout", "ALE/Breakout-v5", 300),
         pytest.param("breakout", "ALE/Breakout-v5", 2_000, marks=pytest.mark.slow),
         pytest.param("pong", "ALE/Pong-v5", 2_000, marks=pytest.mark.slow),
         pytest.param("space_invaders", "ALE/SpaceInvaders-v5", 2_000, marks=pytest.mark.slow),

@@ -30,7 +30,9 @@ def maker(kind, envs_of):
     return make_one
 
 
-@pytest.fixture(params=list(ENVS))
+@pytest.fixture(
+    params=[pytest.param(kind, marks=pytest.mark.slow if kind == "atari" else ()) for kind in ENVS]
+)
 def make(request, envs_of):
     return maker(request.param, envs_of)
 

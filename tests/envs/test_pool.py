@@ -272,6 +272,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+@pytest.mark.slow
 def test_stopped_workers_end_with_a_killed_parent():
     with run_python(program(STOPPED)) as parent:
         pids = [int(pid) for pid in parent.stdout.readline().split()]

@@ -58,11 +58,12 @@ def best_score_without_memory(stack: int) -> float:
     return float(sum(of_action.max() for of_action in rewards.values())) / len(every)
 
 
-@pytest.mark.parametrize("stack", [1, 4])
+@pytest.mark.parametrize("stack", [4, pytest.param(1, marks=pytest.mark.slow)])
 def test_best_policy_without_memory_scores_0(stack: int):
     assert best_score_without_memory(stack) == 0.0
 
 
+@pytest.mark.slow
 def test_stack_that_reaches_back_to_the_light_scores_more_than_0():
     assert best_score_without_memory(12) > 0.0
 

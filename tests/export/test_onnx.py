@@ -19,6 +19,7 @@ from atari_dqn.spec.schema import Spec
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.slow  # the first export imports for ten seconds
 
 AGENTS = {
     "dqn": "pong_trackA",

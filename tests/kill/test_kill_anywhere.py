@@ -47,7 +47,7 @@ def zygote() -> Iterator[Zygote]:
 @pytest.mark.parametrize(
     "case",
     [
-        Case("breakout", "B", 8, 2),
+        pytest.param(Case("breakout", "B", 8, 2), marks=pytest.mark.thorough),
         Case("pong", "B", 4, 0, further=R2D2),
         pytest.param(Case("pong", "A", 1, 0), marks=pytest.mark.thorough),
         pytest.param(Case("seaquest", "A", 8, 0), marks=pytest.mark.thorough),

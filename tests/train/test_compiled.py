@@ -70,6 +70,7 @@ def test_other_combinations_can_be_compiled_and_learn_the_same() -> None:
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "said"),
     [

@@ -36,7 +36,7 @@ AGENTS = {
         "training.total_frames=16_000", "exploration.epsilon_decay_frames=10_000",
     ),
 }  # fmt: skip
-MINUTES = {"self-prediction", "BBF", "ratio of 2"}
+MINUTES = {"self-prediction", "BBF", "ratio of 2", "resets"}
 """The agents with which training takes minutes on an ordinary processor."""
 LEARNED = 3.0
 """Of ten balls at least six are caught as a rule; a game is over with three missed, and chance is −2."""

@@ -102,7 +102,8 @@ MORE = (in_final_evaluation, at_a_checkpoint)
 
 @pytest.mark.fault("W03")
 @pytest.mark.parametrize(
-    "when", [in_training, in_full_evaluation, *(pytest.param(each, marks=pytest.mark.slow) for each in MORE)]
+    "when",
+    [in_training, *(pytest.param(each, marks=pytest.mark.slow) for each in (in_full_evaluation, *MORE))],
 )
 def test_interrupted_and_resumed_run_equals_one_that_was_not(tmp_path: Path, whole: Path, when) -> None:
     path = tmp_path / "run"

@@ -53,7 +53,7 @@ def test_beta_is_one_at_the_last_update_of_a_real_run(envs: int, frames: int) ->
 @pytest.mark.fault("D01")
 @pytest.mark.parametrize(
     ("envs", "period", "skip"),
-    with_slow((3, 5, 3), (7, 3, 1), (3, 4, 4), (5, 4, 4), (8, 1, 4), (1, 7, 3), default=1),
+    with_slow((3, 5, 3), (7, 3, 1), (3, 4, 4), (5, 4, 4), (8, 1, 4), (1, 7, 3), default=0),
 )
 def test_beta_is_one_at_the_last_update_whatever_the_ratio_of_updates_to_iterations(
     envs: int, period: int, skip: int

@@ -26,11 +26,22 @@ def notices(path: Path, kind: str) -> list[str]:
     return [line["message"] for line in lines if line["kind"] == kind]
 
 
+AT_ONCE = """
+import os, sys
+from pathlib import Path
+from atari_dqn.record import __main__ as renderer
+os.nice = lambda priority: None
+sys.exit(renderer.main(Path(sys.argv[1]), None))
+"""
+"""Renders a recording at the priority of the test; at the lowest, it takes minutes next to other tests."""
+
+
 @pytest.fixture(scope="module")
 def filmed(tiny_run: Callable[..., Path]) -> Path:
-    """A run with two videos, waited for on a busy machine too: they are made at the lowest priority."""
+    """A run with two videos."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(videos, "FINAL_WAIT_SECONDS", 600.0)
+        patch.setattr(videos, "_command", lambda path: [sys.executable, "-c", AT_ONCE, str(path)])
         return tiny_run(*TWO_EVALUATIONS, ON)
 
 

@@ -79,11 +79,12 @@ def outcome(folder: Path) -> dict[str, object]:
 
 
 @pytest.mark.timeout(900)
-def test_a_tune_of_30_trials_killed_twice_has_the_same_best_trial_which_is_the_planted_optimum(
-    tmp_path: Path,
+@pytest.mark.parametrize("trials", [12, pytest.param(30, marks=pytest.mark.thorough)])
+def test_a_tune_killed_twice_has_the_same_best_trial_which_is_the_planted_optimum(
+    trials: int, tmp_path: Path
 ):
     path, chance = tmp_path / "planted.toml", random.Random()
-    path.write_text(PLANTED)
+    path.write_text(PLANTED.replace("trials = 30", f"trials = {trials}"))
     whole, killed, output = tmp_path / "whole", tmp_path / "killed", tmp_path / "output.txt"
     undisturbed = start([path, "--folder", whole], 0, output)
     for _ in range(KILLS):
@@ -97,7 +98,7 @@ def test_a_tune_of_30_trials_killed_twice_has_the_same_best_trial_which_is_the_p
     assert undisturbed.wait(PATIENCE_SECONDS) == 0, output.read_text()
     found = outcome(whole)
     assert outcome(killed) == found
-    assert len(found["trials"]) == 30  # type: ignore[arg-type]
+    assert len(found["trials"]) == trials  # type: ignore[arg-type]
     assert "learning_rate = 0.001" in found["best"]["planted_best1.toml"]  # type: ignore[index]
     events = [path.read_text() for path in killed.glob("runs/*/events.jsonl")]
     assert [text.count('"kind": "started"') for text in events] == [1] * 4

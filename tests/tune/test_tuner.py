@@ -67,7 +67,9 @@ def test_a_lease_of_a_run_that_ended_goes_with_its_owner(tmp_path: Path):
     assert folder.runs.leases.current() == {}
 
 
-@pytest.mark.parametrize("text", [SPACE, SPACE + PRUNING], ids=["complete", "pruned"])
+@pytest.mark.parametrize(
+    "text", [SPACE, pytest.param(SPACE + PRUNING, marks=pytest.mark.slow)], ids=["complete", "pruned"]
+)
 def test_a_tune_killed_at_random_moments_has_the_trials_of_one_that_nothing_killed(tmp_path: Path, text: str):
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
