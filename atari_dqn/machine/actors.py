@@ -29,13 +29,18 @@ def actor_items(spec: Spec, weights_bytes: int, *, actors_here: bool) -> tuple[I
     return Item(place="ram", name="actors", bytes=own, key="actors.processes"), on_their_way
 
 
+def cores_for_actors(spec: Spec) -> int:
+    """Compute the fewest cores on which the actors of a spec may play; 0 without actors."""
+    if spec.actors.mode == "none":
+        return 0
+    return -(-given(spec.actors.processes) // given(spec.system.actors_per_core))
+
+
 def check_cores(spec: Spec, cores: int) -> None:
     """Raise a `UserError` if the machine has too few cores for the actors."""
-    if spec.actors.mode == "none":
-        return
-    processes, each = given(spec.actors.processes), given(spec.system.actors_per_core)
-    if processes > cores * each:
+    if cores_for_actors(spec) > cores:
         raise UserError(
-            f"actors.processes is {processes}, and this machine has {cores} cores for {each} actors each "
-            "(system.actors_per_core); lower the first, or raise the second to let actors share cores"
+            f"actors.processes is {spec.actors.processes}, and this machine has {cores} cores for "
+            f"{spec.system.actors_per_core} actors each (system.actors_per_core); "
+            "lower the first, or raise the second to let actors share cores"
         )

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from atari_dqn.errors import UserError
+from atari_dqn.machine.actors import cores_for_actors
 from atari_dqn.machine.cgroup import ControlGroups
 from atari_dqn.machine.hardware import Hardware, find_hardware, may_have_gpus, usable_cores
 from atari_dqn.machine.plan import make_plan
@@ -59,8 +60,9 @@ class Needs:
 def _need(values: Values, device: str, hardware: Hardware, threads: int) -> Need:
     spec = build(values)
     plan = make_plan(spec, num_actions=MOST_ACTIONS, device=device, hardware=hardware)
+    cores = max(threads + decided(spec.system.workers), cores_for_actors(spec))
     return Need(
-        cores=min(hardware.cores_usable, threads + decided(spec.system.workers)),
+        cores=min(hardware.cores_usable, cores),
         ram=plan.bytes("ram"),
         vram=plan.bytes("vram"),
         disk=plan.bytes("disk"),

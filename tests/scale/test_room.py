@@ -4,10 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tiny import tiny_spec
 
 from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import Gpu, find_hardware, may_have_gpus
-from atari_dqn.scale.room import Need, Placement, Room, devices_of
+from atari_dqn.run.sweep.record import Member
+from atari_dqn.scale.room import Need, Needs, Placement, Room, devices_of
+from atari_dqn.spec.keys import flatten
 
 GB = 10**9
 GPU = Gpu(name="g", memory_bytes=16 * GB, memory_free_bytes=16 * GB, capability=(9, 0))
@@ -30,6 +33,16 @@ def test_each_run_gets_cores_of_its_own():
     second = shared.place("b", {"cpu": SMALL}, threads=1)
     assert first == Placement(device="cpu", cores=(0, 1), threads=2)
     assert second == Placement(device="cpu", cores=(2,), threads=1)
+
+
+@pytest.mark.parametrize(("per_core", "cores"), [(1, 3), (2, 2), (3, 1)])
+def test_a_run_with_actors_needs_cores_for_all_of_them(per_core: int, cores: int):
+    actors = ("actors.mode=free_running", "actors.processes=3", "actors.fragment_steps=5")
+    more = ("env.num_envs=6", "actors.error_buffer_steps=40", f"system.actors_per_core={per_core}")
+    values = flatten(tiny_spec(*actors, *more))
+    member = Member(name="a", label="a", game="catch", seed=1, digest="", values=values)
+    needs = Needs(replace(HARDWARE, cores_usable=8), threads=1)
+    assert needs.of(member, "cpu").cores == cores
 
 
 def test_cores_that_others_use_are_left_to_them():
