@@ -31,31 +31,42 @@ class Stateful(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBatch:
-    """The result of one step of E environments.
+    """The result of one step of E environments; each array of T consecutive steps has an axis T before E.
 
     An environment with `first` set ignored its action and began a new episode.
     """
 
-    frame: UInt8[np.ndarray, "E H W"]
+    frame: UInt8[np.ndarray, "*T E H W"]
     """The newest preprocessed frame."""
-    reward: Float64[np.ndarray, "E"]
+    reward: Float64[np.ndarray, "*T E"]
     """The game's reward, summed over the frames of the step and not clipped."""
-    terminated: Bool[np.ndarray, "E"]
+    terminated: Bool[np.ndarray, "*T E"]
     """The game is over."""
-    truncated: Bool[np.ndarray, "E"]
+    truncated: Bool[np.ndarray, "*T E"]
     """The episode reached its maximum length in frames before the game was over."""
-    life_lost: Bool[np.ndarray, "E"]
+    life_lost: Bool[np.ndarray, "*T E"]
     """A life was lost in this step, possibly the last one."""
-    first: Bool[np.ndarray, "E"]
+    first: Bool[np.ndarray, "*T E"]
     """The frame is the first of a new episode; its reward is 0 and its other flags are False."""
 
+    def __getitem__(self, steps: int | slice) -> StepBatch:
+        """Return one or some of T consecutive steps, as views."""
+        return StepBatch(
+            frame=self.frame[steps],
+            reward=self.reward[steps],
+            terminated=self.terminated[steps],
+            truncated=self.truncated[steps],
+            life_lost=self.life_lost[steps],
+            first=self.first[steps],
+        )
+
     @property
-    def ended(self) -> Bool[np.ndarray, "E"]:
+    def ended(self) -> Bool[np.ndarray, "*T E"]:
         """Whether the episode ended, by termination or truncation; the next step resets the environment."""
         ended: np.ndarray = self.terminated | self.truncated
         return ended
 
-    def discount(self, *, terminal_on_life_loss: bool) -> Float64[np.ndarray, "E"]:
+    def discount(self, *, terminal_on_life_loss: bool) -> Float64[np.ndarray, "*T E"]:
         """Compute the factor of γ in the learner's target: 0 where it must not bootstrap, otherwise 1."""
         dead = self.terminated | self.life_lost if terminal_on_life_loss else self.terminated
         return np.where(dead, 0.0, 1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,16 @@ from atari_dqn.replay.groups import GroupedReplay
 from atari_dqn.types import StepBatch
 
 
-def steps_of(fragment: Fragment) -> Iterator[StepBatch]:
-    """Yield the rows of a fragment as steps of its environments."""
-    for row in range(len(fragment.version)):
-        yield StepBatch(
-            frame=fragment.frame[row],
-            reward=fragment.reward[row].astype(np.float64),
-            terminated=fragment.terminated[row],
-            truncated=fragment.truncated[row],
-            life_lost=fragment.life_lost[row],
-            first=fragment.first[row],
-        )
+def steps_of(fragment: Fragment) -> StepBatch:
+    """Return the rows of a fragment as consecutive steps of its environments."""
+    return StepBatch(
+        frame=fragment.frame,
+        reward=fragment.reward.astype(np.float64),
+        terminated=fragment.terminated,
+        truncated=fragment.truncated,
+        life_lost=fragment.life_lost,
+        first=fragment.first,
+    )
 
 
 def steps_in(fragment: Fragment) -> int:
@@ -41,22 +39,22 @@ def insert(
     fragment: Fragment, replay: GroupedReplay[Any], *, terminal_on_life_loss: bool, has_priorities: bool
 ) -> None:
     """Store a fragment. A later incarnation continues its group's rows with a reset of all environments."""
-    group = replay.groups[fragment.actor]
-    states = _states(fragment)
-    for row, step in enumerate(steps_of(fragment)):
-        if group.rows_stored < 0:
-            group.begin(step)
-            continue
-        group.append(
-            fragment.action[row].astype(np.int64),
-            step.discount(terminal_on_life_loss=terminal_on_life_loss),
-            step,
-            states.get(row),
-            fragment.priority[row].copy() if has_priorities else None,
-        )
+    group, steps, rows = replay.groups[fragment.actor], steps_of(fragment), slice(None)
+    if group.rows_stored < 0:
+        group.begin(steps[0])
+        rows = slice(1, None)
+    group.extend(
+        fragment.action[rows].astype(np.int64),
+        steps[rows].discount(terminal_on_life_loss=terminal_on_life_loss),
+        steps[rows],
+        _states(fragment)[rows],
+        fragment.priority[rows] if has_priorities else None,
+    )
 
 
-def _states(fragment: Fragment) -> dict[int, Tensor]:
-    """Return the recurrent states that a fragment has, by row."""
-    rows = fragment.state_rows.tolist()
-    return {row: torch.from_numpy(state.copy()) for row, state in zip(rows, fragment.state, strict=True)}
+def _states(fragment: Fragment) -> list[Tensor | None]:
+    """Return the recurrent states before each row; None where a fragment has none."""
+    states: list[Tensor | None] = [None] * len(fragment.version)
+    for row, state in zip(fragment.state_rows.tolist(), fragment.state, strict=True):
+        states[row] = torch.from_numpy(state.copy())
+    return states

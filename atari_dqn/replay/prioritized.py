@@ -131,8 +131,13 @@ class PrioritizedSampler(Sampler):
         self._exponent.fill_(-self.beta.at(env_frames))
 
     def _powers(self, error: Float[Tensor, "n"]) -> list[float]:
-        """Compute p^α of errors; NaN, for the largest so far, where an error is not finite."""
-        powers = (error.double() + self.priority_offset).pow(self.alpha)
+        """Compute p^α of errors; NaN, for the largest so far, where an error is not finite.
+
+        Each is computed on its own, so that its rounding does not depend on how many are added at once: torch
+        computes values that are contiguous in memory several at a time, to another last bit.
+        """
+        apart = torch.empty((len(error), 2), dtype=torch.float64)[:, 0]
+        powers = torch.add(error.double(), self.priority_offset, out=apart).pow(self.alpha)
         powers = powers.masked_fill(~powers.isfinite(), math.nan)
         self._largest_added = max([self._largest_added, *powers[~powers.isnan()].tolist()])
         found: list[float] = powers.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -66,11 +67,41 @@ class Replay(Sampling[B]):
         del state
         self._is_step[self.ring.newest % self.ring.rows] = ~step.first
         self.ring.append(action, self._clipped(step), discount, step)
-        self._drop_rows_before(self.ring.newest - self.ring.rows + 1 + self._rows_before)
-        newest_whole = self.ring.newest - self._rows_after
-        if newest_whole >= 0:
-            indices = self._indices(newest_whole, newest_whole + 1)
-            self.sampler.add(indices, None if error is None else torch.from_numpy(error)[self._envs(indices)])
+        self._drop_rows(self.ring.newest)
+        self._add_rows(1, None if error is None else error[None])
+
+    def extend(
+        self,
+        action: Int64[np.ndarray, "T E"],
+        discount: Float[np.ndarray, "T E"],
+        steps: StepBatch,
+        states: Sequence[Float[Tensor, "E R"] | None],
+        error: Float[np.ndarray, "T E"] | None = None,
+    ) -> None:
+        """Store T consecutive steps, with the result of T calls of `append`.
+
+        `states` has an element for each step.
+        """
+        most = self.ring.rows - self._rows_before - self._rows_after
+        for first in range(0, len(action), most):
+            rows = slice(first, first + most)
+            count = len(action[rows])
+            self._drop_rows(self.ring.newest + count)  # first: afterwards their flags are overwritten
+            self._write(action[rows], discount[rows], steps[rows], states[rows])
+            self._add_rows(count, None if error is None else error[rows])
+
+    def _write(
+        self,
+        action: Int64[np.ndarray, "T E"],
+        discount: Float[np.ndarray, "T E"],
+        steps: StepBatch,
+        states: Sequence[Float[Tensor, "E R"] | None],
+    ) -> None:
+        """Write T consecutive steps to the ring."""
+        del states
+        rows = self.ring.newest + np.arange(len(action))
+        self._is_step[rows % self.ring.rows] = ~steps.first
+        self.ring.extend(action, self._clipped(steps), discount, steps)
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
         """Gather the newest stack of each environment, for an actor that continues from stored rows."""
@@ -133,7 +164,7 @@ class Replay(Sampling[B]):
                 f"replay.first_row: found {self._first_row}, the rows are from {self.ring.oldest} on"
             )
 
-    def _clipped(self, step: StepBatch) -> Float[np.ndarray, "E"]:
+    def _clipped(self, step: StepBatch) -> Float[np.ndarray, "*T E"]:
         clipped: np.ndarray = np.clip(step.reward, -self.max_abs_reward, self.max_abs_reward)
         return clipped
 
@@ -143,19 +174,36 @@ class Replay(Sampling[B]):
 
     def _indices(self, first: int, stop: int) -> Int64[Tensor, "n"]:
         """Return the indices of some rows at which samples begin, in order."""
+        return self._indices_and_places(first, stop)[0]
+
+    def _indices_and_places(
+        self, first: int, stop: int
+    ) -> tuple[Int64[Tensor, "n"], tuple[Int64[np.ndarray, "n"], Int64[np.ndarray, "n"]]]:
+        """Return the indices of some rows at which samples begin, and their rows, from `first`, and columns."""
         row, env = np.nonzero(self._begins_sample(np.arange(first, stop)))
-        return torch.from_numpy(self.ring.index_of(first + row, env))
+        return torch.from_numpy(self.ring.index_of(first + row, env)), (row, env)
 
     def _envs(self, indices: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
         """Compute the environments of indices, counted from the first of this replay."""
         return indices % self.ring.stride - self.ring.first_env
 
-    def _drop_rows_before(self, row: int) -> None:
-        """Remove the rows before `row` from the sampler, because rows that they need are overwritten."""
-        if self.ring.oldest == 0:
+    def _drop_rows(self, newest: int) -> None:
+        """Remove rows from the sampler of which rows that they need are overwritten up to row `newest`."""
+        oldest = newest - self.ring.rows + 1
+        if oldest <= 0:
             return
-        self.sampler.drop(self._indices(self._first_row, row))
-        self._first_row = row
+        self.sampler.drop(self._indices(self._first_row, oldest + self._rows_before))
+        self._first_row = oldest + self._rows_before
+
+    def _add_rows(self, count: int, error: Float[np.ndarray, "T E"] | None) -> None:
+        """Add the samples that the latest `count` rows have completed, with their errors to the sampler."""
+        stop = self.ring.newest - self._rows_after + 1
+        first = max(0, stop - count)
+        if first >= stop:
+            return
+        indices, (row, env) = self._indices_and_places(first, stop)
+        missing = first - (stop - count)  # rows before the run, at its beginning
+        self.sampler.add(indices, None if error is None else torch.from_numpy(error[missing + row, env]))
 
 
 def first_step(frame: UInt8[np.ndarray, "E H W"]) -> StepBatch:

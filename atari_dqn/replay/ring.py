@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
 from atari_dqn.replay.rows import Loan, RingRows, Rows, Tables, pieces_of
-from atari_dqn.replay.transfer import row_writer, upload, zero_bytes
+from atari_dqn.replay.transfer import row_writer, upload_rows, zero_bytes
 from atari_dqn.types import StateDict, StepBatch
 
 _LOADING_THREADS = min(4, os.cpu_count() or 1)
@@ -109,6 +109,24 @@ class FrameRing:
         tables["discount"].write(discount, first)
         tables["is_step"].write(~step.first, first)
         self._store_frames(step)
+
+    def extend(
+        self,
+        action: Int64[np.ndarray, "T E"],
+        reward: Float[np.ndarray, "T E"],
+        discount: Float[np.ndarray, "T E"],
+        steps: StepBatch,
+    ) -> None:
+        """Store T consecutive steps, at most as many as the ring has rows: what `append` stores in T calls."""
+        row, count, tables = self.newest, len(action), self._tables()
+        self._loan.wait_for(row + count - self.rows)
+        upload_rows(action, tables["action"], row)
+        upload_rows(reward, tables["reward"], row)
+        upload_rows(discount, tables["discount"], row)
+        upload_rows(~steps.first, tables["is_step"], row)
+        upload_rows(steps.frame, tables["frame"], row + 1)
+        upload_rows(steps.first, tables["start"], row + 1)
+        self._set_newest(row + count)
 
     def stacks(self, index: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
         """Gather the stack that ends at each index, zero before the first frame of its episode."""
@@ -229,10 +247,7 @@ class FrameRing:
             if found.shape[1:] != column.shape[1:]:
                 shapes = found.shape[1:], tuple(column.shape[1:])
                 raise ValueError(f"replay.{name}: found rows of {shapes[0]}, expected {shapes[1]}")
-            begin = first % self.rows
-            before_seam = min(len(found), self.rows - begin)
-            upload(found[:before_seam], column[begin : begin + before_seam])
-            upload(found[before_seam:], column[: len(found) - before_seam])
+            upload_rows(found, column, first)
 
     def _store_frames(self, step: StepBatch) -> None:
         self._loan.wait_for(self.newest + 1 - self.rows)

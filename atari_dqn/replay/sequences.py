@@ -16,6 +16,8 @@ because it is not longer than the period.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Int64
@@ -195,6 +197,24 @@ class SequenceReplay(Replay[SequenceBatch]):
         begins: np.ndarray = self._is_step[rows] & sequence_begins(number, has_new, period=self.period)
         return begins
 
+    def _write(
+        self,
+        action: Int64[np.ndarray, "T E"],
+        discount: Float[np.ndarray, "T E"],
+        steps: StepBatch,
+        states: Sequence[Float[Tensor, "E R"] | None],
+    ) -> None:
+        """Write steps as a replay does, and the recurrent states with which a burn-in may begin."""
+        row, rows = self.ring.newest, self.ring.rows
+        numbers = _numbers_of_steps(self._step_of_episode[row % rows], steps.first)
+        if self.states is not None:
+            self.states.clear(row, len(action))
+            begins = burn_in_begins(numbers[:-1], burn_in=self.burn_in, period=self.period)
+            for t in np.flatnonzero((begins | steps.first).any(axis=1)):
+                self._store_states(row + t, numbers[t], steps[t], states[t])
+        super()._write(action, discount, steps, states)
+        self._step_of_episode[(row + 1 + np.arange(len(action))) % rows] = numbers[1:]
+
     def _store_states(
         self, row: int, number: Int64[np.ndarray, "E"], step: StepBatch, state: Float[Tensor, "E R"] | None
     ) -> None:
@@ -217,6 +237,15 @@ class SequenceReplay(Replay[SequenceBatch]):
         starts = self.ring.start[rows]
         later = F.pad(starts[:, 1:], (0, 1)).flip(1).cumsum(dim=1).flip(1)
         return later == 0
+
+
+def _numbers_of_steps(
+    number: Int[np.ndarray, "E"], first: Bool[np.ndarray, "T E"]
+) -> Int64[np.ndarray, "T1 E"]:
+    """Compute the numbers in their episodes of T + 1 rows, of which the first one's are known."""
+    rows = np.arange(len(first) + 1)[:, None]
+    starts = np.where(first, rows[1:], -number.astype(np.int64))
+    return rows - np.maximum.accumulate(np.concatenate([-number[None].astype(np.int64), starts]), axis=0)
 
 
 def n_step_windows(

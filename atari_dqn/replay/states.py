@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int32, Int64
 from torch import Tensor
 
 from atari_dqn.minibatch import to_device
-from atari_dqn.replay.transfer import row_writer
+from atari_dqn.replay.transfer import row_writer, upload_rows
 from atari_dqn.types import StateDict
 
 
@@ -54,6 +54,11 @@ class StateTable:
             place, chosen = (torch.from_numpy(each).long() for each in (slots[envs], envs))
             chosen = to_device(chosen, state.device)
             self.states[to_device(place, self._device)] = state[chosen].to(self._device)
+
+    def clear(self, row: int, count: int) -> None:
+        """Set that no environment has a state at `count` rows from `row` on."""
+        own = self.slot.view(self._rows, self._stride)[:, self._first_env : self._first_env + self._envs]
+        upload_rows(np.full((count, self._envs), self.zero_slot, dtype=np.int32), own, row)
 
     def give_back(self, counts: Int64[np.ndarray, "E"]) -> None:
         """Give back the slots that each environment wrote last."""

@@ -26,6 +26,14 @@ def upload(values: np.ndarray, place: Tensor) -> None:
         place.copy_(on_host.pin_memory(), non_blocking=True)
 
 
+def upload_rows(values: np.ndarray, ring: Tensor, row: int) -> None:
+    """Copy consecutive rows into a ring of rows, from a row number on, in two parts where the ring wraps."""
+    begin = row % len(ring)
+    before_seam = min(len(values), len(ring) - begin)
+    upload(values[:before_seam], ring[begin : begin + before_seam])
+    upload(values[before_seam:], ring[: len(values) - before_seam])
+
+
 def zero_bytes(shape: Sequence[int], device: torch.device) -> Tensor:
     """Create a tensor of zero bytes; in RAM, its pages are taken from the system when they are first used."""
     if device.type != "cpu":

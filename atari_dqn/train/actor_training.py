@@ -90,8 +90,12 @@ class ActorTraining(Learning):
         envs = self._envs_of(fragment.actor)
         if begins_incarnation(fragment):
             self.reporter.forget_episodes(envs)
-        for step in steps_of(fragment):
-            yield from self.reporter.episode_rows(step, fragment.epsilon, first_env=envs.start)
+        steps, begin = steps_of(fragment), 0
+        for row in np.flatnonzero(steps.ended.any(axis=1)).tolist():
+            self.reporter.add_steps(steps[begin:row], first_env=envs.start)
+            yield from self.reporter.episode_rows(steps[row], fragment.epsilon, first_env=envs.start)
+            begin = row + 1
+        self.reporter.add_steps(steps[begin:], first_env=envs.start)
 
     def compile(self) -> None:
         """Do nothing: neither actors nor their learner are compiled."""

@@ -103,6 +103,10 @@ class Reporter:
             each = np.broadcast_to(epsilon, len(step.reward))
             yield self._episode_row(episode, float(each[episode.slot - first_env]))
 
+    def add_steps(self, steps: StepBatch, *, first_env: int = 0) -> None:
+        """Add consecutive steps of the environments from `first_env` on, with which no episode ended."""
+        self._tracker.add(steps, first_env)
+
     def period_rows(self, epsilon: Epsilon, *, replay_transitions: int) -> Iterator[Row]:
         """Yield a row if a period has ended. `epsilon`: of all environments, or of each of them."""
         self._meter.add(self._updates.arrived())
