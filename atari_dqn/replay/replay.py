@@ -174,21 +174,19 @@ class Replay(Sampling[B]):
 
     def _indices(self, first: int, stop: int) -> Int64[Tensor, "n"]:
         """Return the indices of some rows at which samples begin, in order."""
-        return self._indices_and_places(first, stop)[0]
+        return self._indices_where(first, self._begins_sample(np.arange(first, stop)))
 
-    def _indices_and_places(
-        self, first: int, stop: int
-    ) -> tuple[Int64[Tensor, "n"], tuple[Int64[np.ndarray, "n"], Int64[np.ndarray, "n"]]]:
-        """Return the indices of some rows at which samples begin, and their rows, from `first`, and columns."""
-        row, env = np.nonzero(self._begins_sample(np.arange(first, stop)))
-        return torch.from_numpy(self.ring.index_of(first + row, env)), (row, env)
+    def _indices_where(self, first: int, begins: Bool[np.ndarray, "n E"]) -> Int64[Tensor, "m"]:
+        """Return the indices that are set in rows from `first` on, in order."""
+        row, env = np.nonzero(begins)
+        return torch.from_numpy(self.ring.index_of(first + row, env))
 
     def _envs(self, indices: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
         """Compute the environments of indices, counted from the first of this replay."""
         return indices % self.ring.stride - self.ring.first_env
 
     def _drop_rows(self, newest: int) -> None:
-        """Remove rows from the sampler of which rows that they need are overwritten up to row `newest`."""
+        """Remove the rows from the sampler that need a row which is overwritten by row `newest`."""
         oldest = newest - self.ring.rows + 1
         if oldest <= 0:
             return
@@ -196,14 +194,14 @@ class Replay(Sampling[B]):
         self._first_row = oldest + self._rows_before
 
     def _add_rows(self, count: int, error: Float[np.ndarray, "T E"] | None) -> None:
-        """Add the samples that the latest `count` rows have completed, with their errors to the sampler."""
+        """Add the samples to the sampler that the latest `count` rows have completed, with their errors."""
         stop = self.ring.newest - self._rows_after + 1
         first = max(0, stop - count)
         if first >= stop:
             return
-        indices, (row, env) = self._indices_and_places(first, stop)
-        missing = first - (stop - count)  # rows before the run, at its beginning
-        self.sampler.add(indices, None if error is None else torch.from_numpy(error[missing + row, env]))
+        begins = self._begins_sample(np.arange(first, stop))
+        own = None if error is None else torch.from_numpy(error[-len(begins) :][begins])
+        self.sampler.add(self._indices_where(first, begins), own)
 
 
 def first_step(frame: UInt8[np.ndarray, "E H W"]) -> StepBatch:

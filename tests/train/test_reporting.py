@@ -85,6 +85,24 @@ def test_reset_row_lengthens_no_episode() -> None:
     assert (episode.length_steps, episode.episode_return) == (2, 2.0)
 
 
+def test_steps_added_at_once_sum_as_steps_one_at_a_time() -> None:
+    rewards = np.random.Generator(np.random.PCG64(1)).normal(size=(90, 1))  # their sum rounds by its order
+    first = np.arange(90)[:, None] == 40
+    none = np.zeros((90, 1), dtype=np.bool_)
+    steps = StepBatch(
+        frame=np.zeros((90, 1, 1, 1), dtype=np.uint8), reward=rewards, terminated=none, truncated=none,
+        life_lost=none, first=first,
+    )  # fmt: skip
+    at_once, one_at_a_time = EpisodeTracker(3), EpisodeTracker(3)
+    for tracker in (at_once, one_at_a_time):
+        tracker.finished(step(3, reward=0.1))
+    at_once.add(steps, first_env=1)
+    for number in range(90):
+        one_at_a_time.finished(steps[number], first_env=1)
+    assert at_once.returns.tolist() == one_at_a_time.returns.tolist()
+    assert at_once.length_steps.tolist() == one_at_a_time.length_steps.tolist() == [1, 90, 1]
+
+
 def test_envs_keep_episodes_of_their_own() -> None:
     tracker = EpisodeTracker(3)
     tracker.finished(step(3, reward=1.0, over=[1]))
