@@ -26,11 +26,6 @@ from atari_dqn.assembly.parts import build_network
 from atari_dqn.spec.schema import Spec
 
 FRAME_SKIP = 4
-Compress = Callable[[bytes], bytes]
-
-
-def unchanged(message: bytes) -> bytes:
-    return message
 
 
 class FirstWeights:
@@ -77,12 +72,12 @@ def _send(pipe: Connection, first: bytes, next_one: bytes, seconds: float) -> No
 
 
 def _simulate(
-    pipes: Mapping[int, Connection], fragments: tuple[Fragment, Fragment], seconds: float, compress: Compress
+    pipes: Mapping[int, Connection], fragments: tuple[Fragment, Fragment], seconds: float, compressed: bool
 ) -> None:
     """Run the threads of some actors."""
     threads = []
     for number, pipe in pipes.items():
-        first, next_one = (compress(encode(replace(each, actor=number))) for each in fragments)
+        first, next_one = (encode(replace(each, actor=number), compressed=compressed) for each in fragments)
         threads.append(Thread(target=_send, args=(pipe, first, next_one, seconds)))
         threads[-1].start()
     for thread in threads:
@@ -92,8 +87,8 @@ def _simulate(
 class SimulatedActor:
     """Implements `Handle`: the learner's end of the pipe of a simulated actor."""
 
-    def __init__(self, pipe: Connection, decompress: Compress, count: Callable[[int], None]) -> None:
-        self.pipe, self._decompress, self._count = pipe, decompress, count
+    def __init__(self, pipe: Connection, count: Callable[[int], None]) -> None:
+        self.pipe, self._count = pipe, count
 
     def send(self, order: bytes) -> None:
         self.pipe.send_bytes(order)
@@ -105,7 +100,7 @@ class SimulatedActor:
         except (EOFError, OSError) as error:
             raise ActorDiedError("a simulated actor has ended") from error
         self._count(len(message))
-        return self._decompress(message)
+        return message
 
     def check(self) -> None:
         return
@@ -124,8 +119,7 @@ class SimulatedCarrier:
         actors: int,
         processes: int,
         frames_per_second: float | None,
-        compress: Compress = unchanged,
-        decompress: Compress = unchanged,
+        compressed: bool = False,
     ) -> None:
         self.messages = self.bytes = 0
         fragments = played(spec)
@@ -133,11 +127,11 @@ class SimulatedCarrier:
         seconds = FRAME_SKIP * steps / frames_per_second if frames_per_second else 0.0
         context = multiprocessing.get_context("spawn")
         pairs = [context.Pipe() for _ in range(actors)]
-        self._handles = [SimulatedActor(ours, decompress, self._count) for ours, _ in pairs]
+        self._handles = [SimulatedActor(ours, self._count) for ours, _ in pairs]
         self._processes = []
         for first in range(min(processes, actors)):
             theirs = {number: pairs[number][1] for number in range(first, actors, processes)}
-            target = partial(_simulate, theirs, fragments, seconds, compress)
+            target = partial(_simulate, theirs, fragments, seconds, compressed)
             self._processes.append(context.Process(target=target, daemon=True))
             self._processes[-1].start()
         for _, pipe in pairs:

@@ -66,7 +66,7 @@ def carry_out(role: ActorRole, order: bytes) -> bytes:
     """Carry out an order, and return the answer to it."""
     match Letter(order[:1]):
         case Letter.PLAY:
-            return encode(role.play(decode_order(order[1:])))
+            return encode(role.play(decode_order(order[1:])), compressed=True)
         case Letter.GET_STATE:
             return encode_state(role.state_dict())
         case Letter.SET_STATE:

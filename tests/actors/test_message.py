@@ -5,7 +5,17 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from atari_dqn.actors.message import FORMAT, Fragment, MessageError, decode, encode
+from atari_dqn.actors.message import (
+    _CHECKSUM,
+    _HEAD_BYTES,
+    _HEADER,
+    FORMAT,
+    Fragment,
+    MessageError,
+    _checksum,
+    decode,
+    encode,
+)
 
 
 def fragment(steps: int = 3, envs: int = 2, states: int = 1) -> Fragment:
@@ -67,3 +77,39 @@ def test_every_flipped_byte_is_noticed() -> None:
 def test_columns_of_other_shapes_are_not_sent() -> None:
     with pytest.raises(MessageError, match=r"action: found shape \(3, 1\), expected \(3, 2\)"):
         encode(replace(fragment(), action=np.zeros((3, 1), dtype=np.int16)))
+
+
+def test_a_compressed_fragment_is_decoded_as_the_plain_one() -> None:
+    sent = fragment(7, 5, 3)
+    message = encode(sent, compressed=True)
+    for field in fields(Fragment):
+        np.testing.assert_array_equal(getattr(decode(message), field.name), getattr(sent, field.name))
+
+
+def test_frames_that_hardly_change_are_compressed_to_a_tenth() -> None:
+    still = replace(fragment(50, 1), frame=np.full((50, 1, 84, 84), 87, dtype=np.uint8))
+    assert 10 * len(encode(still, compressed=True)) < len(encode(still))
+
+
+def with_checksum(message: bytes) -> bytes:
+    """Return a message that was written wrongly, not damaged on its way: its checksum is right."""
+    header, body = message[:_HEADER.size], message[_HEAD_BYTES:]
+    return header + _CHECKSUM.pack(_checksum(header, body)) + body
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "problem"),
+    [(6, 2, "found compression 2"), (40, 4, "the shapes need"), (_HEAD_BYTES, 0, "cannot be decompressed")],
+    ids=["compression", "number of steps", "body"],
+)
+def test_a_compressed_body_that_is_none_is_refused(place: int, value: int, problem: str) -> None:
+    message = encode(fragment(), compressed=True)
+    with pytest.raises(MessageError, match=problem):
+        decode(with_checksum(message[:place] + bytes([value]) + message[place + 1 :]))
+
+
+def test_every_flipped_byte_of_a_compressed_message_is_noticed() -> None:
+    message = encode(fragment(1, 1), compressed=True)
+    for place in range(len(message)):
+        with pytest.raises(MessageError):
+            decode(message[:place] + bytes([message[place] ^ 0x40]) + message[place + 1 :])
