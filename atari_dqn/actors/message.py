@@ -1,6 +1,6 @@
 """The message of an actor: a fragment of T steps of its L environments, as bytes with a checksum.
 
-    header   magic · format · compression · length of the body · actor, incarnation, sequence · shapes · CRC-32
+    header   magic · format · compression · length of the body · actor, incarnation, sequence · shapes · CRC
     body     one column after the other, each padded to 8 bytes; compressed, all of this is a zstandard frame
 
 Each frame is in the message once, as the emulator made it; the replay stacks them. H×W one frame, K recurrent
@@ -23,7 +23,7 @@ MAGIC = b"DQNF"
 FORMAT = 1
 _PLAIN, _COMPRESSED = range(2)
 _LEVEL = 1
-"""Of zstandard: as quick as the negative levels, and smaller (docs/decisions/0076-messages-are-compressed.md)."""
+"""Of zstandard: as quick as its negative levels, and smaller (docs/decisions/0076)."""
 _HEADER = struct.Struct("<4sHH Q 3Q 6I")
 _CHECKSUM = struct.Struct("<Q")
 _HEAD_BYTES = _HEADER.size + _CHECKSUM.size
@@ -116,7 +116,9 @@ def decode(message: bytes) -> Fragment:
     if _CHECKSUM.unpack_from(message, _HEADER.size) != (_checksum(header, body),):
         raise MessageError("the checksum is another one: the message was damaged on its way")
     layout = list(_layout(dict(zip("TLHWKR", sizes, strict=True))))
-    body = _plain(body, compression, sum(_bytes(dtype, shape) + padding for _, dtype, shape, padding in layout))
+    body = _plain(
+        body, compression, sum(_bytes(dtype, shape) + padding for _, dtype, shape, padding in layout)
+    )
     columns: dict[str, np.ndarray] = {}
     begin = 0
     for name, dtype, shape, padding in layout:

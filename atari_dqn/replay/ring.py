@@ -117,7 +117,7 @@ class FrameRing:
         discount: Float[np.ndarray, "T E"],
         steps: StepBatch,
     ) -> None:
-        """Store T consecutive steps, at most as many as the ring has rows: what `append` stores in T calls."""
+        """Store T consecutive steps, at most as many as there are rows: what `append` stores in T calls."""
         row, count, tables = self.newest, len(action), self._tables()
         self._loan.wait_for(row + count - self.rows)
         upload_rows(action, tables["action"], row)

@@ -93,7 +93,7 @@ def test_frames_that_hardly_change_are_compressed_to_a_tenth() -> None:
 
 def with_checksum(message: bytes) -> bytes:
     """Return a message that was written wrongly, not damaged on its way: its checksum is right."""
-    header, body = message[:_HEADER.size], message[_HEAD_BYTES:]
+    header, body = message[: _HEADER.size], message[_HEAD_BYTES:]
     return header + _CHECKSUM.pack(_checksum(header, body)) + body
 
 
