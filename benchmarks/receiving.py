@@ -78,7 +78,7 @@ def receiver(spec: Spec, carrier: SimulatedCarrier) -> Iterator[tuple[Learning, 
 
 
 def received(
-    actors: int, *, frames_per_second: float | None, processes: int, seconds: float, compressed: bool = False
+    actors: int, *, frames_per_second: float | None, processes: int, seconds: float, compressed: bool = True
 ) -> dict[str, Any]:
     """Receive for some seconds, after the first message of every actor."""
     spec = spec_of(actors)

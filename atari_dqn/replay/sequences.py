@@ -210,7 +210,7 @@ class SequenceReplay(Replay[SequenceBatch]):
         if self.states is not None:
             self.states.clear(row, len(action))
             begins = burn_in_begins(numbers[:-1], burn_in=self.burn_in, period=self.period)
-            for t in np.flatnonzero((begins | steps.first).any(axis=1)):
+            for t in np.flatnonzero((begins | steps.first).any(axis=1)).tolist():
                 self._store_states(row + t, numbers[t], steps[t], states[t])
         super()._write(action, discount, steps, states)
         self._step_of_episode[(row + 1 + np.arange(len(action))) % rows] = numbers[1:]
