@@ -105,7 +105,7 @@ SinkOption = Annotated[
     typer.Option(
         "--sink",
         metavar="NAME",
-        help="Report to tensorboard, wandb or parquet too. May be repeated.",
+        help="Report to tensorboard, wandb, mlflow or parquet too. May be repeated.",
         autocompletion=_sinks,
     ),
 ]

@@ -14,6 +14,7 @@ EXTRAS = (
     "av",
     "huggingface_hub",
     "matplotlib",
+    "mlflow",
     "onnx",
     "onnxruntime",
     "onnxscript",

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import struct
 import subprocess
 import sys
@@ -12,32 +11,18 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from interrupted import complaints, interrupt, resume
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tiny import CPU, FEW_STEPS, TINY_CATCH, run
+from tiny import FEW_STEPS, TINY_CATCH, run
 
-from atari_dqn.errors import InterruptedRunError
-from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES, column_names
-from atari_dqn.telemetry.events import Event, Notice, Row
+from atari_dqn.telemetry.events import Notice
 from atari_dqn.telemetry.sinks.options import SinkOptions
 from atari_dqn.telemetry.sinks.parquet import typed
 from atari_dqn.telemetry.sinks.target import Target
 from atari_dqn.telemetry.sinks.wandb import WandbSink
-from atari_dqn.train import launch
 
-ALL = SinkOptions(sinks=("tensorboard", "wandb", "parquet"))
-STOP_STEP = 200
-
-
-class StopAt:
-    """Interrupts the run, as Ctrl-C does."""
-
-    def handle(self, event: Event) -> None:
-        if isinstance(event, Row) and event.table == "update_log" and event.values["step"] == STOP_STEP:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    def close(self) -> None:
-        pass
+ALL = ("tensorboard", "wandb", "parquet")
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +31,9 @@ def resumed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sinks") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WANDB_MODE", "offline")
-        with pytest.raises(InterruptedRunError):
-            run(path, views=[StopAt()], sink_options=ALL)
-        launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=None, sink_options=ALL)
+        interrupt(path, *ALL)
+        resume(path, *ALL)
     return path
-
-
-def complaints(path: Path) -> list[str]:
-    lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
-    return [line["message"] for line in lines if line["kind"] == "sink"]
 
 
 @pytest.fixture(scope="module")

@@ -1,1 +1,1 @@
-"""Optional sinks: TensorBoard, Weights & Biases, Parquet and a shell command. None blocks training."""
+"""Optional sinks: TensorBoard, Weights & Biases, MLflow, Parquet and a shell command. None blocks training."""

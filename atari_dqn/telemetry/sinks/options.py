@@ -24,12 +24,13 @@ SINKS: Registry[MakeSink] = Registry(
     [
         ("tensorboard", "atari_dqn.telemetry.sinks.tensorboard:TensorBoardSink"),
         ("wandb", "atari_dqn.telemetry.sinks.wandb:WandbSink"),
+        ("mlflow", "atari_dqn.telemetry.sinks.mlflow:MlflowSink"),
         ("parquet", "atari_dqn.telemetry.sinks.parquet:ParquetSink"),
     ],
 )
 """Factories of sinks, called with the `Target` on the thread of the sink. See docs/extending.md."""
 NONE = "none"
-_EXTRAS = ("tensorboard", "wandb")
+_EXTRAS = ("tensorboard", "wandb", "mlflow")
 """Sinks that need the package and the extra of the same name."""
 _FILE_NAME = "sinks.json"
 

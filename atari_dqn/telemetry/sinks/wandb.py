@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from netrc import NetrcParseError, netrc
@@ -11,9 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
 from atari_dqn.telemetry.sinks.scalars import distributions, gate_scalars, row_scalars
+from atari_dqn.telemetry.sinks.sent_rows import SentRows
 from atari_dqn.telemetry.sinks.target import Target
 from atari_dqn.telemetry.sinks.video_frames import NewVideos
 
@@ -56,7 +55,8 @@ class WandbSink:
         import wandb
 
         self._wandb = wandb
-        self._sent = _Sent(target.directory / STATE)
+        self._sent = SentRows(target.directory / STATE)
+        self._sent.begin(self._sent.run_id or secrets.token_hex(8))
         self._videos = NewVideos(target.directory, frame_skip=int(target.values["env.frame_skip"]))
         self._finished = False
         self._run: Any = wandb.init(
@@ -74,7 +74,7 @@ class WandbSink:
     def handle(self, event: Event) -> None:
         """Log an event."""
         if isinstance(event, Row):
-            if self._sent.is_new(event.table, int(event.values["step"])):
+            if self._sent.is_new(event):
                 self._log(row_scalars(event), int(event.values["env_frames"]))
         elif isinstance(event, GateChanged):
             self._log(gate_scalars(event), event.env_frames)
@@ -98,28 +98,6 @@ class WandbSink:
 
     def _log(self, values: dict[str, Any], env_frames: int) -> None:
         self._run.log({**values, "env_frames": env_frames})
-
-
-class _Sent:
-    """The id of the W&B run, and the last agent step of each table that was sent."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        state = json.loads(path.read_bytes()) if path.exists() else {}
-        self.run_id: str = state.get("run_id", secrets.token_hex(8))
-        self._before: dict[str, int] = state.get("last_steps", {})
-        self._last = dict(self._before)
-        self.save()
-
-    def is_new(self, table: str, step: int) -> bool:
-        """Return whether a row was not sent before this resume, and record it as sent."""
-        self._last[table] = max(step, self._last.get(table, -1))
-        if table == "update_log":
-            self.save()
-        return step > self._before.get(table, -1)
-
-    def save(self) -> None:
-        write_json_atomically(self._path, {"run_id": self.run_id, "last_steps": self._last})
 
 
 def _settings(directory: Path) -> Any:

@@ -1,0 +1,37 @@
+"""Record which rows a tracking service has, because a resumed run writes rows again that were sent before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from atari_dqn.files.atomic import write_json_atomically
+from atari_dqn.telemetry.events import Row
+
+
+class SentRows:
+    """The id of the service's run, and the last agent step of each table that was sent, in a JSON file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        state = json.loads(path.read_bytes()) if path.exists() else {}
+        self.run_id: str | None = state.get("run_id")
+        self._before: dict[str, int] = state.get("last_steps", {})
+        self._last = dict(self._before)
+
+    def begin(self, run_id: str) -> None:
+        """Save the id of the service's run."""
+        self.run_id = run_id
+        self.save()
+
+    def is_new(self, row: Row) -> bool:
+        """Return whether a row was not sent before this resume, and record it as sent."""
+        step = int(row.values["step"])
+        self._last[row.table] = max(step, self._last.get(row.table, -1))
+        if row.table == "update_log":
+            self.save()
+        return step > self._before.get(row.table, -1)
+
+    def save(self) -> None:
+        """Write the file."""
+        write_json_atomically(self._path, {"run_id": self.run_id, "last_steps": self._last})
