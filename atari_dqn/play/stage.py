@@ -15,6 +15,8 @@ from atari_dqn.play.live_game import LiveGame, Player, Screen
 FRAMES_PER_SECOND = 60.0
 _FRAMES_PER_PICTURE = 2
 _HELP = "arrows or WASD move · space fires · p pauses · q quits"
+_LONGEST_GAP_SECONDS = 1 / 15
+"""A picture is shown after this time without one, however late it is."""
 _PAUSE_SECONDS = 0.05
 _BETWEEN = " "
 
@@ -62,11 +64,13 @@ class Stage:
         self._frame_seconds, self._now, self._sleep = 1 / (FRAMES_PER_SECOND * speed), now, sleep
         self._due = 0.0
         """When the next frame is to be shown."""
+        self._shown_at = 0.0
+        """When the last picture had been drawn."""
 
     def play(self, seats: Sequence[Seat]) -> None:
         """Play one game of each seat to its end; raise `QuitError` if it is quit."""
         shown = [seat.game.begin()[-1] for seat in seats]
-        self._due = self._now()
+        self._due = self._shown_at = self._now()
         while any(seat.game.result is None for seat in seats):
             self._obey()
             playing = [index for index, seat in enumerate(seats) if seat.game.result is None]
@@ -93,14 +97,17 @@ class Stage:
             self._due = self._now()
 
     def _show(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> None:
-        """Show a picture when it is due; leave it out if the terminal is too slow for the next one."""
-        self._due += _FRAMES_PER_PICTURE * self._frame_seconds
+        """Show a picture when it is due; leave it out if it is late, but not many in succession."""
+        picture_seconds = _FRAMES_PER_PICTURE * self._frame_seconds
+        self._due += picture_seconds
         early = self._due - self._now()
         if early > 0:
             self._sleep(early)
         elif early < -1.0:
             self._due = self._now()  # after a wait of the machine, go on rather than catch up
-        self._display.draw(list(self._lines(seats, screens)))
+        if early > -picture_seconds or self._now() - self._shown_at > _LONGEST_GAP_SECONDS:
+            self._display.draw(list(self._lines(seats, screens)))
+            self._shown_at = self._now()
 
     def _lines(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> Iterator[str]:
         """Yield a line of facts, the screens next to each other, and a line of help."""

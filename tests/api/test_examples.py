@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,12 @@ def test_the_page_s_blocks_run_one_after_another(
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "docs/api.md", "exec"), names)
+
+
+def test_the_reference_of_public_names_is_current() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "make_api_reference.py"))
+    remedy = "docs/api_reference.md is old: run `python scripts/make_api_reference.py`"
+    assert (ROOT / "docs" / "api_reference.md").read_text() == script["page"](), remedy
 
 
 def test_the_page_names_everything_public() -> None:

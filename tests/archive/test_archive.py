@@ -8,6 +8,7 @@ import torch
 from exported import export
 from tiny import CPU, FEW_STEPS, MEMORY, run
 
+import atari_dqn as dqn
 from atari_dqn.compare.comparison import compare
 from atari_dqn.compare.document import comparison_document
 from atari_dqn.errors import DamagedError, UserError
@@ -154,6 +155,25 @@ def test_every_mutation_is_refused_with_the_name_of_its_part(archive: Path, tmp_
         with pytest.raises(DamagedError) as refused:
             load_frozen(path, CPU)
         assert re.search(rf"changed\.dqn: ({MARKS}|the list of parts at its end)", str(refused.value))
+
+
+@pytest.mark.slow
+def test_parts_that_another_program_wrote_are_read_or_refused_in_words(archive: Path, tmp_path: Path):
+    whole, path, rng = read_archive(archive), tmp_path / "other.dqn", random.Random(6)
+    names, refused = sorted(name for name in whole.parts if not name.endswith(".mp4")), 0
+    for _ in range(200):
+        name = rng.choice(names)
+        part = mutated(whole.parts[name], [0], rng)
+        path.unlink(missing_ok=True)
+        write_archive(path, whole.agent, {**whole.parts, name: part})  # with the SHA-256 of this part
+        try:
+            load_frozen(path, CPU)
+            run = dqn.Run(path)
+            assert len(run.tables) == 3, run.scores
+        except (DamagedError, UserError) as error:
+            assert "other.dqn" in str(error)
+            refused += 1
+    assert refused > 50
 
 
 @pytest.mark.parametrize("name", ["spec.toml", "eval_log.csv", "weights.safetensors"])

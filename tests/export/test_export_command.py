@@ -43,13 +43,15 @@ def test_an_archive_has_the_name_of_its_run(capsys: pytest.CaptureFixture[str]) 
     Path("my run.dqn").unlink()
 
 
-def test_an_archive_is_evaluated_recorded_and_imported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_archive_is_evaluated_recorded_imported_and_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("export", "my run", "-o", "agent.dqn") == 0
     assert command("eval", "agent.dqn", "--episodes", "2", "--json") == 0
+    assert command("record", "agent.dqn", "--episodes", "1", "--no-overlay", "--scale", "1") == 0
     assert command("import", "agent.dqn", "-o", "imported") == 0
     assert command("eval", "imported", "--episodes", "2") == 0
     assert command("compare", "agent.dqn", "imported") == 0
     assert len(list(Path("agent_results/evaluations").glob("*.json"))) == 1
+    assert len(list(Path("agent_results/videos").glob("*.mp4"))) == 1
     assert len(list(Path("imported/evaluations").glob("*.json"))) == 1
 
 

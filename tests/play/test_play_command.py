@@ -9,11 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
+from exported import export
 from killing import DQN
-from tiny import run_once
+from tiny import CPU, run_once
 
 from atari_dqn.cli.app import app
 from atari_dqn.errors import UserError
+from atari_dqn.evaluation.frozen_agent import load_frozen
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +46,18 @@ def in_terminal(*words: str, cwd: Path, keys: bytes = b"") -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_an_agents_games_are_shown_and_scored_as_its_evaluation(trained: Path, tmp_path: Path) -> None:
-    before = set((trained / "evaluations").glob("*.json"))
-    status, shown = in_terminal("play", str(trained), "--episodes", "2", "--speed", "100", cwd=tmp_path)
+@pytest.mark.parametrize("form", ["run", "archive"])
+def test_an_agents_games_are_shown_and_scored_as_its_evaluation(
+    trained: Path, tmp_path: Path, form: str
+) -> None:
+    path, folder = trained, trained / "evaluations"
+    if form == "archive":
+        path, folder = tmp_path / "agent.dqn", tmp_path / "agent_results" / "evaluations"
+        export(load_frozen(trained, CPU), path)
+    before = set(folder.glob("*.json"))
+    status, shown = in_terminal("play", str(path), "--episodes", "2", "--speed", "100", cwd=tmp_path)
     assert status == 0, shown
-    (saved,) = set((trained / "evaluations").glob("*.json")) - before
+    (saved,) = set(folder.glob("*.json")) - before
     evaluated = subprocess.run(
         [*DQN, "eval", str(trained), "--episodes", "2", "--json", "--no-save"],
         capture_output=True, text=True, check=True,

@@ -1,0 +1,64 @@
+"""Makes docs/api_reference.md, the reference of the public Python names, from their signatures and docstrings."""
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import atari_dqn
+
+PAGE = Path(__file__).parents[1] / "docs" / "api_reference.md"
+INTRODUCTION = """# Every public name
+
+Made by `python scripts/make_api_reference.py`, from the signatures and docstrings that `help(dqn.load)` prints.
+[The library](api.md) is the introduction, with examples.
+"""
+
+
+def described(name: str, public: Any) -> Iterator[str]:
+    """Yield the heading, signature and docstring of a name, then those of a class's public members."""
+    yield f"{'#' * (name.count('.') + 1)} {name}\n"
+    yield f"```text\n{signature(name, public)}\n```\n"
+    text = inspect.getdoc(public) or ""
+    prose, _, example = text.partition("\n>>> ")
+    yield f"{prose.strip()}\n"
+    if example:
+        yield f"```pycon\n>>> {example.strip()}\n```\n"
+    if inspect.isclass(public):
+        for member, value in vars(public).items():
+            if not member.startswith("_") and inspect.getdoc(value):
+                yield from described(f"{name}.{member}", value)
+
+
+def signature(name: str, public: Any) -> str:
+    """Return how a name is called; a property has only a type."""
+    if isinstance(public, property):
+        found = inspect.signature(public.fget).return_annotation if public.fget else ""
+        return f"{name}: {found}"
+    own = inspect.signature(public)
+    arguments = [each for each in own.parameters.values() if each.name != "self"]
+    return f"{name}{own.replace(parameters=arguments)}".replace("'", "")
+
+
+def page() -> str:
+    """Make the page."""
+    parts = [INTRODUCTION]
+    for name in sorted(atari_dqn.__all__, key=str.lower):
+        parts += described(f"dqn.{name}", atari_dqn._public(name))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
+
+
+def main() -> None:
+    """Write the page, or compare it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page is old")
+    if parser.parse_args().check:
+        sys.exit(PAGE.read_text(encoding="utf-8") != page())
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
