@@ -1,8 +1,8 @@
-"""How far ONNX models lie from the networks that they were made of: 1,000 frames of Pong for each kind of agent.
+"""How far ONNX models lie from the networks that they were made of, on 1,000 frames of Pong for each.
 
 The agents have initial weights, with those of the head ten times as large, so that q-values have the size of
-trained ones. Each computes in bf16 itself, and its model in fp32: the JSON has the largest difference of a q-value
-in units of max(1, |q|), and the frames with another greedy action, for the model and for bf16.
+trained ones. Each computes in bf16 itself, and its model in fp32: the JSON has the largest difference of a
+q-value in units of max(1, |q|), and the frames with another greedy action, for the model and for bf16.
 """
 
 import argparse

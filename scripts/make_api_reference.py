@@ -1,4 +1,4 @@
-"""Makes docs/api_reference.md, the reference of the public Python names, from their signatures and docstrings."""
+"""Makes docs/api_reference.md, the reference of public names, from their signatures and docstrings."""
 
 import argparse
 import inspect
@@ -13,9 +13,17 @@ import atari_dqn
 PAGE = Path(__file__).parents[1] / "docs" / "api_reference.md"
 INTRODUCTION = """# Every public name
 
-Made by `python scripts/make_api_reference.py`, from the signatures and docstrings that `help(dqn.load)` prints.
+Made by `python scripts/make_api_reference.py`, from signatures and docstrings, as `help` prints them.
 [The library](api.md) is the introduction, with examples.
 """
+COLUMNS = 100
+
+
+class Bare(str):
+    """An annotation that is printed without quotation marks."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def described(name: str, public: Any) -> Iterator[str]:
@@ -34,13 +42,25 @@ def described(name: str, public: Any) -> Iterator[str]:
 
 
 def signature(name: str, public: Any) -> str:
-    """Return how a name is called; a property has only a type."""
+    """Return how a name is called, in several lines if one is too long; a property has only a type."""
     if isinstance(public, property):
         found = inspect.signature(public.fget).return_annotation if public.fget else ""
         return f"{name}: {found}"
     own = inspect.signature(public)
-    arguments = [each for each in own.parameters.values() if each.name != "self"]
-    return f"{name}{own.replace(parameters=arguments)}".replace("'", "")
+    arguments = [
+        each.replace(annotation=Bare(each.annotation))
+        for each in own.parameters.values()
+        if each.name != "self"
+    ]
+    returned = Bare(own.return_annotation)
+    line = f"{name}{own.replace(parameters=arguments, return_annotation=returned)}"
+    if len(line) <= COLUMNS:
+        return line
+    starred = [f"    {each},\n" for each in arguments]
+    keyword_only = [each.kind is each.KEYWORD_ONLY for each in arguments]
+    if any(keyword_only):
+        starred.insert(keyword_only.index(True), "    *,\n")
+    return f"{name}(\n{''.join(starred)}) -> {returned}"
 
 
 def page() -> str:

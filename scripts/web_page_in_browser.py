@@ -1,6 +1,6 @@
 """Keep a picture of a page of `dqn export --web`: python scripts/web_page_in_browser.py DIR STEP OUT.png
 
-Opens the page in headless Chromium at a step of its first game. Needs the extra `dev` and a Chromium on the path.
+Opens the page in headless Chromium at a step of its first game. Needs the extra `dev` and a Chromium.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Code blocks of the pages: specs, sweeps and tunes are read, Python runs, and command lines name what is there.
+"""Code blocks of the pages: files are read, Python runs, and command lines name what is there.
 
-test_documented_commands.py has the `dqn` commands, tests/api/test_examples.py those of docs/api.md and docs/api_reference.md.
+test_documented_commands.py has the `dqn` commands, tests/api/test_examples.py the blocks of docs/api.md and
+of docs/api_reference.md.
 """
 
 import re
@@ -78,9 +79,7 @@ def test_entry_points_on_the_page_are_those_of_the_package_that_is_tested() -> N
     assert points == {name: dict(tested[name]) for name in tested.sections()}
 
 
-def test_sink_on_the_page_prints_an_evaluation(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sink_on_the_page_prints_an_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = Target(directory=tmp_path, name="pong_seed1", track_label="A", values={})
     names: dict[str, Any] = {}
     exec(compile(block("docs/extending.md", "python"), "docs/extending.md", "exec"), names)

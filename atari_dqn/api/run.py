@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A run directory, or an archive, for reading: its `path`, complete `spec` and `provenance`, and more below.
+    """A run directory, or an archive, for reading. `path`, `spec` and `provenance` are attributes too.
 
     >>> import atari_dqn as dqn
     >>> run = dqn.Run("outputs/catch")

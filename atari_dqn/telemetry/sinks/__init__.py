@@ -1,1 +1,1 @@
-"""Optional sinks: TensorBoard, Weights & Biases, MLflow, Parquet and a shell command. None blocks training."""
+"""Optional sinks: TensorBoard, W&B, MLflow, Parquet and a shell command. None blocks training."""
