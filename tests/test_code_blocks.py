@@ -92,14 +92,11 @@ def test_sink_on_the_page_prints_an_evaluation(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize("line", lines("python"))
 def test_script_on_a_page_has_the_options_that_it_is_given(line: str) -> None:
     _, script, *words = shlex.split(line)
-    folder = (ROOT / script).parent
-    source = (ROOT / script).read_text() + "".join(
-        (folder / f"{name}.py").read_text()
-        for name in re.findall(r"^from (\w+) import", (ROOT / script).read_text(), re.MULTILINE)
-        if (folder / f"{name}.py").exists()
-    )
-    options = [word for word in words if word.startswith("--")]
-    assert [option for option in options if f'"{option}"' not in source] == []
+    source = (ROOT / script).read_text()
+    imported = re.findall(r"^(?:from|import) (\w+)", source, re.MULTILINE)
+    parts = [(ROOT / script).with_name(f"{name}.py") for name in imported]
+    source += "".join(path.read_text() for path in parts if path.exists())
+    assert [word for word in words if word.startswith("--") and f'"{word}"' not in source] == []
 
 
 @pytest.mark.parametrize("line", [line for line in lines("pip") if "[" in line])

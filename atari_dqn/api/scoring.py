@@ -41,8 +41,13 @@ def evaluate(
     time. `UserError` for an action that there is not.
 
     >>> import atari_dqn as dqn
-    >>> result = dqn.evaluate(lambda observation: 0, "pong_trackB", episodes=1, protocol="modern",
-    ...                       overrides={"evaluation.max_episode_frames": 2_000})
+    >>> result = dqn.evaluate(
+    ...     lambda observation: 0,
+    ...     "pong_trackB",
+    ...     episodes=1,
+    ...     protocol="modern",
+    ...     overrides={"evaluation.max_episode_frames": 2_000},
+    ... )
     >>> result.protocol.sticky_probability, len(result.score.returns)
     (0.25, 1)
     """

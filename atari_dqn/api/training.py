@@ -46,8 +46,12 @@ def train(
 
     >>> import atari_dqn as dqn
     >>> events = []
-    >>> run = dqn.train("catch_smoke", overrides={"training.total_frames": 2_000},
-    ...                 run_dir="outputs/catch", on_event=events.append)
+    >>> run = dqn.train(
+    ...     "catch_smoke",
+    ...     overrides={"training.total_frames": 2_000},
+    ...     run_dir="outputs/catch",
+    ...     on_event=events.append,
+    ... )
     >>> run
     Run('outputs/catch')
     >>> {type(event).__name__ for event in events} >= {"Row", "Notice", "Progress"}
