@@ -46,12 +46,8 @@ def train(
 
     >>> import atari_dqn as dqn
     >>> events = []
-    >>> run = dqn.train(
-    ...     "catch_smoke",
-    ...     overrides={"training.total_frames": 2_000},
-    ...     run_dir="outputs/catch",
-    ...     on_event=events.append,
-    ... )
+    >>> few = {"training.total_frames": 2_000}
+    >>> run = dqn.train("catch_smoke", overrides=few, run_dir="outputs/catch", on_event=events.append)
     >>> run
     Run('outputs/catch')
     >>> {type(event).__name__ for event in events} >= {"Row", "Notice", "Progress"}

@@ -41,6 +41,6 @@ def resume(path: Path, *sinks: str) -> None:
 
 
 def complaints(path: Path) -> list[str]:
-    """Return what the event log says of sinks that failed."""
+    """Read the messages of failed sinks from the event log."""
     lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
     return [line["message"] for line in lines if line["kind"] == "sink"]
