@@ -10,10 +10,10 @@ from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 from video_in_browser import CHROMIUM
 
-SIZE = {"width": 1000, "height": 700}
+SIZE: ViewportSize = {"width": 1000, "height": 700}
 
 
 def picture(folder: Path, step: int) -> bytes:
