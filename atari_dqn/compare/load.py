@@ -24,6 +24,7 @@ from atari_dqn.run.provenance import Provenance
 from atari_dqn.run.recorded_scores import with_infinity
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.history import with_added_keys
+from atari_dqn.spec.iteration import iteration_frames
 from atari_dqn.spec.keys import AUTO_KEYS, KEYS, Scalar
 from atari_dqn.spec.protocol import Protocol
 from atari_dqn.spec.recorded import spec_values
@@ -136,8 +137,8 @@ class Run:
 
     @property
     def iteration_frames(self) -> int:
-        """Emulator frames of one step in all environments; an evaluation is late by less than this."""
-        return int(self.values["env.num_envs"]) * int(self.values["env.frame_skip"])
+        """Emulator frames of an iteration; an evaluation is late by less than this."""
+        return iteration_frames(self.values)
 
     @property
     def evaluation_period_frames(self) -> int:

@@ -302,6 +302,19 @@ def test_an_evaluation_a_whole_iteration_later_does_not_count(envs: list[Path], 
     assert only(*envs, later, at_frames=500_000).last.n == 3
 
 
+@pytest.mark.parametrize(("late_frames", "count"), [(396, 2), (400, 1)])
+def test_runs_with_actors_may_end_less_than_a_message_apart(tmp_path: Path, late_frames: int, count: int):
+    actors = [
+        "env.num_envs=8", "actors.mode=free_running", "actors.processes=2", "actors.fragment_steps=25",
+        "actors.error_buffer_steps=200", "system.actors_per_core=2",
+    ]  # fmt: skip
+    runs = [
+        make_run(tmp_path / str(seed), [seed], overrides=[f"seed={seed}", *actors], late_frames=late)
+        for seed, late in ((1, 0), (2, late_frames))
+    ]
+    assert compared(*runs).results[0].last.n == count
+
+
 def test_a_score_that_is_not_a_number_is_left_out_in_words(seeds: list[Path], tmp_path: Path):
     broken = make_run(tmp_path / "nan", [0.0, 0.0, 0.0, NAN], overrides=["seed=4"])
     comparison = compared(*seeds, broken)

@@ -46,7 +46,7 @@ class FullEvaluations:
     def at(self, frames: int, iteration_frames: int) -> FullEvaluation | None:
         """Return the evaluation that was due at a frame; None if there is none yet.
 
-        `iteration_frames`: emulator frames of one step in all environments; an evaluation is late by less.
+        `iteration_frames`: of the run (`spec.iteration`); an evaluation is late by less.
         """
         due = [row for row in self._rows if frames <= row.at_frames < frames + iteration_frames]
         return due[-1] if due else None

@@ -15,6 +15,7 @@ from atari_dqn.scale.tuning.scores import SCORES, statistic_of
 from atari_dqn.scale.tuning.space import Settings
 from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.digest import values_digest
+from atari_dqn.spec.iteration import iteration_frames
 from atari_dqn.spec.keys import AUTO_KEYS, Scalar
 
 
@@ -59,8 +60,7 @@ class _Run:
 
     @property
     def iteration_frames(self) -> int:
-        values = self.member.values
-        return int(values["env.num_envs"]) * int(values["env.frame_skip"])
+        return iteration_frames(self.member.values)
 
 
 class TrialRuns:
