@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,16 +27,17 @@ from atari_dqn.spec.constraints import given
 
 if TYPE_CHECKING:
     from atari_dqn.evaluation.frozen_agent import FrozenAgent
-    from atari_dqn.play.keyboard import Keyboard
+    from atari_dqn.play.keyboard import Keys
     from atari_dqn.play.stage import Seat
     from atari_dqn.play.terminal import Terminal
+    from atari_dqn.play.window import Window
     from atari_dqn.run.scores import EvaluationEpisode
     from atari_dqn.spec.schema import Spec
 
 EXAMPLES = """\
 dqn play outputs/pong_quick_seed1
 dqn play outputs/pong_quick_seed1 --player both --speed 0.5
-dqn play --game breakout"""
+dqn play --game breakout --window"""
 
 _FASTEST = 100.0
 
@@ -76,11 +79,14 @@ def play(
     speed: Annotated[str, typer.Option(metavar="FACTOR", help="1 is 60 frames a second.")] = "1",
     seed: Annotated[str, typer.Option(metavar="N", help="Without an agent: the seed of the games.")] = "1",
     device: DeviceOption = "auto",
+    window: Annotated[
+        bool, typer.Option("--window", help="Play in a window, which knows how long keys are held.")
+    ] = False,
     save: Annotated[
         bool, typer.Option("--save/--no-save", help="Store the scores of finished games.")
     ] = True,
 ) -> None:
-    """Show games of an agent as it plays them, or play yourself, in this terminal."""
+    """Show games of an agent as it plays them, or play yourself, in this terminal or in a window."""
     num_episodes = integer("--episodes", episodes, high=MOST_EPISODES)
     factor = _speed(speed)
     who = _player(player, path, game)
@@ -94,17 +100,31 @@ def play(
     spec_of_game = None if game is None else _spec_of(game, own_seed)
     with interrupts_blocked():
         from atari_dqn.evaluation.frozen_agent import load_frozen
-        from atari_dqn.play.terminal import Terminal
         from atari_dqn.spec.named_protocols import with_protocol
 
-    terminal = Terminal()
+    place = _opened_window() if window else _terminal()
     agent = None if path is None else load_frozen(path, resolve_device(device))
     spec = with_protocol(agent.spec if agent else given(spec_of_game), named.value)
-    finished = _play(terminal, agent, spec, who, episodes=num_episodes, speed=factor)
+    finished = _play(place, agent, spec, who, episodes=num_episodes, speed=factor)
     for name, games in finished.items():
         typer.echo(_text(name, games))
         if games and save:
             typer.echo(f"  kept in  {_save(name, games, agent, spec, named)}")
+
+
+def _terminal() -> Terminal:
+    from atari_dqn.play.terminal import Terminal
+
+    return Terminal()
+
+
+def _opened_window() -> Window:
+    if find_spec("pygame") is None:
+        raise UserError("--window needs pygame; install it with `pip install 'atari-dqn[play]'`")
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    from atari_dqn.play.window import Window
+
+    return Window()
 
 
 def _speed(text: str) -> float:
@@ -137,7 +157,7 @@ def _spec_of(game: str, seed: int) -> Spec:
 
 
 def _play(
-    terminal: Terminal,
+    place: Terminal | Window,
     agent: FrozenAgent | None,
     spec: Spec,
     who: PlayerName,
@@ -146,16 +166,14 @@ def _play(
     speed: float,
 ) -> dict[str, list[EvaluationEpisode]]:
     """Play until the last game ends or a person quits; return the finished games of each player."""
-    from atari_dqn.play.keyboard import Keyboard
     from atari_dqn.play.stage import QuitError, Stage
 
     finished: dict[str, list[EvaluationEpisode]] = {}
-    keyboard = Keyboard(terminal.read)
     try:
-        with terminal:
-            stage = Stage(terminal, keyboard, speed=speed)
+        with place:
+            stage = Stage(place, place.keys, speed=speed)
             for episode in range(episodes):
-                seats = _seats(agent, spec, who, keyboard, episode)
+                seats = _seats(agent, spec, who, place.keys, episode)
                 finished |= {seat.name: finished.get(seat.name, []) for seat in seats}
                 stage.play(seats)
                 for seat in seats:
@@ -165,9 +183,7 @@ def _play(
     return finished
 
 
-def _seats(
-    agent: FrozenAgent | None, spec: Spec, who: PlayerName, keyboard: Keyboard, episode: int
-) -> list[Seat]:
+def _seats(agent: FrozenAgent | None, spec: Spec, who: PlayerName, keys: Keys, episode: int) -> list[Seat]:
     """Seat the players, each at the same game of their own."""
     from atari_dqn.play.agent_player import AgentPlayer
     from atari_dqn.play.keyboard import Person
@@ -182,7 +198,7 @@ def _seats(
         )
     if who is not PlayerName.AGENT:
         game = LiveGame(spec, episode)
-        seats.append(Seat(name="person", player=Person(keyboard, game.info.action_names), game=game))
+        seats.append(Seat(name="person", player=Person(keys, game.info.action_names), game=game))
     return seats
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Sequence
 
 import cv2
 import numpy as np
@@ -14,6 +15,24 @@ _ASPECT = 4 / 3
 _LEVELS = np.array([0, 95, 135, 175, 215, 255])
 """The values of each colour in the cube of the 256 colours that most terminals have."""
 _RESET = "\x1b[0m"
+_BETWEEN = " "
+
+
+def games_as_text(
+    facts: Sequence[str],
+    screens: Sequence[UInt8[np.ndarray, "H W 3"]],
+    size: tuple[int, int],
+    *,
+    help_line: str,
+    exact: bool,
+) -> Iterator[str]:
+    """Yield a line of facts, the screens next to each other, and a line of help; `size`: columns, lines."""
+    columns = (size[0] - (len(screens) - 1) * len(_BETWEEN)) // len(screens)
+    width, height = fitting_size(columns, size[1] - 2)
+    yield _BETWEEN.join(each[:columns].ljust(width) for each in facts)
+    drawn = (half_blocks(screen, width, height, exact=exact) for screen in screens)
+    yield from map(_BETWEEN.join, zip(*drawn, strict=True))
+    yield help_line
 
 
 def fitting_size(columns: int, lines: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Protocol
 
 from atari_dqn.types import StepBatch
 
@@ -27,12 +28,28 @@ _OPPOSITE: Mapping[str, str] = MappingProxyType(
     {"up": "down", "down": "up", "left": "right", "right": "left"}
 )
 _KEY = re.compile(r"\x1b[\[O][A-D]|.", re.DOTALL)
+HELP = "arrows or WASD move · space fires · p pauses · q quits"
 _PARTS = ("up", "down", "left", "right", "fire")
 """The order in which ALE's names of actions join them."""
 
 
+class Keys(Protocol):
+    """What a person does with the keys, of a terminal or of a window."""
+
+    commands: list[str]
+    """Keys that do not move anything, in the order in which they were pressed; who obeys one removes it."""
+
+    def poll(self) -> None:
+        """Take in what was done since the last call."""
+        ...
+
+    def held(self) -> set[str]:
+        """Return the names of the keys that are held: up, down, left, right and fire."""
+        ...
+
+
 class Keyboard:
-    """The keys that are held. `read` returns the text typed since it was last called."""
+    """The keys of a terminal that are held. `read` returns the text typed since it was last called."""
 
     def __init__(self, read: Callable[[], str], now: Callable[[], float] = time.monotonic) -> None:
         self._read, self._now = read, now
@@ -77,7 +94,7 @@ def _subsets(parts: Sequence[str]) -> list[list[str]]:
 class Person:
     """A player who holds keys."""
 
-    def __init__(self, keyboard: Keyboard, action_names: Sequence[str]) -> None:
+    def __init__(self, keyboard: Keys, action_names: Sequence[str]) -> None:
         self._keyboard, self._action_names = keyboard, action_names
 
     def act(self, step: StepBatch) -> int:

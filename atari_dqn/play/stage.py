@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Protocol
 
-from atari_dqn.play.half_blocks import fitting_size, half_blocks
-from atari_dqn.play.keyboard import Keyboard
+from atari_dqn.play.keyboard import Keys
 from atari_dqn.play.live_game import LiveGame, Player, Screen
 
 FRAMES_PER_SECOND = 60.0
 _FRAMES_PER_PICTURE = 2
-_HELP = "arrows or WASD move · space fires · p pauses · q quits"
 _LONGEST_GAP_SECONDS = 1 / 15
 """A picture is shown after this time without one, however late it is."""
 _PAUSE_SECONDS = 0.05
-_BETWEEN = " "
 
 
 class QuitError(Exception):
@@ -26,16 +23,10 @@ class QuitError(Exception):
 
 
 class Display(Protocol):
-    """Where pictures are shown, as `Terminal`."""
+    """Where pictures are shown: a terminal, or a window."""
 
-    exact_colours: bool
-
-    def size(self) -> tuple[int, int]:
-        """Return the numbers of columns and lines."""
-        ...
-
-    def draw(self, lines: Sequence[str], /) -> None:
-        """Replace what is shown."""
+    def show(self, facts: Sequence[str], screens: Sequence[Screen], /) -> None:
+        """Replace what is shown by a screen of each game, with a line of facts for each."""
         ...
 
 
@@ -54,7 +45,7 @@ class Stage:
     def __init__(
         self,
         display: Display,
-        keyboard: Keyboard,
+        keyboard: Keys,
         *,
         speed: float,
         now: Callable[[], float] = time.monotonic,
@@ -106,19 +97,8 @@ class Stage:
         elif early < -1.0:
             self._due = self._now()  # after a wait of the machine, go on rather than catch up
         if early > -picture_seconds or self._now() - self._shown_at > _LONGEST_GAP_SECONDS:
-            self._display.draw(list(self._lines(seats, screens)))
+            self._display.show([_facts(seat) for seat in seats], screens)
             self._shown_at = self._now()
-
-    def _lines(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> Iterator[str]:
-        """Yield a line of facts, the screens next to each other, and a line of help."""
-        columns, lines = self._display.size()
-        columns = (columns - (len(seats) - 1) * len(_BETWEEN)) // len(seats)
-        width, height = fitting_size(columns, lines - 2)
-        facts = (_facts(seat)[:columns].ljust(width) for seat in seats)
-        yield _BETWEEN.join(facts)
-        drawn = (half_blocks(screen, width, height, exact=self._display.exact_colours) for screen in screens)
-        yield from map(_BETWEEN.join, zip(*drawn, strict=True))
-        yield _HELP
 
 
 def _facts(seat: Seat) -> str:

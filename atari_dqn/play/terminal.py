@@ -13,6 +13,9 @@ from types import TracebackType
 from typing import Self
 
 from atari_dqn.errors import UserError
+from atari_dqn.play.half_blocks import games_as_text
+from atari_dqn.play.keyboard import HELP, Keyboard
+from atari_dqn.play.live_game import Screen
 
 LEAST_COLUMNS, LEAST_LINES = 40, 16
 _OPEN = "\x1b[?1049h\x1b[?25l\x1b[2J"  # another screen, without a cursor
@@ -32,7 +35,8 @@ class Terminal:
                 f"the terminal has {columns} columns and {lines} lines; "
                 f"expected at least {LEAST_COLUMNS} and {LEAST_LINES}"
             )
-        self.exact_colours = os.environ.get("COLORTERM") in ("truecolor", "24bit")
+        self.keys = Keyboard(self.read)
+        self._exact_colours = os.environ.get("COLORTERM") in ("truecolor", "24bit")
         self._input = sys.stdin.fileno()
         self._settings = termios.tcgetattr(self._input)
 
@@ -64,8 +68,9 @@ class Terminal:
             typed += piece
         return typed.decode(errors="ignore")
 
-    def draw(self, lines: Sequence[str]) -> None:
-        """Replace what is shown."""
+    def show(self, facts: Sequence[str], screens: Sequence[Screen]) -> None:
+        """Replace what is shown by a screen of each game, with a line of facts for each."""
+        lines = games_as_text(facts, screens, self.size(), help_line=HELP, exact=self._exact_colours)
         self._write(_HOME + "\r\n".join(line + _END_OF_LINE for line in lines) + _END_OF_SCREEN)
 
     def _write(self, text: str) -> None:

@@ -15,6 +15,7 @@ EXTRAS = (
     "huggingface_hub",
     "matplotlib",
     "mlflow",
+    "pygame",
     "onnx",
     "onnxruntime",
     "onnxscript",
@@ -67,6 +68,13 @@ def test_record_without_its_extra_says_what_to_install() -> None:
     assert done.returncode == 2
     assert "atari-dqn[record]" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_window_without_its_extra_says_what_to_install() -> None:
+    words = ["dqn", "play", "--game", "pong", "--window"]
+    done = python(f"sys.argv = {words!r}\nfrom atari_dqn.cli import main\nmain()\n")
+    message = "error: --window needs pygame; install it with `pip install 'atari-dqn[play]'`\n"
+    assert (done.returncode, done.stderr) == (2, message)
 
 
 def test_tune_without_its_extra_says_what_to_install() -> None:

@@ -68,6 +68,18 @@ def test_an_agents_games_are_shown_and_scored_as_its_evaluation(
 
 
 @pytest.mark.slow
+def test_games_in_a_window_are_scored_as_in_a_terminal(trained: Path, tmp_path: Path) -> None:
+    words = [*DQN, "play", str(trained), "--speed", "100", "--no-save"]
+    status, shown = in_terminal(*words[len(DQN) :], cwd=tmp_path)
+    assert status == 0, shown
+    window = subprocess.run(
+        [*words, "--window"], env={**os.environ, "SDL_VIDEODRIVER": "dummy"}, capture_output=True, text=True
+    )
+    assert (window.returncode, window.stderr) == (0, "")
+    assert window.stdout.strip() == shown.splitlines()[-1].rpartition("\x1b[?1049l")[2].strip()
+
+
+@pytest.mark.slow
 def test_a_person_who_quits_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
     status, shown = in_terminal("play", "--game", "pong", cwd=tmp_path, keys=b"q")
     assert status == 0, shown

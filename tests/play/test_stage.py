@@ -5,15 +5,14 @@ from collections.abc import Sequence
 import pytest
 from tiny import tiny_spec
 
-from atari_dqn.play.keyboard import Keyboard, Person
-from atari_dqn.play.live_game import LiveGame
+from atari_dqn.play.half_blocks import games_as_text
+from atari_dqn.play.keyboard import HELP, Keyboard, Person
+from atari_dqn.play.live_game import LiveGame, Screen
 from atari_dqn.play.stage import QuitError, Seat, Stage
 
 
 class Room:
     """A display of 80 × 24, a keyboard on which keys are typed at given times, and a clock."""
-
-    exact_colours = False
 
     def __init__(
         self,
@@ -25,10 +24,8 @@ class Room:
         self.drawing_seconds, self.thinking_seconds = drawing_seconds, thinking_seconds
         self.keyboard = Keyboard(self.read, lambda: self.time)
 
-    def size(self) -> tuple[int, int]:
-        return 80, 24
-
-    def draw(self, lines: Sequence[str]) -> None:
+    def show(self, facts: Sequence[str], screens: Sequence[Screen]) -> None:
+        lines = games_as_text(facts, screens, (80, 24), help_line=HELP, exact=False)
         self.pictures.append((self.time, list(lines)))
         self.time += self.drawing_seconds
 
