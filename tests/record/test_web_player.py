@@ -44,6 +44,9 @@ def planted(game: RecordedGame) -> RecordedGame:
     return replace(game, trace=trace, saliency=saliency)
 
 
+pytestmark = pytest.mark.slow  # they start a browser
+
+
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     path = tmp_path_factory.mktemp("outputs") / "run"

@@ -18,6 +18,8 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import evaluation_videos
 from atari_dqn.verify.checks import check_run
 
+pytestmark = pytest.mark.slow  # test_earlier_run has another earlier run
+
 ARCHIVE = Path(__file__).with_name("rainbow_run.tar.xz")
 
 

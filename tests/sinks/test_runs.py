@@ -25,6 +25,9 @@ from atari_dqn.telemetry.sinks.wandb import WandbSink
 ALL = ("tensorboard", "wandb", "parquet")
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def resumed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was interrupted after 800 of 1,200 frames and resumed, both times with every sink."""

@@ -45,6 +45,7 @@ def filmed(tiny_run: Callable[..., Path]) -> Path:
         return tiny_run(*TWO_EVALUATIONS, ON)
 
 
+@pytest.mark.slow
 def test_each_full_evaluation_leaves_a_video_of_its_median_game(filmed: Path) -> None:
     steps = [int(name.stem.removeprefix("step_")) for name in sorted((filmed / "videos").glob("*.mp4"))]
     assert steps == [100, 160]
@@ -57,6 +58,7 @@ def test_each_full_evaluation_leaves_a_video_of_its_median_game(filmed: Path) ->
     assert len(rendered) == 2
 
 
+@pytest.mark.slow
 def test_videos_change_nothing_that_is_learned_or_logged(filmed: Path, tiny_run: Callable[..., Path]) -> None:
     plain = tiny_run(*TWO_EVALUATIONS, "system.evaluation_video=false")
     digests = [json.loads((path / "summary.json").read_text())["state_digest"] for path in (filmed, plain)]
