@@ -75,7 +75,7 @@ with sync_playwright() as playwright:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_built_pages_request_nothing_from_elsewhere(tmp_path: Path) -> None:
     chromium = shutil.which("chromium")
     if chromium is None or not all(map(importlib.util.find_spec, ("sphinx", "furo", "myst_parser"))):

@@ -154,7 +154,7 @@ def refused_at_the_first_call(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(
     scope="module",
-    params=[refused_at_the_first_call, pytest.param(refused_by_a_compiler, marks=pytest.mark.slow)],
+    params=[refused_at_the_first_call, pytest.param(refused_by_a_compiler, marks=pytest.mark.thorough)],
 )
 def refused(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Refused:
     """The result of `dqn train` where nothing can be compiled, and the path of its run."""

@@ -47,7 +47,7 @@ CHANGES = {
     ),
     "track_b": ("track=B", "optimizer.learning_rate=0.001"),
 }
-SLOW = {"plain DQN", "Rainbow", "munchausen, iqn"}
+SLOW = {"plain DQN", "Rainbow"}
 """What the slow tests train, with most parts among them; the thorough tests train the others."""
 LEARNED = 3.0
 """Of ten balls at least six are caught as a rule; a game is over with three missed, and chance is −2."""
