@@ -79,14 +79,12 @@ def speed(
     """Measure the training speed of a spec, with emulators in worker processes if it has several."""
     own = workers if envs > 1 else 0
     spec = spec_of(path, device, *overrides, f"env.num_envs={envs}", f"system.workers={own}")
-    began = time.perf_counter()
     rate = measure_rate(spec, device, seconds=seconds)
     return {
         "frames_per_second": rate.frames_per_second,
         "updates_per_second": rate.updates_per_second,
         "shares": rate.shares,
         "emulators_busy_share": rate.emulators_busy_share,
-        "whole_seconds": time.perf_counter() - began,
     }
 
 
@@ -218,10 +216,7 @@ def microseconds(training: Training, device: torch.device, together: int, second
 
 
 def kernels(training: Training) -> dict[str, Any]:
-    """Count the kernels and copies that an update starts on a GPU, or a CPU's operators, and time them.
-
-    `slowest`: names, with the times that each was started and the microseconds of all of them.
-    """
+    """Count and time the kernels and copies of an update; `slowest`: name, number and µs of all of them."""
     kind = training.device.type.upper()
     activity = getattr(torch.profiler.ProfilerActivity, kind)
     with torch.profiler.profile(activities=[activity]) as profile:
