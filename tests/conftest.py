@@ -1,3 +1,4 @@
+import gc
 import os
 import shutil
 import signal
@@ -54,6 +55,24 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """Give each worker neighbouring tests: what the tests of a module share is made once for most modules."""
     if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
         config.option.dist = "worksteal"
+
+
+LONGEST = ("test_tutorial.py", "test_sweep_on_ray.py", "test_notebook.py", "test_tune_survives.py")
+"""Modules with tests of a minute or more."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests, so that no worker is left with one when the others have finished."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+gc.disable()  # until all tests are collected: what is made until then is kept
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every later collection of garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

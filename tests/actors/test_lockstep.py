@@ -9,16 +9,14 @@ from tiny import CPU
 from atari_dqn.actors.inline import InlineActors
 from atari_dqn.train.build import assemble, local_actors
 
-MORE = [("apex", 1), ("r2d2", 1), ("dqn", 2), ("apex", 2), ("r2d2", 2), ("r2d2", 4)]
+AGENTS_AND_ACTORS = [("dqn", 1), ("apex", 1), ("r2d2", 1), ("dqn", 2), ("apex", 2), ("r2d2", 2), ("r2d2", 4)]
 MEMORY_AND_MORE = ["r2d2", *(pytest.param(agent, marks=pytest.mark.slow) for agent in ("dqn", "apex"))]
 APEX_AND_MORE = ["apex", *(pytest.param(agent, marks=pytest.mark.slow) for agent in ("dqn", "r2d2"))]
 """The agent with memory has all that the others have, and its states."""
 
 
-@pytest.mark.parametrize(
-    ("agent", "actors"),
-    [("dqn", 1), *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("agent", "actors"), AGENTS_AND_ACTORS)
 def test_actors_in_processes_equal_those_in_one_process(agent: str, actors: int) -> None:
     spec = lockstep(actors, *AGENTS[agent])
     digests = []

@@ -33,7 +33,9 @@ def learner_of(kind: str, *, rule=dqn_target, accumulate: int = 1) -> Learner:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind == "iqn" else []) for kind in LOSSES]
+)
 def test_learning_fits_a_minibatch_shown_again_and_again(kind: str) -> None:
     learner, batch = learner_of(kind), make_batch(discount_t=torch.zeros(4))
     for _ in range(150 if kind == "iqn" else 60):  # IQN learns from samples

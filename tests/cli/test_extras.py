@@ -55,6 +55,7 @@ def test_ray_without_its_extra_says_what_to_install(words: tuple[str, ...]) -> N
     assert (done.returncode, done.stderr) == (2, message)
 
 
+@pytest.mark.slow
 def test_a_tune_on_ray_without_its_extra_says_what_to_install() -> None:
     words = ["dqn", "tune", "catch_learning_rate", "--on", "ray"]
     installed = "for name in ('optuna', 'matplotlib', 'PIL'): del sys.modules[name]\n"
@@ -63,6 +64,7 @@ def test_a_tune_on_ray_without_its_extra_says_what_to_install() -> None:
     assert (done.returncode, done.stderr) == (2, message)
 
 
+@pytest.mark.slow
 def test_record_without_its_extra_says_what_to_install() -> None:
     done = python("sys.argv = ['dqn', 'record', 'outputs/run']\nfrom atari_dqn.cli import main\nmain()\n")
     assert done.returncode == 2
@@ -70,6 +72,7 @@ def test_record_without_its_extra_says_what_to_install() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_window_without_its_extra_says_what_to_install() -> None:
     words = ["dqn", "play", "--game", "pong", "--window"]
     done = python(f"sys.argv = {words!r}\nfrom atari_dqn.cli import main\nmain()\n")
@@ -94,6 +97,7 @@ def test_export_to_onnx_without_its_extra_says_what_to_install(tmp_path: Path) -
     assert (done.returncode, done.stderr) == (2, message)
 
 
+@pytest.mark.slow
 def test_page_that_plays_games_back_needs_no_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation_videos, "_NEEDED", ("a_package_of_no_one",))
     run(tmp_path / "run", *FEW_STEPS, "system.evaluation_video=true")

@@ -81,6 +81,7 @@ def test_a_video_is_served(address: str) -> None:
     assert status(f"{address}media/{quote(FILMED)}/videos/step_000125000_run.mp4") == 200
 
 
+@pytest.mark.slow
 def test_a_page_of_a_run_cannot_read_the_dashboard(address: str) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="the extra dev is not there")
     if CHROMIUM is None:

@@ -291,6 +291,7 @@ class InterruptAt:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.fault("D03")
 def test_resumed_run_keeps_the_states_of_its_gates_and_says_them(tmp_path: Path) -> None:
     path = tmp_path / "run"
@@ -316,6 +317,7 @@ def test_count_of_gradients_goes_on_over_a_resume(tmp_path: Path) -> None:
     assert rows[-1]["nonfinite_gradients"] == 101
 
 
+@pytest.mark.slow
 @pytest.mark.fault("D03")
 def test_third_bad_evaluation_tags_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     returns = iter([1.0, 9.0, 2.0, 2.0, 2.0, 2.0, 9.0])

@@ -24,6 +24,11 @@ def threads_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def load_is_measured_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("atari_dqn.bench.doctor._LOAD_SECONDS", 0.21)
+
+
 def settings(hardware: Hardware) -> dict[str, str]:
     return {setting.key: setting.value for setting in recommend(hardware, lambda: True)}
 

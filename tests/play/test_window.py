@@ -78,6 +78,7 @@ def test_other_keys_and_closing_are_commands(window: Window) -> None:
     assert window.keys.commands == ["p", "q"]
 
 
+@pytest.mark.slow
 def test_without_a_display_the_option_is_refused() -> None:
     without = {
         name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")

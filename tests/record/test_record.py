@@ -82,6 +82,7 @@ def pictures(path: Path) -> Iterator[np.ndarray]:
             yield frame.to_ndarray(format="rgb24")
 
 
+@pytest.mark.slow
 def test_video_is_h264_in_yuv420p_at_60_frames_a_second(pong: Path, tmp_path: Path) -> None:
     render(recorded(pong), tmp_path / "a.mp4")
     with av.open(str(tmp_path / "a.mp4")) as container:

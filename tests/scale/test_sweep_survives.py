@@ -188,6 +188,7 @@ def test_sigterm_saves_every_run_and_the_command_that_is_printed_goes_on(
     assert all_differences(folder, undisturbed) == []
 
 
+@pytest.mark.thorough
 def test_a_takeover_takes_three_heartbeats_and_little_more(sweep: Path, tmp_path: Path):
     folder = tmp_path / "runs"
     first = start(sweep, folder)

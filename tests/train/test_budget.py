@@ -63,6 +63,7 @@ def test_raised_budget_of_a_run_outlives_a_kill_right_after(tmp_path: Path, step
     assert tables(tmp_path / "run") == tables(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.fault("H02")
 def test_raised_budget_of_a_finished_run_outlives_a_kill_right_after(tmp_path: Path) -> None:
     run(tmp_path / "run", f"training.total_frames={BEFORE}")

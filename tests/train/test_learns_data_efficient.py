@@ -36,8 +36,8 @@ AGENTS = {
         "training.total_frames=16_000", "exploration.epsilon_decay_frames=10_000",
     ),
 }  # fmt: skip
-MINUTES = {"self-prediction", "BBF", "ratio of 2", "resets"}
-"""The agents with which training takes minutes on an ordinary processor."""
+THOROUGH = {"self-prediction", "BBF", "ratio of 2", "resets", "moving average"}
+"""What the thorough tests train, minutes each for most; the slow tests train the others."""
 LEARNED = 3.0
 """Of ten balls at least six are caught as a rule; a game is over with three missed, and chance is −2."""
 
@@ -54,7 +54,7 @@ def mean_return(*overrides: str) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "agent",
-    [pytest.param(name, marks=pytest.mark.thorough if name in MINUTES else ()) for name in AGENTS],
+    [pytest.param(name, marks=pytest.mark.thorough if name in THOROUGH else ()) for name in AGENTS],
 )
 def test_agent_learns_the_toy_game(agent: str) -> None:
     assert mean_return(*AGENTS[agent]) > LEARNED

@@ -84,6 +84,7 @@ def child_does(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     monkeypatch.setattr(videos, "_command", lambda recording: [sys.executable, "-c", program])
 
 
+@pytest.mark.slow
 def test_run_is_finished_without_a_video_that_takes_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
