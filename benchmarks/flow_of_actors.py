@@ -1,19 +1,26 @@
 """The model of the flow (`atari_dqn.bench.flow`) against real runs with 1, 2, 4 and 8 actors on this machine.
 
-Calibrates the model: what an actor plays, what a message, an update and a publication take, each alone. Then
-trains with actors in processes, free-running, and compares frames/s, which must agree within 15 %, the
-shares of waiting, and the lag. At the end the model predicts 1 to 512 actors that have cores of their own,
-with one learner and a network of 10 Gbit/s. Writes JSON to --out.
+Calibrates the model: what an actor plays, and what a message, an update and a publication take, at the same
+time, because busy cores slow each other down; before the runs and after them. Trains with actors in
+processes, free-running, and compares frames/s, which must agree within 15 %, the shares of waiting, and the
+lag. The model describes a flow in which the limiter holds the ratio of updates to steps, so the runs have a
+buffer of two messages, and are measured when it has had time to fill or to empty: with the shipped buffer,
+actors play 10,000 steps before the learner holds them. At the end the model predicts 1 to 512 actors that
+have cores of their own, with one learner and a network of 10 Gbit/s. Writes JSON to --out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
+from functools import partial
+from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +35,8 @@ from atari_dqn.actors.inline import InlineActors
 from atari_dqn.actors.insertion import steps_in
 from atari_dqn.actors.message import decode, encode
 from atari_dqn.actors.orders import Order
+from atari_dqn.actors.process import prepare_process
+from atari_dqn.actors.snapshot import SharedSnapshot
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.bench.flow import FlowConstants, predict
 from atari_dqn.machine.hardware import find_hardware
@@ -44,10 +53,12 @@ NETWORK_BYTES_PER_SECOND = 10e9 / 8
 PIPE_BYTES_PER_SECOND = 1e9
 """An allowance: pipes of one machine are never what is saturated."""
 TOLERANCE = 0.15
+MEASURED = ("actor_steps_per_second", "receiving_seconds", "update_seconds", "publishing_seconds")
+"""The constants that are times of this machine."""
 
 
 def spec_of(name: str, actors: int, envs: int, overrides: list[str]) -> Spec:
-    """Return a spec with free-running actors, a small replay and a short prefill."""
+    """Return a spec with free-running actors, a small replay, a short prefill and a small error buffer."""
     own = [
         f"actors.processes={actors}",
         f"env.num_envs={actors * envs}",
@@ -57,11 +68,15 @@ def spec_of(name: str, actors: int, envs: int, overrides: list[str]) -> Spec:
         "learner.threads=1",
         "system.actors_per_core=8",
     ]
-    return load_spec_here(RUNS / f"{name}.toml", [*own, *overrides]).spec
+    spec = load_spec_here(RUNS / f"{name}.toml", [*own, *overrides]).spec
+    message_steps = given(spec.actors.fragment_steps) * envs
+    buffer_steps = 2 * max(message_steps, spec.learner.update_period_steps)
+    return replace(spec, actors=replace(spec.actors, error_buffer_steps=buffer_steps))
 
 
 def actor_rate(spec: Spec, seconds: float) -> float:
-    """Measure the steps per second of an actor that acts greedily, which takes longest."""
+    """Measure the steps per second of an actor, in a process of its own."""
+    prepare_process()
     published = FirstWeights()
     role = build_role(spec, 0, published)
     with closing(assemble(spec, CPU, InlineActors)) as training:
@@ -71,7 +86,7 @@ def actor_rate(spec: Spec, seconds: float) -> float:
     role.play(order)
     began, steps = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
-        steps += steps_in(decode(encode(role.play(order))))
+        steps += steps_in(decode(encode(role.play(order), compressed=True)))
     rate = steps / (time.perf_counter() - began)
     role.close()
     return rate
@@ -82,7 +97,7 @@ def learner_times(spec: Spec, seconds: float) -> dict[str, float]:
     with closing(assemble(spec, CPU, InlineActors)) as training:
         assert isinstance(training, ActorTraining)
         training.begin()
-        first, following = (encode(each) for each in played(spec))
+        first, following = (encode(each, compressed=True) for each in played(spec))
         training.store(decode(first))
 
         def receive() -> None:
@@ -92,36 +107,39 @@ def learner_times(spec: Spec, seconds: float) -> dict[str, float]:
 
         while training.clock.steps < spec.replay.prefill_steps:
             receive()
-        weights = training.weights
+        weights, snapshot = training.weights, SharedSnapshot(training.weights.size)
         return {
             "receiving_seconds": _seconds(receive, seconds),
             "update_seconds": _seconds(lambda: training.update(1), seconds),
-            "publishing_seconds": _seconds(lambda: training.envs.publish(0, weights.read()), seconds),
+            "publishing_seconds": _seconds(lambda: snapshot.publish(0, weights.read()), seconds),
         }
 
 
-def _seconds(work: Any, seconds: float) -> float:
-    """Return the median duration of some work."""
-    found: list[float] = []
+def _seconds(work: Callable[[], object], seconds: float) -> float:
+    """Return the mean duration of some work, the first time left out."""
+    work()
     began = time.perf_counter()
-    while time.perf_counter() - began < seconds:
-        start = time.perf_counter()
+    for repetitions in count(1):
         work()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
+        if (passed := time.perf_counter() - began) > seconds:
+            return passed / repetitions
+    raise AssertionError
 
 
 def calibrated(spec: Spec, seconds: float) -> FlowConstants:
-    """Measure the constants of a spec with one actor."""
+    """Measure the constants of a spec with one actor, while the learner works as well."""
     fragment = played(spec)[1]
     learner = spec.learner
     cores = find_hardware(Path.cwd()).cores_usable
-    times: dict[str, Any] = learner_times(spec, seconds)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as actor:
+        actor.submit(prepare_process).result()  # which takes some seconds
+        rate = actor.submit(actor_rate, spec, 3 * seconds)
+        times: dict[str, Any] = learner_times(spec, seconds)
     return FlowConstants(
-        actor_steps_per_second=actor_rate(spec, seconds),
+        actor_steps_per_second=rate.result(),
         envs_per_actor=spec.env.num_envs,
         message_steps=steps_in(fragment),
-        message_bytes=len(encode(fragment)),
+        message_bytes=len(encode(fragment, compressed=True)),
         updates_per_step=learner.updates_per_period / learner.update_period_steps,
         publish_period_updates=given(spec.actors.publish_period_updates),
         sync_period_steps=given(spec.actors.sync_period_steps),
@@ -134,26 +152,53 @@ def calibrated(spec: Spec, seconds: float) -> FlowConstants:
 
 
 def trained(spec: Spec, seconds: float) -> dict[str, Any]:
-    """Train for some seconds after the prefill; return frames/s, the shares of waiting, and the lag."""
+    """Train for some seconds, after the prefill and half of them; return frames/s, waiting and lag."""
     with closing(assemble(spec, CPU)) as training:
         assert isinstance(training, ActorTraining)
         training.begin()
-        iterations = training.iterations()
-        while not training.clock.learning:
+        iterations, clock = training.iterations(), training.clock
+
+        def train_for(seconds: float) -> float:
+            began = time.perf_counter()
+            while (passed := time.perf_counter() - began) < seconds:
+                list(training.rows(next(iterations)))
+            return passed
+
+        while not clock.learning:
             list(training.rows(next(iterations)))
+        train_for(seconds / 2)
         training.meter.report(training.envs.records)
-        began, steps = time.perf_counter(), training.clock.steps
-        while time.perf_counter() - began < seconds:
-            list(training.rows(next(iterations)))
-        wall = time.perf_counter() - began
+        steps, updates = clock.steps, clock.updates
+        wall = train_for(seconds)
         _, report = training.meter.report(training.envs.records)
         return {
-            "frames_per_second": (training.clock.steps - steps) * spec.env.frame_skip / wall,
+            "frames_per_second": (clock.steps - steps) * spec.env.frame_skip / wall,
+            "updates_per_step": (clock.updates - updates) / (clock.steps - steps),
             "learner_waits": report["learner_waited_share"],
-            "actors_wait": report["actors_waited_share"],
+            "a_message_waits": report["actors_waited_share"],
             "lag_updates": report["mean_lag_updates"],
             "lag_seconds": report["mean_lag_seconds"],
         }
+
+
+def mean_of(before: FlowConstants, after: FlowConstants) -> FlowConstants:
+    """Return the means of what was measured before and after the runs: a machine's speed changes."""
+    means = {name: (getattr(before, name) + getattr(after, name)) / 2 for name in MEASURED}
+    return replace(before, **means)
+
+
+def predicted(constants: FlowConstants, actors: int) -> dict[str, Any]:
+    """Compute the prediction of the model as plain data."""
+    flow = predict(constants, actors)
+    return {**asdict(flow), "frames_per_second": flow.frames_per_second}
+
+
+def compared(constants: FlowConstants, actors: int, found: dict[str, Any]) -> dict[str, Any]:
+    """Compare a run with the prediction, and print how far it is off."""
+    flow = predicted(constants, actors)
+    off = flow["frames_per_second"] / found["frames_per_second"] - 1
+    print(f"{actors} actors: {found['frames_per_second']:,.0f} frames/s, the model is {off:+.0%} off")
+    return {"actors": actors, "measured": found, "predicted": flow, "off": off}
 
 
 def main() -> None:
@@ -168,25 +213,21 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="of each run")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    constants = calibrated(spec_of(options.spec, 1, options.envs, options.overrides), options.seconds / 5)
-    print(constants, flush=True)
-    rows = []
-    for actors in options.actors:
-        found = trained(spec_of(options.spec, actors, options.envs, options.overrides), options.seconds)
-        flow = predict(constants, actors)
-        expected = {**asdict(flow), "frames_per_second": flow.frames_per_second}
-        off = flow.frames_per_second / found["frames_per_second"] - 1
-        rows.append({"actors": actors, "measured": found, "predicted": expected, "off": off})
-        print(f"{actors} actors: {found['frames_per_second']:,.0f} frames/s, the model is {off:+.0%} off")
+    spec = partial(spec_of, options.spec, envs=options.envs, overrides=options.overrides)
+    before = calibrated(spec(actors=1), options.seconds / 3)
+    measured = {actors: trained(spec(actors=actors), options.seconds) for actors in options.actors}
+    constants = mean_of(before, calibrated(spec(actors=1), options.seconds / 3))
+    rows = [compared(constants, actors, found) for actors, found in measured.items()]
     alone = replace(constants, actor_cores=None, shared_cores=None, bytes_per_second=NETWORK_BYTES_PER_SECOND)
-    flows = [predict(alone, actors) for actors in AT_SCALE]
     result = {
         **circumstances(),
         "spec": options.spec,
+        "overrides": options.overrides,
+        "seconds": options.seconds,
         "constants": asdict(constants),
         "compared": rows,
         "within_tolerance": all(abs(row["off"]) <= TOLERANCE for row in rows),
-        "at_scale": [{**asdict(each), "frames_per_second": each.frames_per_second} for each in flows],
+        "at_scale": [predicted(alone, actors) for actors in AT_SCALE],
     }
     options.out.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -20,7 +20,7 @@ FRAME_SKIP = 4
 
 @dataclass(frozen=True, kw_only=True)
 class FlowConstants:
-    """What is measured: each alone, on a core of its own."""
+    """What is measured: each on a core of its own, while the other cores work as well."""
 
     actor_steps_per_second: float
     """Steps of one actor, over all of its environments."""
@@ -56,9 +56,9 @@ class Flow:
     bound: str
     """What is saturated: `actors`, `learner`, `network`, or `cores`."""
     learner_waits: float
-    """Share of the time in which the learner waits for messages."""
+    """Share of the time in which the learner waits for messages, or for a core."""
     actors_wait: float
-    """Share of the time in which actors wait for orders."""
+    """Share of the time in which actors wait for orders, or for a core."""
     lag_seconds: float
     """Mean age of the weights that selected an action, when its step is stored."""
     lag_updates: float
@@ -105,15 +105,18 @@ def _learner_seconds(c: FlowConstants) -> float:
 
 
 def _lag_seconds(c: FlowConstants, actors: int, steps: float) -> float:
-    """Compute the mean age of weights: half a period of each kind, and the time a message is on its way.
+    """Compute the mean age of weights when a step is stored that was played with them.
 
-    An actor that waits has all of its messages open, so a message takes as long as the actor needs for them.
+    It is half a period of publications, half of what a period of fetches has beyond a message, and the time
+    since the step: half a message, if actors play all the time. An actor that waits plays as soon as it is
+    ordered to, and the message is stored when all that the actor has open are.
     """
     updates = steps * c.updates_per_step
     published = c.publish_period_updates / updates / 2 if updates else 0.0
     per_env = steps / actors / c.envs_per_actor
     message = c.message_steps / c.envs_per_actor / per_env
     fetched = max(0.0, c.sync_period_steps / per_env - message) / 2
-    is_full = steps < actors * c.actor_steps_per_second * 0.999
-    on_its_way = message / 2 + (c.messages_in_flight - 1) * message * is_full
-    return published + fetched + on_its_way
+    waits = steps < actors * c.actor_steps_per_second * 0.999
+    playing = c.message_steps / c.actor_steps_per_second if waits else message
+    since = (c.messages_in_flight * message if waits else playing) - playing / 2
+    return published + fetched + since

@@ -45,10 +45,11 @@ class FreeRunningTraining(ActorTraining):
         began = time.perf_counter()
         if self._held is None:
             self._held = self.receive(0.0 if may_learn else _IDLE_SECONDS)
+        if not may_learn:
+            self.meter.waited("learner", time.perf_counter() - began)
         if self._held is not None and self.limiter.can_insert(steps_in(self._held)):
             return self._store_held(self._held)
         if not may_learn:
-            self.meter.waited("learner", time.perf_counter() - began)
             return Learned(None, 0)
         self.limiter.sample(batch_size)
         self.learn(1)

@@ -36,6 +36,14 @@ def test_the_declared_ratio_is_held(agent: str) -> None:
         assert abs(ratio(training) / declared - 1) < 40 / 1000 + 0.02
 
 
+def test_the_wait_for_a_message_that_arrives_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides: list[str] = []
+    with begun(free(2), InlineActors) as training:
+        monkeypatch.setattr(training.meter, "waited", lambda side, seconds: sides.append(side))
+        assert next(training.iterations()).fragment is not None
+    assert sides == ["learner"]
+
+
 @pytest.mark.fault("M07")
 @pytest.mark.slow
 def test_killed_actors_cost_the_steps_that_are_counted_as_dropped() -> None:

@@ -46,5 +46,6 @@ def test_the_lag_is_half_a_period_of_each_kind_and_the_way_of_a_message():
     assert predict(CONSTANTS, 4).lag_seconds == pytest.approx(0.025 + 0.25 + 0.25)
 
 
-def test_actors_that_wait_act_with_older_weights():
-    assert predict(CONSTANTS, 40).lag_seconds > predict(CONSTANTS, 10).lag_seconds
+def test_actors_that_wait_act_with_weights_that_are_older_by_their_open_messages():
+    # 500 updates/s: 10 / 500 / 2; 25 steps/s of an environment: (4 − 2) / 2; two messages, less 0.5 / 2
+    assert predict(CONSTANTS, 40).lag_seconds == pytest.approx(0.01 + 1.0 + 4.0 - 0.25)
