@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from jaxtyping import Float32
 
-from atari_dqn.actors.local_actor import LocalActor, start_actor
+from atari_dqn.actors.build import envs_of_actor
+from atari_dqn.actors.local_process import LocalProcess, start_process
+from atari_dqn.actors.process import run_actor
 from atari_dqn.actors.snapshot import SharedSnapshot
 from atari_dqn.actors.step_counts import StepCounts
 from atari_dqn.actors.weights import FlatWeights
@@ -28,11 +30,13 @@ class LocalCarrier:
         self._counts = StepCounts(given(spec.actors.processes))
         self._snapshot = SharedSnapshot(FlatWeights(build_network(spec, info, torch.device("cpu"))).size)
 
-    def start(self, number: int, incarnation: int) -> LocalActor:
+    def start(self, number: int, incarnation: int) -> LocalProcess:
         """Start the process of an actor."""
-        return start_actor(self._spec, number, incarnation, self._snapshot, self._counts)
+        envs = envs_of_actor(self._spec, number)
+        name = f"actor {number} (environments {envs.start} to {envs.stop - 1})"
+        return start_process(name, run_actor, self._spec, number, incarnation, self._snapshot, self._counts)
 
-    def ready(self, actors: Mapping[int, LocalActor], timeout_seconds: float) -> list[int]:
+    def ready(self, actors: Mapping[int, LocalProcess], timeout_seconds: float) -> list[int]:
         """Return the actors whose answer has begun to arrive, or that have ended."""
         ready = wait([actor.pipe for actor in actors.values()], timeout_seconds)
         return [number for number, actor in actors.items() if actor.pipe in ready]
@@ -45,7 +49,7 @@ class LocalCarrier:
         """Return the number of steps that an actor has played."""
         return self._counts.played(number)
 
-    def end(self, actors: Sequence[LocalActor]) -> None:
+    def end(self, actors: Sequence[LocalProcess]) -> None:
         """End the processes of actors."""
         for actor in actors:
             actor.pipe.close()  # all of them first, so that they end at the same time

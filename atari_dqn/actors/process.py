@@ -1,9 +1,10 @@
-"""The process of an actor: it obeys orders from a pipe until the learner closes it or ends."""
+"""The process of an actor: it carries out orders from a pipe until the learner closes it or ends."""
 
 from __future__ import annotations
 
 import signal
 import traceback
+from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -22,6 +23,8 @@ from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.machine.devices import set_kernels
 from atari_dqn.spec.schema import Spec
 
+CarryOut = Callable[[bytes], bytes]
+"""Carries out an order, and returns the answer to it."""
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -34,14 +37,27 @@ def run_actor(
     published: Any,
     counts: StepCounts,
 ) -> None:
-    """Play by orders. An error is sent as text and ends the process."""
+    """Play by orders."""
+
+    def make() -> CarryOut:
+        count_steps = partial(counts.add, number)
+        role = build_role(spec, number, published, incarnation=incarnation, count_steps=count_steps)
+        return partial(carry_out, role)
+
+    run_by_orders(pipe, parent, make)
+
+
+def run_by_orders(pipe: Connection, parent: int | None, make: Callable[[], CarryOut]) -> None:
+    """Carry out orders until the learner closes the pipe or ends. An error is sent as text, and is the end.
+
+    `make`: makes what carries them out, in a process that is prepared.
+    """
     end_with_parent(parent)
     for ending in _ENDING_SIGNALS:  # a terminal signals the whole process group; only the learner reacts
         signal.signal(ending, signal.SIG_IGN)
     try:
         prepare_process()
-        count_steps = partial(counts.add, number)
-        obey(pipe, build_role(spec, number, published, incarnation=incarnation, count_steps=count_steps))
+        _obey(pipe, make())
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the learner has closed the pipe, or has ended
     except Exception:
@@ -55,11 +71,11 @@ def prepare_process() -> None:
     keep_freed_memory()
 
 
-def obey(pipe: Connection, role: ActorRole) -> None:
+def _obey(pipe: Connection, carry_out: CarryOut) -> None:
     """Obey orders until the pipe is closed."""
     while True:
         order = pipe.recv_bytes()
-        _answer(pipe, Letter(order[:1]), carry_out(role, order))
+        _answer(pipe, Letter(order[:1]), carry_out(order))
 
 
 def carry_out(role: ActorRole, order: bytes) -> bytes:

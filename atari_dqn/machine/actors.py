@@ -14,19 +14,30 @@ def actor_bytes(weights_bytes: int) -> int:
     return ACTOR_BYTES + weights_bytes
 
 
-def actor_items(spec: Spec, weights_bytes: int, *, actors_here: bool) -> tuple[Item, ...]:
-    """Return the items for messages on their way, and for the processes of actors on this machine."""
-    if spec.actors.mode == "none":
-        return ()
+def messages_item(spec: Spec) -> Item:
+    """Return the item for messages on their way."""
     processes = given(spec.actors.processes)
     steps = given(spec.actors.fragment_steps) * spec.env.num_envs // processes
     waiting = processes * (spec.actors.max_messages_in_flight or 1)
     messages = waiting * message_bytes(steps=steps, screen_size_pixels=spec.env.screen_size_pixels)
-    on_their_way = Item(place="ram", name="messages of actors", bytes=messages, key="actors.fragment_steps")
-    if not actors_here:
-        return (on_their_way,)
-    own = processes * actor_bytes(weights_bytes)
-    return Item(place="ram", name="actors", bytes=own, key="actors.processes"), on_their_way
+    return Item(place="ram", name="messages of actors", bytes=messages, key="actors.fragment_steps")
+
+
+def actor_items(spec: Spec, weights_bytes: int, *, actors_here: bool) -> tuple[Item, ...]:
+    """Return the items for messages on their way, and for the processes of actors on this machine.
+
+    The evaluator of free-running actors is a process of the learner's machine wherever these play.
+    """
+    if spec.actors.mode == "none":
+        return ()
+    items = [messages_item(spec)]
+    each = actor_bytes(weights_bytes)
+    if spec.actors.mode == "free_running":
+        items.append(Item(place="ram", name="evaluator", bytes=each))
+    if actors_here:
+        own = given(spec.actors.processes) * each
+        items.append(Item(place="ram", name="actors", bytes=own, key="actors.processes"))
+    return tuple(items)
 
 
 def cores_for_actors(spec: Spec) -> int:

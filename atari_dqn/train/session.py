@@ -7,8 +7,8 @@ change the learning.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 
 from atari_dqn.clock import Every, frames_to_steps
@@ -24,6 +24,7 @@ from atari_dqn.train.evaluation_videos import EvaluationVideos
 from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.learning import Learning
+from atari_dqn.train.light_evaluations import light_evaluations
 from atari_dqn.train.memory_log import MemoryLog, memory_logs
 from atari_dqn.train.prediction_log import PredictionLog
 from atari_dqn.train.replay_log import ReplayLog
@@ -58,7 +59,6 @@ class Session:
             training=training.state_dict,
             bookkeeping=self.state_dict,
         )
-        self._light = Every(period=spec.evaluation.light_period_frames)
         self._full = Every(period=spec.evaluation.full_period_frames)
         self._replay_log = ReplayLog(training, seed=spec.seed, period_steps=spec.logging.replay_period_steps)
         self._reports: tuple[PredictionLog | MemoryLog, ...] = (
@@ -69,6 +69,7 @@ class Session:
         self.evaluations = Evaluations(
             training, spec, run, sinks=sinks, videos=self.videos, notify=self.notice
         )
+        self._light = light_evaluations(training, spec, self.evaluations, sinks=sinks, notify=self.notice)
         self._throughput = Throughput(training.stopwatch, training.envs)
         self._elapsed_before_seconds = 0.0
         self._began = time.monotonic()
@@ -97,7 +98,7 @@ class Session:
         Raise `InterruptedRunError` after a signal, when a checkpoint has been saved, and `HaltedError` if a
         failure gate trips.
         """
-        with self._signals_deferred() as guard, self._saving.finished():
+        with self._signals_deferred() as guard, self._saving.finished(), closing(self._light):
             self._train(guard, self.training.total_steps)
             digest = self._finish(guard)
             self.evaluations.forget_progress()
@@ -105,8 +106,10 @@ class Session:
 
     def run_until(self, steps: int) -> None:
         """Train until at least `steps` agent steps, without the final evaluation and its checkpoint."""
-        with self._signals_deferred() as guard, self._saving.finished():
+        with self._signals_deferred() as guard, self._saving.finished(), closing(self._light):
             self._train(guard, steps)
+            with self._stopping(guard) as stop:
+                self._light.settle(stop)
             self._stop_if_interrupted(guard)
 
     def notice(self, kind: str, message: str, **data: object) -> None:
@@ -185,20 +188,25 @@ class Session:
             return
         with self.training.stopwatch.paused():
             self._saving.poll()
+            self._light.poll()
             if self._full.is_due(clock.env_frames):
                 self._saving.save_before_evaluation()
                 score = self._evaluate("full", guard)
                 self._mark_evaluated()
                 self._saving.begin(score, self.evaluations.score_protocol)
             elif self._light.is_due(clock.env_frames):
-                self._evaluate("light", guard)
-                self._mark_evaluated()
+                self._begin_light(guard)
             self._stop_if_interrupted(guard)
             self._saving.begin_if_due()
 
     def _mark_evaluated(self) -> None:
         for every in (self._light, self._full):
             every.mark(self.training.clock.env_frames)
+
+    def _begin_light(self, guard: SignalGuard) -> None:
+        self.health.check_updates()
+        with self._stopping(guard) as stop:
+            self._light.begin(stop)
 
     def _finish(self, guard: SignalGuard) -> str:
         self._saving.wait()
@@ -211,10 +219,17 @@ class Session:
         return self._saving.save(score, self.evaluations.score_protocol)
 
     def _evaluate(self, kind: str, guard: SignalGuard) -> EvaluationScore:
-        """Play an evaluation; if it is interrupted, its finished games are saved."""
+        """Play an evaluation, once the light one is in the log; if it is interrupted, its games are saved."""
         self.health.check_updates()
+        with self._stopping(guard) as stop:
+            self._light.settle(stop)
+            return self.evaluations.play(kind, stop)
+
+    @contextmanager
+    def _stopping(self, guard: SignalGuard) -> Iterator[Callable[[], bool]]:
+        """Yield whether a signal stops an evaluation; if one has, save a checkpoint and end the run."""
         try:
-            return self.evaluations.play(kind, stop=lambda: guard.received is not None)
+            yield lambda: guard.received is not None
         except StoppedError:
             self._stop_if_interrupted(guard)
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import torch
@@ -20,7 +20,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_protocol
 from atari_dqn.spec.protocol import CheckpointChoice, Protocol
 from atari_dqn.spec.schema import Spec
-from atari_dqn.telemetry.events import Notify, Progress, Row, Sink, Value
+from atari_dqn.telemetry.events import Notice, Notify, Progress, Row, Sink, Value
 from atari_dqn.train.evaluation_videos import EvaluationVideos
 from atari_dqn.train.learning import Learning
 from atari_dqn.types import StateDict
@@ -43,6 +43,15 @@ def episodes_of(spec: Spec, kind: str) -> int:
     """Return the number of games in an evaluation of a kind."""
     evaluation = spec.evaluation
     return evaluation.light_episodes if kind == "light" else evaluation.full_episodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The kind of an evaluation, and the steps and frames for which its weights were trained."""
+
+    kind: str
+    step: int
+    env_frames: int
 
 
 class Evaluations:
@@ -80,9 +89,35 @@ class Evaluations:
         with self._progress(kind) as progress:
             played = self._finish_games(kind, progress, stop_or_fail, tracer)
         score = EvaluationScore.of(played)
-        self._log(kind, score)
+        self.log(self.moment(kind), score)
         self._videos.record(kind, played, tracer)
         return score
+
+    def moment(self, kind: str) -> Moment:
+        """Return the moment of an evaluation of the current weights."""
+        clock = self._training.clock
+        return Moment(kind=kind, step=clock.steps, env_frames=clock.env_frames)
+
+    def log(self, moment: Moment, score: EvaluationScore) -> None:
+        """Log the score of an evaluation."""
+        protocol = session_protocol(self._spec, moment.kind, self._training.envs.info.rom_md5).digest()
+        if moment.kind != "light":
+            self.scores.append((moment.step, score))
+            self.score_protocol = protocol
+        where: dict[str, Value] = {
+            "step": moment.step, "env_frames": moment.env_frames, "eval_type": moment.kind,
+        }  # fmt: skip
+        self._sinks.handle(Row(table="eval_log", values=where | score.row() | {"protocol": protocol}))
+        games = {"returns": score.returns, "lengths_frames": score.lengths_frames}
+        self._sinks.handle(
+            Notice(
+                kind="evaluation",
+                step=moment.step,
+                env_frames=moment.env_frames,
+                message=f"{moment.kind} evaluation: {score} [{fingerprint(protocol)}]",
+                data={**games, "protocol": protocol},
+            )
+        )
 
     def forget_progress(self) -> None:
         """Remove the file of finished games, once the score of the evaluation is in a checkpoint."""
@@ -153,20 +188,4 @@ class Evaluations:
             seed=self._spec.seed,
             device=training.device.type,
             torch_threads=torch.get_num_threads(),
-        )
-
-    def _log(self, kind: str, score: EvaluationScore) -> None:
-        clock = self._training.clock
-        protocol = session_protocol(self._spec, kind, self._training.envs.info.rom_md5).digest()
-        if kind != "light":
-            self.scores.append((clock.steps, score))
-            self.score_protocol = protocol
-        where: dict[str, Value] = {"step": clock.steps, "env_frames": clock.env_frames, "eval_type": kind}
-        self._sinks.handle(Row(table="eval_log", values=where | score.row() | {"protocol": protocol}))
-        self._notify(
-            "evaluation",
-            f"{kind} evaluation: {score} [{fingerprint(protocol)}]",
-            returns=score.returns,
-            lengths_frames=score.lengths_frames,
-            protocol=protocol,
         )

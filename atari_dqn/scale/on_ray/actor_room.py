@@ -8,7 +8,7 @@ from typing import Protocol
 
 from atari_dqn.errors import UserError
 from atari_dqn.formatting import size
-from atari_dqn.machine.actors import actor_bytes, actor_items
+from atari_dqn.machine.actors import actor_bytes, messages_item
 from atari_dqn.machine.plan import network_shape
 from atari_dqn.machine.sizes import MOST_ACTIONS, network_bytes
 from atari_dqn.spec.constraints import given
@@ -63,8 +63,7 @@ def actor_need(spec: Spec) -> ActorNeed:
 def store_bytes(spec: Spec) -> int:
     """Compute what Ray's object store holds on one machine: messages on their way, and some versions."""
     weights = network_bytes(network_shape(spec, MOST_ACTIONS))
-    (messages,) = actor_items(spec, weights, actors_here=False)
-    return 2 * messages.bytes + _VERSIONS_KEPT * weights
+    return 2 * messages_item(spec).bytes + _VERSIONS_KEPT * weights
 
 
 def check_actors_fit(spec: Spec, nodes: Iterable[Room]) -> None:

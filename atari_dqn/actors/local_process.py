@@ -1,37 +1,31 @@
-"""The learner's handle of an actor in another process of this machine: it starts, orders and ends it."""
+"""A process of this machine that carries out orders from a pipe, and the learner's end of it."""
 
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from atari_dqn.actors.build import envs_of_actor
 from atari_dqn.actors.orders import ActorDiedError, Letter
-from atari_dqn.actors.process import run_actor
-from atari_dqn.actors.step_counts import StepCounts
 from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
-from atari_dqn.spec.schema import Spec
 
 _SHUTDOWN_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalActor:
-    """An actor's process and the learner's end of its pipe."""
+class LocalProcess:
+    """Implements `Handle`."""
 
-    number: int
-    envs: range
+    name: str
     process: SpawnProcess
     pipe: Connection
 
     def died(self, reason: str) -> ActorDiedError:
-        """Make the error that this actor ended."""
-        return ActorDiedError(
-            f"actor {self.number} (environments {self.envs.start} to {self.envs.stop - 1}) {reason}"
-        )
+        """Make the error that this process ended."""
+        return ActorDiedError(f"{self.name} {reason}")
 
     def exit_reason(self) -> str:
         """Describe how the process ended."""
@@ -49,7 +43,7 @@ class LocalActor:
             raise self.died(self.exit_reason()) from None
 
     def answer(self) -> bytes:
-        """Receive an answer; `ActorDiedError` if the actor ended or failed."""
+        """Receive an answer; `ActorDiedError` if the process ended or failed."""
         try:
             letter, body = self.pipe.recv_bytes(), self.pipe.recv_bytes()
         except (EOFError, OSError):
@@ -73,17 +67,17 @@ class LocalActor:
         self.process.close()
 
 
-def start_actor(spec: Spec, number: int, incarnation: int, published: Any, counts: StepCounts) -> LocalActor:
-    """Start the process of an actor, which counts its steps in `counts`."""
+def start_process(name: str, target: Callable[..., None], *arguments: Any) -> LocalProcess:
+    """Start a process that calls `target` with its end of a pipe, the process to end with, and arguments.
+
+    `name`: what it is, with its number, for errors.
+    """
     context = multiprocessing.get_context("spawn")  # no copies of threads, locks or of a CUDA context
     ours, theirs = context.Pipe()
     process = context.Process(
-        target=run_actor,
-        args=(theirs, parent_to_end_with(), spec, number, incarnation, published, counts),
-        name=f"actor-{number}",
-        daemon=True,
+        target=target, args=(theirs, parent_to_end_with(), *arguments), name=name, daemon=True
     )
     with interrupts_blocked():  # a terminal signals the whole process group; only the learner reacts
         process.start()
     theirs.close()
-    return LocalActor(number=number, envs=envs_of_actor(spec, number), process=process, pipe=ours)
+    return LocalProcess(name=name, process=process, pipe=ours)
