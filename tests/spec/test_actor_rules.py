@@ -55,6 +55,12 @@ def test_memory_of_actors_is_planned() -> None:
     assert sizes["actors.fragment_steps"] == 2 * 2 * 100 * (36 * 36 + 28)
 
 
+@pytest.mark.parametrize("actors_here", [True, False])
+def test_memory_of_the_evaluator_is_planned_wherever_actors_play(actors_here: bool) -> None:
+    items = actor_items(tiny_spec(*FREE), weights_bytes=10_000_000, actors_here=actors_here)
+    assert [item.bytes for item in items if item.name == "evaluator"] == [360_000_000]
+
+
 def test_runs_without_actors_keep_their_digest() -> None:
     assert spec_digest(tiny_spec()) == spec_digest(tiny_spec("actors.mode=none"))
     assert spec_digest(tiny_spec("env.num_envs=2")) != spec_digest(
