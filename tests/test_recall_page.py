@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
-from recall import BEST, METHODS, RESULTS, TABLE, final_scores, page, table_row
+from memory_pages import RESULTS, final_scores
+from recall import BEST, METHODS, page, table_row
 
 ROWS = pl.DataFrame(
     {
@@ -22,7 +23,7 @@ ROWS = pl.DataFrame(
 
 @pytest.fixture(scope="module")
 def kept() -> pl.DataFrame:
-    return pl.read_csv(RESULTS / TABLE)
+    return pl.read_csv(RESULTS / "recall/evaluations.csv")
 
 
 def test_score_is_that_of_the_final_evaluation() -> None:
