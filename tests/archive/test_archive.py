@@ -256,3 +256,11 @@ def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path):
     (tmp_path / "notes.dqn").write_text("notes")
     with pytest.raises(DamagedError, match=r"archive\.json: the file is shorter"):
         load_frozen(tmp_path / "notes.dqn", CPU)
+
+
+def test_an_error_in_a_file_of_an_archive_names_the_archive(archive: Path, tmp_path: Path):
+    whole = read_archive(archive)
+    write_archive(tmp_path / "other.dqn", whole.agent, {**whole.parts, "spec.toml": b"track ="})
+    with pytest.raises((UserError, DamagedError)) as caught:
+        load_frozen(tmp_path / "other.dqn", CPU)
+    assert str(caught.value).startswith(f"{tmp_path / 'other.dqn' / 'spec.toml'}: ")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.run.archive.archive import is_archive, read_archive, write_parts
 from atari_dqn.run.directory import RunDirectory
 
@@ -15,8 +16,9 @@ from atari_dqn.run.directory import RunDirectory
 def opened_run(path: Path) -> Iterator[RunDirectory]:
     """Yield the directory of a run, for a block that reads it.
 
-    The files of an archive are in a temporary folder meanwhile; the weights and videos are left out. Raise
-    `UserError` if the path is neither a run nor an archive, `DamagedError` if it is damaged.
+    The files of an archive are in a temporary folder meanwhile; the weights and videos are left out. Errors
+    name the archive instead of that folder. Raise `UserError` if the path is neither a run nor an archive,
+    `DamagedError` if it is damaged.
     """
     if not is_archive(path):
         yield RunDirectory.open(path)
@@ -25,7 +27,11 @@ def opened_run(path: Path) -> Iterator[RunDirectory]:
     small = {name: data for name, data in archive.parts.items() if name.endswith((".toml", ".json", ".csv"))}
     with TemporaryDirectory(prefix="dqn-") as folder:
         write_parts(small, Path(folder))
-        yield RunDirectory.open(Path(folder))
+        try:
+            yield RunDirectory.open(Path(folder))
+        except (UserError, DamagedError) as error:
+            error.args = tuple(str(text).replace(folder, str(path)) for text in error.args)
+            raise
 
 
 def results_folder(path: Path) -> Path:
