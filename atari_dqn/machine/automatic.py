@@ -164,18 +164,22 @@ def _compile(spec: Spec, machine: Machine) -> Decision:
 
 
 def _workers(spec: Spec, machine: Machine) -> Decision:
-    """Choose a worker for each core but one, where the main process runs; with a GPU, two cores are left."""
+    """Choose a worker for each core but one, where the main process runs; with a GPU, two cores are left.
+
+    Between rollouts the main process has nothing to learn while emulators run, and leaves them its core.
+    """
     envs, cores = spec.env.num_envs, machine.hardware.cores_usable
     if spec.actors.mode != "none":
         return 0, "actors step their environments themselves"
     if envs == 1 or spec.env.kind != "atari" or cores == 1:
         return 0, "one process emulates fast enough"
-    emulating = max(1, cores - (1 if machine.device == "cpu" else 2))
+    learns_meanwhile = spec.replay.kind != "rollouts"
+    emulating = max(1, cores - learns_meanwhile - (machine.device != "cpu"))
     if envs < min(emulating, _MOST_WORKERS):
         return envs, "one for each environment"
     if emulating > _MOST_WORKERS:
         return _MOST_WORKERS, "more emulate faster than anything learns"
-    return emulating, _count(emulating, "core") + " beyond the learner's"
+    return emulating, _count(emulating, "core") + (" beyond the learner's" if learns_meanwhile else "")
 
 
 def _count(number: int, noun: str) -> str:

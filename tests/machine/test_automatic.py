@@ -194,6 +194,13 @@ def test_workers_of_a_run_on_a_gpu_are_all_cores_but_two(
     assert chosen("system.workers", found, "env.num_envs=64") == workers
 
 
+@pytest.mark.parametrize(("cores", "workers"), [(1, 0), (2, 2), (8, 8)])
+def test_workers_of_rollouts_are_one_for_each_core(cores: int, workers: int, laptop: Hardware) -> None:
+    found = machine(replace(laptop, cores_usable=cores, cores_physical=cores))
+    resolved, _ = resolve_auto(load_spec(RUNS / "pqn.toml"), found)
+    assert resolved.spec.system.workers == workers
+
+
 def test_toy_game_has_no_workers(laptop: Hardware) -> None:
     found = machine(replace(laptop, cores_usable=16, cores_physical=16))
     resolved, _ = resolve_auto(tiny("system.workers=auto", "env.num_envs=8"), found)
