@@ -35,6 +35,13 @@ MEMORY = (
     "env.stack_frames=1",
 )  # fmt: skip
 """An agent with memory, on single frames."""
+ROLLOUTS = (
+    "replay.kind=rollouts", "network.kind=nature_layer_norm", "env.num_envs=4", "replay.capacity_steps=32",
+    "replay.prefill_steps=32", "learner.batch_size=8", "learner.update_period_steps=4",
+    "learner.target_period_updates=1", "learner.reduction=mean", "learner.loss=mse", "optimizer.kind=radam",
+    "env.noop_max_frames=0",
+)  # fmt: skip
+"""Rollouts of 8 steps of 4 environments, and two passes over each, in minibatches of 8."""
 FEW_STEPS = ("training.total_frames=80", "replay.prefill_steps=10")
 """A run of 20 steps and 2 updates, for tests of what is around a training."""
 

@@ -55,14 +55,19 @@ def warm_up(training: Learning, *, updates: int = _WARM_UP_UPDATES) -> None:
 
 
 def timed(training: Learning, seconds: float) -> Rate:
-    """Continue training for `seconds` and return the rate."""
+    """Continue training for `seconds` and up to the next update, and return the rate.
+
+    After `warm_up` both ends of the measurement follow an update. Rare updates, and those that follow a whole
+    rollout, then have their share of the time.
+    """
     clock, envs = training.clock, training.envs
     frames, updates, busy_seconds = clock.env_frames, clock.updates, envs.busy_seconds
     training.stopwatch.lap()
-    began = time.perf_counter()
+    began, previous = time.perf_counter(), updates
     for _ in _iterations(training):
-        if time.perf_counter() - began >= seconds:
+        if clock.updates > previous and time.perf_counter() - began >= seconds:
             break
+        previous = clock.updates
     spent, parts = training.stopwatch.lap()
     learned = clock.updates - updates
     return Rate(

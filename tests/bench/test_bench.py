@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny import CPU, MEMORY, tiny_spec
+from tiny import CPU, MEMORY, ROLLOUTS, tiny_spec
 from typer.testing import CliRunner
 from without_kernels import leave_to_torch
 
@@ -18,7 +18,7 @@ from atari_dqn.fast.torsos import ConvolutionStack
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.keys import flatten
-from atari_dqn.train.rate import small
+from atari_dqn.train.rate import measure_rate, small
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +79,17 @@ def test_there_is_no_share_of_pytorchs_libraries_where_they_compute(monkeypatch:
     assert not found.kernels.are_ours
     assert found.learner_share_of_library is None
     assert "PyTorch's libraries" not in bench_text(found)
+
+
+@pytest.mark.parametrize("keys", [("learner.update_period_steps=32",), ROLLOUTS], ids=["rare", "rollouts"])
+def test_rate_has_as_many_updates_for_its_frames_as_the_spec(keys: tuple[str, ...]) -> None:
+    spec = tiny_spec(*keys)
+    rate = measure_rate(spec, CPU, seconds=0.0)
+    steps_per_second = rate.frames_per_second / spec.env.frame_skip
+    assert steps_per_second / rate.updates_per_second == pytest.approx(
+        spec.learner.update_period_steps,
+        rel=0.15,  # the last frame of an episode is no step
+    )
 
 
 def test_small_replay_of_sequences_has_some_to_sample() -> None:

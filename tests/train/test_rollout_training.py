@@ -7,7 +7,7 @@ import pytest
 import torch
 from test_invariants import assert_goes_on
 from test_learns_catch import LEARNED
-from tiny import begun, digest_after, ticks_of, tiny_spec
+from tiny import ROLLOUTS, begun, digest_after, ticks_of, tiny_spec
 
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.run.scores import EvaluationScore
@@ -15,14 +15,6 @@ from atari_dqn.spec.schema import Spec
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from toy_game import PQN
-
-ROLLOUTS = (
-    "replay.kind=rollouts", "network.kind=nature_layer_norm", "env.num_envs=4", "replay.capacity_steps=32",
-    "replay.prefill_steps=32", "learner.batch_size=8", "learner.update_period_steps=4",
-    "learner.target_period_updates=1", "learner.reduction=mean", "learner.loss=mse", "optimizer.kind=radam",
-    "env.noop_max_frames=0",
-)  # fmt: skip
-"""Rollouts of 8 steps of 4 environments, and two passes over each, in minibatches of 8."""
 
 
 def test_all_updates_of_a_rollout_follow_it_at_once() -> None:
