@@ -63,7 +63,8 @@ AGENTS = {
 }
 """The specs by their file in `runs/`, with the agents' names."""
 HEADS = (
-    "agent", "minibatch", "steps per update", "ms", "ms by PyTorch alone", "ratio", "weights", "RAM", "frames/s",
+    "agent", "minibatch", "steps per update", "ms", "ms by PyTorch alone", "ratio", "weights", "RAM",
+    "frames/s",
 )  # fmt: skip
 
 
