@@ -40,8 +40,9 @@ def gather(folder: Path, runs: dict[str, Path]) -> None:
 
 
 def origin(name: str, run: Path) -> dict[str, Any]:
-    """Read from a run's provenance how it was made."""
+    """Read how a run was made, how often it was resumed, and how often other programs took its cores."""
     record = json.loads((run / "provenance.json").read_text())
+    kinds = [json.loads(line)["kind"] for line in (run / "events.jsonl").read_text().splitlines()]
     return {
         "run": name,
         "started": record["started"][:16],
@@ -53,6 +54,8 @@ def origin(name: str, run: Path) -> dict[str, Any]:
         "torch_threads": record["torch_threads"],
         "torch": record["versions"]["torch"],
         "ale_py": record["versions"]["ale-py"],
+        "resumes": kinds.count("resumed"),
+        "busy_notices": kinds.count("busy machine"),
     }
 
 

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
@@ -82,11 +83,9 @@ def frames_in_millions(table: pl.DataFrame) -> pl.Series:
 
 
 def minutes_of(table: pl.DataFrame, clock: pl.DataFrame) -> pl.Series:
-    """Return when each row was written, by the throughput row that closed its period."""
-    timed = table.select("env_frames").join_asof(
-        clock.select("env_frames", "elapsed_seconds"), on="env_frames", strategy="forward"
-    )
-    return timed["elapsed_seconds"].fill_null(strategy="forward") / 60
+    """Return the minute of each row, interpolated between the rows of the throughput log."""
+    frames, seconds = ([0.0, *clock[name]] for name in ("env_frames", "elapsed_seconds"))
+    return pl.Series("minutes", np.interp(table["env_frames"], frames, seconds) / 60)
 
 
 def main() -> None:

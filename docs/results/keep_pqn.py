@@ -1,0 +1,213 @@
+"""Keep runs of PQN and of DQN on Pong, and make their page: scores and curves by frames and by minutes.
+
+The tables are those of `gather.py`, in `pqn/`. A run is named after its spec and its seed. The page and the
+plot are made from these tables and from the later runs of `pong_quick_runs/`:
+
+python docs/results/keep_pqn.py outputs/pqn_pong_seed1 outputs/pong_quick_seed1     keep runs, make the page
+python docs/results/keep_pqn.py                                                     make the page again
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import polars as pl
+from gather import gather, origin
+from keep import WINDOW_EPISODES
+
+RESULTS = Path(__file__).parent
+KEPT, EARLIER, PLOT, PAGE = Path("pqn"), Path("pong_quick_runs"), Path("pqn/curves.png"), Path("pqn.md")
+EARLIER_RUNS = ("seed1", "seed2", "seed3")
+"""Those with the project's kernels; the others are of another machine and from before there were any."""
+AGENTS = {"pqn": "PQN", "pong_quick": "`pong_quick`"}
+MILLIONS, MINUTES = (1, 2, 3, 4, 5), (5, 10, 15)
+COUNTS = {"resumes": "resumes", "busy_notices": "notices of a busy machine"}
+"""What is said of a run if there was any: the column of runs.csv and its words."""
+LATEST_GAME = {"env_frames": 20_000, "minutes": 0.3}
+"""How long before a moment the last game of a run that came so far may have ended."""
+TEXT = """\
+# What do PQN and DQN learn of Pong in equal frames, and in equal minutes?
+
+[PQN](../algorithms.md#pqn) has no replay and no target network, and plays Pong in 128 environments.
+`pong_quick` is a DQN with Double, dueling, 5-step returns and prioritized replay, in 8. A score is the mean
+of the last {window} training games that had ended. A dash: the run did not come so far.
+
+{table}
+
+![Return of training games by frames and by minutes]({plot})
+
+{runs}
+
+- **Minutes** are those of the whole run, with its evaluations and checkpoints. Only runs on one processor
+  can be compared by minutes, and only while no other program takes its cores, of which a run gives notice.
+  On a machine that does nothing else: [costs of the agents](../algorithms.md#what-an-agent-costs).
+- **One protocol but for ε.** Games are whole games without sticky actions, scores are not clipped, and Pong
+  has no lives that could end an episode. PQN's ε goes to 0.001 over a tenth of the run, that of `pong_quick`
+  to 0.02 over 100,000 frames. PQN's evaluations are greedy, those of `pong_quick` have an ε of 0.05.
+
+**Not shown:** how far seeds differ, for an agent with one; other games; PQN with the 200 million frames of
+its paper; DQN with the settings of its paper, which learns later than `pong_quick`
+([a million frames](learning.md#what-do-three-algorithms-learn-of-pong-in-a-million-frames)).
+
+Made from [runs.csv](pqn/runs.csv), [games.csv](pqn/games.csv) and [evaluations.csv](pqn/evaluations.csv), and
+from the tables in [pong_quick_runs](pong_quick_runs/runs.csv), by
+
+```
+{commands}
+python docs/results/keep_pqn.py RUN...
+```
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A kept run: how it was made, its training games and its evaluations."""
+
+    made: dict[str, Any]
+    games: pl.DataFrame
+    evaluations: pl.DataFrame
+
+    @property
+    def agent(self) -> str:
+        """The name of the run's spec."""
+        return spec_and_seed(self.made["command"])[0]
+
+    @property
+    def label(self) -> str:
+        """The agent and the seed, for display."""
+        spec, seed = spec_and_seed(self.made["command"])
+        return f"{AGENTS[spec]}, seed {seed}"
+
+
+def spec_and_seed(command: str) -> tuple[str, int]:
+    """Read the name of the spec and the seed from a recorded command; the shipped specs have seed 1."""
+    seed = re.search(r"\bseed=(\d+)", command)
+    return Path(command.split()[1]).stem, int(seed[1]) if seed else 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "runs", nargs="*", type=Path, help="finished run directories, of `pqn` or `pong_quick`"
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    if options.runs:
+        gather(options.out / KEPT, {name_of(run): run for run in options.runs})
+    runs = list(kept_runs(options.out))
+    draw(runs, options.out / PLOT)
+    (options.out / PAGE).write_text(page(runs), encoding="utf-8")
+    print(page(runs))
+
+
+def name_of(run: Path) -> str:
+    """Name a run directory after its spec and its seed."""
+    spec, seed = spec_and_seed(origin("", run)["command"])
+    return f"{spec}_seed{seed}"
+
+
+def kept_runs(results: Path) -> Iterator[Run]:
+    """Yield the runs of the page, PQN's first."""
+    found = [
+        *runs_of(results / KEPT),
+        *(run for run in runs_of(results / EARLIER) if run.made["run"] in EARLIER_RUNS),
+    ]
+    yield from sorted(found, key=lambda run: list(AGENTS).index(run.agent))
+
+
+def runs_of(folder: Path) -> Iterator[Run]:
+    """Yield the runs of a folder of `gather.py`."""
+    runs, games, evaluations = (
+        pl.read_csv(folder / f"{table}.csv", infer_schema_length=None)
+        for table in ("runs", "games", "evaluations")
+    )
+    for made in runs.iter_rows(named=True):
+        is_own = pl.col("run") == made["run"]
+        yield Run(made=made, games=games.filter(is_own), evaluations=evaluations.filter(is_own))
+
+
+def page(runs: list[Run]) -> str:
+    """Make the page."""
+    return TEXT.format(
+        window=WINDOW_EPISODES,
+        table=table(runs),
+        plot=PLOT,
+        runs="\n".join(map(description, runs)),
+        commands="\n".join(dict.fromkeys(f"dqn {run.made['command']}" for run in runs)),
+    )
+
+
+def table(runs: list[Run]) -> str:
+    """Format the scores at equal frames and after equal minutes."""
+    moments = [("env_frames", 1e6 * each) for each in MILLIONS] + [("minutes", each) for each in MINUTES]
+    heads = [
+        "frames, minutes",
+        *(f"{each}M" for each in MILLIONS),
+        *(f"{each} min" for each in MINUTES),
+        "at the end",
+    ]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for run in runs:
+        scores = [score_at(run.games, *moment) for moment in moments]
+        scores.append(run.games["episode_return"].tail(WINDOW_EPISODES).mean())
+        lines.append(f"| {run.label} | {' | '.join(map(number, scores))} |")
+    return "\n".join(lines)
+
+
+def score_at(games: pl.DataFrame, clock: str, moment: float) -> float | None:
+    """Return the mean of the last games that had ended; None if the run did not come so far."""
+    if games[clock].max() < moment - LATEST_GAME[clock]:
+        return None
+    return games.filter(pl.col(clock) <= moment)["episode_return"].tail(WINDOW_EPISODES).mean()
+
+
+def number(score: float | None) -> str:
+    return "–" if score is None else f"{round(score, 1) + 0.0:.1f}".replace("-", "−")
+
+
+def description(run: Run) -> str:
+    """Say how a run was made and how it ended."""
+    made, games = run.made, run.games
+    processor = f"{made['cpu_model']} ({made['cpu_flags'].split()[-1]})"
+    facts = [
+        f"{games['env_frames'].max():,} frames in {games['minutes'].max():.0f} minutes",
+        f"{processor}, threads: {made['torch_threads']}, torch {made['torch']}",
+        f"commit {made['commit']}, {made['started'][:10]}",
+        *(f"{what}: {made[key]}" for key, what in COUNTS.items() if made.get(key)),
+    ]
+    if len(run.evaluations):
+        last = run.evaluations.row(-1, named=True)
+        mean, deviation = number(last["mean_return"]), number(last["std_return"])
+        facts.append(f"last evaluation {mean} ± {deviation}, {last['episodes']} games")
+    return f"- {run.label}: {'; '.join(facts)}"
+
+
+def draw(runs: list[Run], path: Path) -> None:
+    """Draw the mean of the last training games by frames and by minutes, a color for each agent."""
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
+    clocks = (("env_frames", 1e-6, "emulator frames (millions)"), ("minutes", 1.0, "minutes since the start"))
+    for run in runs:
+        color = f"C{list(AGENTS).index(run.agent)}"
+        mean = run.games["episode_return"].rolling_mean(WINDOW_EPISODES)
+        for place, (clock, unit, _) in zip(axes, clocks, strict=True):
+            place.plot(
+                run.games[clock] * unit, mean, color=color, alpha=0.8, label=run.label.replace("`", "")
+            )
+    for place, (_, _, label) in zip(axes, clocks, strict=True):
+        place.set_xlabel(label)
+        place.grid(alpha=0.3)
+    axes[0].set_ylabel(f"return of a game, mean of the last {WINDOW_EPISODES}")
+    axes[0].legend(loc="lower right", fontsize="small")
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()
