@@ -20,7 +20,8 @@ GAMES = pl.DataFrame(
 EVALUATIONS = pl.DataFrame({"mean_return": [-20.5], "std_return": [0.5], "episodes": [10]})
 MADE = {
     "run": "pqn_seed2", "command": "train pqn --set seed=2", "started": "2026-11-26T06:00",
-    "commit": "7f56d55", "cpu_model": "EPYC", "cpu_flags": "avx avx2", "torch_threads": 2, "torch": "2.13.0", "resumes": 1,
+    "commit": "7f56d55", "cpu_model": "EPYC", "cpu_flags": "avx avx2", "torch_threads": 2,
+    "torch": "2.13.0", "resumes": 1,
     "busy_notices": 0,
 }  # fmt: skip
 RUN = Run(made=MADE, games=GAMES, evaluations=EVALUATIONS)
