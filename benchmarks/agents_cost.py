@@ -78,10 +78,11 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
         learner = training.learner
     assert batch is not None, "there were updates"
     plain = build_learner(spec, info, CPU, Plain())
+    update = costs_of_update({"accelerated": learner, "plain": plain}, batch, options)
     others = contention(before, read_core_times())
     return {
         "date": circumstances()["date"],
-        **costs_of_update({"accelerated": learner, "plain": plain}, batch, options),
+        **update,
         "weights": sum(weight.numel() for weight in learner.online.parameters()),
         "planned_bytes": planned(spec, info.num_actions),
         **training_speed(rate),

@@ -1,8 +1,6 @@
-"""Makes docs/commands.md, the reference of every command, from the program's own help."""
+"""Make docs/commands.md, the reference of every command, from the program's own help."""
 
-import argparse
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,13 +34,5 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page is old")
-    if parser.parse_args().check:
-        sys.exit(PAGE.read_text(encoding="utf-8") != page())
-    PAGE.write_text(page(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(page(), encoding="utf-8")

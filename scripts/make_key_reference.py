@@ -1,7 +1,5 @@
-"""Makes docs/keys.md, the reference of every key of a spec, from the schema and the tracks."""
+"""Make docs/keys.md, the reference of every key of a spec, from the schema and the tracks."""
 
-import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,13 +85,5 @@ def page() -> str:
     return "\n".join([*lines, "", *parts(), ""])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page is old")
-    if parser.parse_args().check:
-        sys.exit(PAGE.read_text(encoding="utf-8") != page())
-    PAGE.write_text(page(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(page(), encoding="utf-8")

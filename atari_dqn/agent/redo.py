@@ -30,7 +30,7 @@ Change = tuple[Tensor, tuple[Tensor | slice, ...], Tensor | float]
 
 @dataclass(frozen=True, slots=True)
 class Recycled:
-    """How many units were dormant, and recycled, after a number of updates."""
+    """The number of units that were dormant, and were recycled, after a number of updates."""
 
     updates: int
     dormant: int
@@ -39,7 +39,7 @@ class Recycled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReDo:
-    """Recycles the online network's dormant units after each `period_updates`; averages of them restart."""
+    """Recycles the online network's dormant units every `period_updates`, and clears their averages."""
 
     period_updates: int
     threshold: float
@@ -92,7 +92,7 @@ def activations(network: QNetwork, frames: Frames) -> list[Tensor]:
 
 
 def dormant_units(units: Float[Tensor, "B U *HW"], threshold: float) -> Bool[Tensor, "U"]:
-    """Return which units are dormant. Sokar et al. (2023), definition 3.1; in a layer of zeros all are."""
+    """Return which units are dormant. Sokar et al. (2023), definition 3.1; all are in a layer of zeros."""
     mean = units.flatten(2).mean(dim=(0, 2)) if units.dim() > 2 else units.mean(dim=0)
     return mean <= threshold * mean.mean()
 
@@ -117,15 +117,17 @@ def _incoming(online: QNetwork, fresh: QNetwork, number: int, dormant: Bool[Tens
 
 
 def _outgoing(online: QNetwork, number: int, dormant: Bool[Tensor, "U"]) -> Iterator[Change]:
-    """Yield zeros for the weights that a layer's dormant units enter."""
+    """Yield zeros for the outgoing weights of a layer's dormant units."""
     for weight, units in _entered(online, number):
         share = dormant[units].to(weight.device)
-        inputs = share.repeat_interleave(weight.shape[1] // len(share))  # of a channel: one for each pixel
+        inputs = share.repeat_interleave(
+            weight.shape[1] // len(share)
+        )  # a channel has one input for each pixel
         yield weight, (slice(None), inputs), 0.0
 
 
 def _entered(online: QNetwork, number: int) -> Iterator[tuple[Tensor, slice]]:
-    """Yield the weights that the units of a layer enter, with the range of units that each takes."""
+    """Yield the outgoing weights of a layer, with the range of its units that are inputs of each."""
     layers, every = _layers(online), slice(None)
     if number + 1 < len(layers):
         yield next(layers[number + 1].parameters()), every

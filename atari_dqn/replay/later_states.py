@@ -1,7 +1,7 @@
 """The states that actors stored at frames within sequences, where the burn-ins of later sequences begin.
 
-Here T = 4 steps, a burn-in of 2 and a period of 2, for the sequence that begins at C. A stored state exists
-if the sequence does whose burn-in begins there, two frames earlier.
+Actors store a state where the burn-in of a sequence begins. The state exists as long as this sequence does.
+Here for the sequence that begins at C, with T = 4 steps, a burn-in of 2 and a period of 2:
 
     frames       A   B   C   D   E   F   G   H   I   J   K
     stored       *       *       *       *       *                  N = 3 states: those at C, E and G
@@ -34,17 +34,20 @@ class LaterStates:
     ) -> None:
         self._replay, self._states = replay, states
         self.positions = tuple(range(period - burn_in, length + 1, period))
-        """The numbers of these frames, counted from the first step."""
+        """Positions of these frames in a sequence; the first step that is learned from has position 0."""
         device = replay.ring.device
         self._later = torch.tensor(self.positions, device=device)
         self._needed = self._later + burn_in + length - period
-        """The step that each state's sequence needs to exist: without it, its slot may be in use again."""
+        """Position of the step that the sequence of each state needs in order to exist.
+
+        Without this step another state may have taken the slot.
+        """
 
     def gather(self, index: Int64[Tensor, "B"]) -> tuple[Float[Tensor, "B N R"], Bool[Tensor, "B N"]]:
         """Gather the states in the sequences that begin at these indices, and whether they exist.
 
-        If a state exists, so do the earlier ones. None exists in a sequence that begins its episode: its own
-        state is zero, which no network has outdated.
+        If a state exists, so do all earlier ones. A sequence that begins its episode has none: it starts from
+        the zero state, which is never stale.
         """
         ring, place = self._replay.ring, index.device
         index = index.to(ring.device)

@@ -27,7 +27,7 @@ def upload(values: np.ndarray, place: Tensor) -> None:
 
 
 def upload_rows(values: np.ndarray, ring: Tensor, row: int) -> None:
-    """Copy consecutive rows into a ring of rows, from a row number on, in two parts where the ring wraps."""
+    """Copy consecutive rows into a ring, the first of them to the row of this number."""
     begin = row % len(ring)
     before_seam = min(len(values), len(ring) - begin)
     upload(values[:before_seam], ring[begin : begin + before_seam])

@@ -16,8 +16,8 @@ from atari_dqn.types import StateDict
 class GroupedUniformSampler(Sampler):
     """Samples indices uniformly with replacement, from a first-in, first-out list for each group.
 
-    Groups are written at different times, so that only within a group the oldest index is removed first. A
-    random number selects a place in the lists one after the other:
+    There is no common list, because groups are written at different times: the oldest index of all is not
+    always the next to be removed. A random number selects a place in the concatenated lists:
 
         group 0         group 1         group 2
         0 · · · 4       5 · · 7         8 · · · · 12         13 places
@@ -54,7 +54,7 @@ class GroupedUniformSampler(Sampler):
         self.count += len(indices)
 
     def drop(self, indices: Int64[Tensor, "n"]) -> None:
-        """Remove the indices of one group that were added first."""
+        """Remove the oldest indices of one group from its list."""
         if not len(indices):
             return
         group = self._group_of(indices)
@@ -66,7 +66,7 @@ class GroupedUniformSampler(Sampler):
     def indices_and_weights(
         self, unit: Float64[Tensor, "M B"]
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
-        """Find the indices that numbers in [0, 1) select from the lists, with weights of 1."""
+        """Find the indices that random numbers in [0, 1) select, with weights of 1."""
         ends = self._counts_on_device.cumsum(dim=0)
         place = (unit * ends[-1]).long()
         group = torch.searchsorted(ends, place, right=True)

@@ -18,14 +18,14 @@ from atari_dqn.agent.unroll import UnrollMemory, burn_in_of
 from atari_dqn.minibatch import SequenceBatch
 
 Measure = Callable[[RecurrentQNetwork, RecurrentQNetwork, SequenceBatch], dict[str, Tensor]]
-"""Computes named scalars of an online and a target network; NaN where no sequence has any."""
+"""Computes named scalars of an online and a target network; NaN if no sequence of a minibatch has any."""
 _PARTS = 4
 
 
 def state_norm(
     online: RecurrentQNetwork, target: RecurrentQNetwork, batch: SequenceBatch
 ) -> dict[str, Tensor]:
-    """Compute the mean norm of the state after the last frame of the sequences that have all steps."""
+    """Compute the mean norm of the state after the last frame, over the sequences of full length."""
     del target
     _, state = UnrollMemory().remember(online, batch)
     return {"state_norm": state[batch.mask[:, -1]].norm(dim=1).mean()}
@@ -55,7 +55,7 @@ class Staleness:
     """ΔQ = ‖q(ĥ) − q(h)‖₂ / |max q(ĥ)|, Kapturowski et al. (2019), section 3 and Figure 1.
 
     ĥ is the state that learning has at a frame, from the stored state at the start and the burn-in; h is the
-    state that the actor stored at this frame. Both are an input of the online network. The maximum is over
+    state that the actor stored at this frame. The online network computes q(ĥ) and q(h). The maximum is over
     the actions and frames of the sequence.
     """
 

@@ -77,9 +77,9 @@ def resume_point(
     """Return the point from which a run resumes, after checking every file outside the checkpoint.
 
     `checkpoint`: the name of a checkpoint; None for the latest, or for the beginning if there is none. With
-    `set_aside_logs` damaged logs are listed in the point instead of being an error. Raise `UserError` for an
-    unknown name, an imported archive, or if no log is damaged, and `DamagedError` with the damaged file and
-    a remedy.
+    `set_aside_logs` the point lists damaged logs, which are an error otherwise. Raise `UserError` for an
+    unknown name, an imported archive, and `set_aside_logs` without a damaged log. A `DamagedError` names
+    the damaged file and a remedy.
     """
     refuse_imported(run.path)
     point = _find_point(run, checkpoint, set_aside_logs)
@@ -97,7 +97,7 @@ def _find_point(run: RunDirectory, checkpoint: str | None, set_aside_logs: bool)
         if found.lost is not None:
             _refuse_lost_checkpoint(found.lost)
         if found.entries:
-            # not the link, which may be one checkpoint behind after a crash
+            # the link may be one checkpoint behind after a crash
             return _point(run, store.folder / found.entries[-1].path, set_aside_logs=set_aside_logs)
         _refuse_empty_store(run)
         return beginning_of(run)
@@ -109,7 +109,7 @@ def beginning_of(run: RunDirectory) -> ResumePoint:
 
 
 def _refuse_lost_checkpoint(checkpoint: Path) -> NoReturn:
-    """Raise `DamagedError` with the problem of a damaged checkpoint."""
+    """Raise `DamagedError` with what is wrong with a checkpoint."""
     if not is_file(checkpoint / MANIFEST):
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     refuse_wrong_place(checkpoint, verify(checkpoint)["step"])
@@ -117,7 +117,7 @@ def _refuse_lost_checkpoint(checkpoint: Path) -> NoReturn:
 
 
 def _refuse_empty_store(run: RunDirectory) -> None:
-    """Raise `DamagedError` if the event log has checkpoints: starting again would truncate the logs."""
+    """Raise `DamagedError` if the event log names checkpoints: a new start would delete all log rows."""
     if is_file(run.events) and b'"kind": "checkpoint"' in run.events.read_bytes():
         raise DamagedError(f"{run.checkpoints}: empty, although {run.events.name} lists checkpoints")
 

@@ -19,9 +19,8 @@ from atari_dqn.types import StateDict
 class Cadence:
     """Decides when a periodic checkpoint is due: by frames or by seconds, whichever comes first.
 
-    A period of 0 is disabled. The period in frames ends at its multiples, whatever the frame at which the
-    run was resumed. The period in seconds starts at the last checkpoint of this process, or at the process's
-    start.
+    0 disables a period. Periods in frames end at multiples of `period_frames`, wherever the run was resumed.
+    A period in seconds begins with a checkpoint of this process, or with the process itself.
     """
 
     def __init__(

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
-from atari_dqn.telemetry.sinks.scalars import gate_scalars, row_scalars
+from atari_dqn.telemetry.events import Notice
 from atari_dqn.telemetry.sinks.sent_rows import SentRows
+from atari_dqn.telemetry.sinks.service_sink import ServiceSink
 from atari_dqn.telemetry.sinks.target import Target
 
 DATABASE = "mlflow.db"
@@ -20,51 +20,36 @@ _MOST_PARAMS = 100
 """What MLflow takes in one request."""
 
 
-class MlflowSink:
-    """Logs to an MLflow run whose id is recorded in the run directory.
+class MlflowSink(ServiceSink):
+    """Sends to an MLflow run whose id is recorded in the run directory.
 
     MLFLOW_TRACKING_URI names a server; without it, the file `mlflow.db` in the run directory is the store.
-    MLFLOW_EXPERIMENT_NAME applies too. A row that was sent before a resume is not sent again: it would be the
-    same. Videos are not uploaded.
+    MLFLOW_EXPERIMENT_NAME applies too. Videos are not uploaded.
     """
 
     def __init__(self, target: Target) -> None:
+        super().__init__(SentRows(target.directory / STATE))
         self._client = _client(target.directory)
-        self._sent = SentRows(target.directory / STATE)
-        self._status = "KILLED"
         if self._sent.run_id is None:
             self._sent.begin(self._create_run(target))
         self._run_id = self._sent.run_id
         self._client.update_run(self._run_id, status="RUNNING")
 
-    def handle(self, event: Event) -> None:
-        """Log an event."""
-        if isinstance(event, Row):
-            if self._sent.is_new(event):
-                self._log(row_scalars(event), int(event.values["env_frames"]))
-        elif isinstance(event, GateChanged):
-            self._log(gate_scalars(event), event.env_frames)
-        elif isinstance(event, Notice):
-            self._notice(event)
-
-    def close(self) -> None:
-        """Set the run's status: FINISHED, or KILLED for a run that may be resumed."""
-        self._sent.save()
-        self._client.set_terminated(self._run_id, self._status)
-
-    def _notice(self, notice: Notice) -> None:
-        """Keep the newest notice of each kind as a tag."""
-        if notice.kind == "finished":
-            self._status = "FINISHED"
-        self._client.set_tag(self._run_id, f"notice.{notice.kind}", notice.message)
-        self._sent.save()
-
-    def _log(self, scalars: dict[str, float], env_frames: int) -> None:
+    def _send_scalars(self, scalars: dict[str, float], env_frames: int) -> None:
+        """Send numbers by name, at a number of emulator frames."""
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
         metrics = [Metric(name, value, now, env_frames) for name, value in scalars.items()]
         self._client.log_batch(self._run_id, metrics=metrics)
+
+    def _send_notice(self, notice: Notice) -> None:
+        """Set the tag of the notice's kind, which then has the newest."""
+        self._client.set_tag(self._run_id, f"notice.{notice.kind}", notice.message)
+
+    def _end(self, *, finished: bool) -> None:
+        """Set the status FINISHED, or KILLED for a run that may be resumed."""
+        self._client.set_terminated(self._run_id, "FINISHED" if finished else "KILLED")
 
     def _create_run(self, target: Target) -> str:
         """Create an MLflow run with the complete spec as its parameters; return its id."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from netrc import NetrcParseError, netrc
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from atari_dqn.errors import UserError
-from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
-from atari_dqn.telemetry.sinks.scalars import distributions, gate_scalars, row_scalars
+from atari_dqn.telemetry.events import Notice
+from atari_dqn.telemetry.sinks.scalars import distributions
 from atari_dqn.telemetry.sinks.sent_rows import SentRows
+from atari_dqn.telemetry.sinks.service_sink import ServiceSink
 from atari_dqn.telemetry.sinks.target import Target
 from atari_dqn.telemetry.sinks.video_frames import NewVideos
 
@@ -44,21 +46,19 @@ def _has_key() -> bool:
         return False
 
 
-class WandbSink:
-    """Logs to a W&B run whose id is recorded in the run directory.
+class WandbSink(ServiceSink):
+    """Sends to a W&B run whose id is recorded in the run directory, with the videos.
 
-    The environment variables of W&B apply: WANDB_PROJECT, WANDB_ENTITY, WANDB_MODE, … A row that was sent
-    before a resume is not sent again: it would be the same.
+    The environment variables of W&B apply: WANDB_PROJECT, WANDB_ENTITY, WANDB_MODE, …
     """
 
     def __init__(self, target: Target) -> None:
         import wandb
 
+        super().__init__(SentRows(target.directory / STATE))
         self._wandb = wandb
-        self._sent = SentRows(target.directory / STATE)
         self._sent.begin(self._sent.run_id or secrets.token_hex(8))
         self._videos = NewVideos(target.directory, frame_skip=int(target.values["env.frame_skip"]))
-        self._finished = False
         self._run: Any = wandb.init(
             project=os.environ.get("WANDB_PROJECT", _PROJECT),
             id=self._sent.run_id,
@@ -71,32 +71,22 @@ class WandbSink:
         self._run.define_metric("env_frames")
         self._run.define_metric("*", step_metric="env_frames")
 
-    def handle(self, event: Event) -> None:
-        """Log an event."""
-        if isinstance(event, Row):
-            if self._sent.is_new(event):
-                self._log(row_scalars(event), int(event.values["env_frames"]))
-        elif isinstance(event, GateChanged):
-            self._log(gate_scalars(event), event.env_frames)
-        elif isinstance(event, Notice):
-            self._notice(event)
+    def _send_scalars(self, scalars: dict[str, float], env_frames: int) -> None:
+        """Send numbers by name, at a number of emulator frames."""
+        self._log(scalars, env_frames)
 
-    def close(self) -> None:
-        """Finish uploading; an unfinished run gets exit code 1, which marks it as resumable."""
-        self._sent.save()
-        self._run.finish(exit_code=0 if self._finished else 1)
-
-    def _notice(self, notice: Notice) -> None:
-        self._finished |= notice.kind == "finished"
-        media: dict[str, Any] = {f"notice/{notice.kind}": notice.message}
-        for name, values in distributions(notice).items():
-            media[name] = self._wandb.Histogram(values)
-        self._log(media, notice.env_frames)
+    def _send_notice(self, notice: Notice) -> None:
+        """Send a notice, the histograms of an evaluation, and the videos that are ready."""
+        histograms = {name: self._wandb.Histogram(values) for name, values in distributions(notice).items()}
+        self._log({f"notice/{notice.kind}": notice.message, **histograms}, notice.env_frames)
         for env_frames, video in self._videos.fresh():
             self._log({"video": self._wandb.Video(str(video), format="mp4")}, env_frames)
-        self._sent.save()
 
-    def _log(self, values: dict[str, Any], env_frames: int) -> None:
+    def _end(self, *, finished: bool) -> None:
+        """Finish uploading; an unfinished run gets exit code 1, which marks it as resumable."""
+        self._run.finish(exit_code=0 if finished else 1)
+
+    def _log(self, values: Mapping[str, Any], env_frames: int) -> None:
         self._run.log({**values, "env_frames": env_frames})
 
 

@@ -1,0 +1,49 @@
+"""The common part of the sinks that send a run's events to a tracking service."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
+from atari_dqn.telemetry.sinks.scalars import gate_scalars, row_scalars
+from atari_dqn.telemetry.sinks.sent_rows import SentRows
+
+
+class ServiceSink(ABC):
+    """Sends the numbers of rows and gates, and the notices, to a run of a tracking service.
+
+    A row that was sent before a resume is not sent again: it would be the same.
+    """
+
+    def __init__(self, sent: SentRows) -> None:
+        self._sent = sent
+        self._finished = False
+
+    def handle(self, event: Event) -> None:
+        """Send an event."""
+        if isinstance(event, Row):
+            if self._sent.is_new(event):
+                self._send_scalars(row_scalars(event), int(event.values["env_frames"]))
+        elif isinstance(event, GateChanged):
+            self._send_scalars(gate_scalars(event), event.env_frames)
+        elif isinstance(event, Notice):
+            self._finished |= event.kind == "finished"
+            self._send_notice(event)
+            self._sent.save()
+
+    def close(self) -> None:
+        """End the service's run: as finished, or as one that may be resumed."""
+        self._sent.save()
+        self._end(finished=self._finished)
+
+    @abstractmethod
+    def _send_scalars(self, scalars: dict[str, float], env_frames: int) -> None:
+        """Send numbers by name, at a number of emulator frames."""
+
+    @abstractmethod
+    def _send_notice(self, notice: Notice) -> None:
+        """Send a notice, with what belongs to it."""
+
+    @abstractmethod
+    def _end(self, *, finished: bool) -> None:
+        """End the service's run."""
