@@ -136,7 +136,7 @@ def training_speed(rate: Rate) -> dict[str, Any]:
 
 
 def settings(spec: Spec) -> dict[str, Any]:
-    """Return what of a spec decides its costs."""
+    """Collect the settings of a spec that its costs depend on."""
     frames = 1
     if spec.replay.kind == "sequences":
         frames = given(spec.replay.burn_in_steps) + given(spec.replay.sequence_steps)

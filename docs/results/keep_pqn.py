@@ -47,9 +47,10 @@ of the last {window} training games that had ended. A dash: the run did not come
 - **Minutes** are those of the whole run, with its evaluations and checkpoints. Only runs on one processor
   can be compared by minutes, and only while no other program takes its cores, of which a run gives notice.
   On a machine that does nothing else: [costs of the agents](../algorithms.md#what-an-agent-costs).
-- **One protocol but for ε.** Games are whole games without sticky actions, scores are not clipped, and Pong
-  has no lives that could end an episode. PQN's ε goes to 0.001 over a tenth of the run, that of `pong_quick`
-  to 0.02 over 100,000 frames. PQN's evaluations are greedy, those of `pong_quick` have an ε of 0.05.
+- **The protocols differ in ε and in the cap of a game.** Both play whole games without sticky actions, scores
+  are not clipped, and Pong has no lives that could end an episode. PQN's ε goes to 0.001 over a tenth of the
+  run, that of `pong_quick` to 0.02 over 100,000 frames; in evaluations they are 0 and 0.05. A game has at
+  most 108,000 frames with PQN and 18,000 with `pong_quick`.
 
 **Not shown:** how far seeds differ, for an agent with one; other games; PQN with the 200 million frames of
 its paper; DQN with the settings of its paper, which learns later than `pong_quick`
