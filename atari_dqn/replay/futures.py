@@ -19,8 +19,8 @@ from atari_dqn.schedule import Horizon
 class FutureReplay(ReplayBuffer):
     """A replay whose samples have the actions of `steps` = K time steps and the stacks after them.
 
-    A sample begins at any step of an episode, as a transition does; what follows the end of its episode is
-    marked. Here K = 3, and the episode's last action led to the frame F:
+    A sample begins at any step of an episode, as a transition does. The steps after the end of the episode
+    are masked. Here K = 3, and the episode's last action led to the frame F:
 
         frames      C   D   E   F | G
         sample of C     1   2   3          sample of D     1   2   ·        sample of E     1   ·   ·

@@ -33,8 +33,8 @@ from atari_dqn.schedule import Horizon
 from atari_dqn.types import StateDict, StepBatch
 
 _SPARE_SLOTS = 4
-"""Slots of an environment beyond one for each period: for the episodes that begin and end within the replay,
-and for states whose sequence may not come to exist."""
+"""Slots that an environment has in addition to one for each period: for episodes that begin and end within
+the replay, and for states whose sequence turns out not to exist."""
 _NO_ACTION = -1
 
 
@@ -63,7 +63,7 @@ def sequence_begins(
 ) -> Bool[np.ndarray, "*E"]:
     """Return whether a sequence begins at steps with these numbers in their episodes.
 
-    `has_new`: whether the episode has the first step that the sequence before would not have.
+    `has_new`: whether the episode reaches the first step that the previous sequence does not have.
     """
     begins: np.ndarray = (number % period == 0) & ((number == 0) | has_new)
     return begins
@@ -77,9 +77,9 @@ def _rows_before(stack: int, burn_in: int) -> int:
 class SequenceReplay(Replay[SequenceBatch]):
     """A replay of sequences of `length` steps, each identified by the index of its first step.
 
-    A sequence is added to the sampler when the newest row is `length` later, also if its episode ended
-    earlier, so that sequences are added and dropped in the order of their first steps. T = `length` steps are
-    learned from, and L = burn-in + T + 1 frames are in a batch.
+    A sequence is added to the sampler when `length` later rows are stored, even if its episode ended earlier:
+    sequences are then added and dropped in the order of their first steps. T = `length` steps are learned
+    from, and L = burn-in + T + 1 frames are in a batch.
 
     `states` holds the recurrent states at the rows at which burn-ins begin; None if sequences start from
     zero.
@@ -242,7 +242,7 @@ class SequenceReplay(Replay[SequenceBatch]):
 def _numbers_of_steps(
     number: Int[np.ndarray, "E"], first: Bool[np.ndarray, "T E"]
 ) -> Int64[np.ndarray, "T1 E"]:
-    """Compute the numbers in their episodes of T + 1 rows, of which the first one's are known."""
+    """Compute the numbers of T + 1 rows within their episodes, from those of the first row."""
     rows = np.arange(len(first) + 1)[:, None]
     starts = np.where(first, rows[1:], -number.astype(np.int64))
     return rows - np.maximum.accumulate(np.concatenate([-number[None].astype(np.int64), starts]), axis=0)
