@@ -46,14 +46,23 @@ def evaluations(sweep: Path, game: str) -> Iterator[pl.DataFrame]:
         if not named or not (run / "summary.json").exists():
             continue
         made = json.loads((run / "provenance.json").read_text())
-        yield pl.read_csv(run / "eval_log.csv").select(
+        yield with_state_norm(pl.read_csv(run / "eval_log.csv"), run).select(
             pl.lit(named[1]).alias("method"),
             pl.lit(int(named[2])).alias("seed"),
             *_KEPT,
+            "state_norm",
             pl.lit(made["started"][:10]).alias("date"),
             pl.lit(made["hardware"]["cpu_model"]).alias("cpu_model"),
             pl.lit(made["versions"]["torch"]).alias("torch"),
         )
+
+
+def with_state_norm(scores: pl.DataFrame, run: Path) -> pl.DataFrame:
+    """Add the norm of the recurrent state at the last report before each evaluation; null without memory."""
+    reports = pl.read_csv(run / "memory_log.csv", infer_schema=False).select(
+        pl.col("env_frames").cast(pl.Int64), pl.col("state_norm").cast(pl.Float64)
+    )
+    return scores.join_asof(reports.drop_nulls(), on="env_frames", strategy="backward")
 
 
 def final_scores(rows: pl.DataFrame, method: str) -> dict[int, float]:
