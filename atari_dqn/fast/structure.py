@@ -27,6 +27,9 @@ from atari_dqn.fast.torsos import PatchTorso, StackedTorso, zeros_of
 
 _LAYERS = (nn.Linear, NoisyLinear, nn.Conv2d, SamePadConv2d)
 """The classes of layers that kernels compute, if their sizes fit."""
+_CONVOLVES_ALONE = frozenset({"avx512"})
+"""Instruction sets with which a single convolution has a kernel. With others, PyTorch's is faster where the
+layers around it are PyTorch's (docs/decisions/0085)."""
 _HEADS = (LinearHead, DuelingHead, SharedDuelingHead)
 
 
@@ -138,7 +141,8 @@ def _fast_class(module: nn.Module, dtype: torch.dtype) -> type[nn.Module] | None
         fast = {nn.Linear: FastLinear, NoisyLinear: FastNoisyLinear}.get(type(module))
         return fast if fits else None
     is_plain = type(module) is nn.Conv2d and module.bias is not None and module.padding_mode == "zeros"
-    return FastConv2d if is_plain and fits_convolution(tuple(module.weight.shape)) else None  # type: ignore[arg-type]
+    fits = is_plain and fits_convolution(tuple(module.weight.shape))  # type: ignore[arg-type]
+    return FastConv2d if fits and instruction_set() in _CONVOLVES_ALONE else None
 
 
 def _is_planned_layer(plan: Plan, name: str) -> bool:

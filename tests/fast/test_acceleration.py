@@ -95,12 +95,24 @@ def test_parameters_and_their_names_stay() -> None:
         (NatureTorso, {"": FusedNetwork, "torso": StackedTorso, "torso.hidden": FastLinear}),
         (DopamineTorso, {"": FusedNetwork, "torso": StackedTorso}),
         (DataEfficientTorso, {"": FusedNetwork, "torso": StackedTorso, "torso.hidden": FastLinear}),
-        (ImpalaTorso, {"": QNetwork, "torso": ImpalaTorso, "torso.sections.1.2.first": FastConv2d}),
+        (ImpalaTorso, {"": QNetwork, "torso": ImpalaTorso, "torso.hidden": FastLinear}),
     ],
 )
 def test_each_torso_gets_the_kernels_that_it_should(torso_type: type, classes: dict[str, type]) -> None:
     network = Acceleration(CPU).network(make_network(torso_type))
     assert {name: type(network.get_submodule(name)) for name in classes} == classes
+
+
+@HAS_KERNELS
+@pytest.mark.parametrize(
+    ("here", "layer"), [("avx512", FastConv2d), ("avx2", nn.Conv2d), ("neon", nn.Conv2d)]
+)
+def test_single_convolution_has_a_kernel_where_that_is_faster(
+    here: str, layer: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(structure, "instruction_set", lambda: here)
+    network = Acceleration(CPU).network(make_network(ImpalaTorso))
+    assert type(network.get_submodule("torso.sections.1.2.first")) is layer
 
 
 @pytest.mark.parametrize(
@@ -149,7 +161,7 @@ def test_normalised_layers_of_btr_stay_pytorchs_and_the_log_says_so() -> None:
     torso = network.torso
     assert type(torso.sections[0][2].first) is SpectralConv2d
     assert [type(layer) for layer in torso.hidden] == [FastNoisyLinear, nn.GroupNorm]
-    assert [type(layer) for layer in torso.sections[1][0]] == [FastConv2d, nn.LayerNorm]
+    assert type(torso.sections[1][0][1]) is nn.LayerNorm
     for name in ("SpectralConv2d", "LayerNorm", "GroupNorm"):
         assert f"{name}: PyTorch (no kernel computes this layer)" in back_end.choices()
 
