@@ -24,8 +24,8 @@ def test_page_is_what_the_table_makes(kept: pl.DataFrame) -> None:
     assert (RESULTS / "one_frame_pong.md").read_text(encoding="utf-8") == page(kept)
 
 
-def test_nothing_is_learned_without_memory(kept: pl.DataFrame) -> None:
-    assert max(final_scores(kept, "dqn_1_frame").values()) < WORST + 1
+def test_without_memory_almost_every_point_is_lost(kept: pl.DataFrame) -> None:
+    assert max(final_scores(kept, "dqn_1_frame").values()) < WORST + 4
 
 
 def test_one_seed_wins_with_memory_and_one_has_the_worst_score(kept: pl.DataFrame) -> None:
