@@ -70,6 +70,8 @@ def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> P
             plan.classes[name] = fast, dtype
             plan.choices.append(Choice(name, "kernel", "its sizes fit"))
     plan.choices.extend(_layers_without_kernels(network))
+    if instruction_set() not in _CONVOLVES_ALONE and _has_single_convolution(plan, network):
+        plan.choices.append(Choice("single convolutions", "PyTorch", "faster here than a kernel for each"))
     reason = why_not_fused(plan, network) if fuse else "fusion was not requested"
     if reason is None:
         plan.classes[""] = FusedNetwork, None
@@ -131,6 +133,15 @@ def _layers_without_kernels(network: QNetwork) -> Iterator[Choice]:
     with_weights = {type(layer) for layer in network.modules() if [*layer.parameters(recurse=False)]}
     for name in sorted(each.__name__ for each in with_weights.difference(_LAYERS)):
         yield Choice(name, "PyTorch", "no kernel computes this layer")
+
+
+def _has_single_convolution(plan: Plan, network: QNetwork) -> bool:
+    """Return whether there is a plain convolution outside of a torso that is computed as a whole."""
+    whole = "torso.convolutions" if "torso" in plan.classes else None
+    return any(
+        type(layer) is nn.Conv2d and not (whole and name.startswith(whole))
+        for name, layer in network.named_modules()
+    )
 
 
 def _fast_class(module: nn.Module, dtype: torch.dtype) -> type[nn.Module] | None:

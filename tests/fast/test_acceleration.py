@@ -115,6 +115,18 @@ def test_single_convolution_has_a_kernel_where_that_is_faster(
     assert type(network.get_submodule("torso.sections.1.2.first")) is layer
 
 
+@HAS_KERNELS
+@pytest.mark.parametrize(("torso_type", "has_any"), [(ImpalaTorso, True), (NatureTorso, False)])
+def test_single_convolutions_that_stay_pytorchs_are_in_the_log(
+    torso_type: type, has_any: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(structure, "instruction_set", lambda: "avx2")
+    back_end = Acceleration(CPU)
+    back_end.network(make_network(torso_type))
+    said = "single convolutions: PyTorch (faster here than a kernel for each)"
+    assert (said in back_end.choices()) is has_any
+
+
 @pytest.mark.parametrize(
     ("dtype", "torso"), [(torch.float32, StackedTorso), (torch.bfloat16, PatchTorso)], ids=["fp32", "bf16"]
 )

@@ -1,4 +1,4 @@
-"""Networks with self-prediction use the kernels of single layers, and compute what they do without any."""
+"""Networks with self-prediction use kernels of layers and stacks, and compute what they do without any."""
 
 import pytest
 import torch
