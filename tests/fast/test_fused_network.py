@@ -129,6 +129,11 @@ def test_fused_pass_draws_the_same_numbers_as_the_layers() -> None:
     assert torch.equal(one.get_state(), other.get_state())
 
 
+def alike(kind: Kind) -> float:
+    """A ReLU whose input rounding moves across zero changes gradients by as much as they are: a few in bf16."""
+    return 1e-4 if kind.precision == "fp32" else 0.25
+
+
 def gradients(network: QNetwork, count: int, rng: torch.Generator | None) -> dict[str, Tensor | None]:
     """Return those of all parameters, given a different one of each output."""
     network.requires_grad_(True).zero_grad()
@@ -138,14 +143,14 @@ def gradients(network: QNetwork, count: int, rng: torch.Generator | None) -> dic
 
 
 def assert_alike(found: dict[str, Tensor | None], expected: dict[str, Tensor | None], *, near: float) -> None:
-    """Have each gradient be as far from another as a share of its largest number, or both be none."""
+    """Have each gradient's distance from another be at most a share of its length, or both be none."""
     for name, other in expected.items():
         one = found[name]
         if other is None or one is None:
             assert one is other, name
             continue
         assert one.stride() == other.stride(), name
-        assert (one - other).abs().max() <= near * other.abs().max(), name
+        assert (one - other).norm() <= near * other.norm(), name
 
 
 @EACH_KIND
@@ -155,7 +160,7 @@ def test_fused_gradients_are_those_of_the_layers(kind: Kind, count: int, calls: 
     found = gradients(network, count, stream(seed=1))
     assert len(calls) == 1
     expected = gradients(kind.plain(), count, stream(seed=1))
-    assert_alike(found, expected, near=1e-4 if kind.precision == "fp32" else 0.05)
+    assert_alike(found, expected, near=alike(kind))
 
 
 @pytest.mark.parametrize("name", ["linear, noisy", "rainbow", "rainbow, bf16"])
@@ -164,7 +169,7 @@ def test_without_random_numbers_deviations_have_no_gradient(name: str) -> None:
     found = gradients(network, 3, None)
     expected = gradients(KINDS[name].plain(), 3, None)
     assert found["torso.hidden.weight_sigma"] is None
-    assert_alike(found, expected, near=1e-4 if "bf16" not in name else 0.05)
+    assert_alike(found, expected, near=alike(KINDS[name]))
 
 
 def test_frozen_weights_get_no_gradient() -> None:
