@@ -185,8 +185,8 @@ def kept(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     found = json.loads(path.read_text())
-    here = find_hardware(Path.cwd()).cpu_model
-    if found["hardware"]["cpu_model"] != here:
+    here, there = find_hardware(Path.cwd()), found["hardware"]
+    if (here.cpu_model, list(here.cpu_flags or ())) != (there["cpu_model"], there["cpu_flags"] or []):
         raise SystemExit(f"--out {path}: is of another machine; name another file")
     return dict(found["agents"])
 

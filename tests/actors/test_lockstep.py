@@ -7,9 +7,17 @@ from lockstep import AGENTS, begun, digest, lockstep, play
 from tiny import CPU
 
 from atari_dqn.actors.inline import InlineActors
+from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble, local_actors
 
+SHORT = {("r2d2", 2)}
 AGENTS_AND_ACTORS = [("dqn", 1), ("apex", 1), ("r2d2", 1), ("dqn", 2), ("apex", 2), ("r2d2", 2), ("r2d2", 4)]
+ON_PONG = ("game=pong", "env.kind=atari", "env.max_episode_frames=400", "env.screen_size_pixels=84")
+PONG = [
+    pytest.param(agent, actors, marks=pytest.mark.slow if (agent, actors) in SHORT else pytest.mark.thorough)
+    for agent in AGENTS
+    for actors in (1, 2, 4)
+]
 MEMORY_AND_MORE = ["r2d2", *(pytest.param(agent, marks=pytest.mark.slow) for agent in ("dqn", "apex"))]
 APEX_AND_MORE = ["apex", *(pytest.param(agent, marks=pytest.mark.slow) for agent in ("dqn", "r2d2"))]
 """The agent with memory has all that the others have, and its states."""
@@ -18,7 +26,15 @@ APEX_AND_MORE = ["apex", *(pytest.param(agent, marks=pytest.mark.slow) for agent
 @pytest.mark.slow
 @pytest.mark.parametrize(("agent", "actors"), AGENTS_AND_ACTORS)
 def test_actors_in_processes_equal_those_in_one_process(agent: str, actors: int) -> None:
-    spec = lockstep(actors, *AGENTS[agent])
+    assert_processes_change_nothing(lockstep(actors, *AGENTS[agent]))
+
+
+@pytest.mark.parametrize(("agent", "actors"), PONG)
+def test_actors_of_pong_in_processes_equal_those_in_one_process(agent: str, actors: int) -> None:
+    assert_processes_change_nothing(lockstep(actors, *AGENTS[agent], *ON_PONG))
+
+
+def assert_processes_change_nothing(spec: Spec) -> None:
     digests = []
     for make_actors in (InlineActors, local_actors):
         with begun(spec, make_actors) as training:

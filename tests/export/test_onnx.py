@@ -31,7 +31,7 @@ AGENTS = {
     "r2d2": "r2d2",
     "btr": "btr_small",
 }
-SLOW = ("rainbow", "iqn", "r2d2")
+SLOW = ("iqn",)
 """What the slow tests export; the thorough tests export the others."""
 
 

@@ -54,7 +54,7 @@ ALONE = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # the slow tests hold that no key is dead, and the families of agents
 @pytest.mark.parametrize("override", ALONE)
 def test_toggle_alone_leaves_the_course_that_was_recorded(override: str) -> None:
     taken, recorded = course(override, "training.total_frames=1_100"), json.loads(GOLDEN.read_text())
@@ -70,7 +70,13 @@ SHIPPED = {
 }  # fmt: skip
 """The spec in `runs/` of each family of agents."""
 SMALLER = {
-    "BTR+LN": ("env.num_envs=2", "learner.update_period_steps=8", "network.width=1", "network.pool_size=2"),
+    "BTR+LN": (
+        "env.num_envs=2",
+        "learner.update_period_steps=8",
+        "network.width=1",
+        "network.pool_size=2",
+        "training.total_frames=900",  # soon after, rounding decides
+    ),
     "PQN": (
         "env.num_envs=4",
         "replay.capacity_steps=32",
