@@ -29,7 +29,7 @@ AVX512 = [
 ]  # fmt: skip
 """What a processor lacks of them, bf16 and AMX, is never called."""
 PORTABLE = ["frames", "optimizer", "priorities"]
-PRODUCTS = ["backward", "convolution", "forward", "linear", "step", "torso", "units"]
+PRODUCTS = ["backward", "forward", "linear", "step", "torso", "units"]
 FOLDER = "atari_dqn/fast/cpu"
 FILES = sorted(Path(FOLDER).glob("*.?pp"))
 SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in FILES))

@@ -23,14 +23,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
-import torch
-from hardware import circumstances
-
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.free_running import FreeRunningTraining
+from hardware import circumstances
+
+import psutil
+import torch
 
 TINY = Path(__file__).parents[1] / "tests" / "tiny_catch.toml"
 SHARED_MEMORY = Path("/dev/shm")

@@ -25,10 +25,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import torch
-from hardware import circumstances
-from spec_here import load_spec_here
-
 from atari_dqn.agent.learner import Learner
 from atari_dqn.assembly.acceleration import Plain
 from atari_dqn.assembly.parts import build_learner
@@ -41,6 +37,10 @@ from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.rate import Rate, small, timed, warm_up
+from hardware import circumstances
+from spec_here import load_spec_here
+
+import torch
 
 RUNS = Path(__file__).parents[1] / "runs"
 CPU = torch.device("cpu")

@@ -18,11 +18,10 @@ from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
-from hardware import circumstances
-
 from atari_dqn import MOST_SPINS, WAIT_VARIABLES
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import load_spec
+from hardware import circumstances
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 WAYS = {

@@ -18,12 +18,6 @@ from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-import psutil
-import torch
-from hardware import circumstances
-from spec_here import load_spec_here
-
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.writers import TableSink
@@ -31,6 +25,12 @@ from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
 from atari_dqn.types import StepBatch
+from hardware import circumstances
+from spec_here import load_spec_here
+
+import numpy as np
+import psutil
+import torch
 
 CPU = torch.device("cpu")
 SPEC = Path(__file__).parents[1] / "runs/pong_trackA.toml"

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-import numpy as np
-import zstandard
-from hardware import circumstances
-
 from atari_dqn.envs.games import make_envs
 from atari_dqn.replay.rows import PIECE_FRAMES
 from atari_dqn.spec.loader import load_spec
+from hardware import circumstances
+
+import numpy as np
+import zstandard
 
 GAMES = ("pong", "breakout", "seaquest")
 ENVS = (1, 8)

@@ -17,15 +17,15 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
-from hardware import circumstances
-
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.protocol import Protocol, evaluation_protocol
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.telemetry.columns import column_names
+from hardware import circumstances
+
+import numpy as np
 
 GAMES = ("pong", "breakout", "space_invaders", "seaquest", "qbert")
 METHODS = 12

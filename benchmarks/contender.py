@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import instruction_sets
-
 from atari_dqn import WAIT_VARIABLES
 
 HERE = Path(__file__).parent

@@ -16,17 +16,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import polars as pl
-from hardware import circumstances
-from playwright.sync_api import Page, sync_playwright
-
 from atari_dqn.dashboard.layout import PAGES
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.telemetry.columns import TABLES
+from hardware import circumstances
+
+import numpy as np
+import polars as pl
+from playwright.sync_api import Page, sync_playwright
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 EMPTY = ("/sweeps", "/videos")

@@ -25,15 +25,15 @@ from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from atari_dqn.envs.games import make_envs
+from atari_dqn.envs.pool import split_envs
+from atari_dqn.spec.schema import Env
+
 import numpy as np
 import psutil
 from ale_py import ALEInterface, LoggerMode
 from ale_py.roms import get_rom_path
 from ale_py.vector_env import AtariVectorEnv
-
-from atari_dqn.envs.games import make_envs
-from atari_dqn.envs.pool import split_envs
-from atari_dqn.spec.schema import Env
 
 FRAME_SKIP = 4
 MAX_EPISODE_FRAMES = 108_000

@@ -15,14 +15,14 @@ import tempfile
 import time
 from pathlib import Path
 
-import psutil
+from atari_dqn.record.recording import save_recording
+from atari_dqn.spec.loader import load_spec
 from contender import SETTINGS, measure
 from hardware import circumstances
 from record import SPEC, recording, with_its_return
 from tracks import GAME, OURS, TRACK_A
 
-from atari_dqn.record.recording import save_recording
-from atari_dqn.spec.loader import load_spec
+import psutil
 
 RECORDED_FRAMES = 3_600
 """Of random play, which loses no whole game in them."""

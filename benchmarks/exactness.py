@@ -21,9 +21,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from hardware import circumstances
-
 from atari_dqn.envs.atari import AtariShard
 from atari_dqn.envs.buffers import new_batch
 from atari_dqn.rng import numpy_stream
@@ -31,6 +28,9 @@ from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 from atari_dqn.spec.schema import Env
 from atari_dqn.spec.tracks import load_track
 from atari_dqn.types import StateDict
+from hardware import circumstances
+
+import numpy as np
 
 ROOT = Path(__file__).parents[1]
 POINTS = 20

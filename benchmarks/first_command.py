@@ -28,9 +28,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hardware import circumstances
-
 from atari_dqn import WAIT_VARIABLES
+from hardware import circumstances
 
 DQN = (sys.executable, "-m", "atari_dqn")
 GAMES = 20

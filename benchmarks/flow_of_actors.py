@@ -24,12 +24,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from hardware import circumstances
-from simulated_actors import FirstWeights, played
-from spec_here import load_spec_here
-
 from atari_dqn.actors.build import build_role
 from atari_dqn.actors.inline import InlineActors
 from atari_dqn.actors.insertion import steps_in
@@ -44,6 +38,12 @@ from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.actor_training import ActorTraining
 from atari_dqn.train.build import assemble
+from hardware import circumstances
+from simulated_actors import FirstWeights, played
+from spec_here import load_spec_here
+
+import numpy as np
+import torch
 
 RUNS = Path(__file__).parents[1] / "runs"
 CPU = torch.device("cpu")

@@ -20,8 +20,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
+from atari_dqn.bench.kernels import synchronize
+from atari_dqn.machine.devices import resolve_device
+from atari_dqn.spec.schema import Spec
+from atari_dqn.train.build import assemble_without_actors
+from atari_dqn.train.loop import q_learning
+from atari_dqn.train.rate import measure_rate, small
+from atari_dqn.train.training import Training
 from gpu_rows import (
     AGENTS,
     COMPILED,
@@ -38,13 +43,8 @@ from gpu_rows import (
 from hardware import circumstances
 from spec_here import load_spec_here
 
-from atari_dqn.bench.kernels import synchronize
-from atari_dqn.machine.devices import resolve_device
-from atari_dqn.spec.schema import Spec
-from atari_dqn.train.build import assemble_without_actors
-from atari_dqn.train.loop import q_learning
-from atari_dqn.train.rate import measure_rate, small
-from atari_dqn.train.training import Training
+import numpy as np
+import torch
 
 Share = Callable[[dict[str, Any]], None]
 """Writes what has been found so far: a stage may be cut short."""

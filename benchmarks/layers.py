@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from hardware import circumstances
-from torch import Tensor, nn
-
 from atari_dqn.agent.heads import LinearHead
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.torsos import ConvolutionalTorso, DataEfficientTorso, NatureTorso
 from atari_dqn.assembly.acceleration import make_backend
+from hardware import circumstances
+
+import torch
+from torch import Tensor, nn
 
 CALLS = 100
 WAYS = ("ours", "pytorch")

@@ -15,15 +15,15 @@ import statistics
 from contextlib import closing
 from pathlib import Path
 
-import torch
-from hardware import circumstances
-from spec_here import load_spec_here
-from toy_game import LEARNING, TOGGLES
-
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.loop import q_learning
+from hardware import circumstances
+from spec_here import load_spec_here
+from toy_game import LEARNING, TOGGLES
+
+import torch
 
 SPEC = Path(__file__).parents[1] / "runs/catch_smoke.toml"
 SETTINGS = {

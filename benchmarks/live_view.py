@@ -14,15 +14,15 @@ import math
 import time
 from pathlib import Path
 
-import polars as pl
-from hardware import circumstances
-from rich.console import Console
-
 from atari_dqn.compare.reference.agents import subject_of
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.telemetry.columns import column_names
 from atari_dqn.telemetry.events import Row
 from atari_dqn.view.live import LiveView
+from hardware import circumstances
+
+import polars as pl
+from rich.console import Console
 
 ROOT = Path(__file__).parents[1]
 SPEC, RUN = ROOT / "runs" / "pong_quick.toml", ROOT / "docs" / "results" / "pong_quick"

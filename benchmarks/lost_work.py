@@ -22,10 +22,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hardware import circumstances
-
 from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
 from atari_dqn.run.directory import RunDirectory
+from hardware import circumstances
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_quick.toml"
 DQN = (sys.executable, "-m", "atari_dqn")

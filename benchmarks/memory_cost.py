@@ -21,13 +21,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import psutil
-import torch
-from hardware import circumstances
-from plain_r2d2 import PlainUpdates
-from spec_here import load_spec_here
-
 from atari_dqn.assembly.acceleration import make_backend
 from atari_dqn.assembly.parts import build_learner
 from atari_dqn.assembly.replay_parts import build_replay
@@ -37,6 +30,13 @@ from atari_dqn.machine.plan import make_plan
 from atari_dqn.replay.sequences import SequenceReplay
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo, StepBatch
+from hardware import circumstances
+from plain_r2d2 import PlainUpdates
+from spec_here import load_spec_here
+
+import numpy as np
+import psutil
+import torch
 
 RUNS = Path(__file__).parents[1] / "runs"
 CPU = torch.device("cpu")

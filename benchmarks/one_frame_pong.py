@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-import polars as pl
 from memory_pages import circumstances, draw_curves, make_page, score
+
+import polars as pl
 
 METHODS = {"lstm": "LSTM, 1 frame", "dqn_1_frame": "no memory, 1 frame"}
 BEST, WORST = 21.0, -21.0

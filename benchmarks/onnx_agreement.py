@@ -11,15 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
 
-import torch
-from hardware import circumstances
-
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.evaluation.frozen_agent import FrozenAgent, game_info
 from atari_dqn.evaluation.onnx_check import TOLERANCE, check_onnx
 from atari_dqn.evaluation.onnx_model import exact_network, onnx_model
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.loader import load_spec
+from hardware import circumstances
+
+import torch
 
 AGENTS = {
     "DQN": "pong_trackA",

@@ -22,8 +22,9 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import psutil
 from hardware import circumstances
+
+import psutil
 
 TRACK_A = Path(__file__).parents[1] / "runs/pong_trackA.toml"
 ENVS, WORKERS = 8, 2

@@ -5,13 +5,13 @@ The network has the names of nothing but itself: `load_from` copies the weights 
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
-
 from atari_dqn.minibatch import SequenceBatch
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 EPSILON = 1e-3
 _NAMES = {"torso.convolutions": "convolutions", "memory.layer": "lstm", "hidden.0": "hidden", "head.": ""}

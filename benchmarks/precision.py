@@ -20,13 +20,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-import torch
-from hardware import circumstances
-from spec_here import load_spec_here
-from torch import Tensor
-from toy_game import LEARNING
-
 from atari_dqn.agent import rules
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.assembly.acceleration import Plain
@@ -39,6 +32,13 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
+from hardware import circumstances
+from spec_here import load_spec_here
+from toy_game import LEARNING
+
+import numpy as np
+import torch
+from torch import Tensor
 
 RUNS = Path(__file__).parents[1] / "runs"
 Precision = Literal["fp32", "bf16"]

@@ -15,14 +15,14 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-import torch
+from atari_dqn.train.build import assemble_without_actors
+from atari_dqn.train.loop import q_learning
 from contender import prepare
 from hardware import circumstances
 from prioritized_systems import LEAVES, SYSTEMS, median_milliseconds
 from spec_here import load_spec_here
 
-from atari_dqn.train.build import assemble_without_actors
-from atari_dqn.train.loop import q_learning
+import torch
 
 HERE = Path(__file__).parent
 TIANSHOU_PACKAGES = ("tianshou==2.0.*",)

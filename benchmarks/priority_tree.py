@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-from hardware import circumstances
-
 from atari_dqn.assembly.acceleration import make_backend
 from atari_dqn.replay.priority_tree import PriorityTree
+from hardware import circumstances
+
+import torch
 
 CPU = torch.device("cpu")
 LEAVES = 1_000_000

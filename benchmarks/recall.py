@@ -13,8 +13,9 @@ from __future__ import annotations
 from functools import partial
 from statistics import fmean
 
-import polars as pl
 from memory_pages import circumstances, draw_curves, final_scores, make_page, score
+
+import polars as pl
 
 METHODS = {
     "r2d2": "R2D2",

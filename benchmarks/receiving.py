@@ -20,12 +20,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import torch
-import zstandard
-from hardware import circumstances
-from simulated_actors import SimulatedCarrier, played
-from spec_here import load_spec_here
-
 from atari_dqn.actors.limiter import Limiter
 from atari_dqn.actors.local import game_info
 from atari_dqn.actors.message import encode
@@ -35,6 +29,12 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.free_running import FreeRunningTraining
 from atari_dqn.train.learning import Learning
+from hardware import circumstances
+from simulated_actors import SimulatedCarrier, played
+from spec_here import load_spec_here
+
+import torch
+import zstandard
 
 APEX = Path(__file__).parents[1] / "runs" / "apex.toml"
 FRAMES_PER_SECOND = 139.0

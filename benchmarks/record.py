@@ -8,9 +8,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-from hardware import circumstances
-
 from atari_dqn.evaluation.frozen_agent import game_info
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import write_json_atomically
@@ -23,6 +20,9 @@ from atari_dqn.rng import numpy_stream
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
+from hardware import circumstances
+
+import numpy as np
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 

@@ -10,16 +10,16 @@ import json
 import time
 from pathlib import Path
 
-import numpy as np
-import psutil
-import torch
-from hardware import circumstances
-
 from atari_dqn.machine.sizes import replay_bytes
 from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.types import StepBatch
+from hardware import circumstances
+
+import numpy as np
+import psutil
+import torch
 
 SCREEN_SIZE_PIXELS = 84
 ENVS = 8

@@ -16,14 +16,14 @@ from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any
 
-import numpy as np
-
 from atari_dqn.actors.build import build_role
 from atari_dqn.actors.message import Fragment, decode, encode
 from atari_dqn.actors.orders import ActorDiedError, Letter, Order
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.spec.schema import Spec
+
+import numpy as np
 
 FRAME_SKIP = 4
 

@@ -13,16 +13,16 @@ import time
 from functools import partial
 from pathlib import Path
 
-import psutil
-import torch
-from hardware import circumstances
-from spec_here import load_spec_here
-
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.telemetry.events import Event, Notice, Row, Sink
 from atari_dqn.telemetry.sinks.options import SINKS, MakeSink, SinkOptions
 from atari_dqn.telemetry.sinks.target import Target
 from atari_dqn.train import launch
+from hardware import circumstances
+from spec_here import load_spec_here
+
+import psutil
+import torch
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_quick.toml"
 NAMES = ("tensorboard", "wandb", "parquet")

@@ -17,16 +17,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from hardware import circumstances
-from torch import nn
-
 import atari_dqn.fast.cpu.products  # noqa: F401  torch's operators of ours
 from atari_dqn.agent.optimizers import adam, deepmind_rmsprop
 from atari_dqn.fast.cpu.factored import FactoredGradient
 from atari_dqn.fast.cpu.library import unit_for
 from atari_dqn.fast.optimizers import accelerate_optimizer, gradient_norm
 from atari_dqn.machine.allocator import keep_freed_memory
+from hardware import circumstances
+
+import torch
+from torch import nn
 
 BATCH, INPUTS = 32, 3_136
 LAYERS = {"hidden": (512, False), "hidden, dueling": (1_024, False), "hidden, dueling, noisy": (1_024, True)}

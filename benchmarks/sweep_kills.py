@@ -27,6 +27,9 @@ from typing import Any
 from hardware import circumstances
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from atari_dqn.files.atomic import write_json_atomically
+from atari_dqn.run.sweep.folder import SweepFolder
+
 from sweeping import (
     GAMES,
     PATIENCE_SECONDS,
@@ -43,9 +46,6 @@ from sweeping import (
     times_trained,
     write_sweep,
 )
-
-from atari_dqn.files.atomic import write_json_atomically
-from atari_dqn.run.sweep.folder import SweepFolder
 
 ENDING_SECONDS = 30.0
 PROBLEMS = (

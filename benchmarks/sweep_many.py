@@ -21,14 +21,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 from hardware import circumstances
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from sweeping import PATIENCE_SECONDS, trainings
+import psutil
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from atari_dqn.run.sweep.status import SweepStatus
 from atari_dqn.view.sweep_text import PIPE_COLUMNS, status_lines
+
+from sweeping import PATIENCE_SECONDS, trainings
 
 DQN = (sys.executable, "-m", "atari_dqn")
 SMALL = Path(__file__).parents[1] / "tests" / "tiny_catch.toml"

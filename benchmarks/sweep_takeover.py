@@ -23,12 +23,12 @@ from typing import Any
 from hardware import circumstances
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from ray_nodes import cluster_environment, lose_node, nodes_of_ray
-from sweeping import PATIENCE_SECONDS, SPEC, finish, outcomes, start
-
 from atari_dqn.run.leases.lease import Lease
 from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.sweep.folder import SweepFolder
+
+from ray_nodes import cluster_environment, lose_node, nodes_of_ray
+from sweeping import PATIENCE_SECONDS, SPEC, finish, outcomes, start
 
 RUN = "killed_atari_pong_seed1"
 FRAMES = 28_800

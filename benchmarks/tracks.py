@@ -12,10 +12,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from atari_dqn.spec.loader import load_spec
 from contender import Contender
 from training_speed import Match, run
-
-from atari_dqn.spec.loader import load_spec
 
 RUNS = Path(__file__).parents[1] / "runs"
 GAME = "pong"

@@ -20,12 +20,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from worker_options import worker_parser
+
 import gymnasium
 import stable_baselines3.common.atari_wrappers
 import stable_baselines3.common.buffers
 import torch
 from ale_py.registration import register_v0_v4_envs
-from worker_options import worker_parser
 
 FRAME_SKIP = 4
 UPDATE_PERIOD_STEPS = 4

@@ -11,14 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from instruction_sets import OVERRIDE, flags_within
-from worker_options import worker_parser
-
-import atari_dqn  # before torch: it sets how torch's threads wait
-
-# isort: split
-import torch
-
+import atari_dqn
 from atari_dqn.assembly.acceleration import has_kernels
 from atari_dqn.fast.cpu.library import kernels_for, kernels_here
 from atari_dqn.machine.automatic import Machine, resolve_auto
@@ -27,6 +20,10 @@ from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.rate import Rate, timed, warm_up
+from instruction_sets import OVERRIDE, flags_within
+from worker_options import worker_parser
+
+import torch
 
 
 def benchmark_spec(options: argparse.Namespace) -> Spec:

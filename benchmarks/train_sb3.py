@@ -8,6 +8,8 @@ import json
 import time
 from importlib.metadata import version
 
+from worker_options import worker_parser
+
 import ale_py
 import gymnasium
 import torch
@@ -15,7 +17,6 @@ from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_atari_env
 from stable_baselines3.common.vec_env import VecFrameStack
-from worker_options import worker_parser
 
 FRAME_SKIP = 4
 UPDATE_PERIOD_STEPS = 4

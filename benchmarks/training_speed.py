@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import instruction_sets
+from atari_dqn.machine.contention import contention, read_core_times
+from atari_dqn.machine.hardware import cpu_flags
 from busy import busy_programs
 from contender import SETTINGS, Contender, check, measure
 from hardware import circumstances
-
-from atari_dqn.machine.contention import contention, read_core_times
-from atari_dqn.machine.hardware import cpu_flags
 
 
 @dataclass(frozen=True, kw_only=True)

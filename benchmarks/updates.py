@@ -12,15 +12,15 @@ import statistics
 import time
 from pathlib import Path
 
-import torch
-from hardware import circumstances
-from spec_here import load_spec_here
-
 from atari_dqn.agent.learner import Learner
 from atari_dqn.assembly.parts import build_learner
 from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.types import GameInfo
+from hardware import circumstances
+from spec_here import load_spec_here
+
+import torch
 
 SPEC = Path(__file__).parents[1] / "runs/pong_trackA.toml"
 CPU = torch.device("cpu")

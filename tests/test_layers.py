@@ -106,7 +106,7 @@ def test_imports_point_down():
     ("unit", "source", "found"),
     [
         ("agent", "from atari_dqn.replay.ring import FrameRing", ["replay"]),
-        ("agent", "from atari_dqn.fast.layers import FastLinear", ["fast"]),
+        ("agent", "from atari_dqn.fast.layers import FastNoisyLinear", ["fast"]),
         ("envs", "def f():\n    import atari_dqn.train.loop", ["train"]),
         ("rng", "from atari_dqn import clock", ["clock"]),
         ("spec", "from atari_dqn import __version__\nfrom atari_dqn.types import Environments", []),

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry
 _ARITHMETIC = {
     "aten::convolution", "aten::convolution_backward",
     "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm",
-    "atari_dqn::convolve", "atari_dqn::convolve_backward", "atari_dqn::encode", "atari_dqn::encode_backward",
+    "atari_dqn::encode", "atari_dqn::encode_backward",
     "atari_dqn::multiply", "atari_dqn::multiply_backward",
     "atari_dqn::multiply_noisy", "atari_dqn::multiply_noisy_backward",
 }  # fmt: skip

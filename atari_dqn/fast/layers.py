@@ -1,6 +1,6 @@
-"""Layers computed by the project's kernels, with the parameters, names and results of PyTorch's layers.
+"""Noisy layers computed by the project's kernels, with the parameters, names and results of the plain ones.
 
-`structure.apply_plan` changes the class of a finished layer to one of these.
+`structure.apply_plan` changes the class of a finished layer.
 """
 
 from __future__ import annotations
@@ -9,27 +9,12 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from atari_dqn.agent.noisy import NoisyLinear
 from atari_dqn.fast.cpu import products as _operators  # noqa: F401  registers torch.ops.atari_dqn
 from atari_dqn.fast.low_precision import LowPrecisionWeight
-
-
-class FastLinear(nn.Linear):
-    """`nn.Linear` that computes in `dtype`, whatever the format of its input."""
-
-    dtype: torch.dtype
-    cache: LowPrecisionWeight
-
-    def accelerate(self, dtype: torch.dtype) -> None:
-        """Set the attributes that `nn.Linear` does not have."""
-        self.dtype, self.cache = dtype, LowPrecisionWeight()
-
-    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B F"]:
-        """Compute x Wᵀ + b."""
-        return product(x.to(self.dtype), self.weight, self.bias, self.cache)
 
 
 class FastNoisyLinear(NoisyLinear):
@@ -64,24 +49,6 @@ class FastNoisyLinear(NoisyLinear):
         deviation = product(noisy, self.weight_sigma, self.bias_sigma, self.sigma_cache)
         deviation = deviation.view(rows, -1, self.out_features)
         return mean + (deviation * noise_out[:, None]).flatten(0, 1)
-
-
-class FastConv2d(nn.Conv2d):
-    """`nn.Conv2d` that computes in `dtype`, whatever the format of its input."""
-
-    dtype: torch.dtype
-    cache: LowPrecisionWeight
-
-    def accelerate(self, dtype: torch.dtype) -> None:
-        """Set the attributes that `nn.Conv2d` does not have."""
-        self.dtype, self.cache = dtype, LowPrecisionWeight()
-
-    def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C2 H2 W2"]:
-        """Compute the convolution."""
-        y: Tensor = _Convolved.apply(  # type: ignore[no-untyped-call]
-            x.to(self.dtype), self.weight, self.bias, self.cache, self.stride, self.padding
-        )
-        return y
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor, cache: LowPrecisionWeight) -> Tensor:
@@ -143,33 +110,3 @@ class _NoisyProduct(torch.autograd.Function):
             gradients[0], *ctx.saved_tensors, needs_x
         )
         return of_x if needs_x else None, of_weight, of_sigma, None, None, of_bias, of_bias_sigma
-
-
-class _Convolved(torch.autograd.Function):
-    """A convolution and its three gradients."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        cache: LowPrecisionWeight,
-        stride: list[int],
-        padding: list[int],
-    ) -> Tensor:
-        copy = cache.of(weight, x.dtype)
-        y: Tensor = torch.ops.atari_dqn.convolve(x, copy, bias, stride, padding)
-        ctx.save_for_backward(x, copy, weight)
-        ctx.cache, ctx.stride, ctx.padding = cache, stride, padding
-        return y
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, copy, weight = ctx.saved_tensors
-        needs_x = ctx.needs_input_grad[0]
-        of_x, of_copy, of_bias = torch.ops.atari_dqn.convolve_backward(
-            gradients[0], x, copy, ctx.stride, ctx.padding, needs_x
-        )
-        return of_x if needs_x else None, ctx.cache.gradient(of_copy, weight), of_bias, None, None, None

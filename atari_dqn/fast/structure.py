@@ -20,16 +20,11 @@ from atari_dqn.fast.cpu.library import (
     unit_for,
     units,
 )
-from atari_dqn.fast.cpu.products import fits_convolution, fits_product, fits_stack
+from atari_dqn.fast.cpu.products import fits_product, fits_stack
 from atari_dqn.fast.fused_network import FusedNetwork, dense_layers
-from atari_dqn.fast.layers import FastConv2d, FastLinear, FastNoisyLinear
+from atari_dqn.fast.layers import FastNoisyLinear
 from atari_dqn.fast.torsos import PatchTorso, StackedTorso, zeros_of
 
-_LAYERS = (nn.Linear, NoisyLinear, nn.Conv2d, SamePadConv2d)
-"""The classes of layers that kernels compute, if their sizes fit."""
-_CONVOLVES_ALONE = frozenset({"avx512"})
-"""Instruction sets with which a single convolution has a kernel. With others, PyTorch's is faster where the
-layers around it are PyTorch's (docs/decisions/0085)."""
 _HEADS = (LinearHead, DuelingHead, SharedDuelingHead)
 
 
@@ -64,17 +59,14 @@ def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> P
     if unit is None:
         plan.choices.append(Choice("layers", "PyTorch", why_no_kernels()))
         return plan
-    for name, module, dtype in _layers(network):
-        fast = _fast_class(module, dtype)
-        if fast is not None and _is_planned_layer(plan, name):
-            plan.classes[name] = fast, dtype
-            plan.choices.append(Choice(name, "kernel", "its sizes fit"))
-    plan.choices.extend(_layers_without_kernels(network))
-    if instruction_set() not in _CONVOLVES_ALONE and _has_single_convolution(plan, network):
-        plan.choices.append(Choice("single convolutions", "PyTorch", "faster here than a kernel for each"))
+    for name, dtype in _noisy_layers(network):
+        plan.classes[name] = FastNoisyLinear, dtype
+        plan.choices.append(Choice(name, "kernel", "its sizes fit"))
     reason = why_not_fused(plan, network) if fuse else "fusion was not requested"
     if reason is None:
         plan.classes[""] = FusedNetwork, None
+    else:
+        plan.choices.extend(_layers_without_kernels(plan, network))
     plan.choices.append(
         Choice("network", "PyTorch" if reason else "fused", reason or "all of its layers have kernels")
     )
@@ -122,44 +114,24 @@ def _is_stackable(layers: list[nn.Conv2d], dtype: torch.dtype) -> bool:
     return are_plain and fits_stack([tuple(layer.weight.shape) for layer in layers], dtype)
 
 
-def _layers(network: QNetwork) -> Iterator[tuple[str, nn.Module, torch.dtype]]:
-    """Yield each module with its name and the format in which it computes: fp32 in the head."""
+def _noisy_layers(network: QNetwork) -> Iterator[tuple[str, torch.dtype]]:
+    """Yield the name of each noisy layer with a kernel, and the format it computes in: fp32 in the head."""
     for name, module in network.named_modules():
-        yield name, module, torch.float32 if name.startswith("head") else network.dtype
+        dtype = torch.float32 if name.startswith("head") else network.dtype
+        if type(module) is NoisyLinear and fits_product(tuple(module.weight.shape), dtype):
+            yield name, dtype
 
 
-def _layers_without_kernels(network: QNetwork) -> Iterator[Choice]:
-    """Yield each class of layers with weights that no kernel computes."""
-    with_weights = {type(layer) for layer in network.modules() if [*layer.parameters(recurse=False)]}
-    for name in sorted(each.__name__ for each in with_weights.difference(_LAYERS)):
-        yield Choice(name, "PyTorch", "no kernel computes this layer")
-
-
-def _has_single_convolution(plan: Plan, network: QNetwork) -> bool:
-    """Return whether there is a plain convolution outside of a torso that is computed as a whole."""
-    whole = "torso.convolutions" if "torso" in plan.classes else None
-    return any(
-        type(layer) is nn.Conv2d and not (whole and name.startswith(whole))
+def _layers_without_kernels(plan: Plan, network: QNetwork) -> Iterator[Choice]:
+    """Yield each class of layers, outside of what is computed as a whole, that no kernel computes."""
+    whole = "torso.convolutions" if "torso" in plan.classes else "no such module"
+    with_weights = {
+        type(layer)
         for name, layer in network.named_modules()
-    )
-
-
-def _fast_class(module: nn.Module, dtype: torch.dtype) -> type[nn.Module] | None:
-    if unit_for(dtype) is None:
-        return None
-    if isinstance(module, nn.Linear) and module.bias is not None:
-        fits = fits_product(tuple(module.weight.shape), dtype)
-        fast = {nn.Linear: FastLinear, NoisyLinear: FastNoisyLinear}.get(type(module))
-        return fast if fits else None
-    is_plain = type(module) is nn.Conv2d and module.bias is not None and module.padding_mode == "zeros"
-    fits = is_plain and fits_convolution(tuple(module.weight.shape))  # type: ignore[arg-type]
-    return FastConv2d if fits and instruction_set() in _CONVOLVES_ALONE else None
-
-
-def _is_planned_layer(plan: Plan, name: str) -> bool:
-    """Return whether a layer is called: `PatchTorso` does not call its convolutions."""
-    by_patches = plan.classes.get("torso", (None, None))[0] is PatchTorso
-    return not (by_patches and name.startswith("torso.convolutions"))
+        if [*layer.parameters(recurse=False)] and name not in plan.classes and not name.startswith(whole)
+    }
+    for name in sorted(each.__name__ for each in with_weights):
+        yield Choice(name, "PyTorch", "no kernel computes this layer by itself")
 
 
 def why_not_fused(plan: Plan, network: QNetwork) -> str | None:
@@ -172,7 +144,8 @@ def why_not_fused(plan: Plan, network: QNetwork) -> str | None:
     layers = dense_layers(torso, head)
     if len({type(layer) for layer in layers}) != 1 or type(layers[0]) not in (nn.Linear, NoisyLinear):
         return "its fully connected layers are of several classes"
-    fits = "torso.hidden" in plan.classes and layers[-1].in_features % multiple() == 0
+    hidden = tuple(layers[0].weight.shape)
+    fits = fits_product(hidden, network.dtype) and layers[-1].in_features % multiple() == 0
     parameters = [parameter for layer in layers for parameter in layer.parameters()]
     if not fits or not all(parameter.is_contiguous() for parameter in parameters):
         return "a fully connected layer's sizes do not fit"

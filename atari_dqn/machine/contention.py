@@ -120,8 +120,9 @@ def why_waiting_is_slow(threads: int, variables: Mapping[str, str]) -> str | Non
     if threads == 1 or variables:
         return None
     return (
-        "torch was imported before atari_dqn, so threads keep their cores busy while they wait, and other "
-        "programs slow training down several times; import atari_dqn first, or set GOMP_SPINCOUNT=2000"
+        "torch was imported before atari_dqn, so its threads keep their cores busy while they wait: updates "
+        "take up to 1.6 times as long, and longer next to other programs; import atari_dqn first, or set "
+        "GOMP_SPINCOUNT=2000"
     )
 
 

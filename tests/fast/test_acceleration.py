@@ -23,7 +23,7 @@ from atari_dqn.fast import structure
 from atari_dqn.fast.acceleration import Acceleration
 from atari_dqn.fast.cpu.library import units
 from atari_dqn.fast.fused_network import FusedNetwork
-from atari_dqn.fast.layers import FastConv2d, FastLinear, FastNoisyLinear
+from atari_dqn.fast.layers import FastNoisyLinear
 from atari_dqn.fast.torsos import PatchTorso, StackedTorso
 
 HAS_KERNELS = pytest.mark.skipif(not units(), reason="no kernels of products on this machine")
@@ -92,10 +92,10 @@ def test_parameters_and_their_names_stay() -> None:
 @pytest.mark.parametrize(
     ("torso_type", "classes"),
     [
-        (NatureTorso, {"": FusedNetwork, "torso": StackedTorso, "torso.hidden": FastLinear}),
+        (NatureTorso, {"": FusedNetwork, "torso": StackedTorso}),
         (DopamineTorso, {"": FusedNetwork, "torso": StackedTorso}),
-        (DataEfficientTorso, {"": FusedNetwork, "torso": StackedTorso, "torso.hidden": FastLinear}),
-        (ImpalaTorso, {"": QNetwork, "torso": ImpalaTorso, "torso.hidden": FastLinear}),
+        (DataEfficientTorso, {"": FusedNetwork, "torso": StackedTorso}),
+        (ImpalaTorso, {"": QNetwork, "torso": ImpalaTorso, "torso.hidden": nn.Linear}),
     ],
 )
 def test_each_torso_gets_the_kernels_that_it_should(torso_type: type, classes: dict[str, type]) -> None:
@@ -104,27 +104,13 @@ def test_each_torso_gets_the_kernels_that_it_should(torso_type: type, classes: d
 
 
 @HAS_KERNELS
-@pytest.mark.parametrize(
-    ("here", "layer"), [("avx512", FastConv2d), ("avx2", nn.Conv2d), ("neon", nn.Conv2d)]
-)
-def test_single_convolution_has_a_kernel_where_that_is_faster(
-    here: str, layer: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(structure, "instruction_set", lambda: here)
-    network = Acceleration(CPU).network(make_network(ImpalaTorso))
-    assert type(network.get_submodule("torso.sections.1.2.first")) is layer
-
-
-@HAS_KERNELS
 @pytest.mark.parametrize(("torso_type", "has_any"), [(ImpalaTorso, True), (NatureTorso, False)])
-def test_single_convolutions_that_stay_pytorchs_are_in_the_log(
-    torso_type: type, has_any: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(structure, "instruction_set", lambda: "avx2")
+def test_layers_that_stay_pytorchs_are_in_the_log(torso_type: type, has_any: bool) -> None:
     back_end = Acceleration(CPU)
     back_end.network(make_network(torso_type))
-    said = "single convolutions: PyTorch (faster here than a kernel for each)"
-    assert (said in back_end.choices()) is has_any
+    for layer in ("Conv2d", "Linear"):
+        said = f"{layer}: PyTorch (no kernel computes this layer by itself)"
+        assert (said in back_end.choices()) is has_any
 
 
 @pytest.mark.parametrize(
@@ -151,11 +137,11 @@ def test_bf16_without_kernels_in_bf16_is_reported_as_such(monkeypatch: pytest.Mo
 
 
 @HAS_KERNELS
-def test_implicit_and_noisy_layers_get_kernels() -> None:
+def test_of_the_layers_of_an_implicit_network_noisy_ones_get_kernels() -> None:
     network = Acceleration(CPU).network(make_network(noisy=True, iqn=True))
     names = ("", "torso", "torso.hidden", "embedding")
     assert [type(network.get_submodule(name)) for name in names] == [
-        ImplicitQuantileNetwork, StackedTorso, FastNoisyLinear, FastLinear,
+        ImplicitQuantileNetwork, StackedTorso, FastNoisyLinear, nn.Linear,
     ]  # fmt: skip
 
 
@@ -175,7 +161,7 @@ def test_normalised_layers_of_btr_stay_pytorchs_and_the_log_says_so() -> None:
     assert [type(layer) for layer in torso.hidden] == [FastNoisyLinear, nn.GroupNorm]
     assert type(torso.sections[1][0][1]) is nn.LayerNorm
     for name in ("SpectralConv2d", "LayerNorm", "GroupNorm"):
-        assert f"{name}: PyTorch (no kernel computes this layer)" in back_end.choices()
+        assert f"{name}: PyTorch (no kernel computes this layer by itself)" in back_end.choices()
 
 
 def test_without_kernels_only_patches_are_taken_and_the_reason_is_reported(

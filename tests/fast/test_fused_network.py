@@ -130,7 +130,7 @@ def test_fused_pass_draws_the_same_numbers_as_the_layers() -> None:
 
 
 def alike(kind: Kind) -> float:
-    """A ReLU whose input rounding moves across zero changes gradients by as much as they are: a few in bf16."""
+    """A ReLU whose input rounding moves across zero changes numbers by as much as they are: a few in bf16."""
     return 1e-4 if kind.precision == "fp32" else 0.25
 
 

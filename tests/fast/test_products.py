@@ -8,42 +8,9 @@ from torch.nn import functional as F
 
 from atari_dqn.fast.cpu import products
 
-CONVOLUTIONS = [  # minibatch, channels, side, kernel, stride, zeros above and left, filters
-    (3, 4, 84, 8, 4, (0, 0), 32),
-    (32, 32, 20, 4, 2, (0, 0), 64),
-    (9, 64, 9, 3, 1, (0, 0), 64),
-    (2, 64, 9, 3, 1, (1, 1), 64),
-    (1, 32, 20, 4, 2, (2, 1), 64),
-    (1, 4, 21, 8, 4, (3, 0), 32),
-    (2, 4, 14, 8, 2, (0, 0), 32),  # pixels nearer to each other than a block of columns is wide
-]
 PRODUCTS = [(32, 3136, 512), (1, 576, 256), (8, 64, 32), (9, 64, 32), (33, 96, 64)]  # rows, inputs, outputs
 ODD_PRODUCTS = [(32, 512, 306), (9, 64, 51), (1, 64, 33), (3, 96, 95)]  # for fp32 alone
-EACH_CONVOLUTION = pytest.mark.parametrize("sizes", CONVOLUTIONS, ids=str)
 EACH_PRODUCT = pytest.mark.parametrize("sizes", PRODUCTS + ODD_PRODUCTS, ids=str)
-Sizes = tuple[int, int, int, int, int, tuple[int, int], int]
-
-
-class Convolved:
-    """A convolution behind a ReLU, its arguments drawn, by the kernels and in double precision."""
-
-    def __init__(self, sizes: Sizes, dtype: torch.dtype) -> None:
-        batch, channels, side, kernel, stride, padding, filters = sizes
-        torch.manual_seed(0)
-        self.x = torch.randn(batch, channels, side, side).to(dtype)
-        self.weight = (torch.randn(filters, channels, kernel, kernel) * 0.05).to(dtype)
-        self.bias = torch.randn(filters)
-        self.window = [stride, stride], list(padding)
-        self.wide = [tensor.double().requires_grad_() for tensor in (self.x, self.weight, self.bias)]
-        self.exact = F.conv2d(*self.wide, stride, padding)
-        self.upstream = torch.randn(self.exact.shape).to(dtype)
-        assert products.takes_convolution(self.x, self.weight)
-
-    def forward(self) -> Tensor:
-        return torch.ops.atari_dqn.convolve(self.x, self.weight, self.bias, *self.window)
-
-    def gradients(self) -> list[Tensor]:
-        return torch.ops.atari_dqn.convolve_backward(self.upstream, self.x, self.weight, *self.window, True)
 
 
 class Multiplied:
@@ -112,20 +79,6 @@ def test_gradients_of_a_noisy_product_are_those_in_double_precision(
         assert_near(ours, theirs, roundings=2)  # of each noisy weight, and of what comes out
 
 
-@EACH_CONVOLUTION
-def test_convolution_is_that_in_double_precision(sizes: Sizes, dtype: torch.dtype) -> None:
-    case = Convolved(sizes, dtype)
-    assert_near(case.forward(), case.exact)
-
-
-@EACH_CONVOLUTION
-def test_gradients_of_a_convolution_are_those_in_double_precision(sizes: Sizes, dtype: torch.dtype) -> None:
-    case = Convolved(sizes, dtype)
-    exact = torch.autograd.grad(case.exact, case.wide, case.upstream.double())
-    for ours, theirs in zip(case.gradients(), exact, strict=True):
-        assert_near(ours, theirs)
-
-
 @EACH_PRODUCT
 def test_product_is_that_in_double_precision(sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
     case = Multiplied(sizes, dtype)
@@ -144,8 +97,7 @@ def test_gradients_of_a_product_are_those_in_double_precision(
 
 @pytest.mark.parametrize(
     ("kind", "sizes"),
-    [(Convolved, sizes) for sizes in CONVOLUTIONS]
-    + [(kind, sizes) for kind in (Multiplied, NoisyMultiplied) for sizes in (PRODUCTS[0], ODD_PRODUCTS[0])],
+    [(kind, sizes) for kind in (Multiplied, NoisyMultiplied) for sizes in (PRODUCTS[0], ODD_PRODUCTS[0])],
     ids=str,
 )
 def test_bits_are_the_same_with_any_number_of_threads(kind, sizes, dtype: torch.dtype) -> None:
@@ -158,25 +110,12 @@ def test_bits_are_the_same_with_any_number_of_threads(kind, sizes, dtype: torch.
     assert all(map(torch.equal, found[0], found[2]))
 
 
-@pytest.mark.parametrize(("kind", "sizes"), [(Convolved, CONVOLUTIONS[1]), (Multiplied, PRODUCTS[0])])
-def test_not_a_number_is_not_lost(kind, sizes, dtype: torch.dtype) -> None:
-    case = kind(sizes, dtype)
+def test_not_a_number_is_not_lost(dtype: torch.dtype) -> None:
+    case = Multiplied(PRODUCTS[0], dtype)
     case.x.view(-1)[0] = torch.nan
     _, of_weight, _ = case.gradients()
     assert case.forward().isnan().any()
     assert of_weight.isnan().any()
-
-
-@pytest.mark.parametrize(
-    ("channels", "filters", "side"), [(4, 33, 8), (3, 32, 32), (4, 32, 3)], ids=["filters", "channels", "row"]
-)
-def test_sizes_that_the_kernels_do_not_know_are_left_to_torch(
-    channels: int, filters: int, side: int, dtype: torch.dtype
-) -> None:
-    x = torch.zeros(2, channels, 20, 20, dtype=dtype)
-    weight = torch.zeros(filters, channels, side, side, dtype=dtype)
-    assert not products.takes_convolution(x, weight)
-    assert products.takes_convolution(x[:, :1].expand(2, 4, 20, 20), weight.new_zeros(32, 4, 8, 8))
 
 
 @pytest.mark.parametrize("rows", [0, 2])

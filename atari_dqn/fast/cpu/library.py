@@ -50,8 +50,6 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
         "use_pool": (None, (_ADDRESS,)),
         "units": (ctypes.c_int, ()),
         "block": (ctypes.c_int, ()),
-        "convolve": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 3)),
-        "convolve_backward": (None, (_CHOICE, *_LAYER, *[_ADDRESS] * 5)),
         "encode": (None, (*_CHAIN, *[_ADDRESS] * 3)),
         "encode_backward": (None, (*_CHAIN, *[_ADDRESS] * 5)),
         "forward": (None, (*_CHAIN, *[_ADDRESS] * 3, _COUNT, _COUNT, *[_ADDRESS] * 2)),

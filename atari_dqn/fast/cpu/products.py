@@ -1,4 +1,4 @@
-"""Convolutions and matrix products by the project's kernels, as PyTorch operators, visible to its profiler.
+"""Stacks of convolutions and matrix products by the project's kernels, as PyTorch operators.
 
 They compute in fp32 or bf16; the gradients of weights and biases are always fp32. Sums over a minibatch have
 the same order with any number of threads.
@@ -18,7 +18,6 @@ from torch import Tensor
 from atari_dqn.fast.cpu.arguments import (
     StackArguments,
     address,
-    channels_last,
     empty_images,
     kernels,
     noisy_addresses,
@@ -26,16 +25,10 @@ from atari_dqn.fast.cpu.arguments import (
     sizes_of,
     unit_of,
 )  # fmt: skip
-from atari_dqn.fast.cpu.library import integers, multiple, pointers, unit_for
-from atari_dqn.fast.cpu.shapes import Size, around, shape_of
+from atari_dqn.fast.cpu.library import multiple, pointers, unit_for
+from atari_dqn.fast.cpu.shapes import Size
 
 _NO_RELU = 0
-
-
-def takes_convolution(x: Tensor, weight: Tensor) -> bool:
-    """Return whether the kernels can compute this convolution of B × C × H × W."""
-    has_images = x.ndim == 4 and x.shape[0] > 0 and x.shape[1] == weight.shape[1]
-    return has_images and unit_for(x.dtype) is not None and fits_convolution(weight.shape)
 
 
 def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
@@ -58,8 +51,8 @@ def fits_product(weight: Size, dtype: torch.dtype) -> bool:
     return (any_outputs or outputs % multiple() == 0) and inputs % multiple() == 0
 
 
-def fits_convolution(weight: Size) -> bool:
-    """Return whether the kernels support a convolution with a weight of this size."""
+def _fits_convolution(weight: Size) -> bool:
+    """Return whether the kernels support a convolution with a weight of this size in a stack."""
     filters, channels, _, wide = weight
     return filters % multiple() == 0 and channels * wide % multiple() == 0 and channels % 2 == 0
 
@@ -71,35 +64,7 @@ def fits_stack(weights: Sequence[Size], dtype: torch.dtype) -> bool:
     """
     first, *others = weights
     fits_first = dtype is torch.float32 and first[0] % multiple() == 0
-    return (fits_first or fits_convolution(first)) and all(map(fits_convolution, others))
-
-
-def _convolve(x: Tensor, weight: Tensor, bias: Tensor, stride: list[int], padding: list[int]) -> Tensor:
-    """Compute a convolution with bias, channels-last."""
-    x, weight, bias = channels_last(x), channels_last(weight), row(bias)
-    numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
-    y = empty_images(size, x)
-    kernels().convolve(
-        unit_of(x, weight), x.data_ptr(), integers(numbers), weight.data_ptr(), address(bias, len(weight)),
-        y.data_ptr(),
-    )  # fmt: skip
-    return y
-
-
-def _convolve_backward(
-    upstream: Tensor, x: Tensor, weight: Tensor, stride: list[int], padding: list[int], of_x: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute the gradients of x, empty unless `of_x`, of the weight and of the bias."""
-    upstream, x, weight = (channels_last(tensor) for tensor in (upstream, x, weight))
-    gradient = torch.empty_like(x) if of_x else x.new_empty(0)
-    of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(len(weight))
-    numbers, size = shape_of(x.shape, weight.shape, stride[0], around(padding))
-    kernels().convolve_backward(
-        unit_of(x, weight, upstream), x.data_ptr(), integers(numbers), weight.data_ptr(),
-        address(upstream, math.prod(size)),
-        of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
-    )  # fmt: skip
-    return gradient, of_weight, of_bias
+    return (fits_first or _fits_convolution(first)) and all(map(_fits_convolution, others))
 
 
 def _encode(
@@ -225,11 +190,8 @@ def _multiply_noisy_backward(
 _THREE = "(Tensor, Tensor, Tensor)"
 _LAYER = "Tensor x, Tensor weight"
 _NOISY_LAYER = f"{_LAYER}, Tensor deviation, Tensor noise_in, Tensor noise_out"
-_WINDOW = "int[] stride, int[] padding"
 _WINDOWS = "int[] strides, int[] zeros"
 _OPERATORS: dict[str, Callable[..., Any]] = {
-    f"convolve({_LAYER}, Tensor bias, {_WINDOW}) -> Tensor": _convolve,
-    f"convolve_backward(Tensor upstream, {_LAYER}, {_WINDOW}, bool of_x) -> {_THREE}": _convolve_backward,
     f"encode(Tensor pixels, Tensor[] weights, Tensor[] biases, {_WINDOWS}, bool all_layers)"
     " -> Tensor[]": _encode,
     f"encode_backward(Tensor upstream, Tensor pixels, Tensor[] weights, Tensor[] outputs, {_WINDOWS})"

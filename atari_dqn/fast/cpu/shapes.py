@@ -44,8 +44,3 @@ def shape_of(size: Size, weight: Size, stride: int, zeros: Zeros) -> tuple[Size,
             f"images of size {found} are too small or have wrong channels for weights of {kernel}"
         )
     return numbers, (batch, filters, out_height, out_width)
-
-
-def around(padding: Sequence[int]) -> Zeros:
-    """Expand PyTorch's padding (vertical, horizontal) to the four sides."""
-    return padding[0], padding[0], padding[1], padding[1]

@@ -1,29 +1,6 @@
-// Convolutions one by one, and stacks of them on bytes, as the torsos of the agents have them.
+// Stacks of convolutions on bytes, as the torsos of the agents have them.
 #include "../../../atari_dqn/fast/cpu/calls.hpp"
 #include "checks.hpp"
-
-extern "C" {
-void convolve(int unit, const void* x, const int64_t* shape, const void* weight, const float* bias, void* y);
-void convolve_backward(int unit, const void* x, const int64_t* shape, const void* weight, const void* upstream,
-                       float* of_weight, float* of_bias, void* of_x);
-}
-
-static void check_convolution(const Convolution& layer) {
-    if (layer.filters % block() || layer.kernel_width * layer.channels % block()) return;  // Python never asks for it
-    const Numbers x = drawn(layer.in()), weight = drawn(layer.weights(), 0.05), bias = drawn(size_t(layer.filters));
-    const Numbers upstream = drawn(layer.out());
-    Numbers y(layer.out()), of_weight(weight.size()), of_bias(bias.size()), of_x(x.size());
-    convolve(0, x.data(), &layer.batch, weight.data(), bias.data(), y.data());
-    compare("convolve, " + layer.name(), y, layer.apply(x, weight, bias));
-
-    const OfConvolution gradients(layer, x, weight, exact(upstream));
-    for (float* to : {of_x.data(), static_cast<float*>(nullptr)})
-        convolve_backward(0, x.data(), &layer.batch, weight.data(), upstream.data(), of_weight.data(), of_bias.data(),
-                          to);
-    compare("gradient of inputs, " + layer.name(), of_x, gradients.x);
-    compare("gradient of weights, " + layer.name(), of_weight, gradients.weight);
-    compare("gradient of biases, " + layer.name(), of_bias, gradients.bias);
-}
 
 // A stack: each layer is compared given what the kernels put out before it, so that roundings do not add up.
 static void check_stack(const std::string& name, int64_t batch, std::vector<Convolution> layers, bool planes) {
@@ -75,12 +52,6 @@ static void check_stack(const std::string& name, int64_t batch, std::vector<Conv
 }
 
 void check_convolutions() {
-    check_convolution({3, 20, 20, 4, 8, 8, 4, 0, 0, 0, 0, 32});
-    check_convolution({9, 12, 10, 32, 4, 4, 2, 0, 0, 0, 0, 64});
-    check_convolution({1, 13, 13, 32, 4, 4, 2, 1, 2, 1, 2, 64});
-    check_convolution({129, 5, 6, 32, 3, 3, 1, 1, 0, 0, 2, 32});
-    check_convolution({33, 7, 5, 8, 3, 3, 2, 0, 0, 0, 0, block()});  // rows of 24 values
-    check_convolution({2, 5, 5, 4, 5, 2, 1, 2, 2, 0, 1, 3 * block()});  // of 8, pixels nearer than a block
     const std::vector<Convolution> nature = {
         {0, 84, 84, 4, 8, 8, 4, 0, 0, 0, 0, 32},
         {0, 20, 20, 32, 4, 4, 2, 0, 0, 0, 0, 64},
