@@ -187,7 +187,7 @@ def kept(path: Path) -> dict[str, Any]:
     found = json.loads(path.read_text())
     here, there = find_hardware(Path.cwd()), found["hardware"]
     if (here.cpu_model, list(here.cpu_flags or ())) != (there["cpu_model"], there["cpu_flags"] or []):
-        raise SystemExit(f"--out {path}: is of another machine; name another file")
+        raise SystemExit(f"--out {path}: was measured on another processor; name another file")
     return dict(found["agents"])
 
 

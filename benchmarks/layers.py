@@ -1,4 +1,4 @@
-"""Layers forward and backward: accelerated, and by PyTorch alone.
+"""Convolutions forward and backward: accelerated, and by PyTorch alone.
 
 The minibatch is 32. A pass converts the weight once and has no gradients before it, as one in an update;
 rounds take turns. "ours" is our own kernels where they fit.
@@ -49,13 +49,6 @@ def networks(torso: type[ConvolutionalTorso], dtype: torch.dtype) -> dict[str, Q
     return made
 
 
-def hidden(dtype: torch.dtype) -> Layer:
-    """Make the Nature network's largest layer."""
-    made = networks(NatureTorso, dtype)
-    x = torch.randn(32, 3_136, dtype=dtype).requires_grad_()
-    return layer_of({way: (network, network.torso.hidden) for way, network in made.items()}, x)
-
-
 def nature(dtype: torch.dtype) -> Layer:
     """Make the Nature network's convolutions."""
     return encoder(NatureTorso, dtype)
@@ -87,7 +80,7 @@ def layer_of(parts: dict[str, tuple[QNetwork, Callable[[Tensor], Tensor]]], x: T
     return Layer({way: computed(*each) for way, each in parts.items()}, x, weights)
 
 
-LAYERS = {"nature": nature, "hidden": hidden, "data_efficient": data_efficient}
+LAYERS = {"nature": nature, "data_efficient": data_efficient}
 FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 

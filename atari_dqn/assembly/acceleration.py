@@ -142,8 +142,8 @@ def fast_module(name: str) -> ModuleType | None:
 def make_backend(device: torch.device, *, compiled: bool = False, fuse: bool = True) -> Backend:
     """Make the back end for one assembly.
 
-    `UserError` if `compiled` is set and `fast` is missing. Without `fuse` every layer of a network is a
-    separate call.
+    `UserError` if `compiled` is set and `fast` is missing. Without `fuse` no kernel computes a whole
+    network.
     """
     found = fast_module("acceleration")
     if found is None:

@@ -59,16 +59,14 @@ def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> P
     if unit is None:
         plan.choices.append(Choice("layers", "PyTorch", why_no_kernels()))
         return plan
-    for name, dtype in _noisy_layers(network):
-        plan.classes[name] = FastNoisyLinear, dtype
-        plan.choices.append(Choice(name, "kernel", "its sizes fit"))
+    _plan_noisy_layers(plan, network)
     reason = why_not_fused(plan, network) if fuse else "fusion was not requested"
     if reason is None:
         plan.classes[""] = FusedNetwork, None
     else:
         plan.choices.extend(_layers_without_kernels(plan, network))
     plan.choices.append(
-        Choice("network", "PyTorch" if reason else "fused", reason or "all of its layers have kernels")
+        Choice("network", "PyTorch" if reason else "fused", reason or "one kernel call computes it")
     )
     return plan
 
@@ -114,23 +112,29 @@ def _is_stackable(layers: list[nn.Conv2d], dtype: torch.dtype) -> bool:
     return are_plain and fits_stack([tuple(layer.weight.shape) for layer in layers], dtype)
 
 
-def _noisy_layers(network: QNetwork) -> Iterator[tuple[str, torch.dtype]]:
-    """Yield the name of each noisy layer with a kernel, and the format it computes in: fp32 in the head."""
+def _plan_noisy_layers(plan: Plan, network: QNetwork) -> None:
+    """Plan the kernel of each noisy layer; those of the head compute in fp32."""
     for name, module in network.named_modules():
-        dtype = torch.float32 if name.startswith("head") else network.dtype
-        if type(module) is NoisyLinear and fits_product(tuple(module.weight.shape), dtype):
-            yield name, dtype
+        if type(module) is NoisyLinear:
+            dtype = torch.float32 if name.startswith("head") else network.dtype
+            if fits_product(tuple(module.weight.shape), dtype):
+                plan.classes[name] = FastNoisyLinear, dtype
+                plan.choices.append(Choice(name, "kernel", "its sizes fit"))
+            else:
+                plan.choices.append(Choice(name, "PyTorch", "its sizes do not fit"))
 
 
 def _layers_without_kernels(plan: Plan, network: QNetwork) -> Iterator[Choice]:
-    """Yield each class of layers, outside of what is computed as a whole, that no kernel computes."""
-    whole = "torso.convolutions" if "torso" in plan.classes else "no such module"
-    with_weights = {
+    """Yield each class of layers outside of a whole torso that no kernel computes by itself."""
+    of_torso = "torso" in plan.classes
+    classes = {
         type(layer)
         for name, layer in network.named_modules()
-        if [*layer.parameters(recurse=False)] and name not in plan.classes and not name.startswith(whole)
+        if [*layer.parameters(recurse=False)]
+        and type(layer) is not NoisyLinear
+        and not (of_torso and name.startswith("torso.convolutions"))
     }
-    for name in sorted(each.__name__ for each in with_weights):
+    for name in sorted(each.__name__ for each in classes):
         yield Choice(name, "PyTorch", "no kernel computes this layer by itself")
 
 

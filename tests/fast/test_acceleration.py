@@ -137,12 +137,20 @@ def test_bf16_without_kernels_in_bf16_is_reported_as_such(monkeypatch: pytest.Mo
 
 
 @HAS_KERNELS
-def test_of_the_layers_of_an_implicit_network_noisy_ones_get_kernels() -> None:
+def test_only_noisy_layers_of_an_implicit_network_get_kernels() -> None:
     network = Acceleration(CPU).network(make_network(noisy=True, iqn=True))
     names = ("", "torso", "torso.hidden", "embedding")
     assert [type(network.get_submodule(name)) for name in names] == [
         ImplicitQuantileNetwork, StackedTorso, FastNoisyLinear, nn.Linear,
     ]  # fmt: skip
+
+
+@HAS_KERNELS
+def test_noisy_layer_that_does_not_fit_is_in_the_log_with_the_reason() -> None:
+    back_end = Acceleration(CPU)
+    network = back_end.network(make_network(noisy=True, iqn=True))
+    assert type(network.get_submodule("head.output")) is NoisyLinear
+    assert "head.output: PyTorch (its sizes do not fit)" in back_end.choices()
 
 
 def test_network_of_btr_computes_what_the_plain_one_does() -> None:

@@ -25,7 +25,7 @@ class Multiplied:
         self.wide = [tensor.double().requires_grad_() for tensor in (self.x, self.weight, self.bias)]
         self.exact = F.linear(*self.wide)
         self.upstream = torch.randn(self.exact.shape).to(dtype)
-        if not products.takes_product(self.x, self.weight):
+        if not products.fits_product(self.weight.shape, dtype):
             pytest.skip("outputs that are no multiple of 32 are for fp32")
 
     def forward(self) -> Tensor:
@@ -118,7 +118,12 @@ def test_not_a_number_is_not_lost(dtype: torch.dtype) -> None:
     assert of_weight.isnan().any()
 
 
-@pytest.mark.parametrize("rows", [0, 2])
-def test_empty_minibatches_are_left_to_torch(rows: int, dtype: torch.dtype) -> None:
-    x, weight = torch.zeros(rows, 64, dtype=dtype), torch.zeros(32, 64, dtype=dtype)
-    assert products.takes_product(x, weight) is (rows > 0)
+@pytest.mark.parametrize(
+    "convolution", [(33, 4, 8, 8), (32, 4, 3, 3)], ids=["filters are no blocks", "rows are no blocks"]
+)
+def test_stack_with_a_later_convolution_that_does_not_fit_is_left_to_torch(
+    convolution: tuple[int, ...],
+) -> None:
+    first = (32, 4, 8, 8)
+    assert products.fits_stack([first, (32, 32, 4, 4)], torch.float32)
+    assert not products.fits_stack([first, convolution], torch.float32)

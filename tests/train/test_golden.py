@@ -54,7 +54,7 @@ ALONE = (
 )  # fmt: skip
 
 
-@pytest.mark.thorough  # the slow tests hold that no key is dead, and the families of agents
+@pytest.mark.thorough  # test_dead_keys, and the families below, guard this in CI
 @pytest.mark.parametrize("override", ALONE)
 def test_toggle_alone_leaves_the_course_that_was_recorded(override: str) -> None:
     taken, recorded = course(override, "training.total_frames=1_100"), json.loads(GOLDEN.read_text())

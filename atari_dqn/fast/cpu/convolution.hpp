@@ -51,9 +51,9 @@ constexpr size_t kChunk = 8;  // images whose gradients of weights are summed to
 template <class Unit>
 struct Memory {
     using value = typename Unit::value;
-    Scratch<word> weights, gradient_columns, patches;
+    Scratch<word> gradient_columns, patches;
     Scratch<value> images, gradient;
-    Scratch<float> partial, columns, sum;
+    Scratch<float> columns, sum;
     Scratch<const value*> places;
 };
 
@@ -179,14 +179,14 @@ class Backward {
 
   private:
     // Adds what the pixels of the output give to the gradient of their patches: a row of them, for one block of a
-    // kernel row, at a time, since no two of them meet in one place; one by one if they lie nearer than a block is wide.
+    // kernel row, at a time: no two of them meet in one place, since whole blocks of channels are between them.
     void add_rows(const value* gradient, const word* panels, float* sum) {
         const size_t row = shape_.kernel_row(), words = shape_.filters, width = shape_.out_width();
-        const size_t apart = shape_.stride * shape_.channels, some = apart < kBlock ? 1 : width;
+        const size_t apart = shape_.stride * shape_.channels;
         for (size_t high = 0; high < shape_.kernel_height; ++high, sum += shape_.pitch())
             for (size_t column = 0; column < row; column += kBlock, panels += kBlock * words)
-                for (size_t pixel = 0; pixel < shape_.pixels(); pixel += some)
-                    Unit::products({gradient + pixel * words, words, 1}, some, {words, 1, 0, true}, panels,
+                for (size_t pixel = 0; pixel < shape_.pixels(); pixel += width)
+                    Unit::products({gradient + pixel * words, words, 1}, width, {words, 1, 0, true}, panels,
                                    panels + words * kSide, sum + shape_.patch(pixel) + column, apart);
     }
 
@@ -242,10 +242,10 @@ class Backward {
     value* gradient_ = nullptr;
 };
 
-// Stores sums, `rows` of 32, plus the bias, behind a ReLU or none.
+// Stores sums, `rows` of 32, plus the bias, behind a ReLU.
 template <class Format>
-void store_finished(const float* sums, size_t rows, const float* bias, bool relu, typename Format::value* y, size_t pitch) {
-    const Finish<Format> finish(bias, relu);
+void store_finished(const float* sums, size_t rows, const float* bias, typename Format::value* y, size_t pitch) {
+    const Finish<Format> finish(bias, true);
     for (size_t row = 0; row < rows; ++row)
         finish.store(load(sums + row * kBlock), load(sums + row * kBlock + kSide), y + row * pitch);
 }
@@ -257,10 +257,10 @@ void pack(const Shape& shape, const typename Unit::value* weight, size_t filter,
     panel_of_rows(weight + filter * shape.kernel(), shape.kernel(), words, panels + filter * words);
 }
 
-// The convolution of one image with its zeros, part `part` of `parts`; for Unit::Scope(blocks_of<Unit>(shape).pixels).
+// The convolution of one image with its zeros, behind a ReLU, part `part` of `parts`; for Unit::Scope(blocks_of<Unit>(shape).pixels).
 template <class Unit>
 void convolve_image(const Shape& shape, const typename Unit::value* in, const word* panels, const float* bias,
-                    bool relu, typename Unit::value* y, size_t part = 0, size_t parts = 1) {
+                    typename Unit::value* y, size_t part, size_t parts) {
     using Format = typename Unit::Format;
     constexpr size_t kPerWord = Format::kPerWord;
     const size_t filters = shape.filters, words = shape.kernel() / kPerWord;
@@ -285,7 +285,7 @@ void convolve_image(const Shape& shape, const typename Unit::value* in, const wo
             else
                 Unit::products(patches[0], blocks.pixels, way, panel, panel + words * kSide, sums[0], kBlock);
             for (size_t i = 0; i < count; ++i)
-                store_finished<Format>(sums[i], blocks.pixels, bias + filter, relu, y + pixel[i] * filters + filter, filters);
+                store_finished<Format>(sums[i], blocks.pixels, bias + filter, y + pixel[i] * filters + filter, filters);
         }
 }
 

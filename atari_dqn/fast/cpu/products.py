@@ -1,7 +1,8 @@
 """Stacks of convolutions and matrix products by the project's kernels, as PyTorch operators.
 
-They compute in fp32 or bf16; the gradients of weights and biases are always fp32. Sums over a minibatch have
-the same order with any number of threads.
+A training calls those of stacks and of noisy layers; `multiply` is there to check and time the kernels that
+a fused pass calls. They compute in fp32 or bf16; the gradients of weights and biases are always fp32. Sums over
+a minibatch have the same order with any number of threads.
 
 B minibatch, C channels, H×W pixels, D inputs, F filters or outputs.
 """
@@ -36,12 +37,6 @@ def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
     are_bytes = pixels.dtype is torch.uint8 and pixels.is_cpu
     has_images = pixels.ndim == 4 and pixels.shape[0] > 0 and pixels.shape[1] == channels
     return are_bytes and has_images and unit_for(dtype) is not None
-
-
-def takes_product(x: Tensor, weight: Tensor) -> bool:
-    """Return whether the kernels can compute this product of B × D rows with F × D weights."""
-    has_rows = x.ndim == 2 and x.shape[0] > 0 and x.shape[1] == weight.shape[1]
-    return has_rows and unit_for(x.dtype) is not None and fits_product(weight.shape, x.dtype)
 
 
 def fits_product(weight: Size, dtype: torch.dtype) -> bool:

@@ -125,7 +125,7 @@ class Pass {
             if (outputs && i < last) y = static_cast<value*>(outputs[i]) + image * shape.out();
             for_each_piece(parts_, [&](size_t part) {
                 const typename Unit::Scope scope(blocks_of<Unit>(shape).pixels);
-                convolve_image<Unit>(shape, in, panels[i], biases[i], true, y, part, parts_);
+                convolve_image<Unit>(shape, in, panels[i], biases[i], y, part, parts_);
             });
             in = y;
         }

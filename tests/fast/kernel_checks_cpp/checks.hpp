@@ -119,10 +119,6 @@ struct Convolution {
     size_t in() const { return size_t(batch * height * width * channels); }
     size_t out() const { return size_t(batch * out_height() * out_width() * filters); }
     size_t weights() const { return size_t(filters * kernel_height * kernel_width * channels); }
-    std::string name() const {
-        return std::to_string(batch) + " images of " + std::to_string(height) + "x" + std::to_string(width) + "x" +
-               std::to_string(channels) + ", kernels " + std::to_string(kernel_height) + "/" + std::to_string(stride);
-    }
 
     // Calls `add` with the places of each product's three numbers: output, input, weight.
     template <class Add>
