@@ -155,7 +155,7 @@ def assert_alike(
     near: float,
     distance: Distance = largest,
 ) -> None:
-    """Assert that no relative distance of two gradients is above `near`, and that the same are none."""
+    """Assert that no two gradients are farther apart than `near`, and that the same are none."""
     for name, other in expected.items():
         one = found[name]
         if other is None or one is None:
