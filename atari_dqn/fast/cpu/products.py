@@ -1,8 +1,8 @@
 """Stacks of convolutions and matrix products by the project's kernels, as PyTorch operators.
 
 A training calls those of stacks and of noisy layers; `multiply` is there to check and time the kernels that
-a fused pass calls. They compute in fp32 or bf16; the gradients of weights and biases are always fp32. Sums over
-a minibatch have the same order with any number of threads.
+a fused pass calls. They compute in fp32 or bf16; gradients of weights and biases are always fp32. Sums over a
+minibatch have the same order with any number of threads.
 
 B minibatch, C channels, H×W pixels, D inputs, F filters or outputs.
 """
