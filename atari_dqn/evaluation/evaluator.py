@@ -53,6 +53,11 @@ class Evaluator:
         self._ends = 0
         """Times that the process has ended in this evaluation."""
 
+    @property
+    def pid(self) -> int | None:
+        """The number of the process; None while there is none."""
+        return self.process.process.pid if self.process is not None else None
+
     def order(self, version: int, flat: Float32[np.ndarray, "n"]) -> None:
         """Order an evaluation of some weights; return at once. The evaluation before must have arrived."""
         self._published.publish(version, flat)

@@ -23,6 +23,8 @@ from atari_dqn.train.training_evaluations import Evaluations, Moment
 from atari_dqn.types import StateDict
 
 _WAIT_SECONDS = 0.1
+_MANY_WAITS = 1200
+"""Waits until the run says whom it waits for: two minutes."""
 Stop = Callable[[], bool]
 
 
@@ -102,9 +104,10 @@ class ConcurrentLightEvaluations(LightEvaluations):
         training: Learning,
         evaluator: Evaluator,
         sinks: Sink,
+        notify: Notify,
     ) -> None:
         super().__init__(evaluations, period_frames=period_frames)
-        self._training, self._evaluator, self._sinks = training, evaluator, sinks
+        self._training, self._evaluator, self._sinks, self._notify = training, evaluator, sinks, notify
         self._weights = FlatWeights(training.acting_network)
         self._open: Moment | None = None
 
@@ -125,9 +128,13 @@ class ConcurrentLightEvaluations(LightEvaluations):
             return
         waiting = Progress(activity="light evaluation", done=0, total=1)
         self._sinks.handle(waiting)
+        waits = 0
         while not self._arrives(within_seconds=_WAIT_SECONDS):
             if stop():
                 raise StoppedError
+            waits += 1
+            if waits == _MANY_WAITS:
+                self._report_wait()
         self._sinks.handle(replace(waiting, done=1))
 
     def close(self) -> None:
@@ -135,6 +142,16 @@ class ConcurrentLightEvaluations(LightEvaluations):
         self._evaluator.close()
         self._open = None
         self._begun.load_state_dict(self._scored.state_dict())
+
+    def _report_wait(self) -> None:
+        """Name the process that training waits for, as it may hang."""
+        assert self._open is not None, "there is something to wait for"
+        self._notify(
+            "evaluator",
+            f"training has waited for {_MANY_WAITS * _WAIT_SECONDS:.0f} seconds for the light evaluation of "
+            f"step {self._open.step:,}, which process {self._evaluator.pid} plays; if it hangs, kill it: it is "
+            "started again and plays the same evaluation",
+        )
 
     def _arrives(self, *, within_seconds: float) -> bool:
         """Log the evaluation that is open, if it arrives within a time; return whether none is open."""
@@ -164,5 +181,10 @@ def light_evaluations(
         spec, training.envs.info, episodes=spec.evaluation.light_episodes, on_end=report_end
     )
     return ConcurrentLightEvaluations(
-        evaluations, period_frames=period_frames, training=training, evaluator=evaluator, sinks=sinks
+        evaluations,
+        period_frames=period_frames,
+        training=training,
+        evaluator=evaluator,
+        sinks=sinks,
+        notify=notify,
     )

@@ -32,6 +32,7 @@ class SlowEvaluator:
     """An evaluator whose games arrive when it has been asked for them a number of times."""
 
     calls = 0
+    pid = 4711
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.left = 0
@@ -124,6 +125,16 @@ def test_an_evaluation_that_is_late_is_waited_for_before_the_next(tmp_path: Path
     evaluator.calls = 1000
     train(tmp_path / "run")
     assert light_frames(tmp_path / "run") == [304, 608, 904]
+
+
+def test_an_evaluator_that_is_long_waited_for_is_named(
+    tmp_path: Path, evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator.calls = 1000
+    monkeypatch.setattr(light_evaluations, "_MANY_WAITS", 20)
+    train(tmp_path / "run")
+    said = (tmp_path / "run/events.jsonl").read_text()
+    assert "for the light evaluation of step 76, which process 4711 plays" in said
 
 
 def test_a_full_evaluation_counts_as_the_light_one_of_its_period(tmp_path: Path) -> None:
