@@ -149,8 +149,8 @@ class ConcurrentLightEvaluations(LightEvaluations):
         self._notify(
             "evaluator",
             f"training has waited for {_MANY_WAITS * _WAIT_SECONDS:.0f} seconds for the light evaluation of "
-            f"step {self._open.step:,}, which process {self._evaluator.pid} plays; if it hangs, kill it: it is "
-            "started again and plays the same evaluation",
+            f"step {self._open.step:,}, which process {self._evaluator.pid} plays; if it hangs, kill it: "
+            "it is started again and plays the same evaluation",
         )
 
     def _arrives(self, *, within_seconds: float) -> bool:
