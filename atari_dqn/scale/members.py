@@ -42,15 +42,11 @@ class Sweep:
     games: tuple[str, ...] | None
     seeds: tuple[int, ...] | None
 
-    def members(self, auto: Mapping[str, Scalar]) -> list[Member]:
-        """Return the members in the order in which they run: each seed completes the table of all games.
-
-        `auto`: the value for each key that is `auto`.
-        """
-        resolved = [replace(each, values=_with_auto(each.values, auto)) for each in self.variants]
+    def members(self) -> list[Member]:
+        """Return the members in the order in which they run: each seed completes the table of all games."""
         found = [
             _member(variant, game, seed)
-            for variant in resolved
+            for variant in self.variants
             for game in self.games or [str(variant.values["game"])]
             for seed in self.seeds or [int(variant.values["seed"])]
         ]
@@ -172,7 +168,3 @@ def _duplicates(file: SweepFile, variants: Sequence[Variant]) -> Iterator[Fault]
 def unresolved(values: Values) -> list[str]:
     """Return the keys that are `auto` and must be resolved before a run begins."""
     return [key for key in AUTO_KEYS if values.get(key) == AUTO]
-
-
-def _with_auto(values: Values, auto: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    return {**values, **{key: auto[key] for key in unresolved(values) if key in auto}}

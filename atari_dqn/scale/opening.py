@@ -17,7 +17,7 @@ from atari_dqn.run.leases.lease import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member, SweepRecord, read_record, write_record
 from atari_dqn.scale.members import Sweep, Variant, unresolved
-from atari_dqn.spec.keys import Scalar, build
+from atari_dqn.spec.keys import AUTO_KEYS, Scalar, build
 from atari_dqn.spec.loader import ResolvedSpec
 
 _LOCK_TRIES, _LOCK_PAUSE_SECONDS = 500, 0.02
@@ -43,21 +43,20 @@ def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> 
     before = _record_of(folder, sweep)
     if before is not None:
         _check_unchanged(before, sweep, device, folder)
-    known = {} if before is None else before.auto
-    auto, choices = resolved_auto(
-        sweep.variants, known, threads=sweep.threads, device=device, hardware=hardware
-    )
-    members = sweep.members(auto)
+    machine = machine_of_a_run(threads=sweep.threads, device=device, hardware=hardware)
+    resolved = [
+        resolved_auto(variant, _decided(before, variant.label), machine) for variant in sweep.variants
+    ]
+    members = replace(sweep, variants=tuple(variant for variant, _ in resolved)).members()
     members, former = _merged(before, members, folder.has_begun)
     record = SweepRecord(
         name=sweep.name,
         device=device,
         threads=sweep.threads,
-        auto=auto,
         members=tuple(members),
         former=tuple(former),
     )
-    return Opened(folder=folder, record=record, choices=choices)
+    return Opened(folder=folder, record=record, choices=_merged_choices(resolved))
 
 
 def open_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> Opened:
@@ -118,23 +117,47 @@ def _check_unchanged(before: SweepRecord, sweep: Sweep, device: str, folder: Swe
             )
 
 
-def resolved_auto(
-    variants: Sequence[Variant], known: Mapping[str, Scalar], *, threads: int, device: str, hardware: Hardware
-) -> tuple[dict[str, Scalar], tuple[Choice, ...]]:
-    """Resolve each `auto` key that has no known value, once for all variants, for the cores of one run."""
+def machine_of_a_run(*, threads: int, device: str, hardware: Hardware) -> Machine:
+    """Describe the part of a machine that one run has, with as many cores as threads."""
     cores = replace(hardware, cores_usable=threads, cores_physical=threads)
-    machine = Machine(device=device, hardware=cores, has_kernels=_has_kernels, environment={})
-    auto: dict[str, Scalar] = dict(known)
-    choices: list[Choice] = []
-    for variant in variants:
-        if set(unresolved(variant.values)) <= auto.keys():
-            continue
-        resolved = ResolvedSpec(spec=build(variant.values), name=variant.label, deviations=())
-        for choice in resolve_auto(resolved, machine)[1]:
-            if choice.key not in auto:
-                auto[choice.key] = choice.value
-                choices.append(choice)
-    return auto, tuple(choices)
+    return Machine(device=device, hardware=cores, has_kernels=_has_kernels, environment={})
+
+
+def resolved_auto(
+    variant: Variant, decided: Mapping[str, Scalar], machine: Machine
+) -> tuple[Variant, tuple[Choice, ...]]:
+    """Replace each `auto` key by the value that was decided before, or else by its value for a machine."""
+    values = {**variant.values, **{key: decided[key] for key in unresolved(variant.values) if key in decided}}
+    _, choices = resolve_auto(ResolvedSpec(spec=build(values), name=variant.label, deviations=()), machine)
+    chosen = {choice.key: choice.value for choice in choices}
+    return replace(variant, values={**values, **chosen}), choices
+
+
+def _decided(before: SweepRecord | None, label: str) -> dict[str, Scalar]:
+    """Return the values with which members of a label were recorded: a later machine changes none of them."""
+    for member in before.members if before is not None else ():
+        if member.label == label:
+            return {key: member.values[key] for key in AUTO_KEYS if key in member.values}
+    return {}
+
+
+def _merged_choices(resolved: Sequence[tuple[Variant, tuple[Choice, ...]]]) -> tuple[Choice, ...]:
+    """Return each choice once; one that is not that of all variants says of which it is."""
+    of_key: dict[str, dict[Scalar, list[tuple[str, Choice]]]] = {}
+    for variant, choices in resolved:
+        for choice in choices:
+            of_key.setdefault(choice.key, {}).setdefault(choice.value, []).append((variant.label, choice))
+    return tuple(
+        replace(found[0][1], reason=_reason(found, is_one_of_several=len(values) > 1))
+        for values in of_key.values()
+        for found in values.values()
+    )
+
+
+def _reason(found: Sequence[tuple[str, Choice]], *, is_one_of_several: bool) -> str:
+    labels = ", ".join(label for label, _ in found)
+    reason = found[0][1].reason
+    return f"{labels}: {reason}" if is_one_of_several else reason
 
 
 def _has_kernels() -> bool:

@@ -144,6 +144,27 @@ def test_auto_is_resolved_once_and_kept_on_another_machine(opened: Open):
     assert {member.values["learner.precision"] for member in later.record.members} == {"fp32"}
 
 
+def test_auto_is_resolved_for_each_method(opened: Open):
+    methods = '[methods.alone]\nspec = "apex_one_process"\n[methods.actors]\nspec = "apex_small"\n'
+    found = opened(f"threads = 2\n{methods}")
+    workers = {member.label: member.values["system.workers"] for member in found.record.members}
+    assert workers == {"alone": 1, "actors": 0}
+    assert [str(choice) for choice in found.choices if choice.key == "system.workers"] == [
+        "system.workers = 1 (alone: 1 core beyond the learner's)",
+        "system.workers = 0 (actors: actors step their environments themselves)",
+    ]
+
+
+def test_a_record_with_one_value_of_auto_for_all_members_is_read(opened: Open):
+    found = opened()
+    record = found.folder.record
+    record.write_text(
+        record.read_text().replace('"threads": 1,', '"threads": 1, "auto": {"system.workers": 1},')
+    )
+    assert '"auto"' in record.read_text()
+    assert read_record(record) == found.record
+
+
 def test_a_damaged_record_is_refused(opened: Open):
     found = opened()
     found.folder.record.write_text('{"schema_version": 1}')

@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> SweepFolder:
 def member(tmp_path: Path) -> Member:
     path = tmp_path / "one.toml"
     path.write_text('spec = "catch_smoke"\n')
-    (only,) = load_sweep(path).members({})
+    (only,) = load_sweep(path).members()
     return only
 
 

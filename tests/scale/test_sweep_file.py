@@ -15,8 +15,6 @@ from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.shipped import shipped_specs, shipped_sweeps
 
-AUTO = {"learner.precision": "fp32"}
-
 
 def loaded(folder: Path, text: str) -> Sweep:
     path = folder / "mine.toml"
@@ -25,7 +23,7 @@ def loaded(folder: Path, text: str) -> Sweep:
 
 
 def names(sweep: Sweep) -> list[str]:
-    return [member.name for member in sweep.members(AUTO)]
+    return [member.name for member in sweep.members()]
 
 
 def faults_of(folder: Path, text: str) -> list[str]:
@@ -48,7 +46,7 @@ def test_a_member_is_the_run_that_train_makes_of_the_same_keys(tmp_path: Path):
     text = (
         'spec = "rainbow"\ngame = ["alien", "pong"]\nseed = [4]\n[set.training]\ntotal_frames = 1_000_000\n'
     )
-    (alien, _) = loaded(tmp_path, text).members(AUTO)
+    (alien, _) = loaded(tmp_path, text).members()
     overrides = ["game=alien", "seed=4", "training.total_frames=1M", "learner.precision=fp32"]
     assert alien.digest == spec_digest(load_spec("rainbow", overrides).spec)
     assert alien.total_frames == 1_000_000
@@ -201,7 +199,7 @@ def test_every_shipped_sweep_is_valid(name: str):
 
 
 def loaded_members(name: str) -> int:
-    return len(load_sweep(shipped_sweeps()[name]).members(AUTO))
+    return len(load_sweep(shipped_sweeps()[name]).members())
 
 
 def test_a_sweep_is_no_spec():

@@ -1,4 +1,4 @@
-"""The record of a sweep: its members with their complete specs, the device and the resolved `auto` keys."""
+"""The record of a sweep: its members with their complete specs, and the device."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ class SweepRecord:
     """`cpu` or `cuda`: the type of device of every run."""
     threads: int
     """Threads of torch in every run; another number changes the rounding."""
-    auto: Mapping[str, Scalar]
-    """The value of each `auto` key."""
     members: tuple[Member, ...]
     former: tuple[Member, ...] = field(default=())
     """Members that began, but are not in the sweep file any more."""
@@ -68,13 +66,12 @@ class _Row(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    """Types of record.json."""
+    """Types of record.json. Earlier versions also wrote `auto`, one value of such a key for all members."""
 
     schema_version: int
     name: str
     device: str
     threads: Annotated[int, msgspec.Meta(ge=1)]
-    auto: dict[str, bool | int | float | str]
     variants: dict[str, dict[str, bool | int | float | str]]
     members: list[_Row]
 
@@ -94,7 +91,6 @@ def read_record(path: Path) -> SweepRecord:
         name=document.name,
         device=document.device,
         threads=document.threads,
-        auto=document.auto,
         members=tuple(_members(document, belongs=True)),
         former=tuple(_members(document, belongs=False)),
     )
@@ -111,7 +107,7 @@ def write_record(path: Path, record: SweepRecord) -> None:
         values = {key: value for key, value in member.values.items() if key not in ("game", "seed")}
         row = {name: getattr(member, name) for name in ("name", "label", "game", "seed", "digest")}
         rows.append({**row, "variant": _variant(variants, member.label, values), "belongs": belongs})
-    head = {name: getattr(record, name) for name in ("name", "device", "threads", "auto")}
+    head = {name: getattr(record, name) for name in ("name", "device", "threads")}
     write_json_atomically(
         path, {"schema_version": SCHEMA_VERSION, **head, "variants": variants, "members": rows}
     )
