@@ -59,15 +59,14 @@ def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> P
     if unit is None:
         plan.choices.append(Choice("layers", "PyTorch", why_no_kernels()))
         return plan
-    _plan_noisy_layers(plan, network)
     reason = why_not_fused(plan, network) if fuse else "fusion was not requested"
     if reason is None:
         plan.classes[""] = FusedNetwork, None
-    else:
-        plan.choices.extend(_layers_without_kernels(plan, network))
-    plan.choices.append(
-        Choice("network", "PyTorch" if reason else "fused", reason or "one kernel call computes it")
-    )
+        plan.choices.append(Choice("network", "fused", "one kernel call computes it"))
+        return plan
+    _plan_noisy_layers(plan, network)
+    plan.choices.extend(_layers_without_kernels(plan, network))
+    plan.choices.append(Choice("network", "PyTorch", reason))
     return plan
 
 

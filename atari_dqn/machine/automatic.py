@@ -166,7 +166,7 @@ def _compile(spec: Spec, machine: Machine) -> Decision:
 def _workers(spec: Spec, machine: Machine) -> Decision:
     """Choose a worker for each core but one, where the main process runs; with a GPU, two cores are left.
 
-    Between rollouts the main process has nothing to learn while emulators run, and leaves them its core.
+    During a rollout the main process has nothing to learn, and leaves its core to the emulators.
     """
     envs, cores = spec.env.num_envs, machine.hardware.cores_usable
     if spec.actors.mode != "none":

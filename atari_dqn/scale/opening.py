@@ -135,14 +135,14 @@ def resolved_auto(
 
 def _decided(before: SweepRecord | None, label: str) -> dict[str, Scalar]:
     """Return the values with which members of a label were recorded: a later machine changes none of them."""
-    for member in before.members if before is not None else ():
+    for member in (*before.members, *before.former) if before is not None else ():
         if member.label == label:
             return {key: member.values[key] for key in AUTO_KEYS if key in member.values}
     return {}
 
 
 def _merged_choices(resolved: Sequence[tuple[Variant, tuple[Choice, ...]]]) -> tuple[Choice, ...]:
-    """Return each choice once; one that is not that of all variants says of which it is."""
+    """Return each choice once, with the labels of its variants if the key has several values."""
     of_key: dict[str, dict[Scalar, list[tuple[str, Choice]]]] = {}
     for variant, choices in resolved:
         for choice in choices:

@@ -24,7 +24,7 @@ from atari_dqn.types import StateDict
 
 _WAIT_SECONDS = 0.1
 _MANY_WAITS = 1200
-"""Waits until the run says whom it waits for: two minutes."""
+"""Waits before a notice that gives the process id: two minutes."""
 Stop = Callable[[], bool]
 
 
@@ -36,7 +36,7 @@ class LightEvaluations(ABC):
         self._begun, self._scored = Every(period=period_frames), Every(period=period_frames)
 
     def is_due(self, env_frames: int) -> bool:
-        """Return whether a period has ended in which no evaluation was begun."""
+        """Return whether a period has ended whose evaluation has not begun."""
         return self._begun.is_due(env_frames)
 
     def mark(self, env_frames: int) -> None:
@@ -144,12 +144,15 @@ class ConcurrentLightEvaluations(LightEvaluations):
         self._begun.load_state_dict(self._scored.state_dict())
 
     def _report_wait(self) -> None:
-        """Name the process that training waits for, as it may hang."""
+        """Report which process training waits for, as it may hang."""
         assert self._open is not None, "there is something to wait for"
+        pid = self._evaluator.pid
+        if pid is None:  # it has ended, which was reported, and is about to be started again
+            return
         self._notify(
             "evaluator",
             f"training has waited for {_MANY_WAITS * _WAIT_SECONDS:.0f} seconds for the light evaluation of "
-            f"step {self._open.step:,}, which process {self._evaluator.pid} plays; if it hangs, kill it: "
+            f"step {self._open.step:,}, which process {pid} plays; if it hangs, kill it: "
             "it is started again and plays the same evaluation",
         )
 

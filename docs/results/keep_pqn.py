@@ -29,7 +29,7 @@ AGENTS = {"pqn": "PQN", "pong_quick": "`pong_quick`"}
 MILLIONS, MINUTES = (1, 2, 3, 4, 5), (5, 10, 15)
 COUNTS = {"resumes": "resumes", "busy_notices": "notices of a busy machine"}
 """What is said of a run if there was any: the column of runs.csv and its words."""
-LATEST_GAME = {"env_frames": 20_000, "minutes": 0.3}
+LATEST_GAME = {"env_frames": 50_000, "minutes": 0.4}
 """How long before a moment the last game of a run that came so far may have ended."""
 TEXT = """\
 # What do PQN and DQN learn of Pong in equal frames, and in equal minutes?
@@ -206,7 +206,7 @@ def draw(runs: list[Run], path: Path) -> None:
         place.set_xlabel(label)
         place.grid(alpha=0.3)
     axes[0].set_ylabel(f"return of a game, mean of the last {WINDOW_EPISODES}")
-    axes[0].legend(loc="lower right", fontsize="small")
+    axes[0].legend(loc="center right", fontsize="small")
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
 

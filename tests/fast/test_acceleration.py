@@ -146,6 +146,14 @@ def test_only_noisy_layers_of_an_implicit_network_get_kernels() -> None:
 
 
 @HAS_KERNELS
+def test_layers_of_a_fused_network_are_not_in_the_log() -> None:
+    back_end = Acceleration(CPU)
+    back_end.network(make_network(noisy=True))
+    assert "network: fused (one kernel call computes it)" in back_end.choices()
+    assert [choice for choice in back_end.choices() if choice.startswith(("torso.", "head."))] == []
+
+
+@HAS_KERNELS
 def test_noisy_layer_that_does_not_fit_is_in_the_log_with_the_reason() -> None:
     back_end = Acceleration(CPU)
     network = back_end.network(make_network(noisy=True, iqn=True))

@@ -155,6 +155,15 @@ def test_auto_is_resolved_for_each_method(opened: Open):
     ]
 
 
+def test_a_method_that_comes_back_keeps_its_values_of_auto(opened: Open):
+    slow, fast = (replace(HARDWARE, cpu_flags=flags) for flags in (("avx2",), ("avx512_bf16",)))
+    both = '[methods.quick]\nspec = "pong_quick"\n[methods.other]\nspec = "c51"\n'
+    begin(opened(both, hardware=slow), "quick_pong_seed1")
+    opened('[methods.other]\nspec = "c51"\n', hardware=fast)
+    (member, _) = opened(both, hardware=fast).record.members
+    assert (member.name, member.values["learner.precision"]) == ("quick_pong_seed1", "fp32")
+
+
 def test_a_record_with_one_value_of_auto_for_all_members_is_read(opened: Open):
     found = opened()
     record = found.folder.record
