@@ -1,4 +1,4 @@
-"""Noisy layers computed by the project's kernels, with the parameters, names and results of the plain ones.
+"""Noisy layers computed by the project's kernels, with the parameters and names of the plain ones.
 
 `structure.apply_plan` changes the class of a finished layer.
 """
