@@ -12,6 +12,7 @@ from atari_dqn.scale.members import Sweep, load_sweep
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
+from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.shipped import shipped_specs, shipped_sweeps
 
@@ -209,3 +210,9 @@ def test_a_sweep_is_no_spec():
         "atari100k_drq_eps",
     }
     assert "sweeps" not in str(shipped_specs()["atari100k_der"])
+
+
+def test_actors_pong_compares_agents_that_differ_in_actors_alone():
+    alone, small = (flatten(load_spec(name).spec) for name in ("apex_one_process", "apex_small"))
+    differing = {key for key in alone.keys() | small.keys() if alone.get(key) != small.get(key)}
+    assert {key.partition(".")[0] for key in differing - {"system.actors_per_core"}} == {"actors"}
