@@ -15,7 +15,7 @@
 # OUT      folder of the results (gpu_results)      WHEELS   folder of the wheels (wheels)
 # DEVICE   cuda or cpu (cuda)                       WORKERS  emulating processes (cores − 2)
 # SECONDS_ALL  the whole script's limit (480, to try it out 4800)
-# STAGES   which stages (all: tests losses updates frames agents pong compiled)
+# STAGES   which stages (all: tests updates frames compiled agents pong losses)
 # SECONDS_ROW  how long each training speed is measured (5)
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -63,7 +63,7 @@ measured() {
 }
 
 : >"$out/stages.txt"
-wants() { case " ${STAGES:-tests losses updates frames agents pong compiled} " in *" $1 "*) ;; *) return 1 ;; esac; }
+wants() { case " ${STAGES:-tests updates frames compiled agents pong losses} " in *" $1 "*) ;; *) return 1 ;; esac; }
 
 if wants tests; then
     # no conftest and no project configuration: those need packages that only a developer has
@@ -72,16 +72,16 @@ if wants tests; then
         -c /dev/null --rootdir . -p no:cacheprovider -o markers="gpu: needs an accelerator" -m gpu --durations=8 \
         "${at_once[@]}" tests/gpu
 fi
-wants losses && measured losses 45 1
 wants updates && measured updates 70 1
 wants frames && measured frames 110 "${SECONDS_ROW:-5}"
+wants compiled && measured compiled 130 1
 wants agents && measured agents 180 "${SECONDS_ROW:-5}"
 if wants pong; then
-    if [ "$smoke" = 1 ]; then pong_seconds=20; else pong_seconds=$(($(left) - 85)); fi  # compiling wants a minute
+    if [ "$smoke" = 1 ]; then pong_seconds=20; else pong_seconds=$(($(left) - 50)); fi
     [ "$pong_seconds" -ge 5 ] || pong_seconds=5
     (cd "$out" && rm -rf gpu_pong_run && stage pong "$((pong_seconds + 12))" python3 "$OLDPWD/benchmarks/gpu.py" pong \
         --folder "$out" --device "$device" --workers "$workers" --seconds "$pong_seconds")
 fi
-wants compiled && measured compiled 60 1
+wants losses && measured losses 45 1
 python3 benchmarks/gpu.py report --folder "$out"
 cat "$out/stages.txt" >&2

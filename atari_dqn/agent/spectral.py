@@ -7,7 +7,7 @@ and for the target network too, begins with vectors of the global random stream,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -50,21 +50,6 @@ class SpectralConv2d(nn.Conv2d):
         return normalized
 
     @torch.no_grad()
-    def iterate(self) -> None:
-        """Make 2¹⁰ power iterations: u ← (WWᵀ)ⁿ u, v ← Wᵀu, normalised. Miyato et al. (2018), Algorithm 1.
-
-        The power is computed by squaring. One iteration, as in the paper, follows a changing weight too
-        slowly if its two largest singular values are close (docs/decisions/0064).
-        """
-        matrix = self.weight.flatten(1)
-        power = matrix @ matrix.T
-        for _ in range(SQUARINGS):
-            power = power / power.norm()
-            power = power @ power
-        self.left.copy_(F.normalize(power @ self.left, dim=0))
-        self.right.copy_(F.normalize(matrix.T @ self.left, dim=0))
-
-    @torch.no_grad()
     def decompose(self) -> None:
         """Set u and v to the singular vectors of a new weight."""
         left, _, right = torch.linalg.svd(self.weight.flatten(1).double(), full_matrices=False)
@@ -79,10 +64,34 @@ def spectral_layers(network: nn.Module) -> list[SpectralConv2d]:
 
 def power_iteration(network: nn.Module) -> Callable[[], None]:
     """Return a function that makes the power iterations of every normalised convolution of a network."""
-    layers = spectral_layers(network)
+    by_shape: dict[torch.Size, list[SpectralConv2d]] = {}
+    for layer in spectral_layers(network):
+        by_shape.setdefault(layer.weight.shape, []).append(layer)
 
-    def iterate() -> None:
-        for layer in layers:
-            layer.iterate()
+    def iterate_all() -> None:
+        for layers in by_shape.values():
+            iterate(layers)
 
-    return iterate
+    return iterate_all
+
+
+@torch.no_grad()
+def iterate(layers: Sequence[SpectralConv2d]) -> None:
+    """Move u and v of layers of one shape toward the singular vectors of their weights, all layers at once.
+
+    Each makes 2¹⁰ power iterations: u ← (WWᵀ)ⁿ u, v ← Wᵀu, normalised. Miyato et al. (2018), Algorithm 1.
+
+    The power is computed by squaring. One iteration, as in the paper, follows a changing weight too
+    slowly if its two largest singular values are close (docs/decisions/0064).
+    """
+    matrices = torch.stack([layer.weight.flatten(1) for layer in layers])
+    lefts = torch.stack([layer.left for layer in layers])
+    power = matrices @ matrices.mT
+    for _ in range(SQUARINGS):
+        power = power / power.norm(dim=(1, 2), keepdim=True)
+        power = power @ power
+    lefts = F.normalize((power @ lefts[..., None]).squeeze(-1), dim=1)
+    rights = F.normalize((matrices.mT @ lefts[..., None]).squeeze(-1), dim=1)
+    for layer, left, right in zip(layers, lefts, rights, strict=True):
+        layer.left.copy_(left)
+        layer.right.copy_(right)

@@ -51,8 +51,8 @@ class Acceleration:
         return kernels_here() if self.device.type == "cpu" else ()
 
     def network(self, network: QNetwork) -> QNetwork:
-        """Change the classes of a network's modules in place; networks to be compiled stay as they are."""
-        if self.compiled:
+        """Change the classes of a network's modules in place; on a CPU, networks to be compiled stay."""
+        if self.compiled and self.device.type == "cpu":
             return network
         if self._plan is None:
             self._plan = structure.inspect_network(network, self.device, fuse=self._fuse)

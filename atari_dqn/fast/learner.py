@@ -17,11 +17,15 @@ from atari_dqn.agent.random_draws import Rng
 from atari_dqn.fast.compile import Compiled
 from atari_dqn.fast.cpu.factored import FactoredGradient
 from atari_dqn.fast.fused_network import FusedNetwork
-from atari_dqn.fast.optimizers import FastAdam, FastRMSProp, gradient_norm, step_on_device
+from atari_dqn.fast.optimizers import (
+    CLIP_EPSILON,
+    FastAdam,
+    FastRMSProp,
+    clip_in_one_piece,
+    gradient_norm,
+    step_on_device,
+)
 from atari_dqn.minibatch import Batch
-
-_CLIP_EPSILON = 1e-6
-"""PyTorch adds this to the norm before it divides by it."""
 
 
 class FastLearner(Learner):
@@ -72,18 +76,20 @@ class FastLearner(Learner):
 
     def _clip_gradients(self) -> Float[Tensor, ""]:
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+        if not self._is_on_cpu:
+            return clip_in_one_piece(gradients, self._max_grad_norm)
         unwritten = self._unwritten if self._unwritten is not None else []
         norm = gradient_norm(gradients, unwritten)
         if math.isfinite(self._max_grad_norm) and not self._is_within(norm):
             nn.utils.clip_grads_with_norm_(self._weights, self._max_grad_norm, norm, foreach=True)
             for place, gradient in enumerate(unwritten):
-                scale = (self._max_grad_norm / (norm + _CLIP_EPSILON)).clamp(max=1.0)  # as PyTorch's
+                scale = (self._max_grad_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)  # as PyTorch's
                 unwritten[place] = replace(gradient, scale=scale.item())
         return norm
 
     def _is_within(self, norm: Float[Tensor, ""]) -> bool:
-        """Return whether clipping would change nothing; False on a GPU, so as not to wait for it."""
-        return self._is_on_cpu and self._max_grad_norm >= norm.item() + _CLIP_EPSILON
+        """Return whether clipping would change nothing."""
+        return self._max_grad_norm >= norm.item() + CLIP_EPSILON
 
     def _step_if(self, finite: Tensor) -> None:
         if self._is_on_cpu:

@@ -18,15 +18,18 @@ from torch.optim import Adam, Optimizer
 from atari_dqn.agent.optimizers import DeepMindRMSProp
 from atari_dqn.fast.cpu.factored import FactoredGradient, Rule
 from atari_dqn.fast.cpu.library import integers, library, pointers
+from atari_dqn.fast.one_piece import as_one_piece, lay_in_one_piece, piece_of
 
 BLOCK_WEIGHTS = 2**18
 """Number of weights that a CPU updates at once; with gradients and averages they take 4 MB of cache."""
+CLIP_EPSILON = 1e-6
+"""PyTorch adds this to the norm before it divides by it."""
 Row = tuple[Tensor, ...]
-"""A weight, its gradient and its two averages."""
+"""A weight, its gradient and its two averages, or the pieces of several."""
 
 
 class FastRMSProp(DeepMindRMSProp):
-    """`DeepMindRMSProp` by a kernel on a CPU, elsewhere by PyTorch's `_foreach` operations.
+    """`DeepMindRMSProp` by a kernel on a CPU, on a GPU by operations on all weights at once.
 
     If `found_inf` is a scalar tensor with the value 1, a step changes nothing, as in PyTorch's fused Adam.
     """
@@ -47,27 +50,26 @@ class FastRMSProp(DeepMindRMSProp):
         ]
         numbers = _rmsprop_numbers(group)
         if self.found_inf is not None or not move("rmsprop", rows, *numbers):
-            for block in _blocks(rows):
-                self._move(block, group)
+            for row in _in_one_piece(rows) or _blocks(rows):
+                self._move(row, group)
         for gradient in self.unwritten:
             states = [self.state[weight] for weight in gradient.weights]
             averages = [(state["mean"], state["mean_square"]) for state in states]
             gradient.step("rmsprop", averages, numbers)
 
-    def _move(self, block: list[Row], group: dict[str, Any]) -> None:
-        parameters, gradients, means, mean_squares = (list(tensors) for tensors in zip(*block, strict=True))
-        goals, decay = gradients, group["squared_gradient_decay"]
+    def _move(self, row: Row, group: dict[str, Any]) -> None:
+        weight, gradient, mean, mean_square = row
+        new_share, decay = 1 - group["gradient_decay"], group["squared_gradient_decay"]
         if self.found_inf is not None:
-            _zero_if(self.found_inf, gradients)
-            goals = list(torch._foreach_add(gradients, torch._foreach_mul(means, self.found_inf)))
-            decay = torch.full_like(self.found_inf, decay).masked_fill_(self.found_inf.bool(), 1.0)
-        torch._foreach_lerp_(means, goals, 1 - group["gradient_decay"])
-        torch._foreach_mul_(mean_squares, decay)
-        torch._foreach_addcmul_(mean_squares, gradients, gradients, 1 - group["squared_gradient_decay"])
-        roots = torch._foreach_addcmul(mean_squares, means, means, -1.0)
-        torch._foreach_add_(roots, group["eps"])
-        torch._foreach_sqrt_(roots)
-        torch._foreach_addcdiv_(parameters, gradients, roots, -group["lr"])
+            skips = self.found_inf.bool()
+            gradient = gradient.masked_fill(skips, 0.0)
+            new_share = torch.full_like(self.found_inf, new_share).masked_fill_(skips, 0.0)
+            decay = torch.full_like(self.found_inf, decay).masked_fill_(skips, 1.0)
+        mean.lerp_(gradient, new_share)
+        mean_square.mul_(decay)
+        mean_square.addcmul_(gradient, gradient, value=1 - group["squared_gradient_decay"])
+        root = torch.addcmul(mean_square, mean, mean, value=-1.0).add_(group["eps"]).sqrt_()
+        weight.addcdiv_(gradient, root, value=-group["lr"])
 
 
 class FastAdam(Adam):
@@ -145,6 +147,8 @@ def accelerate_optimizer(optimizer: Optimizer) -> bool:
     optimizer.__class__ = fast
     optimizer._patch_step_function()  # so that hooks are called around the new step
     optimizer.unwritten = []  # type: ignore[attr-defined]
+    if isinstance(optimizer, FastRMSProp) and not _is_on_cpu(optimizer):
+        lay_in_one_piece([weight for group in optimizer.param_groups for weight in group["params"]])
     return True
 
 
@@ -202,6 +206,16 @@ def gradient_norm(gradients: list[Tensor], unwritten: Sequence[FactoredGradient]
     return torch.tensor(math.hypot(norm, *(math.sqrt(gradient.squares()) for gradient in unwritten)))
 
 
+@torch.no_grad()
+def clip_in_one_piece(gradients: list[Tensor], largest: float) -> Float[Tensor, ""]:
+    """Clip gradients to the largest norm without waiting for a GPU; return the norm before clipping."""
+    piece = as_one_piece(gradients)
+    norm: Tensor = torch.linalg.vector_norm(piece)
+    if math.isfinite(largest):
+        piece.mul_((largest / (norm + CLIP_EPSILON)).clamp(max=1.0))
+    return norm
+
+
 def is_readable(tensor: Tensor) -> bool:
     """Return whether a tensor is fp32 on a CPU and contiguous or channels-last."""
     in_one_piece = tensor.is_contiguous() or tensor.is_contiguous(memory_format=torch.channels_last)
@@ -238,28 +252,32 @@ def _adam_numbers(group: dict[str, Any], step: float) -> tuple[float, ...]:
     return rate, group["eps"], 1 - beta1, beta2, 1 - beta2, root
 
 
-def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
-    """Yield rows to update together: all rows on a GPU, which then gets few operations.
+def _in_one_piece(rows: list[Row]) -> list[Row]:
+    """Return the rows as one row of pieces; none if the weights lie apart, as on a CPU."""
+    weights, *others = (list(tensors) for tensors in zip(*rows, strict=True))
+    piece = piece_of(weights)
+    if piece is None or not all(tensor.stride() == row[0].stride() for row in rows for tensor in row):
+        return []
+    return [(piece, *map(as_one_piece, others))]
 
-    On a CPU a large layer is updated in pieces that stay in the cache between operations.
-    """
-    small = [row for row in rows if not _is_large(row[0])]
-    if small:
-        yield small
+
+def _blocks(rows: list[Row]) -> Iterator[Row]:
+    """Yield the rows, large ones in pieces that stay in a CPU's cache between operations."""
     for row in rows:
         if _is_large(row[0]):
             length = max(1, BLOCK_WEIGHTS // row[0][0].numel())
             pieces = (torch.split(tensor, length) for tensor in row)
-            yield from ([piece] for piece in zip(*pieces, strict=True))
+            yield from zip(*pieces, strict=True)
+        else:
+            yield row
+
+
+def _is_on_cpu(optimizer: Optimizer) -> bool:
+    return all(weight.is_cpu for group in optimizer.param_groups for weight in group["params"])
 
 
 def _is_large(weight: Tensor) -> bool:
     return weight.device.type == "cpu" and weight.numel() > BLOCK_WEIGHTS
-
-
-def _zero_if(flag: Tensor, tensors: list[Tensor]) -> None:
-    """Set fp32 tensors to 0 if the scalar `flag` is 1; on their bits, as NaN × 0 is NaN."""
-    torch._foreach_mul_([tensor.view(torch.int32) for tensor in tensors], (1 - flag).int())
 
 
 def _is_plain(row: Row) -> bool:

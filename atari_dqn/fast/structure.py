@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import torch
 from torch import nn
@@ -23,7 +24,7 @@ from atari_dqn.fast.cpu.library import (
 from atari_dqn.fast.cpu.products import fits_product, fits_stack
 from atari_dqn.fast.fused_network import FusedNetwork, dense_layers
 from atari_dqn.fast.layers import FastNoisyLinear
-from atari_dqn.fast.torsos import PatchTorso, StackedTorso, zeros_of
+from atari_dqn.fast.torsos import PatchTorso, StackedTorso, UnfoldedTorso, zeros_of
 
 _HEADS = (LinearHead, DuelingHead, SharedDuelingHead)
 
@@ -52,7 +53,7 @@ def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> P
     """Inspect a finished network and plan the new classes of its modules; done once for each assembly."""
     plan = Plan()
     if device.type != "cpu":
-        plan.choices.append(Choice("network", "PyTorch", f"its kernels are for a CPU, this is {device.type}"))
+        _plan_for_gpu(plan, network)
         return plan
     unit = unit_for(network.dtype)
     _plan_torso(plan, network, has_kernels=unit is not None)
@@ -89,10 +90,21 @@ def why_no_kernels() -> str:
     return "this processor lacks what the kernels need (AVX2, AVX-512 or NEON)"
 
 
+def _plan_for_gpu(plan: Plan, network: QNetwork) -> None:
+    if _is_stack(network.torso):
+        plan.classes["torso"] = UnfoldedTorso, network.dtype
+        plan.choices.append(Choice("torso", "products with its unfolded input", "its images are small"))
+    plan.choices.append(Choice("network", "PyTorch", "the project's kernels are for a CPU"))
+
+
+def _is_stack(torso: nn.Module) -> TypeGuard[ConvolutionalTorso]:
+    """Return whether a torso is a stack of convolutions and nothing else."""
+    return isinstance(torso, ConvolutionalTorso) and type(torso).encode is ConvolutionalTorso.encode
+
+
 def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
     torso = network.torso
-    is_plain = isinstance(torso, ConvolutionalTorso) and type(torso).encode is ConvolutionalTorso.encode
-    if not is_plain or not isinstance(torso, ConvolutionalTorso):
+    if not _is_stack(torso):
         plan.choices.append(Choice("torso", "layer by layer", "it is not a stack of convolutions"))
         return
     layers = [layer for layer in torso.convolutions if isinstance(layer, nn.Conv2d)]

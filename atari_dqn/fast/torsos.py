@@ -152,3 +152,36 @@ class PatchTorso(ConvolutionalTorso):
             weight = weight / 255.0 if place == 0 else weight
             x = F.relu(F.linear(x.reshape(-1, weight.shape[1]), weight, layer.bias))
         return x.view(len(frames), -1, x.shape[1]).transpose(1, 2).flatten(1)
+
+
+class UnfoldedTorso(ConvolutionalTorso):
+    """A torso whose convolutions are products with their unfolded input, for a GPU.
+
+    cuDNN's deterministic kernels leave most of a large GPU idle in minibatches of 32 small images
+    (docs/decisions/0087).
+    """
+
+    dtype: torch.dtype
+
+    def accelerate(self, dtype: torch.dtype) -> None:
+        """Set the attributes that `ConvolutionalTorso` does not have."""
+        self.dtype = dtype
+
+    def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
+        """Compute the flattened output of the convolutions, channel by channel."""
+        x = frames.permute(0, 2, 3, 1).to(self.dtype, memory_format=torch.contiguous_format)
+        for place, layer in enumerate(self.convolutions):
+            assert isinstance(layer, nn.Conv2d)
+            weight = layer.weight.permute(0, 2, 3, 1)  # contiguous: weights are channels-last
+            weight = weight / 255.0 if place == 0 else weight
+            x = F.relu(F.linear(self._unfolded(x, layer), weight.flatten(1), layer.bias))
+        return x.permute(0, 3, 1, 2).flatten(1)
+
+    def _unfolded(self, x: Float[Tensor, "B H W C"], layer: nn.Conv2d) -> Float[Tensor, "B H2 W2 K"]:
+        """Copy the K values that each output of a convolution is computed from."""
+        above, below, left, right = zeros_of(layer)
+        if above or below or left or right:
+            x = F.pad(x, (0, 0, left, right, above, below))
+        (height, width), (down, aside) = layer.kernel_size, layer.stride
+        windows = x.unfold(1, height, down).unfold(2, width, aside)  # B H2 W2 C KH KW
+        return windows.permute(0, 1, 2, 4, 5, 3).flatten(3)

@@ -16,7 +16,7 @@ from atari_dqn.agent.init import initialize
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.losses import ScalarLoss, TDLoss
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.spectral import SpectralConv2d, power_iteration, spectral_layers
+from atari_dqn.agent.spectral import SpectralConv2d, iterate, power_iteration, spectral_layers
 from atari_dqn.agent.targets import dqn_target
 from atari_dqn.run.checkpoint.learner_layout import check_learner
 
@@ -84,7 +84,7 @@ def test_random_vectors_converge_to_the_singular_vectors() -> None:
     layer = SpectralConv2d(4, 4, 3, padding=1)
     with torch.no_grad():
         layer.left.copy_(torch.tensor([0.5, 0.5, 0.5, 0.5]))
-    layer.iterate()
+    iterate([layer])
     assert largest_singular_value(layer.normalized_weight()) == pytest.approx(1.0, abs=1e-4)
 
 
@@ -96,11 +96,24 @@ def test_power_iteration_by_hand(squarings: int, power: float, monkeypatch: pyte
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([[3.0, 0.0], [0.0, 1.0]]).view(2, 2, 1, 1))
         layer.left.copy_(torch.tensor([0.6, 0.8]))
-    layer.iterate()
+    iterate([layer])
     u = np.array([0.6 * power, 0.8])
     assert layer.left.tolist() == pytest.approx((u / np.linalg.norm(u)).tolist())
     v = np.array([3 * u[0], u[1]])
     assert layer.right.tolist() == pytest.approx((v / np.linalg.norm(v)).tolist())
+
+
+def test_layers_iterated_together_become_what_each_becomes_alone() -> None:
+    together, alone = make_network(1), make_network(1)
+    for network in (together, alone):
+        with torch.no_grad():
+            for layer in spectral_layers(network):
+                layer.weight.mul_(torch.linspace(0.5, 2.0, layer.weight.shape[0])[:, None, None, None])
+    power_iteration(together)()
+    for one, other in zip(spectral_layers(together), spectral_layers(alone), strict=True):
+        iterate([other])
+        torch.testing.assert_close(one.left, other.left, rtol=0, atol=1e-5)
+        torch.testing.assert_close(one.right, other.right, rtol=0, atol=1e-5)
 
 
 def test_gradient_flows_through_the_singular_value() -> None:

@@ -24,9 +24,11 @@ from atari_dqn.fast.acceleration import Acceleration
 from atari_dqn.fast.cpu.library import units
 from atari_dqn.fast.fused_network import FusedNetwork
 from atari_dqn.fast.layers import FastNoisyLinear
-from atari_dqn.fast.torsos import PatchTorso, StackedTorso
+from atari_dqn.fast.torsos import PatchTorso, StackedTorso, UnfoldedTorso
 
 HAS_KERNELS = pytest.mark.skipif(not units(), reason="no kernels of products on this machine")
+GPU = torch.device("cuda")
+"""A network may stay on the CPU: the classes of its modules depend on this alone."""
 BTR_LN = partial(ImpalaTorso, spectral_norm=True, pool_size=6, layer_norm=True)
 TORSOS = (NatureTorso, DopamineTorso, DataEfficientTorso, ImpalaTorso)
 
@@ -191,10 +193,40 @@ def test_without_kernels_only_patches_are_taken_and_the_reason_is_reported(
         assert "layers: PyTorch (the kernels were not compiled" in "\n".join(back_end.choices())
 
 
-def test_what_is_compiled_and_what_is_on_a_gpu_stays_pytorchs() -> None:
-    for back_end in (Acceleration(CPU, compiled=True), Acceleration(torch.device("cuda"))):
-        network = back_end.network(make_network())
-        assert (type(network), type(network.torso)) == (QNetwork, NatureTorso)
+def test_what_is_compiled_on_a_cpu_stays_pytorchs() -> None:
+    network = Acceleration(CPU, compiled=True).network(make_network())
+    assert (type(network), type(network.torso)) == (QNetwork, NatureTorso)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("torso_type", "found"),
+    [
+        (NatureTorso, UnfoldedTorso), (DopamineTorso, UnfoldedTorso), (DataEfficientTorso, UnfoldedTorso),
+        (ImpalaTorso, ImpalaTorso),
+    ],
+)  # fmt: skip
+def test_only_stacks_of_convolutions_are_products_on_a_gpu(
+    torso_type: type, found: type, compiled: bool
+) -> None:
+    network = Acceleration(GPU, compiled=compiled).network(make_network(torso_type))
+    assert (type(network), type(network.torso)) == (QNetwork, found)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+@pytest.mark.parametrize("torso_type", TORSOS)
+def test_network_for_a_gpu_computes_what_the_plain_one_does(torso_type: type, dtype: torch.dtype) -> None:
+    shown = frames(dtype=dtype)
+    theirs = outputs_and_gradients(make_network(torso_type), shown)
+    assert_alike(outputs_and_gradients(Acceleration(GPU).network(make_network(torso_type)), shown), theirs)
+
+
+def test_torso_for_a_gpu_computes_in_bf16_what_the_plain_one_does() -> None:
+    plain, fast = (make_network() for _ in range(2))
+    for network in (plain, fast):
+        network.dtype = torch.bfloat16
+    Acceleration(GPU).network(fast)
+    torch.testing.assert_close(fast.features(frames()), plain.features(frames()), rtol=0.02, atol=0.02)
 
 
 @pytest.mark.parametrize("overrides", [(), ("learner.target_period_updates=1",)])

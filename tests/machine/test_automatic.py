@@ -168,6 +168,23 @@ def test_compilation_is_chosen_where_it_was_measured_to_be_faster(
     assert chosen("learner.compile", found, f"network.kind={network}") is compiled
 
 
+@pytest.mark.parametrize(("network", "compiled"), [("impala", True), ("nature", False)])
+def test_large_images_are_compiled_on_a_gpu(
+    network: str, compiled: bool, laptop: Hardware, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(automatic, "has_compiler", lambda: True)
+    found = machine(replace(laptop, gpus=(gpu,)), device="cuda")
+    assert chosen("learner.compile", found, f"network.kind={network}") is compiled
+
+
+def test_nothing_is_compiled_on_a_gpu_without_a_compiler(
+    laptop: Hardware, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(automatic, "has_compiler", lambda: False)
+    found = machine(replace(laptop, gpus=(gpu,)), device="cuda")
+    assert chosen("learner.compile", found, "network.kind=impala") is False
+
+
 def test_compilation_is_not_chosen_without_a_compiler(
     laptop: Hardware, monkeypatch: pytest.MonkeyPatch
 ) -> None:
