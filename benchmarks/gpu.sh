@@ -16,6 +16,7 @@
 # DEVICE   cuda or cpu (cuda)                       WORKERS  emulating processes (cores − 2)
 # SECONDS_ALL  the whole script's limit (480, to try it out 4800)
 # STAGES   which stages (all: tests updates frames compiled agents pong losses)
+# SECONDS_TESTS, SECONDS_AGENTS, …  a stage's own limit
 # SECONDS_ROW  how long each training speed is measured (5)
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -42,7 +43,8 @@ export PYTHONUNBUFFERED=1
 
 # stage NAME LIMIT_SECONDS COMMAND...: its own limit, what is left of the script's at most; never ends the script
 stage() {
-    local name=$1 most=$(($2 * times)) began_stage=$SECONDS code
+    local name=$1 own="SECONDS_${1^^}" began_stage=$SECONDS code
+    local most=$((${!own:-$2} * times))
     shift 2
     local room=$(($(left) - 5))
     if [ "$room" -lt 5 ]; then
@@ -77,7 +79,7 @@ wants frames && measured frames 110 "${SECONDS_ROW:-5}"
 wants compiled && measured compiled 130 1
 wants agents && measured agents 180 "${SECONDS_ROW:-5}"
 if wants pong; then
-    if [ "$smoke" = 1 ]; then pong_seconds=20; else pong_seconds=$(($(left) - 50)); fi
+    if [ "$smoke" = 1 ]; then pong_seconds=20; else pong_seconds=$(($(left) - $(wants losses && echo 50 || echo 20))); fi
     [ "$pong_seconds" -ge 5 ] || pong_seconds=5
     (cd "$out" && rm -rf gpu_pong_run && stage pong "$((pong_seconds + 12))" python3 "$OLDPWD/benchmarks/gpu.py" pong \
         --folder "$out" --device "$device" --workers "$workers" --seconds "$pong_seconds")
