@@ -212,7 +212,7 @@ class Learner:
     """Compile acting and learning with `torch.compile`, for about a minute each time the run starts or
     resumes; the results are the same to rounding. Compiled code replaces the project's kernels, which are
     faster for most networks. Needs a C++ compiler. `auto` is true where it was measured to be much faster:
-    for `impala` on a GPU, and for `data_efficient` on a CPU with AVX-512 without kernels."""
+    for `impala` and `nature` on a GPU, for `data_efficient` on a CPU with AVX-512 without kernels."""
     shift_pixels: Annotated[int | None, AtLeast(0), When("toggles.random_shifts", True)]
     """Largest random shift in each direction; edge pixels are repeated. 4 in Kostrikov et al. (2020)."""
     intensity_scale: Annotated[float | None, Within(0.0, 0.5), When("toggles.random_shifts", True)]

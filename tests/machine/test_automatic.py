@@ -168,8 +168,8 @@ def test_compilation_is_chosen_where_it_was_measured_to_be_faster(
     assert chosen("learner.compile", found, f"network.kind={network}") is compiled
 
 
-@pytest.mark.parametrize(("network", "compiled"), [("impala", True), ("nature", False)])
-def test_large_images_are_compiled_on_a_gpu(
+@pytest.mark.parametrize(("network", "compiled"), [("impala", True), ("nature", True), ("dopamine", False)])
+def test_networks_that_gain_by_it_are_compiled_on_a_gpu(
     network: str, compiled: bool, laptop: Hardware, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(automatic, "has_compiler", lambda: True)
