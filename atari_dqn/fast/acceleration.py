@@ -21,7 +21,7 @@ from atari_dqn.fast.cpu.ring import KernelRing
 from atari_dqn.fast.cuda_graphs import CudaGraphs, unchanged
 from atari_dqn.fast.learner import CompiledLearner, FastLearner
 from atari_dqn.fast.optimizers import accelerate_optimizer
-from atari_dqn.fast.structure import Choice, Plan
+from atari_dqn.fast.structure import PartChoice, Plan
 from atari_dqn.minibatch import Batch
 from atari_dqn.replay.priority_tree import PriorityTree
 from atari_dqn.replay.ring import FrameRing
@@ -38,7 +38,7 @@ class Acceleration:
         self.device, self.compiled = device, compiled
         self._fuse = fuse
         self._plan: Plan | None = None
-        self._choices: list[Choice] = []
+        self._choices: list[PartChoice] = []
         if not compiled:
             leave_compiler_unloaded()
 
@@ -63,7 +63,7 @@ class Acceleration:
         """Change an optimizer's class in place to one with a fused step, if its kind has one."""
         name = type(optimizer).__name__
         by = "fused step" if accelerate_optimizer(optimizer) else "PyTorch"
-        self._choices.append(Choice("optimizer", by, name))
+        self._choices.append(PartChoice("optimizer", by, name))
         return optimizer
 
     def learner(self, **parts: Any) -> Learner:
@@ -71,7 +71,7 @@ class Acceleration:
         learner = CompiledLearner(**parts) if self.compiled else FastLearner(**parts)
         if learner.leaves_unwritten:
             self._choices.append(
-                Choice("largest gradient", "not written", "the optimizer computes it block by block")
+                PartChoice("largest gradient", "not written", "the optimizer computes it block by block")
             )
         return learner
 

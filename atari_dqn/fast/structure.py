@@ -17,7 +17,7 @@ from atari_dqn.fast.cpu.library import (
     OVERRIDE,
     instruction_set,
     libraries_lacking,
-    multiple,
+    size_divisor,
     unit_for,
     units,
 )
@@ -30,7 +30,7 @@ _HEADS = (LinearHead, DuelingHead, SharedDuelingHead)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PartChoice:
     """How a part is computed, and why."""
 
     part: str
@@ -46,7 +46,7 @@ class Plan:
     """The new classes of a network's modules, by module name and in order, and the reasons."""
 
     classes: dict[str, tuple[type[nn.Module], torch.dtype | None]] = field(default_factory=dict)
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[PartChoice] = field(default_factory=list)
 
 
 def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> Plan:
@@ -58,16 +58,16 @@ def inspect_network(network: QNetwork, device: torch.device, *, fuse: bool) -> P
     unit = unit_for(network.dtype)
     _plan_torso(plan, network, has_kernels=unit is not None)
     if unit is None:
-        plan.choices.append(Choice("layers", "PyTorch", why_no_kernels()))
+        plan.choices.append(PartChoice("layers", "PyTorch", why_no_kernels()))
         return plan
     reason = why_not_fused(plan, network) if fuse else "fusion was not requested"
     if reason is None:
         plan.classes[""] = FusedNetwork, None
-        plan.choices.append(Choice("network", "fused", "one kernel call computes it"))
+        plan.choices.append(PartChoice("network", "fused", "one kernel call computes it"))
         return plan
     _plan_noisy_layers(plan, network)
     plan.choices.extend(_layers_without_kernels(plan, network))
-    plan.choices.append(Choice("network", "PyTorch", reason))
+    plan.choices.append(PartChoice("network", "PyTorch", reason))
     return plan
 
 
@@ -93,8 +93,8 @@ def why_no_kernels() -> str:
 def _plan_for_gpu(plan: Plan, network: QNetwork) -> None:
     if _is_stack(network.torso):
         plan.classes["torso"] = UnfoldedTorso, network.dtype
-        plan.choices.append(Choice("torso", "products with its unfolded input", "its images are small"))
-    plan.choices.append(Choice("network", "PyTorch", "the project's kernels are for a CPU"))
+        plan.choices.append(PartChoice("torso", "products with its unfolded input", "its images are small"))
+    plan.choices.append(PartChoice("network", "PyTorch", "the project's kernels are for a CPU"))
 
 
 def _is_stack(torso: nn.Module) -> TypeGuard[ConvolutionalTorso]:
@@ -105,17 +105,17 @@ def _is_stack(torso: nn.Module) -> TypeGuard[ConvolutionalTorso]:
 def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
     torso = network.torso
     if not _is_stack(torso):
-        plan.choices.append(Choice("torso", "layer by layer", "it is not a stack of convolutions"))
+        plan.choices.append(PartChoice("torso", "layer by layer", "it is not a stack of convolutions"))
         return
     layers = [layer for layer in torso.convolutions if isinstance(layer, nn.Conv2d)]
     if has_kernels and _is_stackable(layers, network.dtype):
         plan.classes["torso"] = StackedTorso, network.dtype
-        plan.choices.append(Choice("torso", "convolution stack", "its sizes fit"))
+        plan.choices.append(PartChoice("torso", "convolution stack", "its sizes fit"))
     elif all(layer.kernel_size == layer.stride and not any(zeros_of(layer)) for layer in layers):
         plan.classes["torso"] = PatchTorso, network.dtype
-        plan.choices.append(Choice("torso", "products with patches", "its kernels do not overlap"))
+        plan.choices.append(PartChoice("torso", "products with patches", "its kernels do not overlap"))
     elif has_kernels:
-        plan.choices.append(Choice("torso", "layer by layer", "a convolution's sizes do not fit"))
+        plan.choices.append(PartChoice("torso", "layer by layer", "a convolution's sizes do not fit"))
 
 
 def _is_stackable(layers: list[nn.Conv2d], dtype: torch.dtype) -> bool:
@@ -130,12 +130,12 @@ def _plan_noisy_layers(plan: Plan, network: QNetwork) -> None:
             dtype = torch.float32 if name.startswith("head") else network.dtype
             if fits_product(tuple(module.weight.shape), dtype):
                 plan.classes[name] = FastNoisyLinear, dtype
-                plan.choices.append(Choice(name, "kernel", "its sizes fit"))
+                plan.choices.append(PartChoice(name, "kernel", "its sizes fit"))
             else:
-                plan.choices.append(Choice(name, "PyTorch", "its sizes do not fit"))
+                plan.choices.append(PartChoice(name, "PyTorch", "its sizes do not fit"))
 
 
-def _layers_without_kernels(plan: Plan, network: QNetwork) -> Iterator[Choice]:
+def _layers_without_kernels(plan: Plan, network: QNetwork) -> Iterator[PartChoice]:
     """Yield each class of layers outside of a whole torso that no kernel computes by itself."""
     of_torso = "torso" in plan.classes
     classes = {
@@ -146,7 +146,7 @@ def _layers_without_kernels(plan: Plan, network: QNetwork) -> Iterator[Choice]:
         and not (of_torso and name.startswith("torso.convolutions"))
     }
     for name in sorted(each.__name__ for each in classes):
-        yield Choice(name, "PyTorch", "no kernel computes this layer by itself")
+        yield PartChoice(name, "PyTorch", "no kernel computes this layer by itself")
 
 
 def why_not_fused(plan: Plan, network: QNetwork) -> str | None:
@@ -160,7 +160,7 @@ def why_not_fused(plan: Plan, network: QNetwork) -> str | None:
     if len({type(layer) for layer in layers}) != 1 or type(layers[0]) not in (nn.Linear, NoisyLinear):
         return "its fully connected layers are of several classes"
     hidden = tuple(layers[0].weight.shape)
-    fits = fits_product(hidden, network.dtype) and layers[-1].in_features % multiple() == 0
+    fits = fits_product(hidden, network.dtype) and layers[-1].in_features % size_divisor() == 0
     parameters = [parameter for layer in layers for parameter in layer.parameters()]
     if not fits or not all(parameter.is_contiguous() for parameter in parameters):
         return "a fully connected layer's sizes do not fit"

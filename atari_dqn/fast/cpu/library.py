@@ -160,7 +160,7 @@ def units() -> tuple[str, ...]:
 
 
 @cache
-def multiple() -> int:
+def size_divisor() -> int:
     """Return the divisor that layers' sizes must have: 32 with AVX-512, 16 with AVX2, 8 with NEON."""
     found = library("products")
     return 32 if found is None else int(found.block())

@@ -26,7 +26,7 @@ from atari_dqn.fast.cpu.arguments import (
     sizes_of,
     unit_of,
 )  # fmt: skip
-from atari_dqn.fast.cpu.library import multiple, pointers, unit_for
+from atari_dqn.fast.cpu.library import pointers, size_divisor, unit_for
 from atari_dqn.fast.cpu.shapes import Size
 
 _NO_RELU = 0
@@ -42,14 +42,14 @@ def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
 def fits_product(weight: Size, dtype: torch.dtype) -> bool:
     """Return whether the kernels support a product with a weight of this size in `dtype`."""
     outputs, inputs = weight
-    any_outputs = dtype is torch.float32 and outputs >= multiple()
-    return (any_outputs or outputs % multiple() == 0) and inputs % multiple() == 0
+    any_outputs = dtype is torch.float32 and outputs >= size_divisor()
+    return (any_outputs or outputs % size_divisor() == 0) and inputs % size_divisor() == 0
 
 
 def _fits_convolution(weight: Size) -> bool:
     """Return whether the kernels support a convolution with a weight of this size in a stack."""
     filters, channels, _, wide = weight
-    return filters % multiple() == 0 and channels * wide % multiple() == 0 and channels % 2 == 0
+    return filters % size_divisor() == 0 and channels * wide % size_divisor() == 0 and channels % 2 == 0
 
 
 def fits_stack(weights: Sequence[Size], dtype: torch.dtype) -> bool:
@@ -58,7 +58,7 @@ def fits_stack(weights: Sequence[Size], dtype: torch.dtype) -> bool:
     In fp32 a row of the first layer's kernels may have any length.
     """
     first, *others = weights
-    fits_first = dtype is torch.float32 and first[0] % multiple() == 0
+    fits_first = dtype is torch.float32 and first[0] % size_divisor() == 0
     return (fits_first or _fits_convolution(first)) and all(map(_fits_convolution, others))
 
 
