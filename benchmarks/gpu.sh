@@ -79,9 +79,10 @@ wants frames && measured frames 110 "${SECONDS_ROW:-5}"
 wants compiled && measured compiled 130 1
 wants agents && measured agents 180 "${SECONDS_ROW:-5}"
 if wants pong; then
-    if [ "$smoke" = 1 ]; then pong_seconds=20; else pong_seconds=$(($(left) - $(wants losses && echo 50 || echo 20))); fi
+    pong_seconds=${SECONDS_PONG:-$(($(left) - $(wants losses && echo 50 || echo 20)))}
+    [ "$smoke" = 1 ] && pong_seconds=20
     [ "$pong_seconds" -ge 5 ] || pong_seconds=5
-    (cd "$out" && rm -rf gpu_pong_run && stage pong "$((pong_seconds + 12))" python3 "$OLDPWD/benchmarks/gpu.py" pong \
+    (cd "$out" && rm -rf gpu_pong_run && SECONDS_PONG="" stage pong "$((pong_seconds + 12))" python3 "$OLDPWD/benchmarks/gpu.py" pong \
         --folder "$out" --device "$device" --workers "$workers" --seconds "$pong_seconds")
 fi
 wants losses && measured losses 45 1

@@ -21,7 +21,7 @@ from atari_dqn.fast.optimizers import (
     CLIP_EPSILON,
     FastAdam,
     FastRMSProp,
-    clip_in_one_piece,
+    clip_in_buffer,
     gradient_norm,
     step_on_device,
 )
@@ -77,7 +77,7 @@ class FastLearner(Learner):
     def _clip_gradients(self) -> Float[Tensor, ""]:
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         if not self._is_on_cpu:
-            return clip_in_one_piece(gradients, self._max_grad_norm)
+            return clip_in_buffer(gradients, self._max_grad_norm)
         unwritten = self._unwritten if self._unwritten is not None else []
         norm = gradient_norm(gradients, unwritten)
         if math.isfinite(self._max_grad_norm) and not self._is_within(norm):

@@ -18,14 +18,14 @@ from torch.optim import Adam, Optimizer
 from atari_dqn.agent.optimizers import DeepMindRMSProp
 from atari_dqn.fast.cpu.factored import FactoredGradient, Rule
 from atari_dqn.fast.cpu.library import integers, library, pointers
-from atari_dqn.fast.one_piece import as_one_piece, lay_in_one_piece, piece_of
+from atari_dqn.fast.flat_buffer import buffer_of, in_one_buffer, move_to_buffer
 
 BLOCK_WEIGHTS = 2**18
 """Number of weights that a CPU updates at once; with gradients and averages they take 4 MB of cache."""
 CLIP_EPSILON = 1e-6
 """PyTorch adds this to the norm before it divides by it."""
 Row = tuple[Tensor, ...]
-"""A weight, its gradient and its two averages, or the pieces of several."""
+"""A weight, its gradient and its two averages, or the buffers of several."""
 
 
 class FastRMSProp(DeepMindRMSProp):
@@ -50,7 +50,7 @@ class FastRMSProp(DeepMindRMSProp):
         ]
         numbers = _rmsprop_numbers(group)
         if self.found_inf is not None or not move("rmsprop", rows, *numbers):
-            for row in _in_one_piece(rows) or _blocks(rows):
+            for row in _in_buffers(rows) or _blocks(rows):
                 self._move(row, group)
         for gradient in self.unwritten:
             states = [self.state[weight] for weight in gradient.weights]
@@ -140,7 +140,11 @@ FAST: dict[type[Optimizer], type[FastRMSProp] | type[FastAdam]] = {
 
 
 def accelerate_optimizer(optimizer: Optimizer) -> bool:
-    """Change an optimizer's class to the fast one of its kind; return False if there is none."""
+    """Change an optimizer's class to the fast one of its kind; return False if there is none.
+
+    RMSProp on a GPU replaces the memory of all weights by one buffer. Tensors that were taken from a network
+    before, such as those of its `state_dict`, no longer change with it.
+    """
     fast = FAST.get(type(optimizer))
     if fast is None:
         return False
@@ -148,7 +152,7 @@ def accelerate_optimizer(optimizer: Optimizer) -> bool:
     optimizer._patch_step_function()  # so that hooks are called around the new step
     optimizer.unwritten = []  # type: ignore[attr-defined]
     if isinstance(optimizer, FastRMSProp) and not _is_on_cpu(optimizer):
-        lay_in_one_piece([weight for group in optimizer.param_groups for weight in group["params"]])
+        move_to_buffer([weight for group in optimizer.param_groups for weight in group["params"]])
     return True
 
 
@@ -207,12 +211,12 @@ def gradient_norm(gradients: list[Tensor], unwritten: Sequence[FactoredGradient]
 
 
 @torch.no_grad()
-def clip_in_one_piece(gradients: list[Tensor], largest: float) -> Float[Tensor, ""]:
+def clip_in_buffer(gradients: list[Tensor], largest: float) -> Float[Tensor, ""]:
     """Clip gradients to the largest norm without waiting for a GPU; return the norm before clipping."""
-    piece = as_one_piece(gradients)
-    norm: Tensor = torch.linalg.vector_norm(piece)
+    buffer = in_one_buffer(gradients)
+    norm: Tensor = torch.linalg.vector_norm(buffer)
     if math.isfinite(largest):
-        piece.mul_((largest / (norm + CLIP_EPSILON)).clamp(max=1.0))
+        buffer.mul_((largest / (norm + CLIP_EPSILON)).clamp(max=1.0))
     return norm
 
 
@@ -252,13 +256,13 @@ def _adam_numbers(group: dict[str, Any], step: float) -> tuple[float, ...]:
     return rate, group["eps"], 1 - beta1, beta2, 1 - beta2, root
 
 
-def _in_one_piece(rows: list[Row]) -> list[Row]:
-    """Return the rows as one row of pieces; none if the weights lie apart, as on a CPU."""
-    weights, *others = (list(tensors) for tensors in zip(*rows, strict=True))
-    piece = piece_of(weights)
-    if piece is None or not all(tensor.stride() == row[0].stride() for row in rows for tensor in row):
+def _in_buffers(rows: list[Row]) -> list[Row]:
+    """Return the rows as one row of buffers; none if the weights are not in one, as on a CPU."""
+    weights, *others = (list(tensors) for tensors in zip(*rows, strict=True)) if rows else ([], [])
+    buffer = buffer_of(weights) if weights else None
+    if buffer is None or not all(tensor.stride() == row[0].stride() for row in rows for tensor in row):
         return []
-    return [(piece, *map(as_one_piece, others))]
+    return [(buffer, *map(in_one_buffer, others))]
 
 
 def _blocks(rows: list[Row]) -> Iterator[Row]:

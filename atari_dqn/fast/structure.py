@@ -93,7 +93,9 @@ def why_no_kernels() -> str:
 def _plan_for_gpu(plan: Plan, network: QNetwork) -> None:
     if _is_stack(network.torso):
         plan.classes["torso"] = UnfoldedTorso, network.dtype
-        plan.choices.append(PartChoice("torso", "products with its unfolded input", "its images are small"))
+        plan.choices.append(
+            PartChoice("torso", "products with its unfolded input", "it is a stack of convolutions")
+        )
     plan.choices.append(PartChoice("network", "PyTorch", "the project's kernels are for a CPU"))
 
 

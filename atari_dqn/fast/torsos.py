@@ -15,6 +15,7 @@ from atari_dqn.agent.torsos import ConvolutionalTorso, SamePadConv2d
 from atari_dqn.fast.cpu.arguments import StackArguments, row
 from atari_dqn.fast.low_precision import LowPrecisionWeight
 from atari_dqn.fast.pixel_layout import patches
+from atari_dqn.machine.sizes import MOST_UNFOLDED_IMAGES
 from atari_dqn.minibatch import Frames
 
 
@@ -157,8 +158,8 @@ class PatchTorso(ConvolutionalTorso):
 class UnfoldedTorso(ConvolutionalTorso):
     """A torso whose convolutions are products with their unfolded input, for a GPU.
 
-    cuDNN's deterministic kernels leave most of a large GPU idle in minibatches of 32 small images
-    (docs/decisions/0087).
+    cuDNN's deterministic kernels leave most of a large GPU idle in minibatches of 32 frames
+    (docs/decisions/0087). More than `MOST_UNFOLDED_IMAGES` stacks of frames are left to cuDNN.
     """
 
     dtype: torch.dtype
@@ -169,19 +170,22 @@ class UnfoldedTorso(ConvolutionalTorso):
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
         """Compute the flattened output of the convolutions, channel by channel."""
+        if len(frames) > MOST_UNFOLDED_IMAGES:
+            return super().encode(frames)
         x = frames.permute(0, 2, 3, 1).to(self.dtype, memory_format=torch.contiguous_format)
         for place, layer in enumerate(self.convolutions):
             assert isinstance(layer, nn.Conv2d)
             weight = layer.weight.permute(0, 2, 3, 1)  # contiguous: weights are channels-last
             weight = weight / 255.0 if place == 0 else weight
-            x = F.relu(F.linear(self._unfolded(x, layer), weight.flatten(1), layer.bias))
+            x = F.relu(F.linear(_unfolded(x, layer), weight.flatten(1), layer.bias))
         return x.permute(0, 3, 1, 2).flatten(1)
 
-    def _unfolded(self, x: Float[Tensor, "B H W C"], layer: nn.Conv2d) -> Float[Tensor, "B H2 W2 K"]:
-        """Copy the K values that each output of a convolution is computed from."""
-        above, below, left, right = zeros_of(layer)
-        if above or below or left or right:
-            x = F.pad(x, (0, 0, left, right, above, below))
-        (height, width), (down, aside) = layer.kernel_size, layer.stride
-        windows = x.unfold(1, height, down).unfold(2, width, aside)  # B H2 W2 C KH KW
-        return windows.permute(0, 1, 2, 4, 5, 3).flatten(3)
+
+def _unfolded(x: Float[Tensor, "B H W C"], layer: nn.Conv2d) -> Float[Tensor, "B H2 W2 K"]:
+    """Copy the K values that each output of a convolution is computed from."""
+    above, below, left, right = zeros_of(layer)
+    if above or below or left or right:
+        x = F.pad(x, (0, 0, left, right, above, below))
+    (height, width), (stride_y, stride_x) = layer.kernel_size, layer.stride
+    windows = x.unfold(1, height, stride_y).unfold(2, width, stride_x)  # B H2 W2 C KH KW
+    return windows.permute(0, 1, 2, 4, 5, 3).flatten(3)

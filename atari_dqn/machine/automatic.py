@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from atari_dqn.errors import UserError
@@ -34,7 +35,9 @@ _MOST_WORKERS = 16
 _FASTER_COMPILED = frozenset({"data_efficient"})
 """Networks for which compilation is faster than PyTorch's own functions on a processor with AVX-512."""
 _FASTER_COMPILED_ON_GPU = frozenset({"impala", "nature"})
-"""Networks for which compilation was measured to be much faster on a GPU."""
+"""Networks for which compilation was measured to be much faster on a GPU: DQN's and BTR's, in bf16."""
+TRITON_CAPABILITY = (7, 0)
+"""CUDA compute capability from which PyTorch compiles for a GPU, by Triton."""
 
 Decision = tuple[Scalar, str]
 """The value of a key, and the property of the machine that decided it."""
@@ -150,16 +153,12 @@ def _threads_of_user(environment: Mapping[str, str]) -> int | None:
 
 def _compile(spec: Spec, machine: Machine) -> Decision:
     """Choose compilation in the cases in which it was measured to be much faster."""
-    if spec.replay.kind == "sequences":
-        return False, "learning from sequences is not compiled"
+    if spec.replay.kind != "transitions":
+        return False, f"learning from {spec.replay.kind} is not compiled"
     if spec.actors.mode != "none":
         return False, "acting in actors is not compiled"
     if machine.device != "cpu":
-        if spec.network.kind not in _FASTER_COMPILED_ON_GPU:
-            return False, "it is not known to be faster"
-        if not has_compiler():
-            return False, "there is no C++ compiler"
-        return True, "it was measured to be faster on a GPU"
+        return _compile_for_gpu(spec, machine)
     if spec.network.kind not in _FASTER_COMPILED or "avx512f" not in (machine.hardware.cpu_flags or ()):
         return False, "it is not known to be faster"
     if machine.has_kernels():
@@ -167,6 +166,19 @@ def _compile(spec: Spec, machine: Machine) -> Decision:
     if not has_compiler():
         return False, "there is no C++ compiler"
     return True, "the kernels are missing, and it is faster than PyTorch without them"
+
+
+def _compile_for_gpu(spec: Spec, machine: Machine) -> Decision:
+    gpu = machine.hardware.gpus[cuda_index(machine.device)]
+    if spec.network.kind not in _FASTER_COMPILED_ON_GPU:
+        return False, "it is not known to be faster"
+    if gpu.capability < TRITON_CAPABILITY:
+        return False, "Triton does not compile for this GPU"
+    if find_spec("triton") is None:
+        return False, "Triton is not installed"
+    if not has_compiler():
+        return False, "there is no C++ compiler"
+    return True, "it was measured to be faster on a GPU"
 
 
 def _workers(spec: Spec, machine: Machine) -> Decision:

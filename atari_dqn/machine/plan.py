@@ -30,6 +30,7 @@ from atari_dqn.machine.sizes import (
     sequences_bytes,
     states_bytes,
     trace_bytes,
+    unfolded_bytes,
 )
 from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.schema import Spec
@@ -102,7 +103,10 @@ def make_plan(
             bytes=weights * (_networks_in_memory(spec) + 1 + _OPTIMIZER_BUFFERS),
         ),
         Item(
-            place=learner, name="minibatch", bytes=_minibatch_bytes(spec, network), key="learner.batch_size"
+            place=learner,
+            name="minibatch",
+            bytes=_minibatch_bytes(spec, network, learner),
+            key="learner.batch_size",
         ),
         *_process_items(spec, device),
         *actor_items(spec, weights, actors_here=actors_here),
@@ -213,16 +217,19 @@ def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
     )
 
 
-def _minibatch_bytes(spec: Spec, network: NetworkShape) -> int:
+def _minibatch_bytes(spec: Spec, network: NetworkShape, place: Place) -> int:
+    steps = given(spec.replay.sequence_steps) if spec.replay.kind == "sequences" else 1
+    images = spec.learner.batch_size // spec.learner.accumulate * steps
+    unfolded = unfolded_bytes(network, images=images) if place == "vram" else 0
     if spec.replay.kind == "sequences":
-        steps = given(spec.replay.burn_in_steps) + given(spec.replay.sequence_steps)
-        return sequences_bytes(
+        steps += given(spec.replay.burn_in_steps)
+        return unfolded + sequences_bytes(
             network, batch_size=spec.learner.batch_size, parts=spec.learner.accumulate, frames=steps + 1
         )
     values = spec.distribution
     predicted = values.num_fractions or values.num_quantiles or 0
     compared_with = values.num_target_fractions or values.num_quantiles or 0
-    return minibatch_bytes(
+    return unfolded + minibatch_bytes(
         network,
         batch_size=spec.learner.batch_size,
         parts=spec.learner.accumulate,

@@ -40,6 +40,10 @@ MOST_QUANTILES_TRACED = 64
 EMBEDDING_COSINES = 64
 """Inputs of the embedding of fractions. Dabney et al. (2018b), section 3.1."""
 
+MOST_UNFOLDED_IMAGES = 512
+"""A GPU computes convolutions of at most so many images as products with their unfolded input, which needs
+memory; more images occupy all of it without (docs/decisions/0087)."""
+
 _F32 = 4
 
 
@@ -150,10 +154,16 @@ Counts = tuple[int, int, int]
 """Counts of a stack of convolutions: weights, outputs, and activations that an update stores per state."""
 
 
+Layers = tuple[tuple[int, int, int], ...]
+"""Channels, kernel and stride of each convolution of a stack."""
+_NATURE: Layers = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+_DATA_EFFICIENT: Layers = ((32, 5, 5), (64, 5, 5))
+
+
 def _convolution_stack(
-    *layers: tuple[int, int, int], padded: bool = False, normalized: bool = False
+    layers: Layers, *, padded: bool = False, normalized: bool = False
 ) -> Callable[[NetworkShape], Counts]:
-    """Return the function that computes the counts of a stack of convolutions (channels, kernel, stride).
+    """Return the function that computes the counts of a stack of convolutions.
 
     A padded convolution has ⌈size / stride⌉ output pixels per side. An update stores the activations of each
     layer, their gradients, and the activations of the target network. A normalisation has two weights for
@@ -164,14 +174,37 @@ def _convolution_stack(
         size, channels, weights, stored = shape.screen_size_pixels, shape.stack_frames, 0, 0
         for filters, kernel, stride in layers:
             weights += filters * (channels * kernel**2 + 1)
-            size = -(-size // stride) if padded else (size - kernel) // stride + 1
-            channels = filters
+            size, channels = _outputs(size, kernel, stride, padded=padded), filters
             stored += 2 * channels * size**2
             if normalized:
                 weights, stored = weights + 2 * channels, stored + channels * size**2
         return weights, channels * size**2, stored
 
     return count
+
+
+def _outputs(size: int, kernel: int, stride: int, *, padded: bool) -> int:
+    """Compute the output pixels of a convolution on each side."""
+    return -(-size // stride) if padded else (size - kernel) // stride + 1
+
+
+def unfolded_bytes(shape: NetworkShape, *, images: int) -> int:
+    """Compute the bytes of the unfolded inputs of a stack of convolutions that an update on a GPU stores.
+
+    `images` are those that the online network is applied to at once.
+    """
+    layers = _UNFOLDED.get(shape.kind)
+    if layers is None or images > MOST_UNFOLDED_IMAGES:
+        return 0
+    size, channels, unfolded = shape.screen_size_pixels, shape.stack_frames, 0
+    for filters, kernel, stride in layers:
+        size = _outputs(size, kernel, stride, padded=shape.kind == "dopamine")
+        unfolded += channels * kernel**2 * size**2
+        channels = filters
+    return _F32 * images * unfolded
+
+
+_UNFOLDED = {"nature": _NATURE, "dopamine": _NATURE, "data_efficient": _DATA_EFFICIENT}
 
 
 def _impala(shape: NetworkShape) -> Counts:
@@ -193,10 +226,10 @@ def _impala(shape: NetworkShape) -> Counts:
 
 
 _CONVOLUTIONS: dict[str, Callable[[NetworkShape], Counts]] = {
-    "nature": _convolution_stack((32, 8, 4), (64, 4, 2), (64, 3, 1)),
-    "nature_layer_norm": _convolution_stack((32, 8, 4), (64, 4, 2), (64, 3, 1), normalized=True),
-    "dopamine": _convolution_stack((32, 8, 4), (64, 4, 2), (64, 3, 1), padded=True),
-    "data_efficient": _convolution_stack((32, 5, 5), (64, 5, 5)),
+    "nature": _convolution_stack(_NATURE),
+    "nature_layer_norm": _convolution_stack(_NATURE, normalized=True),
+    "dopamine": _convolution_stack(_NATURE, padded=True),
+    "data_efficient": _convolution_stack(_DATA_EFFICIENT),
     "impala": _impala,
 }
 

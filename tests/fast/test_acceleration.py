@@ -19,7 +19,7 @@ from atari_dqn.agent.noisy import NoisyLinear
 from atari_dqn.agent.spectral import SpectralConv2d
 from atari_dqn.agent.torsos import DataEfficientTorso, DopamineTorso, NatureTorso
 from atari_dqn.assembly.parts import build_learner
-from atari_dqn.fast import structure
+from atari_dqn.fast import structure, torsos
 from atari_dqn.fast.acceleration import Acceleration
 from atari_dqn.fast.cpu.library import units
 from atari_dqn.fast.fused_network import FusedNetwork
@@ -30,7 +30,8 @@ HAS_KERNELS = pytest.mark.skipif(not units(), reason="no kernels of products on 
 GPU = torch.device("cuda")
 """A network may stay on the CPU: the classes of its modules depend on this alone."""
 BTR_LN = partial(ImpalaTorso, spectral_norm=True, pool_size=6, layer_norm=True)
-TORSOS = (NatureTorso, DopamineTorso, DataEfficientTorso, ImpalaTorso)
+STACKS = (NatureTorso, DopamineTorso, DataEfficientTorso)
+TORSOS = (*STACKS, ImpalaTorso)
 
 
 def stream(seed: int = 0) -> torch.Generator:
@@ -214,11 +215,32 @@ def test_only_stacks_of_convolutions_are_products_on_a_gpu(
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-@pytest.mark.parametrize("torso_type", TORSOS)
+@pytest.mark.parametrize("torso_type", STACKS)
 def test_network_for_a_gpu_computes_what_the_plain_one_does(torso_type: type, dtype: torch.dtype) -> None:
     shown = frames(dtype=dtype)
     theirs = outputs_and_gradients(make_network(torso_type), shown)
     assert_alike(outputs_and_gradients(Acceleration(GPU).network(make_network(torso_type)), shown), theirs)
+
+
+@pytest.mark.parametrize("torso_type", STACKS)
+def test_torso_for_a_gpu_computes_frames_that_are_wider_than_high(torso_type: type) -> None:
+    shown = frames()[:, :, :60]
+    plain = torso_type(stack=4, frame_shape=(60, 84))
+    fast = Acceleration(GPU).network(QNetwork(copy.deepcopy(plain), LinearHead(plain.num_features, 6)))
+    assert type(fast.torso) is UnfoldedTorso
+    torch.testing.assert_close(fast.torso(shown), plain(shown), rtol=1e-4, atol=1e-5)
+
+
+def test_many_frames_are_left_to_pytorch_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Acceleration(GPU).network(make_network())
+    convolved = []
+    monkeypatch.setattr(torsos, "MOST_UNFOLDED_IMAGES", 5)
+    for layer in network.torso.convolutions:
+        layer.register_forward_hook(lambda *_: convolved.append(True))
+    network.torso.encode(frames(5))
+    assert convolved == []
+    network.torso.encode(frames(6))
+    assert len(convolved) == 3
 
 
 def test_torso_for_a_gpu_computes_in_bf16_what_the_plain_one_does() -> None:

@@ -10,10 +10,12 @@ import pytest
 import torch
 from tiny import CPU, MEMORY, ticks_of, tiny_spec
 
+from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.actor import greedy_actions
 from atari_dqn.assembly.replay_parts import build_replay
 from atari_dqn.envs.games import make_envs
 from atari_dqn.fast.cuda_graphs import CudaGraphs
+from atari_dqn.fast.flat_buffer import buffer_of
 from atari_dqn.replay.prioritized import PrioritizedSampler
 from atari_dqn.replay.transfer import FromGpu
 from atari_dqn.run.checkpoint.state_tree import tree_digest
@@ -95,6 +97,23 @@ def test_run_from_graphs_equals_one_without_to_the_bit(overrides: tuple[str, ...
     played, eager = course(*overrides), course(*overrides, EAGER)
     np.testing.assert_array_equal(played[1], eager[1])
     assert played[0] == eager[0]
+
+
+def test_weights_and_averages_of_rmsprop_are_in_flat_buffers() -> None:
+    with begun_there(*FAST) as training:
+        ticks_of(training, 100)
+        weights, states = training.learner.online.parameters(), training.learner.optimizer.state.values()
+        averages = ([state[name] for state in states] for name in ("mean", "mean_square"))
+        assert all(buffer_of(tensors) is not None for tensors in ([*weights], *averages))
+
+
+def test_published_weights_are_those_of_the_latest_update() -> None:
+    with begun_there(*FAST) as training:
+        ticks_of(training, 100)
+        flat = FlatWeights(training.learner.online)
+        before = flat.read()
+        training.update(10)
+        assert (flat.read() != before).any()
 
 
 ALL_RUNS = [*RUNS, *EAGER_RUNS.values()]

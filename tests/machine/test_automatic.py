@@ -168,21 +168,50 @@ def test_compilation_is_chosen_where_it_was_measured_to_be_faster(
     assert chosen("learner.compile", found, f"network.kind={network}") is compiled
 
 
-@pytest.mark.parametrize(("network", "compiled"), [("impala", True), ("nature", True), ("dopamine", False)])
+@pytest.mark.parametrize(
+    ("overrides", "compiled"),
+    [
+        (("network.kind=impala",), True),
+        (("network.kind=nature",), True),
+        (("network.kind=dopamine",), False),
+        (("network.kind=nature", "replay.kind=rollouts"), False),
+        (("network.kind=nature", "replay.kind=sequences"), False),
+    ],
+)
 def test_networks_that_gain_by_it_are_compiled_on_a_gpu(
-    network: str, compiled: bool, laptop: Hardware, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+    overrides: tuple[str, ...],
+    compiled: bool,
+    laptop: Hardware,
+    gpu: Gpu,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(automatic, "has_compiler", lambda: True)
+    _give_compilers(monkeypatch)
     found = machine(replace(laptop, gpus=(gpu,)), device="cuda")
-    assert chosen("learner.compile", found, f"network.kind={network}") is compiled
+    assert chosen("learner.compile", found, *overrides) is compiled
 
 
-def test_nothing_is_compiled_on_a_gpu_without_a_compiler(
-    laptop: Hardware, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("capability", "compiled"), [((6, 1), False), ((7, 0), True), ((8, 0), True)])
+def test_only_gpus_that_triton_compiles_for_get_compiled_code(
+    capability: tuple[int, int], compiled: bool, laptop: Hardware, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(automatic, "has_compiler", lambda: False)
+    _give_compilers(monkeypatch)
+    found = machine(replace(laptop, gpus=(replace(gpu, capability=capability),)), device="cuda")
+    assert chosen("learner.compile", found, "network.kind=impala") is compiled
+
+
+@pytest.mark.parametrize("lacking", ["has_compiler", "find_spec"])
+def test_nothing_is_compiled_on_a_gpu_without_both_compilers(
+    lacking: str, laptop: Hardware, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _give_compilers(monkeypatch)
+    monkeypatch.setattr(automatic, lacking, lambda *_: None)
     found = machine(replace(laptop, gpus=(gpu,)), device="cuda")
     assert chosen("learner.compile", found, "network.kind=impala") is False
+
+
+def _give_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(automatic, "has_compiler", lambda: True)
+    monkeypatch.setattr(automatic, "find_spec", lambda _: object())
 
 
 def test_compilation_is_not_chosen_without_a_compiler(

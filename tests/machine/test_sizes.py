@@ -1,6 +1,7 @@
 """The predicted memory of an update, compared with the tensors that are allocated while it runs."""
 
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from without_kernels import leave_to_torch
 
+from atari_dqn.assembly.acceleration import Backend
 from atari_dqn.assembly.parts import build_learner
-from atari_dqn.machine.hardware import Hardware
+from atari_dqn.fast.acceleration import Acceleration
+from atari_dqn.machine.hardware import Gpu, Hardware
 from atari_dqn.machine.plan import make_plan
 from atari_dqn.minibatch import Minibatch
 from atari_dqn.spec.loader import load_spec
@@ -51,14 +54,15 @@ def minibatch(size: int) -> Minibatch:
     )  # fmt: skip
 
 
-def most_bytes(spec: Spec) -> int:
-    learner, size = build_learner(spec, INFO, torch.device("cpu")), spec.learner.batch_size
+def most_bytes(spec: Spec, backend: Backend | None = None) -> int:
+    learner, size = build_learner(spec, INFO, torch.device("cpu"), backend), spec.learner.batch_size
     learner.update(minibatch(size))
     with Alive() as alive:
         learner.update(minibatch(size))
     return alive.most
 
 
+FIXED = ("learner.threads=1", "system.workers=0")
 CASES = [
     ((64, 128), ()),
     ((64, 128), ("network.kind=data_efficient", "toggles.dueling=true")),
@@ -90,9 +94,7 @@ def planned_and_found(
     (tmp_path / "pong.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
     planned, found = [], []
     for size in sizes:
-        spec = load_spec(
-            tmp_path / "pong.toml", [f"learner.batch_size={size}", "system.workers=0", *overrides]
-        ).spec
+        spec = load_spec(tmp_path / "pong.toml", [*FIXED, f"learner.batch_size={size}", *overrides]).spec
         plan = make_plan(spec, num_actions=6, device="cpu", hardware=laptop)
         planned.append(next(item.bytes for item in plan.items if item.name == "minibatch"))
         found.append(most_bytes(spec))
@@ -118,3 +120,19 @@ def test_kernels_allocate_no_more_than_the_plan_predicts(
 ) -> None:
     planned, found = planned_and_found(tmp_path, laptop, sizes, overrides)
     assert planned >= found
+
+
+@pytest.mark.parametrize("kind", ["nature", "dopamine", "data_efficient"])
+def test_plan_for_a_gpu_counts_the_unfolded_images(
+    tmp_path: Path, laptop: Hardware, gpu: Gpu, kind: str
+) -> None:
+    (tmp_path / "pong.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
+    planned, found = [], []
+    for size in (64, 128):
+        spec = load_spec(
+            tmp_path / "pong.toml", [*FIXED, f"learner.batch_size={size}", f"network.kind={kind}"]
+        ).spec
+        plan = make_plan(spec, num_actions=6, device="cuda", hardware=replace(laptop, gpus=(gpu,)))
+        planned.append(next(item.bytes for item in plan.items if item.name == "minibatch"))
+        found.append(most_bytes(spec, Acceleration(torch.device("cuda"))))
+    assert 1.0 <= (planned[1] - planned[0]) / (found[1] - found[0]) < 1.3

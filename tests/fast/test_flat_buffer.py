@@ -1,11 +1,12 @@
-"""Tensors that are moved into one piece of memory keep values and layouts, and are found again."""
+"""Tensors that are moved to a flat buffer keep values and layouts, and the buffer is found again."""
 
+import pytest
 import torch
 from torch import nn
 
 from atari_dqn.agent.optimizers import DeepMindRMSProp, deepmind_rmsprop
 from atari_dqn.fast import optimizers
-from atari_dqn.fast.one_piece import ALIGNMENT, as_one_piece, lay_in_one_piece, piece_of
+from atari_dqn.fast.flat_buffer import ALIGNMENT, buffer_of, in_one_buffer, move_to_buffer
 
 RMSPROP = {"learning_rate": 0.01, "epsilon": 0.01, "gradient_decay": 0.95, "squared_gradient_decay": 0.9}
 
@@ -22,47 +23,48 @@ def weights() -> list[nn.Parameter]:
 
 def test_moved_tensors_keep_values_and_strides() -> None:
     moved, before = weights(), weights()
-    lay_in_one_piece(moved)
+    move_to_buffer(moved)
     for one, other in zip(moved, before, strict=True):
         assert torch.equal(one, other)
         assert one.stride() == other.stride()
 
 
-def test_change_of_a_piece_changes_its_tensors() -> None:
+def test_change_of_a_buffer_changes_its_tensors() -> None:
     moved, before = weights(), weights()
-    lay_in_one_piece(moved).mul_(2)
+    move_to_buffer(moved).mul_(2)
     assert all(torch.equal(one, 2 * other) for one, other in zip(moved, before, strict=True))
 
 
 def test_each_tensor_begins_at_an_aligned_place() -> None:
     moved = weights()
-    piece = lay_in_one_piece(moved)
+    buffer = move_to_buffer(moved)
     assert [tensor.storage_offset() % ALIGNMENT for tensor in moved] == [0, 0, 0]
-    assert len(piece) % ALIGNMENT == 0
+    assert len(buffer) % ALIGNMENT == 0
 
 
-def test_piece_is_found_again() -> None:
+def test_buffer_is_found_again() -> None:
     moved = weights()
-    piece, found = lay_in_one_piece(moved), piece_of(moved)
+    buffer, found = move_to_buffer(moved), buffer_of(moved)
     assert found is not None
-    assert (found.data_ptr(), len(found)) == (piece.data_ptr(), len(piece))
+    assert (found.data_ptr(), len(found)) == (buffer.data_ptr(), len(buffer))
 
 
-def test_tensors_that_lie_apart_or_in_another_order_are_no_piece() -> None:
+def test_tensors_apart_or_in_another_order_have_no_buffer() -> None:
     apart, moved = weights(), weights()
-    lay_in_one_piece(moved)
-    assert piece_of(apart) is None
-    assert piece_of(moved[::-1]) is None
-    assert piece_of([moved[0], moved[2]]) is None
+    move_to_buffer(moved)
+    assert buffer_of(apart) is None
+    assert buffer_of(moved[::-1]) is None
+    assert buffer_of([moved[0], moved[2]]) is None
 
 
-def test_tensors_at_the_end_of_a_shorter_memory_are_no_piece() -> None:
-    assert piece_of([torch.zeros(ALIGNMENT - 1)]) is None
+@pytest.mark.parametrize("length", [ALIGNMENT - 1, 2 * ALIGNMENT])
+def test_memory_of_another_length_is_no_buffer(length: int) -> None:
+    assert buffer_of([torch.zeros(length)[: ALIGNMENT - 1]]) is None
 
 
 def test_tensors_are_moved_only_once() -> None:
     moved = weights()
-    assert as_one_piece(moved).data_ptr() == as_one_piece(moved).data_ptr()
+    assert in_one_buffer(moved).data_ptr() == in_one_buffer(moved).data_ptr()
 
 
 def course(optimizer: torch.optim.Optimizer, moved: list[nn.Parameter]) -> list[torch.Tensor]:
@@ -75,26 +77,26 @@ def course(optimizer: torch.optim.Optimizer, moved: list[nn.Parameter]) -> list[
     return [weight.detach() for weight in moved]
 
 
-def test_rmsprop_moves_a_piece_as_it_moves_its_tensors() -> None:
-    plain, pieces = weights(), weights()
-    optimizer = deepmind_rmsprop(pieces, **RMSPROP)
+def test_rmsprop_changes_a_buffer_as_it_changes_its_tensors() -> None:
+    plain, buffered = weights(), weights()
+    optimizer = deepmind_rmsprop(buffered, **RMSPROP)
     optimizers.accelerate_optimizer(optimizer)
-    lay_in_one_piece(pieces)
+    move_to_buffer(buffered)
     optimizer.found_inf = torch.zeros(())
     expected = course(deepmind_rmsprop(plain, **RMSPROP), plain)
-    assert all(map(torch.equal, course(optimizer, pieces), expected))
+    assert all(map(torch.equal, course(optimizer, buffered), expected))
     for name in ("mean", "mean_square"):
-        assert piece_of([optimizer.state[weight][name] for weight in pieces]) is not None
+        assert buffer_of([optimizer.state[weight][name] for weight in buffered]) is not None
 
 
-def test_rmsprop_moves_weights_one_by_one_if_a_gradient_lies_differently() -> None:
-    plain, pieces = weights()[:1], weights()[:1]
-    lay_in_one_piece(pieces)
-    for moved, make in ((plain, deepmind_rmsprop), (pieces, fast_rmsprop)):
+def test_rmsprop_changes_weights_one_by_one_if_a_gradient_lies_differently() -> None:
+    plain, buffered = weights()[:1], weights()[:1]
+    move_to_buffer(buffered)
+    for moved, make in ((plain, deepmind_rmsprop), (buffered, fast_rmsprop)):
         optimizer = make(moved, **RMSPROP)
         moved[0].grad = draw(2, 3, 3, 3)  # not channels-last
         optimizer.step()
-    torch.testing.assert_close(plain[0], pieces[0])
+    torch.testing.assert_close(plain[0], buffered[0])
 
 
 def fast_rmsprop(parameters: list[nn.Parameter], **values: float) -> DeepMindRMSProp:
@@ -104,12 +106,12 @@ def fast_rmsprop(parameters: list[nn.Parameter], **values: float) -> DeepMindRMS
     return optimizer
 
 
-def test_clipping_a_piece_gives_pytorchs_norm_and_gradients() -> None:
+def test_clipping_a_buffer_gives_pytorchs_norm_and_gradients() -> None:
     ours, theirs = weights(), weights()
     for moved in (ours, theirs):
         for weight in moved:
             weight.grad = torch.ones_like(weight)
-    norm = optimizers.clip_in_one_piece([weight.grad for weight in ours], 0.5)
+    norm = optimizers.clip_in_buffer([weight.grad for weight in ours], 0.5)
     expected = nn.utils.clip_grad_norm_(theirs, 0.5)
     torch.testing.assert_close(norm, expected)
     for one, other in zip(ours, theirs, strict=True):
