@@ -1,0 +1,149 @@
+"""Keep runs of PQN on Breakout, and make their page: scores at equal frames next to published seeds of DQN.
+
+The tables are those of `gather.py`, in `pqn_breakout/`; the published figures come with the package.
+
+python docs/results/keep_pqn_breakout.py outputs/pqn_breakout_seed1     keep runs, make the page
+python docs/results/keep_pqn_breakout.py                                make the page again
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from gather import gather
+from keep import WINDOW_EPISODES
+from keep_pqn import RESULTS, Run, description, name_of, number, runs_of, score_at
+
+from atari_dqn.compare.reference.studies import Figure, curves
+
+KEPT, PLOT, PAGE = Path("pqn_breakout"), Path("pqn_breakout/curves.png"), Path("pqn_breakout.md")
+MILLIONS = (1, 2, 5, 10)
+PUBLISHED = {
+    ("nnabla_dqn", "dqn"): "DQN, nnabla-rl, evaluation games",
+    ("dopamine_jax", "dqn"): "DQN, Dopamine (JAX), training games",
+    ("dopamine_jax", "rainbow"): "Rainbow, Dopamine (JAX), training games",
+}
+"""Study and agent of the package's table, and how the page names them."""
+EVALUATION_WITHIN_FRAMES = 100_000
+"""How far an evaluation may be from the frames of its column."""
+TEXT = """\
+# What does PQN learn of Breakout in ten million frames?
+
+[PQN](../algorithms.md#pqn) has no replay and no target network, and plays Breakout in 128 environments. The
+mean of the last {window} training games that had ended, and of the evaluation at that time; for published
+runs the mean over their seeds, the lowest and the highest seed in brackets. A dash: no such figure.
+
+{table}
+
+![Return by frames, with published figures, and by minutes]({plot})
+
+{runs}
+
+- **Frames can be compared, scores only by their order.** PQN and nnabla-rl play without sticky actions,
+  Dopamine with a quarter of the actions repeated. PQN is evaluated without ε, nnabla-rl's DQN with 0.05;
+  a training game of PQN has the ε of its schedule, one of Dopamine 0.01 after its first million frames. PQN's
+  games end after 108,000 frames, nnabla-rl's after 400,000.
+- **Minutes** are those of the whole run, with its evaluations and checkpoints, on the processor named.
+- PQN's ε goes to 0.001 over a tenth of the run, as in its paper, which has 20 times the frames.
+
+**Not shown:** how far PQN's seeds differ, if there is one; DQN on this machine; PQN's own 200 million frames.
+
+Made from [runs.csv](pqn_breakout/runs.csv), [games.csv](pqn_breakout/games.csv) and
+[evaluations.csv](pqn_breakout/evaluations.csv) by
+
+```
+{commands}
+python docs/results/keep_pqn_breakout.py RUN...
+```
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", nargs="*", type=Path, help="finished run directories of `pqn` on Breakout")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    if options.runs:
+        gather(options.out / KEPT, {name_of(run): run for run in options.runs})
+    runs = list(runs_of(options.out / KEPT))
+    draw(runs, options.out / PLOT)
+    (options.out / PAGE).write_text(page(runs), encoding="utf-8")
+    print(page(runs))
+
+
+def page(runs: list[Run]) -> str:
+    """Make the page."""
+    return TEXT.format(
+        window=WINDOW_EPISODES,
+        table=table(runs),
+        plot=PLOT,
+        runs="\n".join(map(description, runs)),
+        commands="\n".join(dict.fromkeys(f"dqn {run.made['command']}" for run in runs)),
+    )
+
+
+def table(runs: list[Run]) -> str:
+    """Format the scores at equal frames: ours, then the published ones."""
+    heads = ["frames", *(f"{each}M" for each in MILLIONS)]
+    rows = []
+    for run in runs:
+        trained = (number(score_at(run.games, "env_frames", 1e6 * each)) for each in MILLIONS)
+        evaluated = (number(evaluation_at(run, 1e6 * each)) for each in MILLIONS)
+        rows += [[f"{run.label}, training games", *trained], [f"{run.label}, evaluations", *evaluated]]
+    for place, name in PUBLISHED.items():
+        found = {figure.env_frames: figure for figure in curves("breakout")[place]}
+        rows.append([name, *(bracketed(found.get(each * 1_000_000)) for each in MILLIONS)])
+    return "\n".join(
+        [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+    )
+
+
+def evaluation_at(run: Run, frames: float) -> float | None:
+    """Return the mean of the evaluation that is nearest to so many frames; None if it is far from them."""
+    nearest = min(
+        run.evaluations.iter_rows(named=True),
+        key=lambda row: abs(row["env_frames"] - frames),
+        default=None,
+    )
+    if nearest is None or abs(nearest["env_frames"] - frames) > EVALUATION_WITHIN_FRAMES:
+        return None
+    return nearest["mean_return"]
+
+
+def bracketed(figure: Figure | None) -> str:
+    """Format a published mean with its lowest and highest seed."""
+    if figure is None:
+        return "–"
+    return f"{number(figure.mean)} [{number(figure.lowest)}, {number(figure.highest)}]"
+
+
+def draw(runs: list[Run], path: Path) -> None:
+    """Draw the mean of the last training games and the evaluations, by frames next to published ones."""
+    figure, (by_frames, by_minutes) = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
+    for run in runs:
+        mean = run.games["episode_return"].rolling_mean(WINDOW_EPISODES)
+        by_frames.plot(run.games["env_frames"] * 1e-6, mean, color="C0", label=f"{run.label}, training games")
+        evaluated = run.evaluations["env_frames"] * 1e-6, run.evaluations["mean_return"]
+        by_frames.plot(*evaluated, "o", color="C0", markersize=4, label=f"{run.label}, evaluations")
+        by_minutes.plot(run.games["minutes"], mean, color="C0", label=run.label)
+    for color, (place, name) in enumerate(PUBLISHED.items(), start=1):
+        found = [each for each in curves("breakout")[place] if each.env_frames <= 1e6 * max(MILLIONS)]
+        frames = [each.env_frames * 1e-6 for each in found]
+        by_frames.plot(frames, [each.mean for each in found], color=f"C{color}", marker="s", label=name)
+        bounds = [each.lowest for each in found], [each.highest for each in found]
+        by_frames.fill_between(frames, *bounds, color=f"C{color}", alpha=0.2)
+    by_frames.set_xlabel("emulator frames (millions)")
+    by_minutes.set_xlabel("minutes since the start")
+    by_frames.set_ylabel("return of a game")
+    by_frames.legend(fontsize="small")
+    for place in (by_frames, by_minutes):
+        place.grid(alpha=0.3)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()
