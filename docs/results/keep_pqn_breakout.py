@@ -129,7 +129,7 @@ def draw(runs: list[Run], path: Path) -> None:
         by_frames.plot(run.games["env_frames"] * 1e-6, mean, color="C0", label=f"{run.label}, training games")
         evaluated = run.evaluations["env_frames"] * 1e-6, run.evaluations["mean_return"]
         by_frames.plot(*evaluated, "o", color="C0", markersize=4, label=f"{run.label}, evaluations")
-        by_minutes.plot(run.games["minutes"], mean, color="C0", label=run.label)
+        by_minutes.plot(run.games["minutes"], mean, color="C0")
     for color, (place, name) in enumerate(PUBLISHED.items(), start=1):
         found = [each for each in curves("breakout")[place] if each.env_frames <= 1e6 * max(MILLIONS)]
         frames = [each.env_frames * 1e-6 for each in found]
@@ -139,7 +139,7 @@ def draw(runs: list[Run], path: Path) -> None:
     by_frames.set_xlabel("emulator frames (millions)")
     by_minutes.set_xlabel("minutes since the start")
     by_frames.set_ylabel("return of a game")
-    by_frames.legend(fontsize="small")
+    by_minutes.legend(*by_frames.get_legend_handles_labels(), fontsize="small", loc="upper left")
     for place in (by_frames, by_minutes):
         place.grid(alpha=0.3)
     figure.savefig(path, dpi=110, metadata={"Software": None})
