@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import exists, writing
-from atari_dqn.machine.automatic import Choice, Machine, resolve_auto
+from atari_dqn.machine.automatic import Choice
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.leases.lease import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member, SweepRecord, read_record, write_record
-from atari_dqn.scale.members import Sweep, Variant, unresolved
-from atari_dqn.spec.keys import AUTO_KEYS, Scalar, build
-from atari_dqn.spec.loader import ResolvedSpec
+from atari_dqn.scale.auto_values import machine_of_a_run, merged_choices, resolved_auto
+from atari_dqn.scale.members import Sweep
+from atari_dqn.spec.keys import AUTO_KEYS, Scalar
 
 _LOCK_TRIES, _LOCK_PAUSE_SECONDS = 500, 0.02
 
@@ -56,7 +56,7 @@ def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> 
         members=tuple(members),
         former=tuple(former),
     )
-    return Opened(folder=folder, record=record, choices=_merged_choices(resolved))
+    return Opened(folder=folder, record=record, choices=merged_choices(resolved))
 
 
 def open_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> Opened:
@@ -117,53 +117,12 @@ def _check_unchanged(before: SweepRecord, sweep: Sweep, device: str, folder: Swe
             )
 
 
-def machine_of_a_run(*, threads: int, device: str, hardware: Hardware) -> Machine:
-    """Describe the part of a machine that one run has, with as many cores as threads."""
-    cores = replace(hardware, cores_usable=threads, cores_physical=threads)
-    return Machine(device=device, hardware=cores, has_kernels=_has_kernels, environment={})
-
-
-def resolved_auto(
-    variant: Variant, decided: Mapping[str, Scalar], machine: Machine
-) -> tuple[Variant, tuple[Choice, ...]]:
-    """Replace each `auto` key by the value that was decided before, or else by its value for a machine."""
-    values = {**variant.values, **{key: decided[key] for key in unresolved(variant.values) if key in decided}}
-    _, choices = resolve_auto(ResolvedSpec(spec=build(values), name=variant.label, deviations=()), machine)
-    chosen = {choice.key: choice.value for choice in choices}
-    return replace(variant, values={**values, **chosen}), choices
-
-
 def _decided(before: SweepRecord | None, label: str) -> dict[str, Scalar]:
     """Return the values with which members of a label were recorded: a later machine changes none of them."""
     for member in (*before.members, *before.former) if before is not None else ():
         if member.label == label:
             return {key: member.values[key] for key in AUTO_KEYS if key in member.values}
     return {}
-
-
-def _merged_choices(resolved: Sequence[tuple[Variant, tuple[Choice, ...]]]) -> tuple[Choice, ...]:
-    """Return each choice once, with the labels of its variants if the key has several values."""
-    of_key: dict[str, dict[Scalar, list[tuple[str, Choice]]]] = {}
-    for variant, choices in resolved:
-        for choice in choices:
-            of_key.setdefault(choice.key, {}).setdefault(choice.value, []).append((variant.label, choice))
-    return tuple(
-        replace(found[0][1], reason=_reason(found, is_one_of_several=len(values) > 1))
-        for values in of_key.values()
-        for found in values.values()
-    )
-
-
-def _reason(found: Sequence[tuple[str, Choice]], *, is_one_of_several: bool) -> str:
-    labels = ", ".join(label for label, _ in found)
-    reason = found[0][1].reason
-    return f"{labels}: {reason}" if is_one_of_several else reason
-
-
-def _has_kernels() -> bool:
-    from atari_dqn.assembly.acceleration import has_kernels  # imports torch, which planning seldom needs
-
-    return has_kernels()
 
 
 def _merged(

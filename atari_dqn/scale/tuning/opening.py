@@ -7,8 +7,8 @@ from pathlib import Path
 
 from atari_dqn.machine.automatic import Choice
 from atari_dqn.machine.hardware import Hardware
+from atari_dqn.scale.auto_values import machine_of_a_run, resolved_auto
 from atari_dqn.scale.members import Variant
-from atari_dqn.scale.opening import machine_of_a_run, resolved_auto
 from atari_dqn.scale.tuning.combinations import complete
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, recorded
 from atari_dqn.scale.tuning.tune import Tune
