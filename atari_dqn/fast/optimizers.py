@@ -18,7 +18,7 @@ from torch.optim import Adam, Optimizer
 from atari_dqn.agent.optimizers import DeepMindRMSProp
 from atari_dqn.fast.cpu.factored import FactoredGradient, Rule
 from atari_dqn.fast.cpu.library import integers, library, pointers
-from atari_dqn.fast.flat_buffer import buffer_of, in_one_buffer, move_to_buffer
+from atari_dqn.fast.flat_buffer import ensure_buffer, find_buffer, move_to_buffer
 
 BLOCK_WEIGHTS = 2**18
 """Number of weights that a CPU updates at once; with gradients and averages they take 4 MB of cache."""
@@ -213,7 +213,7 @@ def gradient_norm(gradients: list[Tensor], unwritten: Sequence[FactoredGradient]
 @torch.no_grad()
 def clip_in_buffer(gradients: list[Tensor], largest: float) -> Float[Tensor, ""]:
     """Clip gradients to the largest norm without waiting for a GPU; return the norm before clipping."""
-    buffer = in_one_buffer(gradients)
+    buffer = ensure_buffer(gradients)
     norm: Tensor = torch.linalg.vector_norm(buffer)
     if math.isfinite(largest):
         buffer.mul_((largest / (norm + CLIP_EPSILON)).clamp(max=1.0))
@@ -259,10 +259,10 @@ def _adam_numbers(group: dict[str, Any], step: float) -> tuple[float, ...]:
 def _in_buffers(rows: list[Row]) -> list[Row]:
     """Return the rows as one row of buffers; none if the weights are not in one, as on a CPU."""
     weights, *others = (list(tensors) for tensors in zip(*rows, strict=True)) if rows else ([], [])
-    buffer = buffer_of(weights) if weights else None
+    buffer = find_buffer(weights) if weights else None
     if buffer is None or not all(tensor.stride() == row[0].stride() for row in rows for tensor in row):
         return []
-    return [(buffer, *map(in_one_buffer, others))]
+    return [(buffer, *map(ensure_buffer, others))]
 
 
 def _blocks(rows: list[Row]) -> Iterator[Row]:

@@ -24,7 +24,7 @@ from atari_dqn.fast.cpu.library import (
 from atari_dqn.fast.cpu.products import fits_product, fits_stack
 from atari_dqn.fast.fused_network import FusedNetwork, dense_layers
 from atari_dqn.fast.layers import FastNoisyLinear
-from atari_dqn.fast.torsos import PatchTorso, StackedTorso, UnfoldedTorso, zeros_of
+from atari_dqn.fast.torsos import PatchTorso, StackedTorso, UnfoldedTorso, padding_of
 
 _HEADS = (LinearHead, DuelingHead, SharedDuelingHead)
 
@@ -113,7 +113,7 @@ def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
     if has_kernels and _is_stackable(layers, network.dtype):
         plan.classes["torso"] = StackedTorso, network.dtype
         plan.choices.append(PartChoice("torso", "convolution stack", "its sizes fit"))
-    elif all(layer.kernel_size == layer.stride and not any(zeros_of(layer)) for layer in layers):
+    elif all(layer.kernel_size == layer.stride and not any(padding_of(layer)) for layer in layers):
         plan.classes["torso"] = PatchTorso, network.dtype
         plan.choices.append(PartChoice("torso", "products with patches", "its kernels do not overlap"))
     elif has_kernels:

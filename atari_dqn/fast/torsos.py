@@ -1,4 +1,10 @@
-"""Torsos whose convolutions are one kernel call, or products with patches of pixels."""
+"""Torsos whose convolutions are one kernel call, or matrix products.
+
+`structure.apply_plan` changes the class of a finished torso to one of these and calls `accelerate`, because
+`__init__` does not run again.
+
+B batch, H×W input of a convolution, H2×W2 its output, C channels, F encoded numbers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +21,7 @@ from atari_dqn.agent.torsos import ConvolutionalTorso, SamePadConv2d
 from atari_dqn.fast.cpu.arguments import StackArguments, row
 from atari_dqn.fast.low_precision import LowPrecisionWeight
 from atari_dqn.fast.pixel_layout import patches
-from atari_dqn.machine.sizes import MOST_UNFOLDED_IMAGES
+from atari_dqn.machine.sizes import MAX_UNFOLDED_BATCH
 from atari_dqn.minibatch import Frames
 
 
@@ -29,12 +35,12 @@ class ConvolutionStack:
         self._layers, self.dtype = layers, dtype
         self._caches = [LowPrecisionWeight(1 / 255 if place == 0 else 1.0) for place in range(len(layers))]
         self.strides = [int(layer.stride[0]) for layer in layers]  # type: ignore[index]
-        self.zeros = [count for layer in layers for count in zeros_of(layer)]
+        self.zeros = [count for layer in layers for count in padding_of(layer)]
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
         """Compute the flattened output of the last layer, channel by channel; frames must be bytes."""
         if torch.is_grad_enabled():
-            encoded: Tensor = _Encoded.apply(self, frames, *self.parameters())  # type: ignore[no-untyped-call]
+            encoded: Tensor = _EncodeFunction.apply(self, frames, *self.parameters())  # type: ignore[no-untyped-call]
             return encoded
         return self.outputs(frames, self.converted(self.weights()), self.biases(), all_layers=False)[0]
 
@@ -76,14 +82,14 @@ class ConvolutionStack:
     def outputs(
         self, frames: Tensor, converted: Sequence[Tensor], biases: Sequence[Tensor], *, all_layers: bool
     ) -> list[Tensor]:
-        """Compute the encoded frames and, if `all_layers`, the outputs of all layers but the last."""
+        """Compute the encoded frames, then, if `all_layers`, the outputs of the earlier layers."""
         outputs: list[Tensor] = torch.ops.atari_dqn.encode(
             frames, converted, biases, self.strides, self.zeros, all_layers
         )
         return outputs
 
 
-def zeros_of(layer: nn.Module) -> tuple[int, int, int, int]:
+def padding_of(layer: nn.Module) -> tuple[int, int, int, int]:
     """Compute a convolution's padding above, below, left and right."""
     if isinstance(layer, SamePadConv2d):
         return layer.zeros
@@ -92,8 +98,8 @@ def zeros_of(layer: nn.Module) -> tuple[int, int, int, int]:
     return above, above, left, left
 
 
-class _Encoded(torch.autograd.Function):
-    """The output of a stack and the gradients of its weights and biases."""
+class _EncodeFunction(torch.autograd.Function):
+    """The output of a convolution stack and the gradients of its weights and biases."""
 
     @staticmethod
     def forward(ctx: Any, stack: ConvolutionStack, frames: Tensor, *parameters: Tensor) -> Tensor:
@@ -102,13 +108,14 @@ class _Encoded(torch.autograd.Function):
         converted = stack.converted(weights)
         outputs = stack.outputs(frames, converted, biases, all_layers=True)
         ctx.stack = stack
+        # one tensor of each kind per layer; the weights only so that autograd detects that one was changed
         ctx.save_for_backward(frames, *outputs, *converted, *weights)
         return outputs[0]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        stack, (frames, *saved) = ctx.stack, ctx.saved_tensors  # weights: autograd raises if one was changed
+        stack, (frames, *saved) = ctx.stack, ctx.saved_tensors
         count = len(saved) // 3
         outputs, converted = saved[:count], saved[count : 2 * count]
         found = torch.ops.atari_dqn.encode_backward(
@@ -123,7 +130,7 @@ class StackedTorso(ConvolutionalTorso):
     stack: ConvolutionStack
 
     def accelerate(self, dtype: torch.dtype) -> None:
-        """Set the attributes that `ConvolutionalTorso` does not have."""
+        """Set what the change of the class does not."""
         self.stack = ConvolutionStack(self.convolutions, dtype)
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
@@ -132,12 +139,12 @@ class StackedTorso(ConvolutionalTorso):
 
 
 class PatchTorso(ConvolutionalTorso):
-    """A torso whose convolutions have no overlapping kernels: each is a product with patches of pixels."""
+    """A torso whose convolutions have stride = filter size, no padding: products with patches of pixels."""
 
     dtype: torch.dtype
 
     def accelerate(self, dtype: torch.dtype) -> None:
-        """Set the attributes that `ConvolutionalTorso` does not have."""
+        """Set what the change of the class does not."""
         self.dtype = dtype
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
@@ -147,45 +154,46 @@ class PatchTorso(ConvolutionalTorso):
             raise ValueError(f"expected frames with {expected} channels, found size {tuple(frames.shape)}")
         sides = tuple(int(layer.kernel_size[0]) for layer in self.convolutions)  # type: ignore[index]
         x = patches(frames, sides).to(self.dtype)
-        for place, layer in enumerate(self.convolutions):
+        for index, layer in enumerate(self.convolutions):
             assert isinstance(layer, nn.Conv2d)
             weight = layer.weight.permute(0, 2, 3, 1).flatten(1)  # a view: weights are channels-last
-            weight = weight / 255.0 if place == 0 else weight
+            weight = weight / 255.0 if index == 0 else weight  # pixels from 0 to 255 are exact in bf16
             x = F.relu(F.linear(x.reshape(-1, weight.shape[1]), weight, layer.bias))
         return x.view(len(frames), -1, x.shape[1]).transpose(1, 2).flatten(1)
 
 
 class UnfoldedTorso(ConvolutionalTorso):
-    """A torso whose convolutions are products with their unfolded input, for a GPU.
+    """A torso whose convolutions are products with their unfolded input (im2col), for a GPU.
 
-    cuDNN's deterministic kernels leave most of a large GPU idle in minibatches of 32 frames
-    (docs/decisions/0087). More than `MOST_UNFOLDED_IMAGES` stacks of frames are left to cuDNN.
+    cuDNN's deterministic algorithms leave most of a large GPU idle in minibatches of 32; see
+    docs/decisions/0087. Batches larger than `MAX_UNFOLDED_BATCH` are left to cuDNN.
     """
 
     dtype: torch.dtype
 
     def accelerate(self, dtype: torch.dtype) -> None:
-        """Set the attributes that `ConvolutionalTorso` does not have."""
+        """Set what the change of the class does not."""
         self.dtype = dtype
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
         """Compute the flattened output of the convolutions, channel by channel."""
-        if len(frames) > MOST_UNFOLDED_IMAGES:
+        if len(frames) > MAX_UNFOLDED_BATCH:
             return super().encode(frames)
+        # autocast converts weights; pixels from 0 to 255 are exact in bf16, so the first weights are scaled
         x = frames.permute(0, 2, 3, 1).to(self.dtype, memory_format=torch.contiguous_format)
-        for place, layer in enumerate(self.convolutions):
+        for index, layer in enumerate(self.convolutions):
             assert isinstance(layer, nn.Conv2d)
-            weight = layer.weight.permute(0, 2, 3, 1)  # contiguous: weights are channels-last
-            weight = weight / 255.0 if place == 0 else weight
-            x = F.relu(F.linear(_unfolded(x, layer), weight.flatten(1), layer.bias))
+            weight = layer.weight.permute(0, 2, 3, 1).flatten(1)  # a view: weights are channels-last
+            weight = weight / 255.0 if index == 0 else weight
+            x = F.relu(F.linear(_unfolded(x, layer), weight, layer.bias))
         return x.permute(0, 3, 1, 2).flatten(1)
 
 
 def _unfolded(x: Float[Tensor, "B H W C"], layer: nn.Conv2d) -> Float[Tensor, "B H2 W2 K"]:
-    """Copy the K values that each output of a convolution is computed from."""
-    above, below, left, right = zeros_of(layer)
+    """Gather the receptive field of each output: K = filter height × filter width × C."""
+    above, below, left, right = padding_of(layer)
     if above or below or left or right:
         x = F.pad(x, (0, 0, left, right, above, below))
     (height, width), (stride_y, stride_x) = layer.kernel_size, layer.stride
-    windows = x.unfold(1, height, stride_y).unfold(2, width, stride_x)  # B H2 W2 C KH KW
+    windows = x.unfold(1, height, stride_y).unfold(2, width, stride_x)  # B H2 W2 C, height, width
     return windows.permute(0, 1, 2, 4, 5, 3).flatten(3)

@@ -40,7 +40,7 @@ MOST_QUANTILES_TRACED = 64
 EMBEDDING_COSINES = 64
 """Inputs of the embedding of fractions. Dabney et al. (2018b), section 3.1."""
 
-MOST_UNFOLDED_IMAGES = 512
+MAX_UNFOLDED_BATCH = 512
 """A GPU computes convolutions of at most so many images as products with their unfolded input, which needs
 memory; more images occupy all of it without (docs/decisions/0087)."""
 
@@ -194,7 +194,7 @@ def unfolded_bytes(shape: NetworkShape, *, images: int) -> int:
     `images` are those that the online network is applied to at once.
     """
     layers = _UNFOLDED.get(shape.kind)
-    if layers is None or images > MOST_UNFOLDED_IMAGES:
+    if layers is None or images > MAX_UNFOLDED_BATCH:
         return 0
     size, channels, unfolded = shape.screen_size_pixels, shape.stack_frames, 0
     for filters, kernel, stride in layers:

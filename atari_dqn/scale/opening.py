@@ -16,7 +16,7 @@ from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.leases.lease import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member, SweepRecord, read_record, write_record
-from atari_dqn.scale.auto_values import machine_of_a_run, merged_choices, resolved_auto
+from atari_dqn.scale.auto_values import machine_share, merge_choices, resolve_variant
 from atari_dqn.scale.members import Sweep
 from atari_dqn.spec.keys import AUTO_KEYS, Scalar
 
@@ -43,9 +43,9 @@ def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> 
     before = _record_of(folder, sweep)
     if before is not None:
         _check_unchanged(before, sweep, device, folder)
-    machine = machine_of_a_run(threads=sweep.threads, device=device, hardware=hardware)
+    machine = machine_share(threads=sweep.threads, device=device, hardware=hardware)
     resolved = [
-        resolved_auto(variant, _decided(before, variant.label), machine) for variant in sweep.variants
+        resolve_variant(variant, _decided(before, variant.label), machine) for variant in sweep.variants
     ]
     members = replace(sweep, variants=tuple(variant for variant, _ in resolved)).members()
     members, former = _merged(before, members, folder.has_begun)
@@ -56,7 +56,7 @@ def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> 
         members=tuple(members),
         former=tuple(former),
     )
-    return Opened(folder=folder, record=record, choices=merged_choices(resolved))
+    return Opened(folder=folder, record=record, choices=merge_choices(resolved))
 
 
 def open_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> Opened:

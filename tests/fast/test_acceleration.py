@@ -234,7 +234,7 @@ def test_torso_for_a_gpu_computes_frames_that_are_wider_than_high(torso_type: ty
 def test_many_frames_are_left_to_pytorch_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Acceleration(GPU).network(make_network())
     convolved = []
-    monkeypatch.setattr(torsos, "MOST_UNFOLDED_IMAGES", 5)
+    monkeypatch.setattr(torsos, "MAX_UNFOLDED_BATCH", 5)
     for layer in network.torso.convolutions:
         layer.register_forward_hook(lambda *_: convolved.append(True))
     network.torso.encode(frames(5))

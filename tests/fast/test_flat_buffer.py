@@ -6,7 +6,7 @@ from torch import nn
 
 from atari_dqn.agent.optimizers import DeepMindRMSProp, deepmind_rmsprop
 from atari_dqn.fast import optimizers
-from atari_dqn.fast.flat_buffer import ALIGNMENT, buffer_of, in_one_buffer, move_to_buffer
+from atari_dqn.fast.flat_buffer import ALIGNMENT, ensure_buffer, find_buffer, move_to_buffer
 
 RMSPROP = {"learning_rate": 0.01, "epsilon": 0.01, "gradient_decay": 0.95, "squared_gradient_decay": 0.9}
 
@@ -44,7 +44,7 @@ def test_each_tensor_begins_at_an_aligned_place() -> None:
 
 def test_buffer_is_found_again() -> None:
     moved = weights()
-    buffer, found = move_to_buffer(moved), buffer_of(moved)
+    buffer, found = move_to_buffer(moved), find_buffer(moved)
     assert found is not None
     assert (found.data_ptr(), len(found)) == (buffer.data_ptr(), len(buffer))
 
@@ -52,19 +52,19 @@ def test_buffer_is_found_again() -> None:
 def test_tensors_apart_or_in_another_order_have_no_buffer() -> None:
     apart, moved = weights(), weights()
     move_to_buffer(moved)
-    assert buffer_of(apart) is None
-    assert buffer_of(moved[::-1]) is None
-    assert buffer_of([moved[0], moved[2]]) is None
+    assert find_buffer(apart) is None
+    assert find_buffer(moved[::-1]) is None
+    assert find_buffer([moved[0], moved[2]]) is None
 
 
 @pytest.mark.parametrize("length", [ALIGNMENT - 1, 2 * ALIGNMENT])
 def test_memory_of_another_length_is_no_buffer(length: int) -> None:
-    assert buffer_of([torch.zeros(length)[: ALIGNMENT - 1]]) is None
+    assert find_buffer([torch.zeros(length)[: ALIGNMENT - 1]]) is None
 
 
 def test_tensors_are_moved_only_once() -> None:
     moved = weights()
-    assert in_one_buffer(moved).data_ptr() == in_one_buffer(moved).data_ptr()
+    assert ensure_buffer(moved).data_ptr() == ensure_buffer(moved).data_ptr()
 
 
 def course(optimizer: torch.optim.Optimizer, moved: list[nn.Parameter]) -> list[torch.Tensor]:
@@ -86,7 +86,7 @@ def test_rmsprop_changes_a_buffer_as_it_changes_its_tensors() -> None:
     expected = course(deepmind_rmsprop(plain, **RMSPROP), plain)
     assert all(map(torch.equal, course(optimizer, buffered), expected))
     for name in ("mean", "mean_square"):
-        assert buffer_of([optimizer.state[weight][name] for weight in buffered]) is not None
+        assert find_buffer([optimizer.state[weight][name] for weight in buffered]) is not None
 
 
 def test_rmsprop_changes_weights_one_by_one_if_a_gradient_lies_differently() -> None:

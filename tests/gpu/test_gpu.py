@@ -15,7 +15,7 @@ from atari_dqn.agent.actor import greedy_actions
 from atari_dqn.assembly.replay_parts import build_replay
 from atari_dqn.envs.games import make_envs
 from atari_dqn.fast.cuda_graphs import CudaGraphs
-from atari_dqn.fast.flat_buffer import buffer_of
+from atari_dqn.fast.flat_buffer import find_buffer
 from atari_dqn.replay.prioritized import PrioritizedSampler
 from atari_dqn.replay.transfer import FromGpu
 from atari_dqn.run.checkpoint.state_tree import tree_digest
@@ -104,7 +104,7 @@ def test_weights_and_averages_of_rmsprop_are_in_flat_buffers() -> None:
         ticks_of(training, 100)
         weights, states = training.learner.online.parameters(), training.learner.optimizer.state.values()
         averages = ([state[name] for state in states] for name in ("mean", "mean_square"))
-        assert all(buffer_of(tensors) is not None for tensors in ([*weights], *averages))
+        assert all(find_buffer(tensors) is not None for tensors in ([*weights], *averages))
 
 
 def test_published_weights_are_those_of_the_latest_update() -> None:

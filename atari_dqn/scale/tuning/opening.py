@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atari_dqn.machine.automatic import Choice
 from atari_dqn.machine.hardware import Hardware
-from atari_dqn.scale.auto_values import machine_of_a_run, resolved_auto
+from atari_dqn.scale.auto_values import machine_share, resolve_variant
 from atari_dqn.scale.members import Variant
 from atari_dqn.scale.tuning.combinations import complete
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, recorded
@@ -35,7 +35,7 @@ def plan_tune(tune: Tune, path: Path, *, device: str, hardware: Hardware) -> Ope
         return OpenedTune(folder=folder, record=record)
     base = {**tune.base, "game": tune.games[0], "seed": tune.seeds[0]}
     variant = Variant(label=tune.name, values=complete(tune.name, base, {}))
-    machine = machine_of_a_run(threads=tune.threads, device=device, hardware=hardware)
-    choices = resolved_auto(variant, {}, machine)[1]
+    machine = machine_share(threads=tune.threads, device=device, hardware=hardware)
+    choices = resolve_variant(variant, {}, machine)[1]
     auto = {choice.key: choice.value for choice in choices}
     return OpenedTune(folder=folder, record=TuneRecord(tune=tune, device=device, auto=auto), choices=choices)
