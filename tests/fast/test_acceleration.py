@@ -223,9 +223,9 @@ def test_network_for_a_gpu_computes_what_the_plain_one_does(torso_type: type, dt
 
 
 @pytest.mark.parametrize("torso_type", STACKS)
-def test_torso_for_a_gpu_computes_frames_that_are_wider_than_high(torso_type: type) -> None:
-    shown = frames()[:, :, :60]
-    plain = torso_type(stack=4, frame_shape=(60, 84))
+def test_torso_for_a_gpu_computes_frames_of_any_sides(torso_type: type) -> None:
+    shown = frames()[:, :, :60, :83]
+    plain = torso_type(stack=4, frame_shape=(60, 83))
     fast = Acceleration(GPU).network(QNetwork(copy.deepcopy(plain), LinearHead(plain.num_features, 6)))
     assert type(fast.torso) is UnfoldedTorso
     torch.testing.assert_close(fast.torso(shown), plain(shown), rtol=1e-4, atol=1e-5)
