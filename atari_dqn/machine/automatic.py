@@ -30,6 +30,8 @@ _SMALL = frozenset({"data_efficient"})
 """Networks with an update so small that, without kernels, more threads gain less than an idle core does."""
 _BF16_NETWORKS = frozenset(_MOST_THREADS)
 """Networks that are faster in bf16 on a device that multiplies it."""
+_FASTER_IN_FP32_BY_KERNELS = frozenset({"data_efficient"})
+"""Networks that the kernels compute as a whole in fp32 only, which is faster than PyTorch in bf16."""
 _MOST_WORKERS = 16
 """Together they emulate more frames than any learner here can use, about 250,000 a second."""
 _FASTER_COMPILED = frozenset({"data_efficient"})
@@ -117,6 +119,8 @@ def _precision(spec: Spec, machine: Machine) -> Decision:
         return "fp32", "the GPU does not multiply bf16"
     match machine.hardware.fast_bf16:
         case True:
+            if kind in _FASTER_IN_FP32_BY_KERNELS and machine.has_kernels():
+                return "fp32", "the kernels are faster in fp32"
             return "bf16", "the processor multiplies bf16"
         case False:
             return "fp32", "the processor only emulates bf16"

@@ -49,7 +49,8 @@ runs the mean over their seeds, the lowest and the highest seed in brackets. A d
   that gave notice of a busy machine had other programs next to it, and takes less time alone.
 - PQN's ε goes to 0.001 over a tenth of the run, as in its paper, which has 20 times the frames.
 
-**Not shown:** how far PQN's seeds differ, for an agent with one; DQN on this machine; PQN's own 200 million frames.
+**Not shown:** how far PQN's seeds differ, for an agent with one; DQN on this machine; PQN with the 200
+million frames of its paper.
 
 Made from [runs.csv](pqn_breakout/runs.csv), [games.csv](pqn_breakout/games.csv) and
 [evaluations.csv](pqn_breakout/evaluations.csv) by

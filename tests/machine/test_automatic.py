@@ -78,6 +78,17 @@ def test_precision_of_a_gpu_follows_from_its_capability(
     assert chosen("learner.precision", found) == precision
 
 
+@pytest.mark.parametrize(
+    ("network", "kernels", "precision"),
+    [("data_efficient", True, "fp32"), ("data_efficient", False, "bf16"), ("nature", True, "bf16")],
+)
+def test_network_that_kernels_compute_in_fp32_alone_is_fp32(
+    network: str, kernels: bool, precision: str, laptop: Hardware
+) -> None:
+    found = machine(replace(laptop, cpu_flags=("avx512f", "avx512_bf16")), kernels=kernels)
+    assert chosen("learner.precision", found, f"network.kind={network}") == precision
+
+
 def test_precision_of_a_cpu_run_does_not_depend_on_the_gpu(laptop: Hardware, gpu: Gpu) -> None:
     assert chosen("learner.precision", machine(replace(laptop, gpus=(gpu,)))) == "fp32"
 
