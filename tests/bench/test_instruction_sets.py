@@ -141,7 +141,7 @@ def test_flags_beyond_an_instruction_set_are_left_out():
 
 def test_auto_is_resolved_as_on_a_processor_of_the_instruction_set(monkeypatch):
     monkeypatch.setattr("atari_dqn.machine.hardware.cpu_flags", lambda: ("avx2", "avx512f", "avx512_bf16"))
-    own = {"game": GAME, "spec": RUNS / f"{QUICK}.toml", "set": []}
+    own = {"game": GAME, "spec": RUNS / f"{QUICK}.toml", "set": ["network.kind=nature"]}
     common = {
         "envs": 8,
         "threads": 2,
