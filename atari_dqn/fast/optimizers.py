@@ -197,12 +197,9 @@ def move(rule: Rule, rows: Sequence[Row], *numbers: float) -> bool:
 
 
 def gradient_norm(gradients: list[Tensor], unwritten: Sequence[FactoredGradient] = ()) -> Float[Tensor, ""]:
-    """Compute the 2-norm of all gradients, by a kernel if it can read them."""
+    """Compute the 2-norm of all gradients on a CPU, by a kernel if it can read them."""
     kernels = library("portable")
-    is_read = kernels is not None and all(map(is_readable, gradients))
-    if not is_read and not unwritten:  # no .item(): they may be on a GPU
-        return nn.utils.get_total_norm(gradients, foreach=True)
-    if kernels is not None and is_read:
+    if kernels is not None and all(map(is_readable, gradients)):
         counts = integers([gradient.numel() for gradient in gradients])
         norm = kernels.norm(pointers(gradients), counts, len(gradients))
     else:

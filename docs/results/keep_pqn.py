@@ -137,10 +137,15 @@ def runs_of(folder: Path) -> Iterator[Run]:
 
 def page(runs: list[Run]) -> str:
     """Make the page."""
-    return TEXT.format(
+    return filled(TEXT, runs, table=table(runs), plot=PLOT)
+
+
+def filled(text: str, runs: list[Run], *, table: str, plot: Path) -> str:
+    """Fill a page's text with its table, its plot, and how its runs were made."""
+    return text.format(
         window=WINDOW_EPISODES,
-        table=table(runs),
-        plot=PLOT,
+        table=table,
+        plot=plot,
         runs="\n".join(map(description, runs)),
         commands="\n".join(dict.fromkeys(f"dqn {run.made['command']}" for run in runs)),
     )

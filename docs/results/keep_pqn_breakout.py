@@ -14,7 +14,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from gather import gather
 from keep import WINDOW_EPISODES
-from keep_pqn import RESULTS, Run, description, name_of, number, runs_of, score_at
+from keep_pqn import RESULTS, Run, filled, name_of, number, runs_of, score_at
 
 from atari_dqn.compare.reference.studies import Figure, curves
 
@@ -79,13 +79,7 @@ def main() -> None:
 
 def page(runs: list[Run]) -> str:
     """Make the page."""
-    return TEXT.format(
-        window=WINDOW_EPISODES,
-        table=table(runs),
-        plot=PLOT,
-        runs="\n".join(map(description, runs)),
-        commands="\n".join(dict.fromkeys(f"dqn {run.made['command']}" for run in runs)),
-    )
+    return filled(TEXT, runs, table=table(runs), plot=PLOT)
 
 
 def table(runs: list[Run]) -> str:

@@ -64,11 +64,15 @@ def assert_alike(ours: list[Tensor], theirs: list[Tensor]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-@pytest.mark.parametrize("torso_type", TORSOS)
-def test_network_computes_what_the_plain_one_does(torso_type: type, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(
+    ("torso_type", "device"), [*((each, CPU) for each in TORSOS), *((each, GPU) for each in STACKS)]
+)
+def test_network_computes_what_the_plain_one_does(
+    torso_type: type, device: torch.device, dtype: torch.dtype
+) -> None:
     shown = frames(dtype=dtype)
     theirs = outputs_and_gradients(make_network(torso_type), shown)
-    assert_alike(outputs_and_gradients(Acceleration(CPU).network(make_network(torso_type)), shown), theirs)
+    assert_alike(outputs_and_gradients(Acceleration(device).network(make_network(torso_type)), shown), theirs)
 
 
 @pytest.mark.parametrize("rows", [1, 6])
@@ -212,14 +216,6 @@ def test_only_stacks_of_convolutions_are_products_on_a_gpu(
 ) -> None:
     network = Acceleration(GPU, compiled=compiled).network(make_network(torso_type))
     assert (type(network), type(network.torso)) == (QNetwork, found)
-
-
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-@pytest.mark.parametrize("torso_type", STACKS)
-def test_network_for_a_gpu_computes_what_the_plain_one_does(torso_type: type, dtype: torch.dtype) -> None:
-    shown = frames(dtype=dtype)
-    theirs = outputs_and_gradients(make_network(torso_type), shown)
-    assert_alike(outputs_and_gradients(Acceleration(GPU).network(make_network(torso_type)), shown), theirs)
 
 
 @pytest.mark.parametrize("torso_type", STACKS)

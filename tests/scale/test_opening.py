@@ -10,12 +10,19 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import read_record
+from atari_dqn.scale import auto_values
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.opening import Opened, open_sweep, plan_sweep, reopen_sweep
 
 HARDWARE = find_hardware(Path.cwd(), with_gpus=False)
 TEXT = 'spec = "catch_smoke"\nseeds = 2\n'
 Open = Callable[..., Opened]
+
+
+@pytest.fixture
+def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the precision of `pong_quick` follow from the processor: by kernels it is fp32 on all."""
+    monkeypatch.setattr(auto_values, "_has_kernels", lambda: False)
 
 
 @pytest.fixture
@@ -134,6 +141,7 @@ def test_other_rounding_is_refused_once_a_run_has_begun(opened: Open, text: str,
         opened(text, device=device)
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_auto_is_resolved_once_and_kept_on_another_machine(opened: Open):
     slow, fast = (replace(HARDWARE, cpu_flags=flags) for flags in (("avx2",), ("avx512_bf16",)))
     text = 'spec = "pong_quick"\nseeds = 2\n'
@@ -155,6 +163,7 @@ def test_auto_is_resolved_for_each_method(opened: Open):
     ]
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_a_method_that_comes_back_keeps_its_values_of_auto(opened: Open):
     slow, fast = (replace(HARDWARE, cpu_flags=flags) for flags in (("avx2",), ("avx512_bf16",)))
     both = '[methods.quick]\nspec = "pong_quick"\n[methods.other]\nspec = "c51"\n'
