@@ -20,7 +20,7 @@ METHODS = {"lstm": "LSTM, 1 frame", "dqn_1_frame": "no memory, 1 frame"}
 BEST, WORST = 21.0, -21.0
 
 TEXT = """\
-# Does memory help where one frame of Pong is all that an agent sees?
+# Does memory help on Pong when the observation is a single frame?
 
 A single frame does not show where the ball is going. Both agents have the settings of `pong_quick` but for
 the frame; one has an LSTM in place of a hidden layer and learns from sequences of 12 steps with 4 before
@@ -33,9 +33,8 @@ and of the last one, of {games} games:
 ![Score by frames: {agents}](one_frame_pong/curves.png)
 
 Without memory both seeds lose almost every point. With it, seed 2 wins; seed 1 learns next to nothing within
-{frames:,} frames, and its state tells why: the norm of the LSTM's state grows and grows, until its units
-saturate, while that of seed 2 stays where it was (`state_norm` of
-[memory_log.csv](../run_directory.md)):
+{frames:,} frames, and the norm of its LSTM's state grows throughout training, which indicates saturated
+units, while that of seed 2 stays where it was (`state_norm` of [memory_log.csv](../run_directory.md)):
 
 {norms}
 

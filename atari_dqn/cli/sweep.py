@@ -202,15 +202,16 @@ def _planned(
     with interrupts_blocked():
         from atari_dqn.run.sweep.folder import SweepFolder, is_sweep
         from atari_dqn.run.sweep.record import read_record
-        from atari_dqn.scale.opening import Opened, plan_sweep
+        from atari_dqn.scale.opening import Opened, check_device, plan_sweep
         from atari_dqn.scale.room import devices_of
 
     record = read_record(SweepFolder(path).record) if is_sweep(path) else None
     devices = devices_of(record.device if record is not None and device == "auto" else device, hardware)
+    kind = devices[0].partition(":")[0]
     if loaded is not None:
-        kind = devices[0].partition(":")[0]
         return devices, plan_sweep(loaded, path, device=kind, hardware=hardware)
     assert record is not None, "a folder without a record is refused before"
+    check_device(record, kind, SweepFolder(path))
     return devices, Opened(folder=SweepFolder(path), record=record)
 
 

@@ -38,7 +38,7 @@ def local_workers(
 
         from atari_dqn.run.leases.owner import Owner
         from atari_dqn.scale.local import LocalWorkers
-        from atari_dqn.scale.room import Needs, Room
+        from atari_dqn.scale.room import Disk, Needs, Room
         from atari_dqn.scale.runner import Runner
 
     def workers(report: Callable[[str], None]) -> Workers:
@@ -49,7 +49,8 @@ def local_workers(
             report=report,
             period_seconds=period_seconds,
         )
-        room, needs = Room(hardware, devices), Needs(hardware, threads)
+        disk = Disk(hardware.disk_free_bytes, folder.written_bytes)
+        room, needs = Room(hardware, devices, disk=disk), Needs(hardware, threads)
         return LocalWorkers(runner=runner, room=room, needs=needs, threads=threads, jobs=jobs)
 
     return workers

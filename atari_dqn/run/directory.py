@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shlex
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import (
@@ -27,15 +25,13 @@ from atari_dqn.files.atomic import (
 )
 from atari_dqn.files.documents import check_types, read_json, read_run_file, reading_of_run
 from atari_dqn.files.whole_directory import whole_directory
+from atari_dqn.run.lock import locked, locked_for_reading
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.telemetry.columns import TABLES
 
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
 _CHECKPOINTS = "checkpoints"
-LOCK = ".lock"
-_LOCK_TRIES = 25
-_LOCK_PAUSE_SECONDS = 0.02
 
 
 def default_run_dir(name: str, seed: int, root: Path = Path("outputs")) -> Path:
@@ -195,45 +191,13 @@ class RunDirectory:
             raise DamagedError(f"{self.provenance}: {key!r} is missing")
         return provenance[key]
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Lock the run for writing; raise `UserError` while another (living) process holds it."""
-        path = self._lock_file()
-        with writing(path):
-            file = path.open("a")
-        with file:
-            with writing(path):
-                self._lock(file, fcntl.LOCK_EX)
-            yield
+        return locked(self.path)
 
-    @contextmanager
-    def locked_for_reading(self) -> Iterator[None]:
+    def locked_for_reading(self) -> AbstractContextManager[None]:
         """Lock the run for reading, without writing a file; `UserError` while another process runs it."""
-        path = self._lock_file()
-        if not exists(path):
-            yield
-            return
-        with reading(path):
-            file = path.open("rb")
-        with file:
-            with reading(path):
-                self._lock(file, fcntl.LOCK_SH)
-            yield
-
-    def _lock_file(self) -> Path:
-        path = self.path / LOCK
-        if path.is_fifo():  # opening it would block forever
-            raise DamagedError(f"{path}: is a pipe; remove it")
-        return path
-
-    def _lock(self, file: IO[Any], kind: int) -> None:
-        # For a moment a child of a killed process may still hold the lock.
-        for _ in range(_LOCK_TRIES):
-            with suppress(BlockingIOError):
-                fcntl.flock(file, kind | fcntl.LOCK_NB)
-                return
-            time.sleep(_LOCK_PAUSE_SECONDS)
-        raise UserError(f"{self.path} is being run by another process; wait for it, or end it")
+        return locked_for_reading(self.path)
 
     def read_provenance(self) -> dict[str, Any]:
         """Read the provenance of the run; raise `DamagedError` with the first invalid key."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
 from atari_dqn.errors import UserError
+from atari_dqn.machine.affinity import bound_processes
 from atari_dqn.machine.hardware import disk_free_bytes
 from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.sweep.record import Member
@@ -40,6 +41,7 @@ class LocalWorkers:
     _error: BaseException | None = None
 
     def __post_init__(self) -> None:
+        self._cores = self.room.free_cores
         self._observer = LeaseObserver(self.runner.folder.leases)
 
     @property
@@ -61,16 +63,18 @@ class LocalWorkers:
         self.room.disk.set_measured(disk_free_bytes(self.runner.folder.path))
         free = [member for member in members if self._is_free(member.name)]
         others = self._cores_of_others()
+        crowd: Mapping[int, int] | None = None
         for member in free:
             if self.room.is_full(others) or len(self._stops) == self.jobs:
                 break
+            crowd = bound_processes(self._cores) if crowd is None else crowd
             placement = self.room.place(
-                member.name, self._needs_of(member), threads=self.threads, avoid=others
+                member.name, self._needs_of(member), threads=self.threads, avoid=others, crowd=crowd
             )
             if placement is not None:
                 self._begin(member, placement)
         if free and not self._stops and not self._observer.leases:
-            lacking = " and ".join(self.room.lacking(self._needs_of(free[0])))
+            lacking = " and ".join(self.room.lacking(free[0].name, self._needs_of(free[0])))
             raise UserError(f"{free[0].name} does not fit: this machine has too little {lacking}; see --plan")
 
     def stop(self, names: Collection[str]) -> None:

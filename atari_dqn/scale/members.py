@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from atari_dqn.run.sweep.record import Member
+from atari_dqn.run.sweep.record import MOST_NAME_CHARACTERS, Member
 from atari_dqn.scale.cases import Case
 from atari_dqn.scale.sweep_file import Method, SweepFile, read_sweep
 from atari_dqn.spec.constraints import AUTO
@@ -20,6 +20,8 @@ from atari_dqn.spec.parse import Entry, read_toml, table_entries
 
 _ANY_ATARI_GAME = "pong"
 _MOST_NAMED = 2
+DIGEST_DIGITS = 8
+"""Digits of its digest that are added to the name of a member whose name another one has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +68,7 @@ def load_sweep(path: Path) -> Sweep:
         if found is not None:
             variants.append(found)
     faults += _named(by_label, total=len(file.methods) * len(file.cases))
-    if not faults:
-        faults += _duplicates(file, variants)
-    if faults:
-        raise SpecError(list(dict.fromkeys(faults)))
-    return Sweep(
+    sweep = Sweep(
         name=file.name,
         path=path,
         threads=file.threads,
@@ -78,6 +76,11 @@ def load_sweep(path: Path) -> Sweep:
         games=file.games,
         seeds=file.seeds,
     )
+    if not faults:
+        faults += [*_duplicates(file, variants), *_long_names(sweep)]
+    if faults:
+        raise SpecError(list(dict.fromkeys(faults)))
+    return sweep
 
 
 def _member(variant: Variant, game: str, seed: int) -> Member:
@@ -150,6 +153,15 @@ def _named(by_label: Mapping[Fault, Sequence[str]], *, total: int) -> Iterator[F
         more = len(unique) - _MOST_NAMED
         names = ", ".join(unique[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
         yield replace(fault, problem=f"{fault.problem} (in {names})")
+
+
+def _long_names(sweep: Sweep) -> Iterator[Fault]:
+    """Yield a fault if the longest name of a run, with the digest that it may get, is too long to record."""
+    longest = max((member.name for member in sweep.members()), key=len)
+    most = MOST_NAME_CHARACTERS - len("_") - DIGEST_DIGITS
+    if len(longest) > most:
+        problem = f"the run {longest} has a name of {len(longest)} characters, expected at most {most}"
+        yield Fault(str(sweep.path), "", f"{problem}; name methods, and [[cases]] in place of a grid")
 
 
 def _duplicates(file: SweepFile, variants: Sequence[Variant]) -> Iterator[Fault]:

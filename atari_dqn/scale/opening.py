@@ -17,7 +17,7 @@ from atari_dqn.run.leases.lease import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member, SweepRecord, read_record, write_record
 from atari_dqn.scale.auto_values import machine_share, merge_choices, resolve_variant
-from atari_dqn.scale.members import Sweep
+from atari_dqn.scale.members import DIGEST_DIGITS, Sweep
 from atari_dqn.spec.keys import AUTO_KEYS, Scalar
 
 _LOCK_TRIES, _LOCK_PAUSE_SECONDS = 500, 0.02
@@ -104,17 +104,21 @@ def _record_of(folder: SweepFolder, sweep: Sweep) -> SweepRecord | None:
 
 def _check_unchanged(before: SweepRecord, sweep: Sweep, device: str, folder: SweepFolder) -> None:
     """Refuse another type of device or number of threads, which change the rounding of results."""
-    if not any(folder.has_begun(member.name) for member in before.members):
-        return
-    for what, began, found in (
-        ("device", before.device, device),
-        ("threads", before.threads, sweep.threads),
-    ):
-        if began != found:
-            raise UserError(
-                f"{folder.path}: its runs began with {what} {began}, found {found}, with which results are "
-                "rounded differently; keep it, or name another folder with --folder"
-            )
+    check_device(before, device, folder)
+    _check_same(before, folder, "threads", before.threads, sweep.threads)
+
+
+def check_device(before: SweepRecord, device: str, folder: SweepFolder) -> None:
+    """Raise `UserError` if runs of a sweep have begun on another type of device, which rounds differently."""
+    _check_same(before, folder, "device", before.device, device)
+
+
+def _check_same(record: SweepRecord, folder: SweepFolder, what: str, began: object, found: object) -> None:
+    if began != found and any(folder.has_begun(member.name) for member in record.members):
+        raise UserError(
+            f"{folder.path}: its runs began with {what} {began}, found {found}, with which results are "
+            "rounded differently; keep it, or name another folder with --folder"
+        )
 
 
 def _decided(before: SweepRecord | None, label: str) -> dict[str, Scalar]:
@@ -130,23 +134,24 @@ def _merged(
 ) -> tuple[list[Member], list[Member]]:
     """Return the members of a sweep, and those that began but do not belong to it any more.
 
-    A member keeps the name under which it was recorded. A run that began under the name of a new, different
-    member keeps the name, and the digest is added to the new one's.
+    A member keeps the name under which it was recorded, even if it has not begun. A new, different member of
+    that name gets its digest added to it.
     """
     known = () if before is None else (*before.members, *before.former)
     by_digest = {member.digest: member for member in known}
     began = {member.name for member in known if has_begun(member.name)}
-    found = [_named(member, by_digest.get(member.digest), began) for member in members]
     present = {member.digest for member in members}
+    taken = began | {member.name for member in known if member.digest in present}
+    found = [_named(member, by_digest.get(member.digest), began, taken) for member in members]
     former = [member for member in known if member.digest not in present and member.name in began]
     return found, former
 
 
-def _named(member: Member, known: Member | None, began: set[str]) -> Member:
+def _named(member: Member, known: Member | None, began: set[str], taken: set[str]) -> Member:
     if known is not None:
         return known if known.name in began else replace(member, name=known.name)
-    if member.name in began:
-        return replace(member, name=f"{member.name}_{member.digest[:8]}")
+    if member.name in taken:
+        return replace(member, name=f"{member.name}_{member.digest[:DIGEST_DIGITS]}")
     return member
 
 

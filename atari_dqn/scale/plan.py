@@ -10,7 +10,7 @@ from atari_dqn.formatting import duration, size
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.sweep.record import Member, SweepRecord
 from atari_dqn.run.sweep.status import FAILED, SweepStatus
-from atari_dqn.scale.room import Need, Needs, Room
+from atari_dqn.scale.room import Disk, Need, Needs, Room
 from atari_dqn.spec.keys import build
 
 _NAME_COLUMNS = 44
@@ -67,7 +67,8 @@ def make_sweep_plan(
 
     `status`: of the folder, if the sweep has begun; its runs have the best rates, with others at work.
     """
-    needs, room = Needs(hardware, record.threads), Room(hardware, devices)
+    disk = Disk(hardware.disk_free_bytes, None if status is None else status.folder.written_bytes)
+    needs, room = Needs(hardware, record.threads), Room(hardware, devices, disk=disk)
     known = {**rates, **_rates_of(status)}
     states = {} if status is None else {each.member.name: each for each in status.members}
     runs = []
@@ -118,7 +119,7 @@ def _at_once(
         if len(room) == jobs:
             return len(room), ("--jobs",)
         if room.place(member.name, by_device, threads=1) is None:
-            return len(room), tuple(room.lacking(by_device))
+            return len(room), tuple(room.lacking(member.name, by_device))
     return len(room), ()
 
 

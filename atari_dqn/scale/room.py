@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from atari_dqn.errors import UserError
 from atari_dqn.machine.actors import cores_for_actors
@@ -28,7 +29,7 @@ class Need:
     ram: int
     vram: int
     disk: int
-    """Bytes of memory and disk space, by the plan of the run."""
+    """Bytes of memory and disk space, by the plan of the whole run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,23 +71,37 @@ def _need(values: Values, device: str, hardware: Hardware, threads: int) -> Need
 
 
 class Disk:
-    """The free space for the files of runs, promised to each run when it is placed."""
+    """The free space for the files of runs, promised to each run when it is placed.
 
-    def __init__(self, free_bytes: int) -> None:
-        self.free_bytes, self._promised = free_bytes, 0
+    What a run has written already is part of its plan and no longer free, so it is not promised once more.
+    """
 
-    def promise(self, size: int) -> None:
-        """Promise space to a run that begins."""
-        self.free_bytes -= size
-        self._promised += size
+    def __init__(self, free_bytes: int, written_bytes: Callable[[str], int] | None = None) -> None:
+        """`written_bytes`: gives the space that the files of a run take now; None if none has begun."""
+        self.free_bytes, self._written_bytes = free_bytes, written_bytes
+        self._planned: dict[str, int] = {}
 
-    def end_promise(self, size: int) -> None:
+    def has_space(self, name: str, planned: int) -> bool:
+        """Return whether a run with a plan of so many bytes can write the rest of them."""
+        return self._left_to_write(name, planned) <= self.free_bytes
+
+    def promise(self, name: str, planned: int) -> None:
+        """Promise to a run the rest of the bytes of its plan."""
+        self.free_bytes -= self._left_to_write(name, planned)
+        self._planned[name] = planned
+
+    def end_promise(self, name: str) -> None:
         """End a promise. The space stays taken, by the files of the run, until it is measured again."""
-        self._promised -= size
+        del self._planned[name]
 
     def set_measured(self, free_bytes: int) -> None:
-        """Set the free space as measured, less what the present runs may still need."""
-        self.free_bytes = free_bytes - self._promised
+        """Set the free space as measured, less what the present runs may still write."""
+        left = (self._left_to_write(name, planned) for name, planned in self._planned.items())
+        self.free_bytes = free_bytes - sum(left)
+
+    def _left_to_write(self, name: str, planned: int) -> int:
+        written = 0 if self._written_bytes is None else self._written_bytes(name)
+        return max(0, planned - written)
 
 
 class Room:
@@ -107,34 +122,46 @@ class Room:
         self._taken: dict[str, tuple[Placement, Need]] = {}
 
     @property
+    def free_cores(self) -> tuple[int, ...]:
+        """The cores that no run here has."""
+        return tuple(self._cores)
+
+    @property
     def devices(self) -> tuple[str, ...]:
         """The devices for runs."""
         return tuple(self._vram)
 
     def place(
-        self, name: str, needs: Mapping[str, Need], *, threads: int, avoid: Collection[int] = ()
+        self,
+        name: str,
+        needs: Mapping[str, Need],
+        *,
+        threads: int,
+        avoid: Collection[int] = (),
+        crowd: Mapping[int, int] = MappingProxyType({}),
     ) -> Placement | None:
         """Give a run its part, on the device with the most free memory; None if it does not fit now.
 
-        `needs`: by device. `avoid`: cores that others use.
+        `needs`: by device. `avoid`: cores that others use. `crowd`: processes that are bound to a core, for
+        cores that have any; cores with the fewest are given first.
         """
         for device in sorted(self._vram, key=lambda device: -self._vram[device]):
-            if not self._lacking(device, needs[device], avoid):
-                return self._give(name, device, needs[device], threads, avoid)
+            if not self._lacking(name, device, needs[device], avoid):
+                return self._give(name, device, needs[device], threads, self._free_cores(avoid, crowd))
         return None
 
     def is_full(self, avoid: Collection[int] = ()) -> bool:
         """Return whether no core is free, apart from those that others use."""
         return all(core in avoid for core in self._cores)
 
-    def lacking(self, needs: Mapping[str, Need]) -> list[str]:
-        """Return the names of what a run lacks now, on the device that lacks least."""
-        return min((self._lacking(device, needs[device]) for device in self._vram), key=len)
+    def lacking(self, name: str, needs: Mapping[str, Need]) -> list[str]:
+        """Return the names of all that a run lacks now, on the device that lacks least."""
+        return min((self._lacking(name, device, needs[device]) for device in self._vram), key=len)
 
     def give_back(self, name: str) -> None:
         """Take the part of a run back, apart from the disk space of its files, which remain."""
         placement, need = self._taken.pop(name)
-        self.disk.end_promise(need.disk)
+        self.disk.end_promise(name)
         self._cores = sorted([*self._cores, *placement.cores])
         self._ram += need.ram
         self._vram[placement.device] += need.vram
@@ -147,24 +174,28 @@ class Room:
     def __len__(self) -> int:
         return len(self._taken)
 
-    def _give(self, name: str, device: str, need: Need, threads: int, avoid: Collection[int]) -> Placement:
-        given = [core for core in self._cores if core not in avoid][: need.cores]
+    def _free_cores(self, avoid: Collection[int], crowd: Mapping[int, int]) -> list[int]:
+        free = (core for core in self._cores if core not in avoid)
+        return sorted(free, key=lambda core: (crowd.get(core, 0), core))
+
+    def _give(self, name: str, device: str, need: Need, threads: int, free: Sequence[int]) -> Placement:
+        given = sorted(free[: need.cores])
         self._cores = [core for core in self._cores if core not in given]
         self._ram -= need.ram
-        self.disk.promise(need.disk)
+        self.disk.promise(name, need.disk)
         self._vram[device] -= need.vram
         placement = Placement(device=device, cores=tuple(given), threads=threads)
         self._taken[name] = (placement, need)
         return placement
 
-    def _lacking(self, device: str, need: Need, avoid: Collection[int] = ()) -> list[str]:
+    def _lacking(self, name: str, device: str, need: Need, avoid: Collection[int] = ()) -> list[str]:
         wanted = {
             "cores": need.cores > sum(core not in avoid for core in self._cores),
             "RAM": need.ram > self._ram,
             "GPU memory": need.vram > self._vram[device],
-            "disk": need.disk > self.disk.free_bytes,
+            "disk": not self.disk.has_space(name, need.disk),
         }
-        return [name for name, lacks in wanted.items() if lacks]
+        return [what for what, lacks in wanted.items() if lacks]
 
 
 @cache

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import is_file, writing
-from atari_dqn.run.directory import LOCK, RunDirectory
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.lease import Lease
 from atari_dqn.run.leases.owner import Owner, start_time
+from atari_dqn.run.lock import LOCK, lock_holder
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.telemetry.columns import TABLES
 
@@ -28,11 +29,12 @@ def take_over(run: RunDirectory, stale: Lease) -> None:
 
     A training of this machine is killed, even if it is stopped. One of another machine cannot be reached: if
     it wakes, it finds its lease lost before it writes. The logs are replaced by copies and the lock by a new
-    one, so that a row that it was about to append, and its lock, belong to files that are gone.
+    one, so that a row that it was about to append, and its lock, belong to files that are gone. A lock that
+    a process of a third place holds, such as a user's `dqn resume`, is left to it.
     """
     if stale.owner.is_here:
         _kill(stale)
-    elif run.path.is_dir():
+    elif run.path.is_dir() and not _is_locked_elsewhere(run, stale):
         _detach(run)
 
 
@@ -58,6 +60,11 @@ def _kill(stale: Lease) -> None:
                 f"{stale.name}: process {stale.process}, which trains it, does not end; end it and try again"
             )
         time.sleep(_PAUSE_SECONDS)
+
+
+def _is_locked_elsewhere(run: RunDirectory, stale: Lease) -> bool:
+    holder = lock_holder(run.path)
+    return holder is not None and holder.machine != stale.owner.machine
 
 
 def _detach(run: RunDirectory) -> None:

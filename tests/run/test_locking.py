@@ -1,6 +1,7 @@
 """Errors inside the block of a lock are not reported as errors of the lock."""
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -55,6 +56,20 @@ def test_lock_that_cannot_be_taken_is_named(
     monkeypatch.setattr("fcntl.flock", no_locks)
     with pytest.raises(UserError, match=r"run/\.lock: no locks available"), getattr(run, hold)():
         pass
+
+
+@pytest.mark.parametrize("hold", ["locked", "locked_for_reading"])
+def test_process_that_holds_the_lock_is_named(run: RunDirectory, hold: str) -> None:
+    named = f"is being run by another process, {os.getpid()} on "
+    with run.locked(), pytest.raises(UserError, match=named), getattr(run, hold)():
+        pass
+
+
+def test_lock_of_an_earlier_version_names_no_process(run: RunDirectory) -> None:
+    with (run.path / ".lock").open("a") as earlier:
+        fcntl.flock(earlier, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="is being run by another process; wait"), run.locked():
+            pass
 
 
 @pytest.mark.parametrize("name", ["spec.toml", "provenance.json"])

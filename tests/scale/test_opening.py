@@ -105,6 +105,14 @@ def test_a_changed_member_does_not_go_on_in_the_run_of_the_former_one(opened: Op
     assert [member.name for member in found.record.former] == ["catch_smoke_catch_seed1"]
 
 
+def test_a_waiting_run_of_a_renamed_method_keeps_its_name_and_a_new_method_gets_another(opened: Open):
+    opened("spec = 'catch_smoke'\n[methods.new]\n")
+    found = opened("spec = 'catch_smoke'\n[methods.old]\n[methods.new.toggles]\nn_step = 2\n")
+    (waiting, new) = found.record.members
+    assert waiting.name == "new_catch_seed1"
+    assert new.name == f"new_catch_seed1_{new.digest[:8]}"
+
+
 def test_a_run_that_began_keeps_its_values_where_results_are_the_same(opened: Open):
     begin(opened(), "catch_smoke_catch_seed1")
     found = opened(TEXT + "[set.checkpoint]\nperiod_seconds = 77\n")

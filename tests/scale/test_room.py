@@ -9,7 +9,7 @@ from tiny import tiny_spec
 from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import Gpu, find_hardware, may_have_gpus
 from atari_dqn.run.sweep.record import Member
-from atari_dqn.scale.room import Need, Needs, Placement, Room, devices_of
+from atari_dqn.scale.room import Disk, Need, Needs, Placement, Room, devices_of
 from atari_dqn.spec.keys import flatten
 
 GB = 10**9
@@ -52,6 +52,12 @@ def test_cores_that_others_use_are_left_to_them():
     assert room().is_full(avoid={0, 1, 2, 3})
 
 
+def test_cores_to_which_fewest_processes_are_bound_are_given_first():
+    given = room().place("a", {"cpu": replace(SMALL, cores=2)}, threads=1, crowd={0: 1, 2: 2})
+    assert given is not None
+    assert given.cores == (1, 3)
+
+
 @pytest.mark.parametrize(
     ("need", "lacking"),
     [
@@ -63,7 +69,7 @@ def test_cores_that_others_use_are_left_to_them():
 def test_a_run_that_does_not_fit_is_not_placed(need: Need, lacking: str):
     shared = room()
     assert shared.place("a", {"cpu": need}, threads=1) is None
-    assert shared.lacking({"cpu": need}) == [lacking]
+    assert shared.lacking("a", {"cpu": need}) == [lacking]
 
 
 def test_memory_is_planned_and_given_back():
@@ -78,7 +84,24 @@ def test_the_disk_is_measured_less_what_the_present_runs_may_still_write():
     shared, need = room(), {"cpu": replace(SMALL, disk=40 * GB)}
     shared.place("a", need, threads=1)
     shared.disk.set_measured(70 * GB)
-    assert shared.lacking(need) == ["disk"]
+    assert shared.lacking("b", need) == ["disk"]
+
+
+def test_what_a_run_has_written_is_not_promised_to_it_once_more():
+    written = {"a": 0, "b": 0}
+    shared = Room(HARDWARE, ["cpu"], cores=range(4), disk=Disk(100 * GB, written.__getitem__))
+    need = {"cpu": replace(SMALL, disk=60 * GB)}
+    shared.place("a", need, threads=1)
+    assert shared.lacking("b", need) == ["disk"]
+    written["a"] = 60 * GB
+    shared.disk.set_measured(60 * GB)
+    assert shared.lacking("b", need) == []
+
+
+def test_a_run_that_goes_on_needs_only_the_rest_of_its_plan():
+    disk = Disk(50 * GB, lambda name: 20 * GB)
+    shared = Room(HARDWARE, ["cpu"], cores=range(4), disk=disk)
+    assert shared.place("a", {"cpu": replace(SMALL, disk=60 * GB)}, threads=1) is not None
 
 
 @pytest.mark.fault("P16")

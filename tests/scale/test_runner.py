@@ -12,10 +12,12 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import msgspec
 import pytest
 
 from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.owner import Owner, start_time
+from atari_dqn.run.lock import LOCK
 from atari_dqn.run.sweep.failures import Failure, read_failures, write_failure_record
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
@@ -181,6 +183,18 @@ def test_a_member_that_a_user_resumes_by_hand_is_left_to_them(
     assert calls(folder, member) == []
 
 
+def test_a_run_whose_lease_is_stale_and_that_a_user_resumes_by_hand_is_left_to_them(
+    runner: Runner, folder: SweepFolder, member: Member
+):
+    run = folder.run(member.name)
+    run.path.mkdir()
+    assert folder.leases.take(member.name, ELSEWHERE) is not None
+    with run.locked():
+        assert runner.run(member, PLACE, folder.leases.current()[member.name]) == Outcome(kind="held")
+        assert (run.path / LOCK).exists()
+    assert calls(folder, member) == []
+
+
 def test_a_training_whose_lease_is_stolen_is_killed(runner: Runner, folder: SweepFolder, member: Member):
     plan(folder, member, "wait")
     outcomes: list[Outcome] = []
@@ -217,6 +231,7 @@ def test_the_logs_of_a_run_of_another_machine_are_replaced_so_that_late_rows_are
     (run / "eval_log.csv").write_text("kept\n")
     assert folder.leases.take(member.name, ELSEWHERE) is not None
     with (run / "eval_log.csv").open("a") as late, folder.run(member.name).locked():
+        (run / LOCK).write_bytes(msgspec.json.encode(ELSEWHERE))
         stale = folder.leases.current()[member.name]
         assert runner.run(member, PLACE, stale) == Outcome(kind="finished")
         late.write("late\n")

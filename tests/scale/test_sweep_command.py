@@ -112,6 +112,16 @@ def test_bad_input_is_one_message_and_starts_nothing(sweep: Sweep, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
+def test_a_folder_does_not_go_on_with_another_device(done: Finished, place: Path, sweep: Sweep):
+    record = place / "outputs" / "mine" / "sweep" / "record.json"
+    before = record.read_text()
+    record.write_text(before.replace('"device": "cpu"', '"device": "cuda"'))
+    found = sweep("outputs/mine", "--device", "cpu", "--plain", cwd=place)
+    record.write_text(before)
+    assert found.code == 2
+    assert "its runs began with device cuda, found cpu" in found.err
+
+
 def test_a_sweep_that_cannot_fit_is_refused_before_its_folder_is_made(sweep: Sweep, tmp_path: Path):
     text = 'spec = "pong_trackA"\nset.replay.capacity_steps = 1_000_000_000\n'
     (tmp_path / "mine.toml").write_text(text)

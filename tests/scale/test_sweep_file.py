@@ -146,6 +146,12 @@ FAULTS = {
         '[methods."a b"]\nspec = "c51"',
         "mine.toml: methods.a b: a name consists of at most 80 letters, digits and _ . = , + -",
     ),
+    "a name too long to record": (
+        f'[methods.{"m" * 80}]\nspec = "c51"\n[[cases]]\nname = "{"a" * 80}"\n'
+        "[grid]\nlearner.batch_size = [1024]\ntoggles.n_step = [3]",
+        f"mine.toml: the run {'m' * 80}_{'a' * 80}_batch_size=1024,n_step=3_pong_seed1 has a name of "
+        "197 characters, expected at most 191; name methods, and [[cases]] in place of a grid",
+    ),
     "a method without a spec": (
         "[methods.a]",
         "mine.toml: methods.a: has no spec; expected a file or a shipped spec's name",

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atari_dqn.files.atomic import exists, is_file
+from atari_dqn.machine.hardware import allocated_bytes
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.lease import LeaseFolder
 
@@ -81,6 +82,10 @@ class SweepFolder:
         """Return the name of the newest checkpoint of a member, from which it would resume; empty if none."""
         names = (path.name for path in self.run(name).checkpoints.glob("step_*"))
         return max(names, default="")
+
+    def written_bytes(self, name: str) -> int:
+        """Compute the disk space of the checkpoints of a member, 0 before it begins."""
+        return allocated_bytes(self.run(name).checkpoints)
 
     def create(self) -> None:
         """Create the sweep's own folders."""

@@ -17,7 +17,10 @@ from atari_dqn.spec.keys import Scalar
 
 SCHEMA_VERSION = 1
 _MOST_BYTES = 2**26
-_Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.,=+-]*$", max_length=200)]
+MOST_NAME_CHARACTERS = 200
+_Name = Annotated[
+    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.,=+-]*$", max_length=MOST_NAME_CHARACTERS)
+]
 
 
 @dataclass(frozen=True, kw_only=True)

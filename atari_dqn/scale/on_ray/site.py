@@ -61,7 +61,7 @@ class RaySite:
         self._cluster, self._folder, self._device, self._threads = cluster, folder, device, threads
         self._commands, self._report = commands, report
         self._train = ray.remote(train_member)
-        self._disk = Disk(disk_free_bytes(folder.path))
+        self._disk = Disk(disk_free_bytes(folder.path), folder.written_bytes)
         self._places: dict[str, Place] = {}
         self._refused: set[str] = set()
         self._tasks: dict[str, Task] = {}
@@ -145,7 +145,7 @@ class RaySite:
 
     def lacking(self, member: Member) -> str:
         """Describe what the nodes have too little of."""
-        found = [place.room.lacking(place.needs_of(member)) for place in self._places.values()]
+        found = [place.room.lacking(member.name, place.needs_of(member)) for place in self._places.values()]
         fewest = sorted(found, key=len)[:1]
         return f"every node of the cluster has too little {' and '.join(*fewest)}"
 

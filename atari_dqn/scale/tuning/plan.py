@@ -21,7 +21,7 @@ def check_one_fits(record: TuneRecord, hardware: Hardware, devices: Sequence[str
     needs, room = Needs(hardware, record.tune.threads), Room(hardware, devices)
     by_device = {device: needs.of(member, device) for device in room.devices}
     if room.place(member.name, by_device, threads=record.tune.threads) is None:
-        lacking = " and ".join(room.lacking(by_device))
+        lacking = " and ".join(room.lacking(member.name, by_device))
         raise UserError(
             f"a run of {record.tune.name} does not fit: this machine has too little {lacking}; see --plan"
         )

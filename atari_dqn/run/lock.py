@@ -1,0 +1,86 @@
+"""The lock of a run directory: one process at a time writes to a run, and the file says which one."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files.atomic import exists, reading, writing
+from atari_dqn.run.leases.owner import Owner
+
+LOCK = ".lock"
+_TRIES = 25
+_PAUSE_SECONDS = 0.02
+_MOST_BYTES = 4096
+
+
+@contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """Lock a run for writing; raise `UserError` while another (living) process holds it."""
+    path = _file(run)
+    with writing(path):
+        file = path.open("a")
+    with file:
+        with writing(path):
+            _lock(run, file, fcntl.LOCK_EX)
+            file.truncate(0)
+            file.write(msgspec.json.encode(Owner.current()).decode())
+            file.flush()
+        yield
+
+
+@contextmanager
+def locked_for_reading(run: Path) -> Iterator[None]:
+    """Lock a run for reading, without writing a file; raise `UserError` while another process runs it."""
+    path = _file(run)
+    if not exists(path):
+        yield
+        return
+    with reading(path):
+        file = path.open("rb")
+    with file:
+        with reading(path):
+            _lock(run, file, fcntl.LOCK_SH)
+        yield
+
+
+def lock_holder(run: Path) -> Owner | None:
+    """Return the process that holds the lock for writing; None if none does, or if it left no name."""
+    try:
+        with locked_for_reading(run):
+            return None
+    except UserError:
+        return _recorded_holder(run)
+
+
+def _recorded_holder(run: Path) -> Owner | None:
+    """Read who locked a run last; None if an earlier version did, which left no name."""
+    with suppress(OSError, msgspec.MsgspecError), (run / LOCK).open("rb") as file:
+        return msgspec.json.decode(file.read(_MOST_BYTES), type=Owner)
+    return None
+
+
+def _file(run: Path) -> Path:
+    path = run / LOCK
+    if path.is_fifo():  # opening it would block forever
+        raise DamagedError(f"{path}: is a pipe; remove it")
+    return path
+
+
+def _lock(run: Path, file: IO[Any], kind: int) -> None:
+    # For a moment a child of a killed process may still hold the lock.
+    for _ in range(_TRIES):
+        with suppress(BlockingIOError):
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return
+        time.sleep(_PAUSE_SECONDS)
+    holder = _recorded_holder(run)
+    who = "" if holder is None else f", {holder.pid} on {holder.host}"
+    raise UserError(f"{run} is being run by another process{who}; wait for it, or end it")
