@@ -19,7 +19,9 @@ GAMES = pl.DataFrame(
         "episode_return": [float(game) for game in range(1, 31)],
     }
 )
-EVALUATIONS = pl.DataFrame({"env_frames": [1_000_500, 2_200_000], "mean_return": [3.25, 8.0]})
+EVALUATIONS = pl.DataFrame(
+    {"env_frames": [1_000_500, 2_200_000], "mean_return": [3.25, 8.0], "frame_caps": [1, 0]}
+)
 RUN = Run(
     made={"run": "pqn_seed2", "command": "train pqn --set seed=2"}, games=GAMES, evaluations=EVALUATIONS
 )
@@ -27,13 +29,14 @@ RUN = Run(
 
 @pytest.mark.parametrize(("frames", "score"), [(1e6, 3.25), (2e6, None), (2.2e6, 8.0)])
 def test_evaluation_of_a_column_is_one_near_its_frames(frames: float, score: float | None) -> None:
-    assert evaluation_at(RUN, frames) == score
+    found = evaluation_at(RUN, frames)
+    assert (found and found["mean_return"]) == score
 
 
-def test_row_of_a_run_has_dashes_where_it_did_not_come() -> None:
+def test_row_of_a_run_has_dashes_where_it_did_not_come_and_marks_games_that_were_cut() -> None:
     rows = table([RUN]).splitlines()
     assert rows[2] == "| PQN, seed 2, training games | 5.5 | 10.5 | – | – |"
-    assert rows[3] == "| PQN, seed 2, evaluations | 3.2 | – | – | – |"
+    assert rows[3] == "| PQN, seed 2, evaluations | 3.2 † | – | – | – |"
 
 
 def test_published_figure_has_its_seeds_in_brackets() -> None:

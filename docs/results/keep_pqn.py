@@ -51,6 +51,8 @@ of the last {window} training games that had ended. A dash: the run did not come
   are not clipped, and Pong has no lives that could end an episode. PQN's ε goes to 0.001 over a tenth of the
   run, that of `pong_quick` to 0.02 over 100,000 frames; in evaluations they are 0 and 0.05. A game has at
   most 108,000 frames with PQN and 18,000 with `pong_quick`.
+- **`pong_quick` was trained in bf16**, as its spec said then; today `auto` is fp32 where there
+  are kernels.
 
 **Not shown:** how far seeds differ, for an agent with one; other games; PQN with the 200 million frames of
 its paper; DQN with the settings of its paper, which learns later than `pong_quick`
@@ -147,8 +149,15 @@ def filled(text: str, runs: list[Run], *, table: str, plot: Path) -> str:
         table=table,
         plot=plot,
         runs="\n".join(map(description, runs)),
-        commands="\n".join(dict.fromkeys(f"dqn {run.made['command']}" for run in runs)),
+        commands="\n".join(dict.fromkeys(map(command_of, runs))),
     )
+
+
+def command_of(run: Run) -> str:
+    """Return the command that makes such a run from this repository's root."""
+    spec = run.made["command"].split()[1]
+    command = "dqn " + run.made["command"].replace(spec, Path(spec).stem)
+    return f"OMP_NUM_THREADS=1 {command}" if run.made["torch_threads"] == 1 else command
 
 
 def table(runs: list[Run]) -> str:

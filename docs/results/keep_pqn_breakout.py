@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 from gather import gather
@@ -34,6 +35,7 @@ TEXT = """\
 [PQN](../algorithms.md#pqn) has no replay and no target network, and plays Breakout in 128 environments. The
 mean of the last {window} training games that had ended, and of the evaluation at that time; for published
 runs the mean over their seeds, the lowest and the highest seed in brackets. A dash: no such figure.
+†: the cap of 108,000 frames cut games.
 
 {table}
 
@@ -41,8 +43,8 @@ runs the mean over their seeds, the lowest and the highest seed in brackets. A d
 
 {runs}
 
-- **Frames can be compared, scores only by their order.** PQN and nnabla-rl play without sticky actions,
-  Dopamine with a quarter of the actions repeated. PQN is evaluated without ε, nnabla-rl's DQN with 0.05;
+- **Scores are not comparable in size, because protocols differ.** PQN and nnabla-rl play without sticky
+  actions, Dopamine with a quarter of the actions repeated. PQN is evaluated without ε, nnabla-rl's DQN with 0.05;
   a training game of PQN has the ε of its schedule, one of Dopamine 0.01 after its first million frames. PQN's
   games end after 108,000 frames, nnabla-rl's after 400,000.
 - **Minutes** are those of the whole run, with its evaluations and checkpoints, on the processor named. A run
@@ -88,7 +90,7 @@ def table(runs: list[Run]) -> str:
     rows = []
     for run in runs:
         trained = (number(score_at(run.games, "env_frames", 1e6 * each)) for each in MILLIONS)
-        evaluated = (number(evaluation_at(run, 1e6 * each)) for each in MILLIONS)
+        evaluated = (score_of(evaluation_at(run, 1e6 * each)) for each in MILLIONS)
         rows += [[f"{run.label}, training games", *trained], [f"{run.label}, evaluations", *evaluated]]
     for place, name in PUBLISHED.items():
         found = {figure.env_frames: figure for figure in curves("breakout")[place]}
@@ -98,8 +100,8 @@ def table(runs: list[Run]) -> str:
     )
 
 
-def evaluation_at(run: Run, frames: float) -> float | None:
-    """Return the mean of the evaluation that is nearest to so many frames; None if it is far from them."""
+def evaluation_at(run: Run, frames: float) -> dict[str, Any] | None:
+    """Return the evaluation that is nearest to so many frames; None if it is far from them."""
     nearest = min(
         run.evaluations.iter_rows(named=True),
         key=lambda row: abs(row["env_frames"] - frames),
@@ -107,7 +109,14 @@ def evaluation_at(run: Run, frames: float) -> float | None:
     )
     if nearest is None or abs(nearest["env_frames"] - frames) > EVALUATION_WITHIN_FRAMES:
         return None
-    return nearest["mean_return"]
+    return nearest
+
+
+def score_of(evaluation: dict[str, Any] | None) -> str:
+    """Format the mean of an evaluation, marked if the cap cut games of it."""
+    if evaluation is None:
+        return number(None)
+    return number(evaluation["mean_return"]) + " †" * (evaluation["frame_caps"] > 0)
 
 
 def bracketed(figure: Figure | None) -> str:
