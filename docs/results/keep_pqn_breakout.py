@@ -44,9 +44,9 @@ runs the mean over their seeds, the lowest and the highest seed in brackets. A d
 {runs}
 
 - **Scores are not comparable in size, because protocols differ.** PQN and nnabla-rl play without sticky
-  actions, Dopamine with a quarter of the actions repeated. PQN is evaluated without ε, nnabla-rl's DQN with 0.05;
-  a training game of PQN has the ε of its schedule, one of Dopamine 0.01 after its first million frames. PQN's
-  games end after 108,000 frames, nnabla-rl's after 400,000.
+  actions, Dopamine with a quarter of the actions repeated. PQN is evaluated without ε, nnabla-rl's DQN
+  with 0.05; a training game of PQN has the ε of its schedule, one of Dopamine 0.01 after its first
+  million frames. PQN's games end after 108,000 frames, nnabla-rl's after 400,000.
 - **Minutes** are those of the whole run, with its evaluations and checkpoints, on the processor named. A run
   that gave notice of a busy machine had other programs next to it, and takes less time alone.
 - PQN's ε goes to 0.001 over a tenth of the run, as in its paper, which has 20 times the frames.
