@@ -56,7 +56,7 @@ class GroupResult:
     last: GroupScore
     """Scores at the requested frame, or of the final evaluations."""
     best: GroupScore
-    """Scores of the best full evaluations so far."""
+    """Scores of the best full evaluations up to the same frame."""
     contrast: Contrast | None
     """Comparison with the first group of the game; None for that group, or if there is no finding."""
     time_to_score: TimeToScore | None
@@ -137,7 +137,10 @@ def compare(
         improved_over=improved_over,
         improvements=tuple(improvements(scores, improved_over)),
         protocols=protocols,
-        warnings=(*warnings_of(scored, protocols), *warnings_over_games(over_games, normalised_over)),
+        warnings=(
+            *warnings_of(scored, protocols, at_frames),
+            *warnings_over_games(over_games, normalised_over),
+        ),
     )
 
 
