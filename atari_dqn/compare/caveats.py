@@ -41,11 +41,15 @@ def warnings_of(
         yield from _mixed_tracks(game, [group for group, _, _ in members])
 
 
-def warnings_over_games(aggregates: Sequence[Aggregate], shared: SharedGames) -> Iterator[str]:
-    """Yield the warnings about the human-normalised scores."""
-    yield from (
-        f"{method.label} is not human-normalised: {reason}" for method, reason in shared.left_out.items()
-    )
+def warnings_over_games(
+    aggregates: Sequence[Aggregate], normalised: SharedGames, improved: SharedGames
+) -> Iterator[str]:
+    """Yield the warnings about the human-normalised scores and the probabilities of improvement."""
+    for method, reason in normalised.left_out.items():
+        yield f"{method.label} is not human-normalised: {reason}"
+    for method, reason in improved.left_out.items():
+        if method not in normalised.left_out:  # one reason is enough
+            yield f"{method.label} has no probability of improvement: {reason}"
     for aggregate in aggregates:
         yield from (f"{aggregate.method.label}, human-normalised: {note}" for note in aggregate.notes)
     for game in sorted(_ILL_CONDITIONED & {game for each in aggregates for game in each.games}):
