@@ -23,10 +23,17 @@ _ILL_CONDITIONED = {"video_pinball", "double_dunk"}
 """Games on which human scores are close to random, so that a normalised score means little."""
 
 
-def warnings_of(scored: Sequence[Scored], protocols: Mapping[str, Protocol]) -> Iterator[str]:
-    """Yield the warnings about single groups, then those about games."""
+def warnings_of(
+    scored: Sequence[Scored], protocols: Mapping[str, Protocol], at_frames: int | None
+) -> Iterator[str]:
+    """Yield the warnings about single groups, then those about games.
+
+    `at_frames`: the frame at which runs are compared; None for the end of the shortest run of a group.
+    """
     for group, last, best in scored:
         yield from _group_warnings(group, last, best)
+        if at_frames is None:
+            yield from _lengths(group)
     for game in dict.fromkeys(group.game for group, _, _ in scored):
         members = [each for each in scored if each[0].game == game]
         yield from _missing_seeds(game, [group for group, _, _ in members])
@@ -34,11 +41,15 @@ def warnings_of(scored: Sequence[Scored], protocols: Mapping[str, Protocol]) -> 
         yield from _mixed_tracks(game, [group for group, _, _ in members])
 
 
-def warnings_over_games(aggregates: Sequence[Aggregate], shared: SharedGames) -> Iterator[str]:
-    """Yield the warnings about the human-normalised scores."""
-    yield from (
-        f"{method.label} is not human-normalised: {reason}" for method, reason in shared.left_out.items()
-    )
+def warnings_over_games(
+    aggregates: Sequence[Aggregate], normalised: SharedGames, improved: SharedGames
+) -> Iterator[str]:
+    """Yield the warnings about the human-normalised scores and the probabilities of improvement."""
+    for method, reason in normalised.left_out.items():
+        yield f"{method.label} is not human-normalised: {reason}"
+    for method, reason in improved.left_out.items():
+        if method not in normalised.left_out:  # one reason is enough
+            yield f"{method.label} has no probability of improvement: {reason}"
     for aggregate in aggregates:
         yield from (f"{aggregate.method.label}, human-normalised: {note}" for note in aggregate.notes)
     for game in sorted(_ILL_CONDITIONED & {game for each in aggregates for game in each.games}):
@@ -64,7 +75,6 @@ def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterato
     for seeds in identical_seeds(group.runs):
         yield f"{name}: seeds {', '.join(map(str, seeds))} are {IDENTICAL}"
     yield from _cut(name, last, best)
-    yield from _lengths(name, group)
     if group.method.track_label.endswith("*"):
         deviations = shortened(group.deviations, _SHOWN_KEYS)
         yield f"{name}: marked {group.method.track_label}: deviates in {deviations}"
@@ -84,12 +94,12 @@ def _cut(name: str, last: GroupScore, best: GroupScore) -> Iterator[str]:
             yield f"{name}: {MARK} {which}{cut_in_words(cut, played, cap)}{apart}"
 
 
-def _lengths(name: str, group: Group) -> Iterator[str]:
+def _lengths(group: Group) -> Iterator[str]:
     ends = {run.final_frames for run in group.runs if run.finished}
     if ends and max(ends) - min(ends) >= group.runs[0].iteration_frames:
         lengths = ", ".join(f"{frames:,}" for frames in sorted(ends))
         yield (
-            f"{name}: finished runs are of unequal length ({lengths} frames): "
+            f"{group.game} {group.method.label}: finished runs are of unequal length ({lengths} frames): "
             "all are compared at the shortest"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from atari_dqn.compare.contrast import Contrast, contrast
 from atari_dqn.compare.group import Group, Method, group_runs
 from atari_dqn.compare.group_score import GroupScore, group_score
 from atari_dqn.compare.load import load_runs
+from atari_dqn.compare.protocol_differences import ScoredGroup, protocol_differences
 from atari_dqn.compare.reference.studies import HumanRandom, human_random
 from atari_dqn.compare.references import ComparedReference, compared_references
 from atari_dqn.compare.selection import select_best, select_last
@@ -56,7 +58,7 @@ class GroupResult:
     last: GroupScore
     """Scores at the requested frame, or of the final evaluations."""
     best: GroupScore
-    """Scores of the best full evaluations so far."""
+    """Scores of the best full evaluations up to the same frame."""
     contrast: Contrast | None
     """Comparison with the first group of the game; None for that group, or if there is no finding."""
     time_to_score: TimeToScore | None
@@ -82,7 +84,7 @@ class Comparison:
     """The games of the aggregates."""
     aggregates: tuple[Aggregate, ...]
     improved_over: SharedGames
-    """The games of the improvements."""
+    """The games of the improvements; methods whose protocol is not that of the first are left out."""
     improvements: tuple[Improvement, ...]
     protocols: Mapping[str, Protocol]
     """The protocols of the scores, by fingerprint."""
@@ -122,7 +124,8 @@ def compare(
         results.append(_result(group, earlier, at_frames, to_score, humans.get(group.game)))
     scores = _scores_by_method(results)
     normalisable = human_scores(scores, humans)
-    normalised_over, improved_over = shared_games(normalisable), shared_games(scores)
+    normalised_over = shared_games(normalisable)
+    improved_over = _of_one_protocol(shared_games(scores), results)
     over_games = aggregates(normalisable, normalised_over, humans)
     protocols = dict(_protocols(results))
     scored = [(each.group, each.last, each.best) for each in results]
@@ -137,7 +140,10 @@ def compare(
         improved_over=improved_over,
         improvements=tuple(improvements(scores, improved_over)),
         protocols=protocols,
-        warnings=(*warnings_of(scored, protocols), *warnings_over_games(over_games, normalised_over)),
+        warnings=(
+            *warnings_of(scored, protocols, at_frames),
+            *warnings_over_games(over_games, normalised_over, improved_over),
+        ),
     )
 
 
@@ -179,7 +185,7 @@ def _left_out(path: Path, options: Mapping[str, Any]) -> LeftOut | None:
 
 def _result(
     group: Group,
-    earlier: Sequence[tuple[Group, GroupScore]],
+    earlier: Sequence[ScoredGroup],
     at_frames: int | None,
     to_score: float | None,
     human: HumanRandom | None,
@@ -213,6 +219,20 @@ def _scores_by_method(results: Sequence[GroupResult]) -> dict[Method, dict[str, 
             values = {seed: each.mean_return for seed, each in result.last.evaluations.items()}
             by_game[result.group.game] = values
     return scores
+
+
+def _of_one_protocol(shared: SharedGames, results: Sequence[GroupResult]) -> SharedGames:
+    """Leave out the methods whose protocol on one of the games is not that of the first method."""
+    scored = {(each.group.method, each.group.game): (each.group, each.last) for each in results}
+    left_out = dict(shared.left_out)
+    for method in shared.methods[1:]:
+        first = shared.methods[0]
+        found = [protocol_differences(scored[method, game], scored[first, game]) for game in shared.games]
+        differences = dict.fromkeys(chain.from_iterable(found))
+        if differences:
+            left_out[method] = f"its protocol is not that of {first.label}: {'; '.join(differences)}"
+    methods = tuple(method for method in shared.methods if method not in left_out)
+    return replace(shared, methods=methods, left_out=left_out)
 
 
 def _protocols(results: Sequence[GroupResult]) -> Iterator[tuple[str, Protocol]]:

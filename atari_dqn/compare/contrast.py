@@ -1,4 +1,7 @@
-"""Compare the scores of two groups on one game: identical, overlapping or separate intervals."""
+"""Compare the scores of two groups on one game: identical, overlapping or separate intervals.
+
+Scores of different protocols are not compared.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from atari_dqn.compare.group import Group, Method
 from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.load import Evaluation, Run
+from atari_dqn.compare.protocol_differences import ScoredGroup, protocol_differences
 
 Measured = tuple[int, str, int, str]
 """Frames, kind, number of episodes and mean return of an evaluation."""
@@ -16,10 +20,12 @@ Measured = tuple[int, str, int, str]
 IDENTICAL = "identical in every evaluation"
 OVERLAP = "the intervals overlap"
 DISJOINT = "the intervals do not overlap"
+NOT_COMPARED = "not compared"
 _SENTENCES = {
     IDENTICAL: f"{IDENTICAL} to {{other}}",
     OVERLAP: f"{OVERLAP} those of {{other}}: no difference is shown",
     DISJOINT: f"{DISJOINT} those of {{other}}",
+    NOT_COMPARED: f"{NOT_COMPARED} with {{other}}: {{differences}}",
 }
 
 
@@ -31,26 +37,39 @@ class Contrast:
     is_first: bool
     """Whether the other group is the first of its game."""
     finding: str
+    differences: tuple[str, ...] = ()
+    """The fields of the protocol that differ, if the finding is `NOT_COMPARED`."""
+
+    @property
+    def statement(self) -> str:
+        """The finding, with the fields that differ."""
+        return ": ".join(filter(None, (self.finding, "; ".join(self.differences))))
 
     def __str__(self) -> str:
         other = "the first group" if self.is_first else self.to.label
-        return _SENTENCES[self.finding].format(other=other)
+        return _SENTENCES[self.finding].format(other=other, differences="; ".join(self.differences))
 
 
-def contrast(group: Group, last: GroupScore, earlier: Sequence[tuple[Group, GroupScore]]) -> Contrast | None:
+def contrast(group: Group, last: GroupScore, earlier: Sequence[ScoredGroup]) -> Contrast | None:
     """Compare a group with the earlier groups of its game: with an identical one, or else with the first.
 
-    Return None for the first group, and if one of the two has no interval or is not comparable because the
-    frame cap truncated its games.
+    If the protocol of the first is another one, the finding is `NOT_COMPARED`. Return None for the first
+    group, and if one of the two has no interval or is not comparable because the frame cap truncated its
+    games.
     """
-    for place, (other, _) in enumerate(earlier):
-        if identical(group.runs, other.runs):
+    for place, (other, other_last) in enumerate(earlier):
+        if identical(group.runs, other.runs) and not protocol_differences((group, last), (other, other_last)):
             return Contrast(to=other.method, is_first=place == 0, finding=IDENTICAL)
-    for other, other_last in earlier[:1]:
-        finding = _intervals(last, other_last)
-        if finding:
-            return Contrast(to=other.method, is_first=True, finding=finding)
-    return None
+    if not earlier:
+        return None
+    first, first_last = earlier[0]
+    if not (last.n and first_last.n and last.comparable and first_last.comparable):
+        return None
+    differences = protocol_differences((group, last), (first, first_last))
+    finding = NOT_COMPARED if differences else _intervals(last, first_last)
+    if not finding:
+        return None
+    return Contrast(to=first.method, is_first=True, finding=finding, differences=differences)
 
 
 def identical(left: Sequence[Run], right: Sequence[Run]) -> bool:
@@ -80,9 +99,7 @@ def _measured(evaluation: Evaluation) -> Measured:
 
 
 def _intervals(left: GroupScore, right: GroupScore) -> str:
-    """Return `OVERLAP` or `DISJOINT`, or an empty string if the two cannot be compared."""
-    if not (left.n and right.n and left.comparable and right.comparable):
-        return ""
+    """Return `OVERLAP` or `DISJOINT`, or an empty string if one of the two has no interval."""
     ours, theirs = left.estimates["mean"].interval, right.estimates["mean"].interval
     if ours is None or theirs is None:
         return ""

@@ -91,8 +91,10 @@ def _score(scored: GroupScore) -> dict[str, Any]:
     }
 
 
-def _contrast(contrast: Contrast | None) -> dict[str, str] | None:
-    return None if contrast is None else {"to": contrast.to.label, "finding": contrast.finding}
+def _contrast(contrast: Contrast | None) -> dict[str, Any] | None:
+    if contrast is None:
+        return None
+    return {"to": contrast.to.label, "finding": contrast.finding, "differences": contrast.differences}
 
 
 def _shared(shared: SharedGames) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def _row(result: GroupResult) -> dict[str, Any]:
     row["quartile_1"], row["quartile_3"] = last.quartiles or ("", "")
     row |= _flat("best_mean", best.estimates.get("mean"))
     row["frame_caps"], row["comparable"] = last.frame_caps, setting(last.comparable)
-    row["contrast"] = "" if result.contrast is None else result.contrast.finding
+    row["contrast"] = "" if result.contrast is None else result.contrast.statement
     row["to_score"] = "" if time is None else time.score
     row["reached"] = "" if time is None else time.reached
     row["median_frames_to_score"] = "" if time is None else time.median_frames

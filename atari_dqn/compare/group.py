@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 from atari_dqn.compare.load import Run
 from atari_dqn.compare.reference.agents import agent_name
@@ -15,7 +14,6 @@ from atari_dqn.formatting import printable, setting, shortened
 from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.keys import Scalar
-from atari_dqn.spec.schema import Toggles
 
 Identity = frozenset[tuple[str, Scalar]]
 """The keys and values that identify a method: all that can change more than rounding, but seed and game."""
@@ -99,12 +97,8 @@ def _identity(run: Run, *, auto: bool) -> Identity:
 
 def _method(label: str, runs: Sequence[Run]) -> Method:
     """Return the method of some runs; its track is marked if one of them deviates from it."""
-    return Method(label=label, track_label=max(run.track_label for run in runs), agent=_agent(runs[0]))
-
-
-def _agent(run: Run) -> str:
-    toggles: dict[str, Any] = {field.name: run.values[f"toggles.{field.name}"] for field in fields(Toggles)}
-    return agent_name(Toggles(**toggles))
+    track_label = max(run.track_label for run in runs)
+    return Method(label=label, track_label=track_label, agent=agent_name(runs[0].values))
 
 
 def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
@@ -163,7 +157,7 @@ def _labels(first_runs: Mapping[Identity, Run]) -> dict[Identity, str]:
 def _base_label(run: Run) -> str:
     """Return the name of a run's spec without the game, or the name of the agent if nothing is left."""
     without_game = re.sub(rf"(^|_){re.escape(str(run.values['game']))}(_|$)", "_", run.name)
-    return without_game.strip("_-") or _agent(run)
+    return without_game.strip("_-") or agent_name(run.values)
 
 
 def _distinguishing(methods: Sequence[Mapping[str, Scalar]]) -> list[str]:

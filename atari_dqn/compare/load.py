@@ -34,8 +34,8 @@ _NEEDED: Mapping[str, type] = {
     "track": str, "game": str, "seed": int, "toggles.double": bool, "toggles.dueling": bool,
     "toggles.prioritized": bool, "toggles.n_step": int, "exploration.epsilon_end": float,
     "exploration.kind": str, "env.flicker_probability": float, "env.max_episode_frames": int,
-    "env.num_envs": int, "env.frame_skip": int, "training.total_frames": int,
-    "evaluation.light_period_frames": int,
+    "env.num_envs": int, "env.frame_skip": int, "env.stack_frames": int, "network.kind": str,
+    "training.total_frames": int, "evaluation.light_period_frames": int,
 }  # fmt: skip
 
 _MOST_TABLE_BYTES = 2**28

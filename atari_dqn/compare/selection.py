@@ -27,8 +27,8 @@ def select_last(runs: Sequence[Run], at_frames: int | None) -> dict[int, Selecti
     """
     if at_frames is not None:
         return {run.seed: select_at(run, at_frames) for run in runs}
-    ends = [final.env_frames for run in runs if (final := _final(run)) is not None]
-    return {run.seed: _final_at(run, min(ends)) if ends else _unfinished(run) for run in runs}
+    end = _shortest_end(runs)
+    return {run.seed: _unfinished(run) if end is None else _final_at(run, end) for run in runs}
 
 
 def select_at(run: Run, at_frames: int) -> Selection:
@@ -39,7 +39,7 @@ def select_at(run: Run, at_frames: int) -> Selection:
     """
     if run.reached_frames < at_frames:
         return _short(run, at_frames)
-    before = [each for each in run.evaluations if each.env_frames < at_frames + run.iteration_frames]
+    before = _due(run, at_frames)
     if not before:
         return NoScore(f"was not evaluated by frame {at_frames:,}")
     if at_frames - before[-1].env_frames > run.evaluation_period_frames:
@@ -48,20 +48,22 @@ def select_at(run: Run, at_frames: int) -> Selection:
 
 
 def select_best(runs: Sequence[Run], at_frames: int | None) -> dict[int, Selection]:
-    """Select for each seed the best full or final evaluation up to a frame: a maximum, biased upwards."""
-    return {run.seed: _best(run, at_frames) for run in runs}
+    """Select for each seed the best full or final evaluation: a maximum, biased upwards.
+
+    Only evaluations up to the frame of `select_last` count: a longer run would have more to choose from.
+    """
+    if at_frames is not None:
+        return {run.seed: _best_at(run, at_frames) for run in runs}
+    end = _shortest_end(runs)
+    return {
+        run.seed: _best_at(run, end) if end is not None and run.finished else _unfinished(run) for run in runs
+    }
 
 
-def _best(run: Run, at_frames: int | None) -> Selection:
-    if at_frames is None and not run.finished:
-        return _unfinished(run)
-    if at_frames is not None and run.reached_frames < at_frames:
-        return _short(run, at_frames)
-    within = [
-        evaluation
-        for evaluation in run.evaluations
-        if evaluation.kind != "light" and (at_frames is None or evaluation.env_frames <= at_frames)
-    ]
+def _best_at(run: Run, end: int) -> Selection:
+    if run.reached_frames < end:
+        return _short(run, end)
+    within = [each for each in _due(run, end) if each.kind != "light"]
     numbers = [evaluation for evaluation in within if math.isfinite(evaluation.mean_return)]
     if len(numbers) < len(within):
         return NoScore(
@@ -77,13 +79,19 @@ def _best(run: Run, at_frames: int | None) -> Selection:
 def _final_at(run: Run, env_frames: int) -> Selection:
     if not run.finished:
         return _unfinished(run)
-    due = range(env_frames, env_frames + run.iteration_frames)
-    full = [each for each in run.evaluations if each.kind != "light" and each.env_frames in due]
+    at_end = [each for each in _due(run, env_frames) if each.env_frames >= env_frames]
+    full = [each for each in at_end if each.kind != "light"]
     return _if_a_number(full[-1]) if full else NoScore(f"has no full evaluation at {env_frames:,} frames")
 
 
-def _final(run: Run) -> Evaluation | None:
-    return next((each for each in reversed(run.evaluations) if each.kind == "final"), None)
+def _due(run: Run, end: int) -> list[Evaluation]:
+    """Return the evaluations that were due at or before a frame; they are late by less than an iteration."""
+    return [each for each in run.evaluations if each.env_frames < end + run.iteration_frames]
+
+
+def _shortest_end(runs: Sequence[Run]) -> int | None:
+    """Return the frame of the earliest final evaluation; None if no run is finished."""
+    return min((run.final_frames for run in runs if run.finished), default=None)
 
 
 def _short(run: Run, at_frames: int) -> NoScore:

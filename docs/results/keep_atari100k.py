@@ -72,7 +72,7 @@ def keep(runs: list[Path], agent: str, out: Path) -> None:
         print(f"caveat: {warning}")
     for result in comparison.results:
         for run in result.group.runs:
-            if run.seed in result.last.evaluations and result.published:
+            if run.seed in result.last.evaluations and result.atari100k:
                 found[f"{agent}_{run.game}_seed{run.seed}"] = run.path
             else:
                 print(f"{run.path}: not finished, or of another budget or protocol; left out")

@@ -3,10 +3,8 @@ import dataclasses
 import pytest
 
 from atari_dqn.compare.reference import match
-from atari_dqn.compare.reference.agents import agent_name
 from atari_dqn.compare.reference.match import Subject, references
 from atari_dqn.spec.protocol import Protocol
-from atari_dqn.spec.schema import Toggles
 
 TRACK_A = Protocol(
     sticky_probability=0.0, noop_max_frames=30, max_episode_frames=18_000, epsilon=0.05,
@@ -18,6 +16,7 @@ STICKY = dataclasses.replace(
     TRACK_A, sticky_probability=0.25, noop_max_frames=0, max_episode_frames=108_000, epsilon=0.01,
     training_terminal_on_life_loss=False,
 )  # fmt: skip
+RAINBOW_OF_DOPAMINE = "prioritized_dqn, c51, 3-step"
 
 
 def studies_of(subject: Subject, env_frames: int) -> dict[str, tuple[str, ...]]:
@@ -104,40 +103,34 @@ def test_no_verdict_by_a_single_printed_number():
     assert paper.verdict(-21.0) == ""
 
 
-PLAIN = Toggles(
-    double=False,
-    dueling=False,
-    prioritized=False,
-    n_step=1,
-    noisy=False,
-    distribution="none",
-    munchausen=False,
-    random_shifts=False,
-    self_prediction=False,
-    resets=False,
-    annealing=False,
-    redo=False,
-)
-ALL = {"double": True, "dueling": True, "prioritized": True}
+def training_differences(agent: str) -> dict[str, tuple[str, ...]]:
+    """Return the differences of each study of Dopamine, after a million frames of its protocol."""
+    subject = Subject(game="pong", agent=agent, protocol=STICKY, measure="training")
+    return {name: found for name, found in studies_of(subject, 1_000_000).items() if "dopamine" in name}
 
 
-@pytest.mark.parametrize(
-    ("on", "name"),
-    [
-        ({}, "dqn"),
-        (ALL, "prioritized_dueling_ddqn"),
-        ({"double": True, "prioritized": True, "n_step": 3}, "prioritized_ddqn, 3-step"),
-        ({"distribution": "c51"}, "c51"),
-        ({"distribution": "qr_dqn", "n_step": 3}, "qr_dqn, 3-step"),
-        ({"munchausen": True}, "m_dqn"),
-        ({"munchausen": True, "distribution": "iqn"}, "m_iqn"),
-        ({"noisy": True}, "noisy_dqn"),
-        ({"noisy": True, "distribution": "c51"}, "dqn, c51, noisy"),
-        (ALL | {"noisy": True, "distribution": "c51", "n_step": 3}, "rainbow"),
-        (ALL | {"noisy": True, "distribution": "c51", "n_step": 20}, "rainbow, 20-step"),
-        (ALL | {"noisy": True, "distribution": "c51"}, "rainbow, 1-step"),
-        (ALL | {"distribution": "iqn", "n_step": 3}, "prioritized_dueling_ddqn, iqn, 3-step"),
-    ],
-)
-def test_toggles_have_the_literature_s_name(on: dict[str, object], name: str):
-    assert agent_name(dataclasses.replace(PLAIN, **on)) == name
+@pytest.mark.parametrize(("agent", "theirs"), [("iqn", "iqn, 3-step"), ("rainbow", RAINBOW_OF_DOPAMINE)])
+def test_agent_of_dopamine_that_is_more_or_less_than_its_name_is_another_agent(agent: str, theirs: str):
+    assert training_differences(agent)["dopamine_jax"] == (f"agent {theirs}",)
+
+
+def test_rainbow_of_dopamine_is_found_by_its_parts():
+    assert training_differences(RAINBOW_OF_DOPAMINE)["dopamine_jax"] == ()
+
+
+def test_agent_with_the_impala_network_is_compared_with_the_same_agent_and_network():
+    found = training_differences("dqn, impala")
+    assert (found["dopamine_jax_impala"], found["dopamine_jax"]) == ((), ("agent dqn",))
+
+
+def test_figure_of_another_network_says_so():
+    assert training_differences("dqn")["dopamine_jax_impala"] == ("agent dqn, impala",)
+
+
+def test_agent_with_more_than_its_name_says_is_shown_next_to_that_of_the_name():
+    (found,) = [
+        each
+        for each in references(Subject(game="pong", agent="rainbow, 20-step", protocol=TRACK_A), 10_000_000)
+        if each.study.name == "nnabla_rainbow"
+    ]
+    assert found.agent == "rainbow"

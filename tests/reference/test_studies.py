@@ -61,6 +61,14 @@ def test_every_study_says_source_and_licence():
     assert all(study.source and study.licence and study.protocol for study in studies().values())
 
 
+def test_agents_with_another_name_are_agents_of_their_study():
+    rows = pl.read_csv(REPOSITORY / "atari_dqn/compare/reference" / "scores.csv")
+    known = set(rows.select("study", "agent").unique().iter_rows())
+    renamed = {(study.name, agent) for study in studies().values() for agent in study.agents}
+    assert ("dopamine_tf", "rainbow") in renamed
+    assert renamed <= known
+
+
 def test_a_mean_lies_within_its_spread():
     spread = [f for game in SINGLE_PLAYER_GAMES for f in figures(game) if f.lowest is not None]
     assert len(spread) > 12_000

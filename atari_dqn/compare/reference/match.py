@@ -6,7 +6,7 @@ does not state are not compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ from atari_dqn.compare.reference.studies import Figure, Measure, Study, curves, 
 from atari_dqn.spec.protocol import Protocol
 
 _FALLBACK_AGENT = "dqn"
-"""The agent whose figures are used for an agent without figures of its own."""
+"""The agent whose figures are shown for an agent of which nothing similar was published."""
 _WORDS = {
     "sticky_probability": "sticky",
     "flicker_probability": "flicker",
@@ -92,7 +92,7 @@ def nearest(subject: Subject, env_frames: int, *, cap_reached: bool = True) -> R
 
 
 def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
-    """Yield for each study the score of the subject's agent after `env_frames`, or else that of plain DQN.
+    """Yield for each study the score of the subject's agent after `env_frames`, or else of the nearest one.
 
     A figure between two published points of a curve is interpolated; outside the curve there is none. A study
     with a single figure always yields it, and other frames are among its differences. Nothing is yielded for
@@ -120,18 +120,17 @@ def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
 
 def differences(subject: Subject, study: Study, agent: str) -> Iterator[str]:
     """Yield the differences between the protocols of a study and a subject, as text."""
-    if agent != subject.agent:
-        yield f"agent {agent}"
-    if study.network != "nature":
-        yield f"{study.network} network"
+    theirs = study.agent_name(agent)
+    if theirs != subject.agent:
+        yield f"agent {theirs}"
     if study.measure != subject.measure:
         yield f"returns of {study.measure} games"
     if (study.weights == "best") != (subject.protocol.checkpoint == "best"):
         yield f"{study.weights} weights"
     ours = asdict(subject.protocol)
-    for field, theirs in {**_OF_EVERY_STUDY, **study.protocol}.items():
-        if field in _WORDS and ours[field] != theirs and not _unreached_cap(subject, field, theirs):
-            yield f"{_WORDS[field]} {_formatted(theirs)}"
+    for field, value in {**_OF_EVERY_STUDY, **study.protocol}.items():
+        if field in _WORDS and ours[field] != value and not _unreached_cap(subject, field, value):
+            yield f"{_WORDS[field]} {_formatted(value)}"
 
 
 def _other_frames(figure: Figure, env_frames: int) -> Iterator[str]:
@@ -145,12 +144,20 @@ def _unreached_cap(subject: Subject, field: str, theirs: int) -> bool:
 
 
 def _curves(subject: Subject) -> Iterator[tuple[Study, tuple[Figure, ...]]]:
-    """Yield each study, in the order of sources.toml, with its curve of the subject's agent or of DQN."""
+    """Yield each study, in the order of sources.toml, with the curve to compare the subject's agent with."""
     found = curves(subject.game)
     for name, study in studies().items():
-        points = found.get((name, subject.agent)) or found.get((name, _FALLBACK_AGENT))
-        if points:
-            yield study, points
+        agents = [agent for study_name, agent in found if study_name == name]
+        agent = _nearest_agent(subject, study, agents)
+        if agent is not None:
+            yield study, found[name, agent]
+
+
+def _nearest_agent(subject: Subject, study: Study, agents: Sequence[str]) -> str | None:
+    """Select the agent of a study that is the subject's, or has the first part of its name, or else DQN."""
+    same = [agent for agent in agents if study.agent_name(agent) == subject.agent]
+    first_part = subject.agent.partition(", ")[0]
+    return next((agent for agent in (*same, first_part, _FALLBACK_AGENT) if agent in agents), None)
 
 
 def _at(points: tuple[Figure, ...], env_frames: int) -> tuple[Figure, tuple[int, int] | None] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -38,6 +38,14 @@ class Study:
     commit: str = ""
     """The commit of the repository that the figures were read from; empty for a paper."""
     network: str = "nature"
+    """The kind of the network, as in a spec; `nature` also for Dopamine's form of it."""
+    agents: Mapping[str, str] = field(default_factory=dict)
+    """The names that `agent_name` gives to agents that have other names in scores.csv."""
+
+    def agent_name(self, agent: str) -> str:
+        """Return the name that a spec of an agent of scores.csv has."""
+        name = self.agents.get(agent, agent)
+        return name if self.network == "nature" else f"{name}, {self.network}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import numpy as np
 from nicegui import ui
 
 from atari_dqn.compare.comparison import GroupResult
+from atari_dqn.compare.protocol_differences import protocol_differences
 from atari_dqn.compare.statistics import Scores, difference
 from atari_dqn.dashboard.figures import Figure, bars, figure
 from atari_dqn.dashboard.layout import page_layout
@@ -73,9 +74,7 @@ def rungs(results: tuple[GroupResult, ...]) -> list[GroupResult]:
 
 def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
     """Format a row for each rung; the first has no increment."""
-    increments = ["–"] + [
-        estimate_text(difference(_scores(above), _scores(below))) for below, above in pairwise(ladder)
-    ]
+    increments = ["–"] + [_increment(below, above) for below, above in pairwise(ladder)]
     return [
         [
             f"{rung.group.method.label} {rung.group.method.track_label}",
@@ -86,6 +85,14 @@ def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
         ]
         for rung, increment in zip(ladder, increments, strict=True)
     ]
+
+
+def _increment(below: GroupResult, above: GroupResult) -> str:
+    """Format the gain of a step, or the fields in which its protocol is not that of the step before."""
+    differences = protocol_differences((above.group, above.last), (below.group, below.last))
+    if differences:
+        return f"not compared: {'; '.join(differences)}"
+    return estimate_text(difference(_scores(above), _scores(below)))
 
 
 def _toggles(result: GroupResult) -> list[str]:

@@ -1,0 +1,25 @@
+"""The gain of a step of an ablation, and steps that have none."""
+
+from pathlib import Path
+
+from atari_dqn.compare.comparison import compare
+from atari_dqn.dashboard.pages.ablations import ladder_rows, rungs
+from runs import make_run
+
+
+def increments(folder: Path, *overrides: str) -> list[str]:
+    """Return the last column of a ladder of two groups, the second with Double DQN and other keys."""
+    paths = [
+        make_run(folder / f"{place}_{seed}", [score + seed], overrides=[f"seed={seed}", *keys])
+        for place, (score, keys) in enumerate([(0.0, ()), (10.0, ("toggles.double=true", *overrides))])
+        for seed in (1, 2)
+    ]
+    return [row[-1] for row in ladder_rows(rungs(compare(paths, human_table="atari57").results))]
+
+
+def test_step_of_one_protocol_has_its_gain(tmp_path: Path) -> None:
+    assert increments(tmp_path) == ["–", "10.0 [9.0, 11.0]"]
+
+
+def test_step_to_another_protocol_has_no_gain(tmp_path: Path) -> None:
+    assert increments(tmp_path, "evaluation.epsilon=0.01") == ["–", "not compared: epsilon 0.01, there 0.05"]
