@@ -12,7 +12,7 @@ setup:
 lint:
     .ci/step lint
 
-# mypy, strict for the package, nearly so for benchmarks and scripts
+# mypy, strict for the package, nearly so for benchmarks and other scripts
 types:
     .ci/step types
 

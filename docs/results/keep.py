@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -64,7 +65,13 @@ def read(run: Path, table: str) -> pl.DataFrame:
     return pl.read_csv(run / f"{table}.csv")
 
 
-def draw(axes: Axes, episodes: pl.DataFrame, evaluations: pl.DataFrame, x_of, label: str) -> None:
+def draw(
+    axes: Axes,
+    episodes: pl.DataFrame,
+    evaluations: pl.DataFrame,
+    x_of: Callable[[pl.DataFrame], pl.Series],
+    label: str,
+) -> None:
     returns = episodes["episode_return"]
     axes.plot(x_of(episodes), returns, ".", markersize=2, color="0.7", label="training game")
     axes.plot(
