@@ -14,7 +14,8 @@ from msgspec import Struct
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.files.documents import checked, read_json, read_run_file
-from atari_dqn.run.archive.archive import SCORES
+from atari_dqn.run.archive.archive import SCORES, is_archive
+from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import LoggedEvent, logged_events
 from atari_dqn.spec.protocol import Protocol
@@ -40,8 +41,17 @@ class RecordedScore(Struct, frozen=True, kw_only=True):
     """Number of games that the frame cap truncated."""
 
 
+def scores_of(path: Path) -> list[RecordedScore]:
+    """Return the scores of a run; of an archive those that it holds and those that `dqn eval` made of it."""
+    with opened_run(path) as run:
+        scores = recorded_scores(run)
+    if is_archive(path):
+        scores += _eval_scores(RunDirectory(results_folder(path)))
+    return sorted(scores, key=lambda score: score.step)
+
+
 def recorded_scores(run: RunDirectory) -> list[RecordedScore]:
-    """Return the scores of a run in the order of their steps, those of the run itself first."""
+    """Return the scores of an opened run in the order of their steps, those of the run itself first."""
     if is_file(run.path / SCORES):
         path = run.path / SCORES
         return checked(path, _with_infinite_protocols(read_json(path)), list[RecordedScore])
