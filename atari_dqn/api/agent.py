@@ -19,8 +19,7 @@ from atari_dqn.errors import UserError
 from atari_dqn.evaluation.checkpoint_score import CheckpointScore, evaluate_checkpoint
 from atari_dqn.evaluation.frozen_agent import FrozenAgent, load_frozen
 from atari_dqn.machine.devices import resolve_device
-from atari_dqn.run.archive.opening import opened_run
-from atari_dqn.run.recorded_scores import RecordedScore, recorded_scores
+from atari_dqn.run.recorded_scores import RecordedScore, scores_of
 from atari_dqn.spec.named_protocols import ProtocolName
 from atari_dqn.spec.schema import Spec
 
@@ -90,9 +89,8 @@ class Agent:
 
     @property
     def scores(self) -> list[RecordedScore]:
-        """Every score of its run, with protocols and the return of each game."""
-        with opened_run(self.frozen.source) as run:
-            return recorded_scores(run)
+        """Every score of its run or archive, with protocols and the return of each game."""
+        return scores_of(self.frozen.source)
 
     def act(
         self,

@@ -10,7 +10,7 @@ from atari_dqn.errors import UserError
 from atari_dqn.files.documents import read_json
 from atari_dqn.run.archive.archive import is_archive
 from atari_dqn.run.archive.opening import opened_run
-from atari_dqn.run.recorded_scores import RecordedScore, recorded_scores
+from atari_dqn.run.recorded_scores import RecordedScore, scores_of
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.columns import TABLES
@@ -49,8 +49,7 @@ class Run:
     @property
     def scores(self) -> list[RecordedScore]:
         """Every score so far, with protocols and the return of each game."""
-        with opened_run(self.path) as run:
-            return recorded_scores(run)
+        return scores_of(self.path)
 
     @property
     def tables(self) -> dict[str, pl.DataFrame]:

@@ -34,6 +34,8 @@ EXAMPLES = """\
 dqn eval outputs/pong_quick_seed1
 dqn eval outputs/pong_quick_seed1/checkpoints/best --protocol both"""
 
+_NO_SAVE = "with --no-save the games are played and the score is only printed"
+
 _PROTOCOLS: dict[EvaluationProtocol, tuple[ProtocolName, ...]] = {
     EvaluationProtocol.RUN: ("run",),
     EvaluationProtocol.CLASSIC: ("classic",),
@@ -85,7 +87,7 @@ def evaluate(
 
     agent = load_frozen(path, resolve_device(device))
     if save:
-        prepare_folder(agent.run.evaluations)
+        prepare_folder(agent.run.evaluations, remedy=_NO_SAVE)
     results = []
     for name in names:
         result, saved = _score(agent, name, episodes=num_episodes, envs=num_envs, save=save)

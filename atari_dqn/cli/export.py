@@ -108,7 +108,8 @@ def _write_archive(agent: FrozenAgent, path: Path) -> None:
 
     archive = archive_of(agent)
     write_archive(path, archive.agent, archive.parts)
-    typer.echo(f"{path} ({agent.spec.game}, {count(agent.env_frames)} frames, {_size(path)})")
+    size = _size(path)
+    typer.echo(f"{path} ({agent.spec.game}, {count(agent.env_frames)} frames, {size}){_left_out(agent)}")
 
 
 def _write_onnx(agent: FrozenAgent, path: Path) -> None:
@@ -126,14 +127,21 @@ def _write_onnx(agent: FrozenAgent, path: Path) -> None:
 def _write_hub(agent: FrozenAgent, folder: Path) -> None:
     from atari_dqn.evaluation.export import archive_of
     from atari_dqn.run.archive.hub import write_hub_folder
-    from atari_dqn.run.archive.opening import opened_run
-    from atari_dqn.run.recorded_scores import recorded_scores
+    from atari_dqn.run.recorded_scores import scores_of
 
-    with opened_run(agent.source) as run:
-        scores = recorded_scores(run)
-    has_video = write_hub_folder(folder, archive_of(agent), scores)
+    has_video = write_hub_folder(folder, archive_of(agent), scores_of(agent.source))
     missing = "" if has_video else "; there is no video of these weights: `dqn record` makes one"
-    typer.echo(f"{folder}: README.md, results.json, spec.toml, agent.dqn{missing}")
+    typer.echo(f"{folder}: README.md, results.json, spec.toml, agent.dqn{_left_out(agent) or missing}")
+
+
+def _left_out(agent: FrozenAgent) -> str:
+    """Name the newest video and its size if it is too large for an archive; empty otherwise."""
+    from atari_dqn.evaluation.export import MOST_VIDEO_BYTES, oversized_video
+
+    video = oversized_video(agent)
+    if video is None:
+        return ""
+    return f"; {video} is left out: {video.stat().st_size:,} bytes, expected at most {MOST_VIDEO_BYTES:,}"
 
 
 def _check_push(repository: str, hub: Path | None) -> None:

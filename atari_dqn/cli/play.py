@@ -51,6 +51,9 @@ class PlayerName(StrEnum):
 
 
 GameOption = Annotated[str | None, typer.Option(metavar="NAME", help="Without an agent: the game to play.")]
+SeedOption = Annotated[
+    str | None, typer.Option(metavar="N", help="Without an agent: the seed of the games. Default: 1.")
+]
 PlayerOption = Annotated[
     str | None,
     typer.Option(
@@ -77,7 +80,7 @@ def play(
     episodes: Annotated[str, typer.Option(metavar="N", help="Games to play.")] = "1",
     protocol: ProtocolOption = None,
     speed: Annotated[str, typer.Option(metavar="FACTOR", help="1 is 60 frames a second.")] = "1",
-    seed: Annotated[str, typer.Option(metavar="N", help="Without an agent: the seed of the games.")] = "1",
+    seed: SeedOption = None,
     device: DeviceOption = "auto",
     window: Annotated[
         bool, typer.Option("--window", help="Play in a window, which knows how long keys are held.")
@@ -91,7 +94,9 @@ def play(
     factor = _speed(speed)
     who = _player(player, path, game)
     named = choice("--protocol", protocol or ("classic" if path is None else "run"), RecordingProtocol)
-    own_seed = integer("--seed", seed, low=0)
+    if seed is not None and path is not None:
+        raise UserError("--seed: expected with --game; the games of an agent have the seed of its run")
+    own_seed = integer("--seed", "1" if seed is None else seed, low=0)
     check_device_name(device)
     if path is not None:
         check_run(path)

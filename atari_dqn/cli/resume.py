@@ -21,6 +21,7 @@ from atari_dqn.cli.options import (
     integer,
 )
 from atari_dqn.envs.processes import interrupts_blocked
+from atari_dqn.errors import UserError
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ CheckpointOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="latest, best or step_…. Default: the latest.")
 ]
 DiscardOption = Annotated[
-    bool, typer.Option("--discard-later", help="Delete the checkpoints after the one named.")
+    bool, typer.Option("--discard-later", help="With --checkpoint: delete the later ones.")
 ]
 SetAsideOption = Annotated[
     bool,
@@ -70,7 +71,7 @@ def resume(
     notify: NotifyOption = None,
 ) -> None:
     """Continue a run from a checkpoint; log rows after it are cut off, and written again."""
-    total_frames, num_threads = integer("--frames", frames), integer("--threads", threads)
+    total_frames, num_threads = _numbers(frames, threads, checkpoint, discard_later=discard_later)
     core_times, run, sink_options = _open(run_dir, num_threads, device, sink, notify)
     with interrupts_blocked():
         from atari_dqn.train import launch
@@ -100,6 +101,15 @@ def resume(
             make_actors=make_actors,
         )
     typer.echo(result_text(run_dir, summary))
+
+
+def _numbers(
+    frames: str | None, threads: str | None, checkpoint: str | None, *, discard_later: bool
+) -> tuple[int | None, int | None]:
+    """Parse the numbers; `UserError` for these, and for an option without the one that it belongs to."""
+    if discard_later and checkpoint is None:
+        raise UserError("--discard-later: expected with --checkpoint")
+    return integer("--frames", frames), integer("--threads", threads)
 
 
 def _open(

@@ -94,6 +94,8 @@ def sweep(
     on_ray = is_on_ray(on, address, plan=plan, status=status)
     if measure and not plan:
         raise UserError("--measure: expected with --plan")
+    if retry and (plan or status):
+        raise UserError("--retry: expected without --plan and --status, which start nothing")
     check_device_name(device)
     loaded, path = _load(sweep, folder)
     if status:

@@ -15,9 +15,10 @@ from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from atari_dqn.run.directory import RunDirectory
+    from atari_dqn.run.tailing.ending import EndOfRun
     from atari_dqn.run.tailing.isolation import Unreadable
     from atari_dqn.run.tailing.run_events import RunEvents
     from atari_dqn.run.tailing.status import RunStatus, TailedRun
@@ -28,7 +29,6 @@ dqn watch outputs/pong_quick_seed1
 dqn watch outputs/* --once"""
 
 _SHORTEST_SECONDS = 0.1
-_ENDED = {"finished", "halted", "interrupted"}
 _SUMMARY_COLUMNS = 100
 """Width of the table where there is no terminal."""
 
@@ -91,6 +91,7 @@ def _open(path: Path) -> RunDirectory:
 
 def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
     """Show a run until it ends; start again when its files become shorter, as after a resume."""
+    from atari_dqn.run.tailing.ending import ENDED_WITHOUT_EVENT, EndOfRun
     from atari_dqn.run.tailing.run_events import RunEvents
     from atari_dqn.run.tailing.status import RunStatus
     from atari_dqn.spec.loader import load_resolved
@@ -101,18 +102,24 @@ def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
 
     run = _open(path)
     resolved = load_resolved(run.spec, run.read_provenance())
-    again = True
+    again, end = True, EndOfRun(now=time.monotonic)
     while again:
         status = RunStatus(path)
         status.refresh()
         show_state = partial(state_text, status)
         views = run_views(name_of(path), resolved, status.total_frames, plain=plain, state_text=show_state)
         with views as sinks:
-            again = _pass_events(status, RunEvents(path), Sinks(sinks).handle, period_seconds)
+            again = _pass_events(status, RunEvents(path), Sinks(sinks).handle, end, period_seconds)
+    if status.state in ENDED_WITHOUT_EVENT:
+        typer.echo(f"{name_of(path)}: {state_text(status)}")
 
 
 def _pass_events(
-    status: RunStatus, events: RunEvents, handle: Callable[[Event], None], period_seconds: float
+    status: RunStatus,
+    events: RunEvents,
+    handle: Callable[[Event], None],
+    end: EndOfRun,
+    period_seconds: float,
 ) -> bool:
     """Pass events on until the run ends (return False) or its files become shorter (return True)."""
     while True:
@@ -122,7 +129,7 @@ def _pass_events(
             return True
         for event in found:
             handle(event)
-        if status.state in _ENDED:
+        if end.has_come(status):
             return False
         time.sleep(period_seconds)
 
@@ -155,13 +162,15 @@ def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) 
     from rich.console import Console
     from rich.live import Live
 
-    from atari_dqn.run.tailing.status import RunStatus, TailedRun
+    from atari_dqn.run.tailing.ending import EndOfRun
+    from atari_dqn.run.tailing.status import TailedRun
     from atari_dqn.view.summary import summary_table
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=_SUMMARY_COLUMNS)
     followed = [TailedRun(path) for path in paths]
+    ends = {path: EndOfRun(now=time.monotonic) for path in paths}
     runs = _look(followed)
     _check_any_readable(runs)
     if once or not console.is_terminal:
@@ -171,7 +180,7 @@ def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) 
         get_renderable=lambda: summary_table(runs, columns=console.width), console=console, auto_refresh=False
     ) as live:
         live.refresh()
-        while any(isinstance(found, RunStatus) and found.state not in _ENDED for found in runs.values()):
+        while not _have_ended(runs, ends):
             time.sleep(period_seconds)
             runs = _look(followed)
             live.refresh()
@@ -179,6 +188,14 @@ def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) 
 
 def _look(followed: Sequence[TailedRun]) -> dict[Path, RunStatus | Unreadable]:
     return {run.path: run.refresh() for run in followed}
+
+
+def _have_ended(runs: Mapping[Path, RunStatus | Unreadable], ends: Mapping[Path, EndOfRun]) -> bool:
+    """Return whether every run that can be read has ended."""
+    from atari_dqn.run.tailing.status import RunStatus
+
+    ended = [ends[path].has_come(found) for path, found in runs.items() if isinstance(found, RunStatus)]
+    return all(ended)
 
 
 def _check_any_readable(runs: dict[Path, RunStatus | Unreadable]) -> None:

@@ -11,7 +11,7 @@ from atari_dqn.cli.command import Group
 
 COMMANDS = {
     "dqn train catch_smoke": "train an agent on a toy game, in seconds",
-    "dqn eval outputs/catch_smoke_seed1": "play 30 games with it and store the scores",
+    "dqn eval outputs/catch_smoke_seed1": "play games with it and store the scores",
     "dqn compare outputs": "compare all runs in a folder",
 }
 """The first commands and what they do; each uses what the previous one left."""

@@ -21,7 +21,7 @@ from atari_dqn.formatting import printable
 from atari_dqn.run.archive.opening import opened_run
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import Provenance
-from atari_dqn.run.recorded_scores import with_infinity
+from atari_dqn.run.recorded_scores import checked_protocols
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.history import with_added_keys
 from atari_dqn.spec.iteration import iteration_frames
@@ -179,8 +179,7 @@ def _check_table_file(path: Path) -> None:
 
 def _run(path: Path, directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
     provenance = checked(directory.provenance, directory.read_provenance(), Provenance)
-    records = {digest: with_infinity(record) for digest, record in provenance.protocols.items()}
-    protocols = checked(directory.provenance, records, dict[str, Protocol], key="protocols")
+    protocols = checked_protocols(directory.provenance, provenance.protocols)
     track = provenance.track
     values = _spec_values(directory.spec, provenance)
     return Run(

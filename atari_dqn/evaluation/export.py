@@ -14,35 +14,50 @@ from atari_dqn.files.documents import read_run_file
 from atari_dqn.run.archive.archive import PROVENANCE, SCORES, SPEC, WEIGHTS, Archive, is_archive, read_archive
 from atari_dqn.run.archive.manifest import AgentRecord
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.recorded_scores import recorded_scores, whole_lines
+from atari_dqn.run.recorded_scores import scores_of, whole_lines
 
 _TABLES = ("eval_log", "update_log", "throughput_log")
 """The tables that `dqn compare` reads."""
-_MOST_VIDEO_BYTES = 2**28
+MOST_VIDEO_BYTES = 2**28
+"""Size of the largest video that an archive gets."""
+_VIDEOS = "videos/"
 
 
 def archive_of(agent: FrozenAgent) -> Archive:
-    """Return the archive that an agent was loaded from, or make that of an agent of a run."""
-    if is_archive(agent.source):
-        return read_archive(agent.source)
-    run = RunDirectory.open(agent.source)
-    parts = {
-        SPEC: read_run_file(run.spec),
-        PROVENANCE: read_run_file(run.provenance),
-        SCORES: json_document(msgspec.to_builtins(recorded_scores(run))),
-        **{f"{name}.csv": whole_lines(run.tables / f"{name}.csv") for name in _TABLES},
-        WEIGHTS: weights_data(agent.network.state_dict()),
-    }
+    """Make the archive of an agent, which has every score and the newest video of these weights.
+
+    For an agent that was loaded from an archive these include what `dqn eval` and `dqn record` made of it.
+    """
+    found = read_archive(agent.source) if is_archive(agent.source) else _archive_of_run(agent)
+    parts = {**found.parts, SCORES: json_document(msgspec.to_builtins(scores_of(agent.source)))}
     video = newest_video(agent)
-    if video is not None:
-        parts[f"videos/{video.name}"] = read_run_file(video, most_bytes=_MOST_VIDEO_BYTES)
-    return Archive(path=run.path, agent=_record(agent), parts=parts)
+    if video is not None and oversized_video(agent) is None:
+        parts = {name: data for name, data in parts.items() if not name.startswith(_VIDEOS)}
+        parts[f"{_VIDEOS}{video.name}"] = read_run_file(video, most_bytes=MOST_VIDEO_BYTES)
+    return Archive(path=found.path, agent=found.agent, parts=parts)
 
 
 def newest_video(agent: FrozenAgent) -> Path | None:
     """Return the newest video of an agent with exactly these weights; None if there is none."""
     videos = agent.run.videos.glob(f"step_{agent.step:09d}*.mp4")
     return max(videos, key=lambda path: (path.stat().st_mtime, path.name), default=None)
+
+
+def oversized_video(agent: FrozenAgent) -> Path | None:
+    """Return the newest video if it is too large for an archive, which then has none or an earlier one."""
+    video = newest_video(agent)
+    return video if video is not None and video.stat().st_size > MOST_VIDEO_BYTES else None
+
+
+def _archive_of_run(agent: FrozenAgent) -> Archive:
+    run = RunDirectory.open(agent.source)
+    parts = {
+        SPEC: read_run_file(run.spec),
+        PROVENANCE: read_run_file(run.provenance),
+        **{f"{name}.csv": whole_lines(run.tables / f"{name}.csv") for name in _TABLES},
+        WEIGHTS: weights_data(agent.network.state_dict()),
+    }
+    return Archive(path=run.path, agent=_record(agent), parts=parts)
 
 
 def _record(agent: FrozenAgent) -> AgentRecord:

@@ -76,7 +76,7 @@ def check_onnx(
         low_precision=low,
     )
     if not own <= tolerance or other_actions:
-        raise HaltedError(f"the ONNX model differs from the agent ({check}); nothing was written")
+        raise HaltedError(f"the ONNX model differs from the agent ({check}); the ONNX file was not written")
     return check
 
 

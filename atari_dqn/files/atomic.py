@@ -39,13 +39,13 @@ _PARTIAL = re.compile(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$")
 """The temporary name of a file or directory until it is complete."""
 
 
-def write_failure(path: Path, error: OSError, *, detail: str = "") -> UserError:
+def write_failure(path: Path, error: OSError, *, detail: str = "", remedy: str | None = None) -> UserError:
     """Create the error for a file that cannot be written, with the file, the cause and the remedy.
 
     The file is the one that `error` names, otherwise `path`. It is a `DiskFullError` if there is no space,
-    else a `UserError`. `detail` follows the cause in the message.
+    else a `UserError`. `detail` follows the cause in the message; `remedy` replaces that for the cause.
     """
-    remedy = _REMEDIES.get(error.errno or 0, "make it writable, or choose another place")
+    remedy = remedy or _REMEDIES.get(error.errno or 0, "make it writable, or choose another place")
     kind = DiskFullError if error.errno in _NO_ROOM else UserError
     return kind(f"cannot write {_culprit(error, path)}: {_cause(error)}{detail}; {remedy}")
 
@@ -62,12 +62,12 @@ def reading(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Convert an `OSError` of the block to a `UserError`, which names the error's file or else `path`."""
+def writing(path: Path, *, remedy: str | None = None) -> Iterator[None]:
+    """Convert an `OSError` of the block to the `UserError` of `write_failure`."""
     try:
         yield
     except OSError as error:
-        raise write_failure(path, error) from error
+        raise write_failure(path, error, remedy=remedy) from error
 
 
 def exists(path: Path) -> bool:
@@ -131,10 +131,10 @@ def write_atomically(path: Path, data: bytes) -> None:
         fsync_directory(path.parent)
 
 
-def prepare_folder(path: Path) -> None:
+def prepare_folder(path: Path, *, remedy: str | None = None) -> None:
     """Create a directory if it is missing, and check that files can be created in it; `UserError` if not."""
     probe = path / f".{secrets.token_hex(4)}.partial"
-    with writing(path):
+    with writing(path, remedy=remedy):
         path.mkdir(parents=True, exist_ok=True)
         probe.touch()
         probe.unlink()

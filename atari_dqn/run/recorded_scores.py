@@ -14,7 +14,8 @@ from msgspec import Struct
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.files.documents import checked, read_json, read_run_file
-from atari_dqn.run.archive.archive import SCORES
+from atari_dqn.run.archive.archive import SCORES, is_archive
+from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import LoggedEvent, logged_events
 from atari_dqn.spec.protocol import Protocol
@@ -40,11 +41,20 @@ class RecordedScore(Struct, frozen=True, kw_only=True):
     """Number of games that the frame cap truncated."""
 
 
+def scores_of(path: Path) -> list[RecordedScore]:
+    """Return the scores of a run; of an archive those that it holds and those that `dqn eval` made of it."""
+    with opened_run(path) as run:
+        scores = recorded_scores(run)
+    if is_archive(path):
+        scores += _eval_scores(RunDirectory(results_folder(path)))
+    return sorted(scores, key=lambda score: score.step)
+
+
 def recorded_scores(run: RunDirectory) -> list[RecordedScore]:
-    """Return the scores of a run in the order of their steps, those of the run itself first."""
+    """Return the scores of an opened run in the order of their steps, those of the run itself first."""
     if is_file(run.path / SCORES):
         path = run.path / SCORES
-        return checked(path, _with_infinity(read_json(path)), list[RecordedScore])
+        return checked(path, _with_infinite_protocols(read_json(path)), list[RecordedScore])
     scores = [*_own_scores(run), *_eval_scores(run)]
     return sorted(scores, key=lambda score: score.step)
 
@@ -57,17 +67,23 @@ def whole_lines(path: Path) -> bytes:
     return data[: data.rfind(b"\n") + 1]
 
 
-def with_infinity(record: Mapping[str, Any]) -> dict[str, Any]:
+def checked_protocols(path: Path, records: Mapping[str, Mapping[str, Any]]) -> dict[str, Protocol]:
+    """Convert the protocols of a provenance, by fingerprint; `DamagedError` names file and key if invalid."""
+    protocols = {digest: _with_infinity(record) for digest, record in records.items()}
+    return checked(path, protocols, dict[str, Protocol], key="protocols")
+
+
+def _with_infinity(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a protocol with the infinity that `files.atomic.plain` wrote as text: no reward clipping."""
     return {name: math.inf if value == "inf" else value for name, value in record.items()}
 
 
-def _with_infinity(document: Any) -> Any:
+def _with_infinite_protocols(document: Any) -> Any:
     """Convert the protocols of a list of scores; any other document stays what it is."""
     if not isinstance(document, list):
         return document
     return [
-        {**item, "protocol": with_infinity(item["protocol"])}
+        {**item, "protocol": _with_infinity(item["protocol"])}
         if isinstance(item, dict) and isinstance(item.get("protocol"), dict)
         else item
         for item in document
@@ -76,13 +92,7 @@ def _with_infinity(document: Any) -> Any:
 
 def _own_scores(run: RunDirectory) -> Iterator[RecordedScore]:
     """Join eval_log.csv, which has every score, with the event log, which has the return of each game."""
-    records = run.read_provenance().get("protocols", {})
-    protocols = checked(
-        run.provenance,
-        {digest: with_infinity(record) for digest, record in records.items()},
-        dict[str, Protocol],
-        key="protocols",
-    )
+    protocols = checked_protocols(run.provenance, run.read_provenance().get("protocols", {}))
     played = {
         (event.step, event.data.get("protocol")): event
         for event in logged_events(run.events)
@@ -116,5 +126,5 @@ def _eval_scores(run: RunDirectory) -> Iterator[RecordedScore]:
     for path in sorted(run.evaluations.glob("step_*.json")):
         document = read_json(path)
         if isinstance(document, dict):
-            document = {**document, "kind": "eval", "protocol": with_infinity(document.get("protocol", {}))}
+            document = {**document, "kind": "eval", "protocol": _with_infinity(document.get("protocol", {}))}
         yield checked(path, document, RecordedScore)

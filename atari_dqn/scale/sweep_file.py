@@ -143,7 +143,7 @@ def _methods(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Method, ...], 
             continue
         others = {key: value for key, value in keys.items() if key != "spec"}
         entries = tuple(table_entries(others, where=f"{path} [methods.{name}]"))
-        methods.append(Method(name=name, spec=_spec_path(path, keys.get("spec", base)), entries=entries))
+        methods.append(Method(name=name, spec=spec_path(path, keys.get("spec", base)), entries=entries))
     return tuple(methods), faults
 
 
@@ -153,7 +153,7 @@ def _single_method(path: Path, base: Any) -> tuple[tuple[Method, ...], list[Faul
         return (), [Fault(str(path), "spec", f"missing; {expected}")]
     if not isinstance(base, str):
         return (), []
-    spec = _spec_path(path, base)
+    spec = spec_path(path, base)
     if not NAME.fullmatch(spec.stem):
         problem = f"runs cannot be named after {show(spec.stem)}; name the method: [methods.NAME]"
         return (), [Fault(str(path), "spec", problem)]
@@ -171,8 +171,8 @@ def _method_problem(name: str, keys: Any, base: Any) -> str | None:
     return None
 
 
-def _spec_path(path: Path, text: str) -> Path:
-    """Return the file of a spec: relative to the sweep file, or a shipped one."""
+def spec_path(path: Path, text: str) -> Path:
+    """Return the spec that the file of a sweep or a tune names: a file relative to it, or a shipped one."""
     nearby = path.parent / text
     return nearby if nearby.exists() else find_spec(Path(text))
 

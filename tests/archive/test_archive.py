@@ -1,5 +1,6 @@
 import random
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import atari_dqn as dqn
 from atari_dqn.compare.comparison import compare
 from atari_dqn.compare.document import comparison_document
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
+from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint, save_score
+from atari_dqn.evaluation.export import archive_of
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.weights import weights_data
 from atari_dqn.run.archive.archive import (
@@ -120,6 +122,42 @@ def test_an_archive_has_the_video_of_its_step(archive: Path, imported: Path):
 def test_scores_of_an_archive_are_kept_next_to_it(archive: Path, imported: Path):
     assert load_frozen(archive, CPU).run.path == archive.with_name("agent_results")
     assert load_frozen(imported, CPU).run.path == imported
+
+
+@pytest.mark.parametrize("form", ["file", "imported"])
+def test_scores_of_an_archive_have_what_was_evaluated_of_it(archive: Path, tmp_path: Path, form: str):
+    path = tmp_path / "copy.dqn"
+    shutil.copy(archive, path)
+    if form == "imported":
+        path = tmp_path / "copy"
+        unpack_archive(read_archive(archive), path)
+    agent = load_frozen(path, CPU)
+    before = dqn.Run(path).scores
+    agent.run.evaluations.mkdir(parents=True)
+    result = evaluate_checkpoint(agent, episodes=2)
+    save_score(agent, result)
+    assert [each.returns for each in dqn.Run(path).scores] == [
+        *(each.returns for each in before), result.score.returns
+    ]  # fmt: skip
+
+
+def test_an_archive_that_is_made_again_has_the_later_video_alone(archive: Path, tmp_path: Path):
+    path = tmp_path / "copy.dqn"
+    shutil.copy(archive, path)
+    videos = tmp_path / "copy_results" / "videos"
+    videos.mkdir(parents=True)
+    (videos / "step_000000300_run.mp4").write_bytes(b"later")
+    parts = archive_of(load_frozen(path, CPU)).parts
+    assert {name: data for name, data in parts.items() if name.startswith("videos/")} == {
+        "videos/step_000000300_run.mp4": b"later"
+    }
+
+
+def test_an_archive_of_which_nothing_was_made_is_the_same_when_made_again(archive: Path, tmp_path: Path):
+    path = tmp_path / "copy.dqn"
+    shutil.copy(archive, path)
+    export(load_frozen(path, CPU), tmp_path / "again.dqn")
+    assert (tmp_path / "again.dqn").read_bytes() == archive.read_bytes()
 
 
 def mutated(data: bytes, headers: list[int], rng: random.Random) -> bytes:

@@ -30,12 +30,14 @@ WRONG = {
     "resume, folder that is no run": ["resume", "run/checkpoints"],
     "resume, device": ["resume", "run", "--device", "abacus"],
     "resume, threads": ["resume", "run", "--threads", "1000000"],
+    "resume, what is later than nothing": ["resume", "run", "--discard-later"],
     "eval, no run": ["eval", "absent"],
     "eval, no checkpoint": ["eval", "run/checkpoints/step_000000001"],
     "eval, games": ["eval", "run", "--episodes", "0"],
     "eval, more games than fit memory": ["eval", "run", "--episodes", "99999999999"],
     "eval, protocol": ["eval", "run", "--protocol", "classical"],
     "eval, device": ["eval", "run", "--device", "tpu"],
+    "play, seed of an agent": ["play", "run", "--seed", "3"],
     "record, no run": ["record", "absent"],
     "record, nothing": ["record"],
     "record, no folder": ["record", "run", "-o", "absent/deep/pong.mp4"],
@@ -79,6 +81,8 @@ SAID = {
     "resume, folder that is no run": "is not a run directory",
     "resume, device": "--device: found 'abacus'",
     "resume, threads": "--threads: found 1000000, expected at most",
+    "resume, what is later than nothing": "--discard-later: expected with --checkpoint",
+    "play, seed of an agent": "--seed: expected with --game",
 }
 
 PROGRAM = """

@@ -1,4 +1,4 @@
-"""`dqn watch` as a program: in a pipe and on a terminal."""
+"""`dqn watch` as a program, in a pipe and on a terminal, and with a clock that is set by hand."""
 
 import fcntl
 import os
@@ -16,6 +16,8 @@ from pathlib import Path
 import pyte
 import pytest
 from forked import CommandServer, Finished
+
+from atari_dqn.cli.watch import watch
 
 COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "watch"]
 Watched = Callable[..., Finished]
@@ -87,6 +89,54 @@ def test_no_run_at_all_is_the_users_mistake(watched: Watched, tmp_path: Path) ->
     assert done.code == 2
     assert "is not a run directory" in done.err
     assert watched(tmp_path, tmp_path / "b").code == 2
+
+
+class FakeTime:
+    """A clock that a sleep sets forward, for at most an hour."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        assert self.seconds < 3_600, "the watching does not end"
+
+
+@pytest.fixture
+def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    fake = FakeTime()
+    monkeypatch.setattr("atari_dqn.cli.watch.time", fake)
+    return fake
+
+
+def killed(finished: Path, path: Path) -> Path:
+    """Copy a run as SIGKILL leaves it, long after its process has ended."""
+    shutil.copytree(finished, path, symlinks=True)
+    events = path / "events.jsonl"
+    lines = events.read_text().splitlines(keepends=True)
+    events.write_text("".join(line for line in lines if '"finished"' not in line))
+    for file in path.iterdir():
+        os.utime(file, (1e9, 1e9))
+    return path
+
+
+def test_a_killed_run_is_shown_for_a_minute(
+    finished: Path, tmp_path: Path, fake_time: FakeTime, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch([killed(finished, tmp_path / "run")], every="2", plain=True)
+    assert fake_time.seconds == 60.0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("run: stopped, written ")
+
+
+def test_a_table_of_killed_runs_is_shown_for_a_minute(
+    finished: Path, tmp_path: Path, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    watch([killed(finished, tmp_path / "a"), killed(finished, tmp_path / "b")], every="2")
+    assert fake_time.seconds == 60.0
 
 
 class Terminal:

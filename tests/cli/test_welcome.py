@@ -25,6 +25,10 @@ def test_greeting_fits_into_80_columns() -> None:
     assert max(map(len, greeting().splitlines())) <= 80
 
 
+def test_greeting_promises_no_number_that_depends_on_a_spec() -> None:
+    assert [what for what in COMMANDS.values() if any(map(str.isdigit, what))] == []
+
+
 def test_greeting_gives_three_commands_that_this_program_takes() -> None:
     assert len(COMMANDS) == 3
     program = typer.main.get_command(app)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,65 @@ def test_a_hub_folder_has_a_card_scores_a_video_and_the_archive() -> None:
     assert final["protocol_digest"] in text
     assert "track A*" in text
     assert dqn.load("hub/agent.dqn").env_frames == 1_200
+
+
+@pytest.fixture(scope="module", params=["file", "imported"])
+def used(folder: Path, request: pytest.FixtureRequest) -> Path:
+    """An archive that was evaluated and recorded later, its score in `score.json`, and its folder `hub`."""
+    place = folder / f"used {request.param}"
+    place.mkdir()
+    early = str(place / "early.dqn")
+    assert command("export", str(folder / "my run/checkpoints/step_000000150"), "-o", early) == 0
+    source, results = early, place / "early_results"
+    if request.param == "imported":
+        source, results = str(place / "early"), place / "early"
+        assert command("import", early, "-o", source) == 0
+    assert command("eval", source, "--episodes", "5") == 0
+    (score,) = (results / "evaluations").glob("*.json")
+    (place / "score.json").write_bytes(score.read_bytes())
+    (results / "videos").mkdir()
+    (results / "videos" / "step_000000150_run.mp4").write_bytes(b"later frames")
+    assert command("export", source, "--hub", str(place / "hub")) == 0
+    return place
+
+
+def test_the_card_of_an_archive_has_the_score_of_its_evaluation(used: Path) -> None:
+    score = json.loads((used / "score.json").read_text())
+    assert f"| {score['protocol_digest']} |" in (used / "hub" / "README.md").read_text()
+
+
+def test_the_scores_of_an_archive_have_the_games_of_its_evaluation(used: Path) -> None:
+    scores = json.loads((used / "hub" / "results.json").read_text())
+    evaluated = [score["returns"] for score in scores if score["kind"] == "eval"]
+    assert evaluated == [json.loads((used / "score.json").read_text())["returns"]]
+
+
+def test_the_hub_folder_of_an_archive_has_the_video_that_was_recorded_of_it(used: Path) -> None:
+    assert (used / "hub" / "replay.mp4").read_bytes() == b"later frames"
+
+
+def test_the_archive_in_the_hub_folder_has_the_scores_of_its_results(used: Path) -> None:
+    archive = read_archive(used / "hub" / "agent.dqn")
+    assert archive.parts["scores.json"] == (used / "hub" / "results.json").read_bytes()
+
+
+@pytest.fixture
+def large_video() -> Iterator[Path]:
+    """A newer video of one byte too many, which takes no space on the disk."""
+    video = Path("my run/videos/step_000000300_run.mp4")
+    with video.open("wb") as file:
+        file.truncate(2**28 + 1)
+    yield video
+    video.unlink()
+
+
+@pytest.mark.parametrize("words", [("-o", "small.dqn"), ("--hub", "small")], ids=["archive", "hub"])
+def test_a_video_that_is_too_large_is_left_out_with_its_size(
+    large_video: Path, words: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("export", "my run", *words) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith(f"; {large_video} is left out: 268,435,457 bytes, expected at most 268,435,456\n")
 
 
 def test_a_page_plays_back_the_newest_recording(capsys: pytest.CaptureFixture[str]) -> None:

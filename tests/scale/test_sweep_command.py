@@ -94,6 +94,8 @@ BAD = {
     ("mine.toml", "--status"): "outputs/mine: no sweep has begun there; `dqn sweep` begins it",
     ("mine.toml", "--status", "--plan"): "--plan and --status: expected one of them",
     ("mine.toml", "--measure"): "--measure: expected with --plan",
+    ("mine.toml", "--plan", "--retry"): "--retry: expected without --plan and --status",
+    ("mine.toml", "--status", "--retry"): "--retry: expected without --plan and --status",
     ("mine.toml", "--on", "loca"): "--on: found 'loca', expected local or ray; did you mean \"local\"?",
     ("mine.toml", "--device", "cuda:7"): "device 'cuda:7' is not available: found 0 CUDA devices",
     ("mine.toml", "--folder", "mine.toml"): "mine.toml: is not a folder; name another with --folder",

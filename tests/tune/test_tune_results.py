@@ -2,20 +2,24 @@
 
 import csv
 import math
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from tiny import tiny_spec
 from tuning import TINY, begun, command
 
+from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.tuning.folder import TuneFolder
 from atari_dqn.scale.tuning.plot import encoded_plot, figure_of
 from atari_dqn.scale.tuning.progress import TuneProgress
-from atari_dqn.scale.tuning.ranking import Standing, standing
+from atari_dqn.scale.tuning.ranking import Standing, protocol_lines, standing
 from atari_dqn.scale.tuning.results import write_results
 from atari_dqn.scale.tuning.study import TrialLog
 from atari_dqn.scale.tuning.table import status_lines
 from atari_dqn.spec.loader import load_spec
+from atari_dqn.spec.protocol import evaluation_protocol
 
 TEXT = (
     f'spec = "{TINY}"\nseeds = 2\n[space]\noptimizer.learning_rate = {{ log = [1e-5, 1e-1] }}\n'
@@ -107,3 +111,39 @@ def test_a_tune_without_a_complete_trial_has_a_table_and_no_best_spec(tmp_path: 
     assert folder.table.exists()
     assert not folder.best.exists()
     assert log.importance() == {}
+
+
+def protocols_of(folder: Path, **changes: object) -> list[str]:
+    """Return the protocol lines of a tune of one trial, whose runs record a protocol with some changes."""
+    record, tune = begun(folder, TEXT.replace("trials = 20", "trials = 1"))
+    command(record, tune, score)
+    protocol = evaluation_protocol(tiny_spec(), episodes=3, checkpoint="current", ale_version="", rom_md5="")
+    for name in ("trial0000_catch_seed1", "trial0000_catch_seed2"):
+        fields = {**asdict(protocol), **changes}
+        document = {"spec": {"digest": "", "toml_sha256": ""}, "protocols": {"p": fields}}
+        write_json_atomically(tune.runs.path / name / "provenance.json", document)
+    return protocol_lines(standing(record, tune, TrialLog(tune, record.tune, writable=False)), tune)
+
+
+def test_a_tune_with_unclipped_rewards_has_its_protocol(tmp_path: Path):
+    (line,) = protocols_of(tmp_path, training_max_abs_reward=math.inf)
+    assert "trained with life loss terminal and unclipped rewards" in line
+
+
+def test_a_damaged_protocol_is_unknown_with_the_reason(tmp_path: Path):
+    first, second = protocols_of(tmp_path, episodes="three")
+    assert first.startswith(f"unknown: {tmp_path / 'tune'}")
+    assert first.endswith("seed1/provenance.json: protocols.[...].episodes: expected `int`, got `str`")
+    assert "seed2/provenance.json" in second
+
+
+def test_a_protocol_that_no_run_recorded_is_unknown_with_its_fingerprint(tmp_path: Path):
+    record, tune = begun(tmp_path, TEXT.replace("trials = 20", "trials = 1"))
+    command(record, tune, score)
+    for name in ("trial0000_catch_seed1", "trial0000_catch_seed2"):
+        document = {"spec": {"digest": "", "toml_sha256": ""}}
+        write_json_atomically(tune.runs.path / name / "provenance.json", document)
+    lines = protocol_lines(standing(record, tune, TrialLog(tune, record.tune, writable=False)), tune)
+    assert [line.rpartition("/")[2] for line in lines] == [
+        "provenance.json has none with the fingerprint p"
+    ] * 2

@@ -48,6 +48,6 @@ def is_pruned(
     return best < median(others) if maximize else best > median(others)
 
 
-def may_prune(pruning: Pruning | None, step: Step) -> bool:
+def may_prune(pruning: Pruning, step: Step) -> bool:
     """Return whether a trial may end at a step."""
-    return pruning is not None and step.at_frames >= pruning.warmup_frames
+    return step.at_frames >= pruning.warmup_frames

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.documents import checked
+from atari_dqn.formatting import printable
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import Provenance
+from atari_dqn.run.recorded_scores import checked_protocols
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, worked_seconds
 from atari_dqn.scale.tuning.study import Trial, TrialLog, begun_first
 from atari_dqn.scale.tuning.trials import TrialRuns, members_of
-from atari_dqn.spec.protocol import Protocol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +56,16 @@ def protocol_lines(found: Standing, folder: TuneFolder) -> list[str]:
     runs = TrialRuns(found.record, folder.runs, members)
     runs.refresh()
     lines = (_protocol(folder.runs.run(name), digest) for name, digest in runs.protocol_digests.items())
-    return [line for line in dict.fromkeys(lines) if line]
+    return list(dict.fromkeys(lines))
 
 
 def _protocol(run: RunDirectory, digest: str) -> str:
+    """Describe the protocol with a fingerprint, or why it is unknown: the scores are shown nevertheless."""
     try:
         provenance = checked(run.provenance, run.read_provenance(), Provenance)
-        protocols = checked(run.provenance, provenance.protocols, dict[str, Protocol], key="protocols")
-    except DamagedError:
-        return ""
-    return protocols[digest].short() if digest in protocols else ""
+        protocols = checked_protocols(run.provenance, provenance.protocols)
+    except DamagedError as error:
+        return printable(f"unknown: {error}")
+    if digest not in protocols:
+        return printable(f"unknown: {run.provenance} has none with the fingerprint {digest}")
+    return protocols[digest].short()

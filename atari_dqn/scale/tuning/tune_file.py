@@ -22,7 +22,7 @@ from typing import Any
 
 from atari_dqn.scale.axes import read_games, read_seeds
 from atari_dqn.scale.cases import NAME, section_entries
-from atari_dqn.scale.sweep_file import read_file_of
+from atari_dqn.scale.sweep_file import read_file_of, spec_path
 from atari_dqn.scale.tuning.combinations import combination_faults, complete
 from atari_dqn.scale.tuning.search_file import (
     read_budget,
@@ -38,7 +38,7 @@ from atari_dqn.spec.check import check_entries, show
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.keys import KEYS, SECTIONS, Scalar, Values
 from atari_dqn.spec.parse import read_toml, table_entries
-from atari_dqn.spec.shipped import find_spec, is_name, shipped_tunes
+from atari_dqn.spec.shipped import is_name, shipped_tunes
 from atari_dqn.spec.suggest import did_you_mean
 
 _TOP_KEYS = (
@@ -139,8 +139,7 @@ def _read_base(path: Path, table: Mapping[str, Any]) -> tuple[_Base, list[Fault]
         problem = "missing" if found is None else f"found {show(found)}"
         faults.append(Fault(str(path), "spec", f"{problem}; expected a file or a shipped spec's name"))
         return _Base(spec=path, values={}, games=(), seeds=(), is_valid=False), faults
-    nearby = path.parent / found
-    spec = nearby if nearby.exists() else find_spec(Path(found))
+    spec = spec_path(path, found)
     try:
         entries = list(table_entries(read_toml(spec), where=str(spec)))
     except SpecError as error:

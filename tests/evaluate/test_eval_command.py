@@ -1,0 +1,34 @@
+"""`dqn eval` where its score cannot be stored."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from forked import CommandServer
+
+
+@pytest.fixture
+def unwritable(tiny_run: Callable[..., Path], tmp_path: Path) -> Path:
+    """A run with a file in the place of the folder of scores."""
+    path = Path(shutil.copytree(tiny_run(), tmp_path / "run", symlinks=True))
+    (path / "evaluations").write_text("")
+    return path
+
+
+def test_the_remedy_for_a_run_that_cannot_be_written_is_an_option_of_the_command(
+    unwritable: Path, command_server: CommandServer
+) -> None:
+    done = command_server.run("eval", unwritable)
+    assert (done.code, done.err) == (
+        2,
+        f"error: cannot write {unwritable}/evaluations: file exists; "
+        "with --no-save the games are played and the score is only printed\n",
+    )
+
+
+def test_without_a_place_for_the_score_the_games_are_played(
+    unwritable: Path, command_server: CommandServer
+) -> None:
+    done = command_server.run("eval", unwritable, "--no-save", "--episodes", "1")
+    assert (done.code, done.err) == (0, "")
