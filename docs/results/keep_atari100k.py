@@ -1,6 +1,6 @@
 """Keep the evidence of Track C: the tables of `gather.py`, a table by game and agent, and a plot.
 
-Runs that are not finished, or whose budget and protocol are not those of the published columns, are named
+Runs that are not finished, or whose budget is not that of the published columns, are named
 and left out. The table and the plot are made anew from everything that was kept, so the script can be called
 again as further runs finish. An agent is a spec `atari100k_AGENT`.
 
@@ -25,7 +25,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from atari_dqn.compare.comparison import compare
-from atari_dqn.compare.reference.atari100k import COLUMNS, Sourced, columns_of
+from atari_dqn.compare.reference.atari100k import COLUMNS, FRAMES, Sourced, columns_of
 from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE, human_random
 from atari_dqn.compare.statistics import estimates, mean, median_run
 
@@ -72,10 +72,10 @@ def keep(runs: list[Path], agent: str, out: Path) -> None:
         print(f"caveat: {warning}")
     for result in comparison.results:
         for run in result.group.runs:
-            if run.seed in result.last.evaluations and result.atari100k:
+            if run.seed in result.last.evaluations and result.last.env_frames == FRAMES:
                 found[f"{agent}_{run.game}_seed{run.seed}"] = run.path
             else:
-                print(f"{run.path}: not finished, or of another budget or protocol; left out")
+                print(f"{run.path}: not finished, or of another budget; left out")
     if found:
         gather(out, found)
         shutil.copy(next(iter(found.values())) / "spec.toml", out / f"{agent}.toml")

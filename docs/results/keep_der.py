@@ -1,0 +1,240 @@
+"""Keep runs of `dqn sweep atari100k_der`, and make their page: scores next to the published ones.
+
+Runs that are not finished are named and left out. A run that is kept again replaces its rows. The page and
+the plot are made from the tables:
+
+python docs/results/keep_der.py outputs/atari100k_der/atari100k_der_alien_seed1     keep runs, make the page
+python docs/results/keep_der.py                                                     the page and plot alone
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import polars as pl
+from gather import add, named, origin
+from keep import read
+from numpy.typing import NDArray
+
+from atari_dqn.compare.reference.atari100k import columns_of
+from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE, human_random
+from atari_dqn.compare.statistics import RESAMPLES, SEED, Scores, iqm
+
+RESULTS = Path(__file__).parent
+KEPT, PLOT, PAGE = Path("der"), Path("der/scores.png"), Path("der.md")
+PUBLISHED = "der_vanhasselt2019"
+GAMES = 26
+
+TEXT = """\
+# Does data-efficient Rainbow score what is published?
+
+[`atari100k_der`](../../runs/atari100k_der.toml) on {count} of the 26 games of Atari 100k: 400,000 frames,
+then 100 games with the last weights. The mean of these games, ± their standard deviation, and the mean that van
+Hasselt et al. (2019) print; human-normalised: 0 is random play, 1 a human.
+
+{table}
+
+{over_games}
+
+![Human-normalised scores of each game, ours and published]({plot})
+
+- An interval is over the choice of games: {resamples:,} times as many games are drawn from these with
+  replacement. It does not say how far seeds differ, of which there is one a game.
+- Made with {threads} on {processors}, torch {torch}, at {commits}, {dates}. Runs were interrupted and resumed
+  {resumes} times in all. Minutes are those of training without the final games; two runs trained at once,
+  next to other work, so they are no measure of speed ([costs](../algorithms.md#what-an-agent-costs)).
+- †: the cap of 108,000 frames cut games.
+
+**Not shown:** {missing}; other seeds; the forms of DER with other hyperparameters, such as Dopamine's.
+
+Made from [runs.csv](der/runs.csv) and [evaluations.csv](der/evaluations.csv), with the complete
+[spec](der/spec.toml), by
+
+```
+dqn sweep atari100k_der
+python docs/results/keep_der.py RUN...
+```
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GameScore:
+    """The score of our seeds on a game, and the published one."""
+
+    game: str
+    text: str
+    """The mean and standard deviation of each seed's games."""
+    mean: float
+    """The mean over seeds."""
+    published: float
+    minutes: float
+
+    def normalised(self, score: float) -> float:
+        """Return the human-normalised score on this game."""
+        human = human_random(self.game, DEFAULT_HUMAN_TABLE)
+        assert human is not None, "every game of Atari 100k has a human score"
+        return human.normalised(score)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", nargs="*", type=Path, help="run directories of `atari100k_der`")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    if options.runs:
+        keep(options.runs, options.out / KEPT)
+    tables = [pl.read_csv(options.out / KEPT / f"{name}.csv") for name in ("runs", "evaluations")]
+    scores = game_scores(*tables)
+    draw(scores, options.out / PLOT)
+    (options.out / PAGE).write_text(page(scores, tables[0]), encoding="utf-8")
+    print(page(scores, tables[0]))
+
+
+def keep(runs: list[Path], folder: Path) -> None:
+    """Add the finished runs to the tables of a folder."""
+    finished = [run for run in runs if (run / "summary.json").exists()]
+    for run in set(runs) - set(finished):
+        print(f"{run}: not finished; left out")
+    if not finished:
+        raise SystemExit("no finished run")
+    folder.mkdir(parents=True, exist_ok=True)
+    add(folder / "runs.csv", [pl.DataFrame([{**origin(run.name, run), **trained(run)}]) for run in finished])
+    add(
+        folder / "evaluations.csv",
+        [read(run, "eval_log").select(named(run.name), pl.all()) for run in finished],
+    )
+    shutil.copy(finished[0] / "spec.toml", folder / "spec.toml")
+
+
+def trained(run: Path) -> dict[str, str | int | float]:
+    """Read what a run played, and for how long it trained."""
+    spec = tomllib.loads((run / "spec.toml").read_text())
+    seconds = read(run, "throughput_log")["elapsed_seconds"].max()
+    return {"game": spec["game"], "seed": spec["seed"], "minutes": round(seconds / 60, 1)}
+
+
+def game_scores(runs: pl.DataFrame, evaluations: pl.DataFrame) -> list[GameScore]:
+    """Join the final scores of the runs with the published ones, by game."""
+    final = evaluations.filter(pl.col("eval_type") == "final").join(runs, on="run").sort("game", "seed")
+    return [score_of(str(game), seeds) for (game,), seeds in final.group_by("game", maintain_order=True)]
+
+
+def score_of(game: str, seeds: pl.DataFrame) -> GameScore:
+    """Compute the score of a game from the final evaluations of its seeds."""
+    texts = [
+        f"{number(row['mean_return'])} ± {number(row['std_return'])}{' †' * (row['frame_caps'] > 0)}"
+        for row in seeds.iter_rows(named=True)
+    ]
+    published = {column.agent: figure.mean for column, figure in columns_of(game)}
+    means, minutes = (seeds[name].to_numpy() for name in ("mean_return", "minutes"))
+    return GameScore(
+        game=game,
+        text=", ".join(texts),
+        mean=float(means.mean()),
+        published=published[PUBLISHED],
+        minutes=float(minutes.mean()),
+    )
+
+
+def page(scores: list[GameScore], runs: pl.DataFrame) -> str:
+    """Make the page."""
+    left = GAMES - len(scores)
+    return TEXT.format(
+        count=len(scores),
+        table=table(scores),
+        over_games=over_games(scores),
+        plot=PLOT,
+        resamples=RESAMPLES,
+        threads=f"{runs['torch_threads'].max()} thread each",
+        processors=", ".join(runs["cpu_model"].unique().sort()),
+        torch=", ".join(runs["torch"].unique().sort()),
+        commits=", ".join(runs["commit"].unique().sort()),
+        dates=", ".join(runs["started"].str.slice(0, 10).unique().sort()),
+        resumes=runs["resumes"].sum(),
+        missing=f"the other {left} games" if left else "nothing of the games",
+    )
+
+
+def table(scores: list[GameScore]) -> str:
+    """Format the scores, a row for each game."""
+    heads = ["game", "here", "published", "here, normalised", "published, normalised", "minutes"]
+    rows = [
+        [
+            score.game, score.text, number(score.published), f"{score.normalised(score.mean):.3f}",
+            f"{score.normalised(score.published):.3f}", f"{score.minutes:.0f}",
+        ]
+        for score in scores
+    ]  # fmt: skip
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("-0.", "−0.")
+
+
+def over_games(scores: list[GameScore]) -> str:
+    """State the interquartile means over the games and their difference, with intervals over games."""
+    ours, theirs = normalised(scores)
+    higher = int((ours > theirs).sum())
+    return (
+        f"**Interquartile mean over these games:** {bounds(ours)} here, {bounds(theirs)} published; the "
+        f"difference is {difference(ours, theirs)}. The score here is the higher one on {higher} of "
+        f"{len(scores)} games."
+    )
+
+
+def normalised(scores: list[GameScore]) -> tuple[Scores, Scores]:
+    """Return the human-normalised scores of all games, ours and the published ones. f64[M], f64[M]."""
+    ours = np.array([score.normalised(score.mean) for score in scores])
+    return ours, np.array([score.normalised(score.published) for score in scores])
+
+
+def bounds(values: Scores) -> str:
+    """Format the interquartile mean of scores f64[M] with its interval over games."""
+    return interval(float(iqm(values[None])), iqm(values[_draws(len(values))][:, None]))
+
+
+def difference(ours: Scores, theirs: Scores) -> str:
+    """Format the difference of interquartile means, with an interval over games drawn for both alike."""
+    draws = _draws(len(ours))
+    resampled = iqm(ours[draws][:, None]) - iqm(theirs[draws][:, None])
+    return interval(float(iqm(ours[None]) - iqm(theirs[None])), resampled)
+
+
+def _draws(count: int) -> NDArray[np.int64]:
+    return np.random.default_rng(SEED).integers(count, size=(RESAMPLES, count))
+
+
+def interval(value: float, resampled: Scores) -> str:
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]".replace("-", "−")
+
+
+def number(value: float) -> str:
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+    return text.replace("-", "−")
+
+
+def draw(scores: list[GameScore], path: Path) -> None:
+    """Draw the human-normalised scores of each game, the published next to ours."""
+    figure, axes = plt.subplots(figsize=(max(6, 0.45 * len(scores) + 2), 4.2), layout="constrained")
+    ours, theirs = normalised(scores)
+    places = np.arange(len(scores))
+    axes.plot(places, theirs, "s", color="C1", label="van Hasselt et al. (2019)")
+    axes.plot(places, ours, "o", color="C0", label="here, one seed")
+    axes.set_xticks(places, [score.game for score in scores], rotation=60, ha="right")
+    axes.set_yscale("symlog", linthresh=0.1)
+    axes.set_ylabel("human-normalised score")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""The page of data-efficient Rainbow: scores of games, means over games, and what its tables make."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
+from keep_der import KEPT, PAGE, RESULTS, bounds, difference, game_scores, over_games, page, table
+
+RUNS = pl.DataFrame(
+    {
+        "run": ["a", "b", "c"],
+        "game": ["pong", "pong", "alien"],
+        "seed": [1, 2, 1],
+        "minutes": [10.0, 20.0, 30.0],
+    }
+)
+EVALUATIONS = pl.DataFrame(
+    {
+        "run": ["a", "a", "b", "c"],
+        "eval_type": ["light", "final", "final", "final"],
+        "mean_return": [1.0, -20.0, -18.0, 739.9],
+        "std_return": [0.0, 1.0, 2.0, 100.5],
+        "frame_caps": [0, 0, 3, 0],
+    }
+)
+
+
+def test_score_of_a_game_is_the_mean_of_the_final_scores_of_its_seeds():
+    (alien, pong) = game_scores(RUNS, EVALUATIONS)
+    assert (alien.game, alien.mean, alien.published) == ("alien", 739.9, 739.9)
+    assert (pong.mean, pong.minutes) == (-19.0, 15.0)
+
+
+def test_row_has_each_seed_and_marks_games_that_were_cut():
+    row = table(game_scores(RUNS, EVALUATIONS)).splitlines()[3]
+    assert row.startswith("| pong | −20.0 ± 1.0, −18.0 ± 2.0 † | −19.3 |")
+
+
+def test_interval_of_equal_scores_is_their_value():
+    assert bounds(np.array([0.25, 0.25, 0.25])) == "0.250 [0.250, 0.250]"
+
+
+def test_games_are_drawn_for_both_sides_alike():
+    ours = np.array([0.1, 0.9, 0.4, 0.2, 3.0])
+    assert difference(ours + 0.5, ours) == "0.500 [0.500, 0.500]"
+
+
+def test_statement_counts_the_games_on_which_ours_is_higher():
+    assert "the higher one on 1 of 2 games" in over_games(game_scores(RUNS, EVALUATIONS))
+
+
+@pytest.mark.skipif(not (RESULTS / KEPT / "runs.csv").exists(), reason="no run of DER is kept yet")
+def test_page_of_der_is_what_the_tables_make():
+    runs, evaluations = (pl.read_csv(RESULTS / KEPT / f"{name}.csv") for name in ("runs", "evaluations"))
+    assert (RESULTS / PAGE).read_text(encoding="utf-8") == page(game_scores(runs, evaluations), runs)
