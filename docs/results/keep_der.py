@@ -14,6 +14,7 @@ import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,8 +36,8 @@ TEXT = """\
 # Does data-efficient Rainbow score what is published?
 
 [`atari100k_der`](../../runs/atari100k_der.toml) on {count} of the 26 games of Atari 100k: 400,000 frames,
-then 100 games with the last weights. The mean of these games, ± their standard deviation, and the mean that van
-Hasselt et al. (2019) print; human-normalised: 0 is random play, 1 a human.
+then 100 games with the last weights. The mean of these games, ± their standard deviation, and the mean that
+van Hasselt et al. (2019) print; human-normalised: 0 is random play, 1 a human.
 
 {table}
 
@@ -114,7 +115,7 @@ def keep(runs: list[Path], folder: Path) -> None:
     shutil.copy(finished[0] / "spec.toml", folder / "spec.toml")
 
 
-def trained(run: Path) -> dict[str, str | int | float]:
+def trained(run: Path) -> dict[str, Any]:
     """Read what a run played, and for how long it trained."""
     spec = tomllib.loads((run / "spec.toml").read_text())
     seconds = read(run, "throughput_log")["elapsed_seconds"].max()
