@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from atari_dqn.spec.schema import Spec
     from atari_dqn.train.build import MakeActors
 
-ActorPlaceOption = Annotated[
+ActorSiteOption = Annotated[
     str,
     typer.Option(
         "--on", metavar="PLACE", help="Where the actors of the spec play: local, or ray for a cluster."

@@ -56,7 +56,7 @@ def _specs(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]  # none: the shell completes the path
 
 
-class Place(StrEnum):
+class SiteName(StrEnum):
     """Values of `--on`."""
 
     LOCAL = "local"
@@ -119,7 +119,7 @@ NotifyOption = Annotated[
 JobsOption = Annotated[
     str | None, typer.Option(metavar="N", help="At most N runs at once. Default: as many as fit.")
 ]
-PlaceOption = Annotated[
+SiteOption = Annotated[
     str, typer.Option(metavar="PLACE", help="Where the runs are trained: local, or ray for a cluster.")
 ]
 AddressOption = Annotated[
@@ -183,7 +183,7 @@ def is_on_ray(on: str, address: str | None, *, plan: bool, status: bool) -> bool
     """Parse `--on`; `UserError` for options that do not go with it, or with each other."""
     if plan and status:
         raise UserError("--plan and --status: expected one of them")
-    found = choice("--on", on, Place) is Place.RAY
+    found = choice("--on", on, SiteName) is SiteName.RAY
     if found and (plan or status):
         raise UserError(
             "--on ray: expected without --plan, which plans for this machine, and without --status"

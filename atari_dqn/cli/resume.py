@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.actors_on_ray import ActorPlaceOption, actors_at
+from atari_dqn.cli.actors_on_ray import ActorSiteOption, actors_at
 from atari_dqn.cli.options import (
     AddressOption,
     NotifyOption,
@@ -64,7 +64,7 @@ def resume(
     frames: FramesOption = None,
     threads: ThreadsOption = None,
     device: OwnDeviceOption = None,
-    on: ActorPlaceOption = "local",
+    on: ActorSiteOption = "local",
     address: AddressOption = None,
     plain: PlainOption = False,
     sink: SinkOption = None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.actors_on_ray import ActorPlaceOption, actors_at, plays_on_ray
+from atari_dqn.cli.actors_on_ray import ActorSiteOption, actors_at, plays_on_ray
 from atari_dqn.cli.options import (
     AddressOption,
     DeviceOption,
@@ -53,7 +53,7 @@ def train(
     ] = None,
     device: DeviceOption = "auto",
     plan: Annotated[bool, typer.Option("--plan", help="Print memory, disk and time; start nothing.")] = False,
-    on: ActorPlaceOption = "local",
+    on: ActorSiteOption = "local",
     address: AddressOption = None,
     plain: PlainOption = False,
     sink: SinkOption = None,

@@ -11,8 +11,8 @@ from atari_dqn.cli.options import (
     AddressOption,
     DeviceOption,
     JobsOption,
-    PlaceOption,
     PlainOption,
+    SiteOption,
     integer,
     is_on_ray,
 )
@@ -63,7 +63,7 @@ def tune(
     folder: FolderOption = None,
     plan: PlanOption = False,
     status: StatusOption = False,
-    on: PlaceOption = "local",
+    on: SiteOption = "local",
     address: AddressOption = None,
     jobs: JobsOption = None,
     device: DeviceOption = "auto",

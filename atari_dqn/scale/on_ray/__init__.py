@@ -5,7 +5,7 @@
     cluster         a joined cluster: its nodes, their hardware and versions, whether it still answers
     command         the leases of a command, one for each run that it has trained: without it the run stops
     node            what a node reports about itself, and how it trains a member: plain values in and out
-    place           a node with what is free on it
+    node_room       a node with what is free on it
     site            the nodes with what is free on each, and the tasks that run there
     workers         starts and stops members there; `scale.scheduler` runs a sweep with them, and
                     `scale.tuning.tuner` a tune

@@ -35,7 +35,7 @@ class ActorNeed:
         return _RAY_PARTS // self.per_core / _RAY_PARTS
 
 
-class Room(Protocol):
+class NodeCapacity(Protocol):
     """What Ray may give to actors on a node (`cluster.Node`)."""
 
     @property
@@ -66,7 +66,7 @@ def store_bytes(spec: Spec) -> int:
     return 2 * messages_item(spec).bytes + _VERSIONS_KEPT * weights
 
 
-def check_actors_fit(spec: Spec, nodes: Iterable[Room]) -> None:
+def check_actors_fit(spec: Spec, nodes: Iterable[NodeCapacity]) -> None:
     """Raise a `UserError` if the nodes of a cluster have too little room for the actors of a spec."""
     need, processes = actor_need(spec), given(spec.actors.processes)
     rooms = {node.name: _actors_on(node, need) for node in nodes}
@@ -79,5 +79,5 @@ def check_actors_fit(spec: Spec, nodes: Iterable[Room]) -> None:
         )
 
 
-def _actors_on(node: Room, need: ActorNeed) -> int:
+def _actors_on(node: NodeCapacity, need: ActorNeed) -> int:
     return min(node.cores * need.per_core, node.ram // need.ram)

@@ -21,7 +21,7 @@ from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.on_ray.cluster import Cluster, Node, on
 from atari_dqn.scale.on_ray.command import CommandLeases
 from atari_dqn.scale.on_ray.node import train_member, wait_for_leases
-from atari_dqn.scale.on_ray.place import Place, cores_of_others
+from atari_dqn.scale.on_ray.node_room import NodeRoom, cores_of_others
 from atari_dqn.scale.room import Disk, Need, Placement, devices_of
 from atari_dqn.scale.runner import MOST_CRASHES, Outcome
 
@@ -62,7 +62,7 @@ class RaySite:
         self._commands, self._report = commands, report
         self._train = ray.remote(train_member)
         self._disk = Disk(disk_free_bytes(folder.path), folder.written_bytes)
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, NodeRoom] = {}
         self._refused: set[str] = set()
         self._tasks: dict[str, Task] = {}
         self._silent: list[Task] = []
@@ -167,14 +167,14 @@ class RaySite:
         self._commands.release([task.command for task in [*self._tasks.values(), *self._silent]])
         wait_for_leases(self._folder.leases, names, _SAVING_SECONDS)
 
-    def _usable(self) -> list[Place]:
+    def _usable(self) -> list[NodeRoom]:
         """Return the nodes with most free cores first, without those that have given no sign."""
         silent = {task.node for task in self._silent}
         known = [each for key, each in self._places.items() if key not in silent] or [*self._places.values()]
         return sorted(known, key=lambda place: len(place.room) - len(place.cores))
 
     def _submit(
-        self, member: Member, place: Place, placement: Placement, need: Need, lease: Lease | None
+        self, member: Member, place: NodeRoom, placement: Placement, need: Need, lease: Lease | None
     ) -> Task:
         """Hand a member to Ray, over a stale lease if it has one."""
         stale = None if lease is None else [lease.token, lease.heartbeat]
@@ -261,7 +261,7 @@ class RaySite:
             self._refused.add(node.id)
             self._report(f"{node.name}: {error}; nothing is trained there")
             return
-        self._places[node.id] = Place(node, cores, devices, self._threads, self._disk)
+        self._places[node.id] = NodeRoom(node, cores, devices, self._threads, self._disk)
 
 
 def ray_options(need: Need) -> dict[str, Any]:

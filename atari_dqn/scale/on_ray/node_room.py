@@ -11,7 +11,7 @@ from atari_dqn.scale.on_ray.cluster import Node
 from atari_dqn.scale.room import Disk, Need, Needs, Room
 
 
-class Place:
+class NodeRoom:
     """A node with what is free on it."""
 
     def __init__(
