@@ -284,5 +284,5 @@ class Optimizer:
     beta2: Annotated[float | None, AtLeast(0.0), Below(1.0), Among("optimizer.kind", _ADAMS)]
     """Decay β₂ of the second moment. Kingma & Ba (2015)."""
     weight_decay: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
-    """λ of the decoupled decay of weights, not of biases: w ← (1 − η λ) w before each step. 0 is Adam;
-    otherwise AdamW, Loshchilov & Hutter (2019). 0.1 in Schwarzer et al. (2023)."""
+    """λ of the decoupled decay of weights, not of biases and normalisation layers: w ← (1 − η λ) w before
+    each step. 0 is Adam; otherwise AdamW, Loshchilov & Hutter (2019). 0.1 in Schwarzer et al. (2023)."""
