@@ -74,7 +74,8 @@ class FutureBatch(Minibatch):
     future: UInt8[Tensor, "B K S H W"] | Float[Tensor, "B K S H W"]
     """Stacked frames after each of these actions."""
     follows: Bool[Tensor, "B K"]
-    """Whether the episode still goes on after each action; later frames are of another episode."""
+    """Whether each action, and every one before it, is of the episode and not terminal: whether the frames
+    after it are predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,8 +162,9 @@ class Learner:
     batch_size: Annotated[int, AtLeast(1)]
     """Transitions in a minibatch, or sequences."""
     accumulate: Annotated[int, AtLeast(1)]
-    """Number of equal parts of a minibatch whose gradients are accumulated. More parts need less memory; the
-    update is the same to rounding."""
+    """Number of equal parts of a minibatch whose gradients are accumulated. More parts need less memory.
+    The update is the same to rounding, except that each part draws noise, fractions and random shifts of its
+    own."""
     update_period_steps: Annotated[int, AtLeast(1)]
     """Agent steps between updates, summed over the environments. 4 in Mnih et al. (2015). All updates of a
     rollout follow it at once."""
