@@ -16,6 +16,8 @@ from torch import Tensor
 
 Frames = UInt8[Tensor, "B S H W"] | Float[Tensor, "B S H W"]
 """Pixels from 0 to 255: bytes as stored in the replay, or floats after an augmentation."""
+NO_ACTION = -1
+"""The last action at an episode's first frame, whose one-hot vector is zero."""
 
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:
