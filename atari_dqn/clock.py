@@ -60,10 +60,15 @@ class Clock:
         """Emulator frames since the end of the prefill; 0 before it."""
         return steps_to_frames(max(0, self.steps - self.prefill_steps), frame_skip=self.frame_skip)
 
+    @property
+    def updates_since_refill(self) -> int:
+        """Updates since the replay was empty: at the start, or at a resume without its transitions."""
+        return self.updates - self._updates_before
+
     def updates_due(self, *, period_steps: int, updates_per_period: int = 1) -> int:
         """Compute the number of updates due, for the periods of agent steps since the prefill ended."""
         periods = (self.steps - self._learning_from_steps) // period_steps
-        return max(0, periods * updates_per_period - (self.updates - self._updates_before))
+        return max(0, periods * updates_per_period - self.updates_since_refill)
 
     def refill(self) -> None:
         """Postpone updates until the replay, which is now empty, holds `prefill_steps` again.

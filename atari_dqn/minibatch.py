@@ -16,6 +16,8 @@ from torch import Tensor
 
 Frames = UInt8[Tensor, "B S H W"] | Float[Tensor, "B S H W"]
 """Pixels from 0 to 255: bytes as stored in the replay, or floats after an augmentation."""
+NO_ACTION = -1
+"""The last action at an episode's first frame, whose one-hot vector is zero."""
 
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:
@@ -74,7 +76,8 @@ class FutureBatch(Minibatch):
     future: UInt8[Tensor, "B K S H W"] | Float[Tensor, "B K S H W"]
     """Stacked frames after each of these actions."""
     follows: Bool[Tensor, "B K"]
-    """Whether the episode still goes on after each action; later frames are of another episode."""
+    """Whether each action, and every one before it, is of the episode and not terminal: whether the frames
+    after it are predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,10 @@ class Limiter:
         """Count samples."""
         self.samples += count
 
+    def refill(self) -> None:
+        """Count from 0, because the replay is now empty: nothing is sampled before `min_size` inserts."""
+        self.inserts = self.samples = 0
+
     def state_dict(self) -> StateDict:
         """Return the counts."""
         return {"inserts": self.inserts, "samples": self.samples}

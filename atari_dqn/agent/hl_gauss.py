@@ -25,8 +25,9 @@ def gaussian_masses(
 ) -> Float[Tensor, "B Z"]:
     """Compute Φ((b₊ − y) / σ) − Φ((b₋ − y) / σ) for the edges b of the bin of each atom, divided by its sum.
 
-    A bin is as wide as the atoms are apart, ς, and σ is `sigma_bins` · ς. Inside the support the mean is y,
-    to about 1e-5 ς with σ = 0.75 ς. A target outside the support is clipped to the edge.
+    A bin is as wide as the atoms are apart, ς, and σ is `sigma_bins` · ς. At least five σ inside the
+    support the mean is y, to about 1e-5 ς with σ = 0.75 ς; nearer to an edge it is pulled inwards. A target
+    outside the support is clipped to the edge.
     """
     width = atoms[1] - atoms[0]
     edges = torch.cat([atoms - width / 2, atoms[-1:] + width / 2])

@@ -40,9 +40,9 @@ class Learner:
 
     If the target network would be copied after every update, both may be the same object.
 
-    A minibatch may be split into `accumulate` equal parts, whose gradients sum to that of the whole. If the
-    gradient is not finite, the step changes neither weights nor optimizer; it still counts as an update, so
-    that the target network is copied at the same steps.
+    A minibatch may be split into `accumulate` equal parts, whose gradients sum to that of the whole, except
+    that each part has its own random draws. If the gradient is not finite, the step changes neither weights
+    nor optimizer; it still counts as an update, so that the target network is copied at the same steps.
 
     `after_step` is called after each step of the optimizer, and may change buffers of the online network.
     Noise, quantile fractions and shifts are drawn from `generator`, on the networks' device, part by part.

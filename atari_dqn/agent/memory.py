@@ -17,9 +17,8 @@ from torch.nn import functional as F
 from atari_dqn.agent.heads import Head
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.torsos import Torso
+from atari_dqn.minibatch import NO_ACTION
 
-NO_ACTION = -1
-"""The last action at an episode's first frame, whose one-hot vector is zero."""
 _FORGET_BIAS = 1.0
 """Initial bias of an LSTM's forget gate. Gers et al. (2000); Jozefowicz et al. (2015); Sonnet and Haiku."""
 _LARGEST_SIGMAS = 2.0
@@ -171,7 +170,7 @@ class RecurrentQNetwork(QNetwork):
         return q.view(*features.shape[:2], -1)
 
     def _one_hot(self, action: Int64[Tensor, "B L"]) -> Float[Tensor, "B L A"]:
-        return F.one_hot(action + 1, self.num_actions + 1)[..., 1:].float()
+        return F.one_hot(action - NO_ACTION, self.num_actions + 1)[..., 1:].float()
 
 
 def stacks_of(frames: UInt8[Tensor, "B F H W"], length: int) -> UInt8[Tensor, "N S H W"]:

@@ -71,9 +71,16 @@ def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Opt
     )
 
 
-def adam(parameters: Iterable[nn.Parameter], *, weight_decay: float = 0.0, **values: float) -> Optimizer:
+def adam(
+    parameters: Iterable[nn.Parameter],
+    *,
+    weight_decay: float = 0.0,
+    not_decayed: Iterable[nn.Parameter] = (),
+    **values: float,
+) -> Optimizer:
     """Make PyTorch's Adam, or AdamW; `epsilon` is added outside the root. Kingma & Ba (2015)."""
-    make = partial(DecayedAdam, decay=weight_decay) if weight_decay else partial(Adam, fused=True)
+    decayed = partial(DecayedAdam, decay=weight_decay, not_decayed=not_decayed)
+    make = decayed if weight_decay else partial(Adam, fused=True)
     return _with_moments(make, parameters, values)
 
 

@@ -20,8 +20,8 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from atari_dqn.agent.actor import Actor
-from atari_dqn.agent.memory import NO_ACTION, RecurrentQNetwork
-from atari_dqn.minibatch import Frames, to_device
+from atari_dqn.agent.memory import RecurrentQNetwork
+from atari_dqn.minibatch import NO_ACTION, Frames, to_device
 from atari_dqn.types import StateDict, StepBatch
 
 Places = list[int] | slice

@@ -61,11 +61,9 @@ class ReDo:
         """Recycle if it is due after `updates` updates."""
         if updates % self.period_updates:
             return
-        fresh, plain = self.fresh(updates), self.fresh(updates)
-        plain.load_state_dict(self.online.state_dict())
-        masks = [
-            dormant_units(layer, self.threshold) for layer in activations(plain, self.frames(updates).cpu())
-        ]
+        units = activations(self._plain_copy(updates), self.frames(updates).cpu())
+        fresh = self.fresh(updates)
+        masks = [dormant_units(layer, self.threshold) for layer in units]
         incoming = [_incoming(self.online, fresh, number, dormant) for number, dormant in enumerate(masks)]
         outgoing = [_outgoing(self.online, number, dormant) for number, dormant in enumerate(masks)]
         for weight, index, values in chain(*incoming, *outgoing):
@@ -74,6 +72,16 @@ class ReDo:
                 average[index] = 0
         counts = [int(mask.sum()) for mask in masks]
         self.report(Recycled(updates, sum(counts), sum(len(mask) for mask in masks)))
+
+    def _plain_copy(self, updates: int) -> QNetwork:
+        """Copy the online network's weights to a new network on the CPU, whose layers are plain.
+
+        In the online network itself, which may compute on another device or in another way, units near the
+        threshold could be dormant on one machine alone.
+        """
+        plain = self.fresh(updates)
+        plain.load_state_dict(self.online.state_dict())
+        return plain
 
     def _averages(self, weight: Tensor) -> Iterator[Tensor]:
         """Yield the optimizer's averages of a weight, which have its shape."""

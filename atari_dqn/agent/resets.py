@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.spectral import spectral_layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,10 @@ class Resets:
 
     @torch.no_grad()
     def reset(self, number: int) -> None:
-        """Reset the weights of every network, and all averages and counts of the optimizer."""
+        """Reset the weights of every network, and all averages and counts of the optimizer.
+
+        The singular vectors of normalised convolutions become those of their new weights.
+        """
         for name, network in self.networks.items():
             fresh = dict(self.fresh(number, name).named_parameters())
             for key, weight in network.named_parameters():
@@ -58,6 +62,8 @@ class Resets:
                     weight.mul_(self.keep).add_(fresh[key].to(weight.device), alpha=self.perturb)
                 else:
                     weight.copy_(fresh[key])
+            for layer in spectral_layers(network):
+                layer.decompose()
         for average in averages_of(self.optimizer):
             average.zero_()
 

@@ -86,7 +86,10 @@ class SelfPredictiveNetwork(QNetwork):
 
     def features(self, frames: Frames) -> Float[Tensor, "B D"]:
         """Compute the hidden units of stacked frames."""
-        return self.torso.hidden_units(self.latent(frames))
+        z = self.latent(frames)
+        with self.torso_precision(frames):
+            features = self.torso.hidden_units(z)
+        return features.float()
 
     def latent(self, frames: Frames) -> Float[Tensor, "B F"]:
         """Encode stacked frames, and renormalize."""

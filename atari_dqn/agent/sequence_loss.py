@@ -20,6 +20,8 @@ from atari_dqn.minibatch import SequenceBatch
 
 RESCALING_EPSILON = 1e-3
 """ε of `rescaled`. Kapturowski et al. (2019), Table 2."""
+Scale = Callable[[Tensor], Tensor]
+"""A function of each value by itself."""
 
 
 def rescaled(x: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
@@ -67,7 +69,9 @@ class SequenceTDLoss:
     """Whether the loss of a sequence is the mean over its steps, otherwise the sum."""
     priority_mix: float
     """η; it has no effect under uniform sampling."""
-    is_rescaled: bool
+    h: Scale
+    """The rescaling of values."""
+    h_inverse: Scale
 
     def __call__(self, batch: SequenceBatch, online: QNetwork, target: QNetwork, rng: Rng, /) -> LossOutput:
         """Compute the loss; `rng` is not used, because no network with noise learns from sequences."""
@@ -97,10 +101,9 @@ class SequenceTDLoss:
         self, batch: SequenceBatch, q: Float[Tensor, "B K A"], target: QNetwork
     ) -> Float[Tensor, "B T"]:
         """Compute h(r + γⁿ h⁻¹(q′)), with q′ the target network's value of the best action n steps later."""
-        h, h_inverse = (rescaled, unrescaled) if self.is_rescaled else (unchanged, unchanged)
         q_target = self.unroll.q_values(target, batch)
         v = _selected(q_target, (q if self.is_double else q_target).argmax(dim=2))
-        return h(batch.r_t + batch.discount_t * h_inverse(v).gather(1, batch.end_t))
+        return self.h(batch.r_t + batch.discount_t * self.h_inverse(v).gather(1, batch.end_t))
 
 
 def _selected(q: Float[Tensor, "B T A"], action: Tensor) -> Float[Tensor, "B T"]:

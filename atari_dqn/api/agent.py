@@ -14,11 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from atari_dqn.agent.memory import NO_ACTION, RecurrentQNetwork
+from atari_dqn.agent.memory import RecurrentQNetwork
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.checkpoint_score import CheckpointScore, evaluate_checkpoint
 from atari_dqn.evaluation.frozen_agent import FrozenAgent, load_frozen
 from atari_dqn.machine.devices import resolve_device
+from atari_dqn.minibatch import NO_ACTION
 from atari_dqn.run.recorded_scores import RecordedScore, scores_of
 from atari_dqn.spec.named_protocols import ProtocolName
 from atari_dqn.spec.schema import Spec

@@ -25,6 +25,7 @@ from atari_dqn.agent.spectral import power_iteration
 from atari_dqn.agent.targets import MunchausenTarget, TargetRule, double_dqn_target, dqn_target
 from atari_dqn.agent.torsos import Torso
 from atari_dqn.agent.value_kinds import VALUE_KINDS, Settings, ValueKind
+from atari_dqn.agent.weight_decay import normalization_weights
 from atari_dqn.assembly.acceleration import Backend, make_backend
 from atari_dqn.assembly.data_efficient_parts import (
     self_prediction_loss,
@@ -144,6 +145,8 @@ def _head_type(spec: Spec) -> type[Head]:
 def build_optimizer(network: QNetwork, optimizer: Optimizer) -> torch.optim.Optimizer:
     """Make the optimizer from the keys that its kind has."""
     values = {key: value for key, value in asdict(optimizer).items() if key != "kind" and value is not None}
+    if optimizer.weight_decay:
+        values["not_decayed"] = normalization_weights(network)
     return OPTIMIZERS.load(optimizer.kind)(network.parameters(), **values)
 
 

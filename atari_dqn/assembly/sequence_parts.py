@@ -13,6 +13,7 @@ from atari_dqn.agent import rules
 from atari_dqn.agent.heads import Head
 from atari_dqn.agent.memory import MEMORIES, RecurrentQNetwork
 from atari_dqn.agent.sequence_loss import (
+    Scale,
     SequenceTDLoss,
     mixed_priority,
     rescaled,
@@ -76,23 +77,26 @@ def make_unroll(spec: Spec) -> Unroll:
 
 def sequence_loss(spec: Spec) -> SequenceTDLoss:
     """Make the loss of sequences."""
+    h, h_inverse = _value_scale(spec)
     return SequenceTDLoss(
         unroll=make_unroll(spec),
         is_double=spec.toggles.double,
         rule=_RULES[given(spec.learner.loss)],
         is_mean=spec.learner.sequence_reduction == "mean",
         priority_mix=given(spec.replay.priority_mix) if spec.toggles.prioritized else 0.0,
-        is_rescaled=given(spec.learner.value_rescaling),
+        h=h,
+        h_inverse=h_inverse,
     )
-
-
-Scale = Callable[[Tensor], Tensor]
 
 
 def sequence_errors(spec: Spec) -> tuple[Scale, Scale, Callable[[Tensor, Tensor], Tensor]]:
     """Return h and its inverse, and what combines the errors of a sequence to a priority."""
-    h, h_inverse = (rescaled, unrescaled) if spec.learner.value_rescaling else (unchanged, unchanged)
-    return h, h_inverse, partial(mixed_priority, mix=given(spec.replay.priority_mix))
+    return *_value_scale(spec), partial(mixed_priority, mix=given(spec.replay.priority_mix))
+
+
+def _value_scale(spec: Spec) -> tuple[Scale, Scale]:
+    """Return h and its inverse: the rescaling of values, or the identity."""
+    return (rescaled, unrescaled) if given(spec.learner.value_rescaling) else (unchanged, unchanged)
 
 
 def sequence_rows(spec: Spec) -> int:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float32, Int64
 from numpy.typing import NDArray
 
-from atari_dqn.agent.memory import NO_ACTION, RecurrentQNetwork
+from atari_dqn.agent.memory import RecurrentQNetwork
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.recurrent_actor import Past
 from atari_dqn.envs.games import make_envs
@@ -19,6 +19,7 @@ from atari_dqn.envs.stacking import FrameStacker
 from atari_dqn.errors import HaltedError
 from atari_dqn.evaluation.evaluate import STREAM, evaluation_env
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
+from atari_dqn.minibatch import NO_ACTION
 from atari_dqn.rng import numpy_stream
 from atari_dqn.types import StepBatch
 

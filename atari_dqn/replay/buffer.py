@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from atari_dqn.minibatch import Minibatch
@@ -57,8 +56,3 @@ class ReplayBuffer(Replay[Minibatch]):
             weight=weight,
             index=index,
         )
-
-    def _begins_sample(self, rows: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "n E"]:
-        """Return at which indices of these rows there is a step."""
-        flags: np.ndarray = self._is_step[rows % self.ring.rows]
-        return flags

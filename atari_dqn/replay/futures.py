@@ -20,10 +20,13 @@ class FutureReplay(ReplayBuffer):
     """A replay whose samples have the actions of `steps` = K time steps and the stacks after them.
 
     A sample begins at any step of an episode, as a transition does. The steps after the end of the episode
-    are masked. Here K = 3, and the episode's last action led to the frame F:
+    are masked, and so is a terminal step, which no state follows. Here K = 3, and the episode's last action
+    led to the frame F:
 
-        frames      C   D   E   F | G
-        sample of C     1   2   3          sample of D     1   2   ·        sample of E     1   ·   ·
+        frames      C   D   E   F | G      terminated          truncated
+        sample of C                          1   2   ·           1   2   3
+        sample of D                          1   ·   ·           1   2   ·
+        sample of E                          ·   ·   ·           1   ·   ·
     """
 
     def __init__(self, ring: FrameRing, sampler: Sampler, *, steps: int, n_step: int, **values: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,9 +42,13 @@ class Replay(Sampling[B]):
         self._first_row = 0
         """The oldest row of which the sampler contains indices."""
 
-    @abstractmethod
     def _begins_sample(self, rows: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "n E"]:
-        """Return at which indices of these rows a sample begins; `rows_after` later rows are stored."""
+        """Return at which indices of these rows a sample begins: at every step, if no other rule is given.
+
+        `rows_after` later rows are stored.
+        """
+        flags: np.ndarray = self._is_step[rows % self.ring.rows]
+        return flags
 
     def begin(self, step: StepBatch) -> None:
         """Store the first frames of the run."""

@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 from torch.nn import functional as F
 
-from atari_dqn.minibatch import SequenceBatch
+from atari_dqn.minibatch import NO_ACTION, SequenceBatch
 from atari_dqn.replay.replay import Replay
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.sampler import Sampler
@@ -35,7 +35,6 @@ from atari_dqn.types import StateDict, StepBatch
 _SPARE_SLOTS = 4
 """Slots that an environment has in addition to one for each period: for episodes that begin and end within
 the replay, and for states whose sequence turns out not to exist."""
-_NO_ACTION = -1
 
 
 def sequence_ring_rows(*, capacity_steps: int, envs: int, stack: int, burn_in: int, length: int) -> int:
@@ -148,7 +147,7 @@ class SequenceReplay(Replay[SequenceBatch]):
         is_first = ring.start[index]
         return SequenceBatch(
             frames=ring.frame.index_select(0, frames.flatten()).view(*frames.shape, *ring.frame.shape[1:]),
-            last_action=ring.action[before].long().masked_fill(~follows, _NO_ACTION),
+            last_action=ring.action[before].long().masked_fill(~follows, NO_ACTION),
             last_reward=ring.reward[before].masked_fill(~follows, 0.0),
             state=self._states_at(rows[:, earlier]).masked_fill(is_first[:, None], 0.0),
             is_first=is_first,

@@ -43,6 +43,12 @@ ACTOR_RULES = (
         lambda kind, _: kind != "rollouts",
         'all environments of a rollout act with the same weights: set actors.mode = "none"',
     ),
+    Rule(
+        ("checkpoint.replay", "actors.mode"),
+        lambda saved, mode: saved or mode != "lockstep",
+        "a run in lockstep resumes exactly, for which it needs its replay: set the first to true",
+        applies_to_existing_runs=False,
+    ),
     *(
         Rule(
             (key, "actors.processes"),

@@ -67,10 +67,11 @@ DATA_EFFICIENT_RULES = (
     *(
         Rule(
             (f"toggles.{toggle}", "replay.kind"),
-            lambda on, kind: not on or kind == "transitions",
+            lambda on, kind: not on or kind != "sequences",
             "it is not defined for sequences: turn it off",
+            applies_to_existing_runs=toggle != "redo",  # those that have it are still read
         )
-        for toggle in ("self_prediction", "annealing")
+        for toggle in ("self_prediction", "annealing", "redo")
     ),
     Rule(
         ("system.cuda_graphs", "toggles.annealing"),

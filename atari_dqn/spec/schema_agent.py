@@ -162,8 +162,9 @@ class Learner:
     batch_size: Annotated[int, AtLeast(1)]
     """Transitions in a minibatch, or sequences."""
     accumulate: Annotated[int, AtLeast(1)]
-    """Number of equal parts of a minibatch whose gradients are accumulated. More parts need less memory; the
-    update is the same to rounding."""
+    """Number of equal parts of a minibatch whose gradients are accumulated. More parts need less memory.
+    The update is the same to rounding, except that each part draws noise, fractions and random shifts of its
+    own."""
     update_period_steps: Annotated[int, AtLeast(1)]
     """Agent steps between updates, summed over the environments. 4 in Mnih et al. (2015). All updates of a
     rollout follow it at once."""
@@ -284,5 +285,5 @@ class Optimizer:
     beta2: Annotated[float | None, AtLeast(0.0), Below(1.0), Among("optimizer.kind", _ADAMS)]
     """Decay β₂ of the second moment. Kingma & Ba (2015)."""
     weight_decay: Annotated[float | None, AtLeast(0.0), Below(1.0), When("optimizer.kind", "adam")]
-    """λ of the decoupled decay of weights, not of biases: w ← (1 − η λ) w before each step. 0 is Adam;
-    otherwise AdamW, Loshchilov & Hutter (2019). 0.1 in Schwarzer et al. (2023)."""
+    """λ of the decoupled decay of weights, not of biases and normalisation layers: w ← (1 − η λ) w before
+    each step. 0 is Adam; otherwise AdamW, Loshchilov & Hutter (2019). 0.1 in Schwarzer et al. (2023)."""

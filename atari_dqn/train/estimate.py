@@ -54,15 +54,30 @@ def cheaper(spec: Spec) -> tuple[Spec, tuple[str, ...]]:
     """Replace what would take minutes before the first update; return the spec and the changes as text."""
     changes = []
     if spec.env.num_envs > _MOST_ENVS:
-        changes.append(f"with {_MOST_ENVS} environments in place of {spec.env.num_envs:,}")
-        workers = min(decided(spec.system.workers), _MOST_ENVS)
-        spec = replace(
-            spec, env=replace(spec.env, num_envs=_MOST_ENVS), system=replace(spec.system, workers=workers)
-        )
+        fewer = _with_fewer_environments(spec)
+        changes.append(f"with {fewer.env.num_envs} environments in place of {spec.env.num_envs:,}")
+        if spec.actors.processes != fewer.actors.processes:
+            changes.append(f"with {fewer.actors.processes} actors in place of {spec.actors.processes}")
+        spec = fewer
     if decided(spec.learner.compile):
         changes.append("not compiled")
         spec = replace(spec, learner=replace(spec.learner, compile=False))
     return spec, tuple(changes)
+
+
+def _with_fewer_environments(spec: Spec) -> Spec:
+    """Return the spec with at most `_MOST_ENVS` environments, of which fewer actors play as many each."""
+    workers = min(decided(spec.system.workers), _MOST_ENVS)
+    spec = replace(spec, system=replace(spec.system, workers=workers))
+    if spec.actors.processes is None:
+        return replace(spec, env=replace(spec.env, num_envs=_MOST_ENVS))
+    each = min(spec.env.num_envs // spec.actors.processes, _MOST_ENVS)
+    processes = _MOST_ENVS // each
+    return replace(
+        spec,
+        env=replace(spec.env, num_envs=processes * each),
+        actors=replace(spec.actors, processes=processes),
+    )
 
 
 def _run_measurement(spec: Spec, device: str, within_seconds: float) -> dict[str, str | float] | None:

@@ -12,6 +12,7 @@ from atari_dqn.actors.insertion import steps_in
 from atari_dqn.actors.limiter import Limiter
 from atari_dqn.actors.message import Fragment
 from atari_dqn.train.actor_training import ActorTraining, Learned
+from atari_dqn.train.learning import has_replay
 from atari_dqn.types import StateDict
 
 _IDLE_SECONDS = 0.1
@@ -64,12 +65,19 @@ class FreeRunningTraining(ActorTraining):
         self.order(fragment.actor)
         return Learned(fragment, 0)
 
+    def load_state_dict(self, state: StateDict) -> None:
+        """Restore a state, instead of `begin`; without rows of the replay, its minimum size holds again."""
+        super().load_state_dict(state)
+        if has_replay(state):
+            self.limiter.load_state_dict(state["actors"]["limiter"])
+        else:
+            self.limiter.refill()
+
     def _actors_state(self) -> StateDict:
         incarnations = np.array([record.incarnation for record in self.envs.records])
         return {"incarnations": incarnations, "limiter": self.limiter.state_dict()}
 
     def _load_actors_state(self, state: StateDict) -> None:
-        """Restore the limiter, and let every actor begin an incarnation that the run has not had."""
-        self.limiter.load_state_dict(state["limiter"])
+        """Let every actor begin an incarnation that the run has not had."""
         for record, incarnation in zip(self.envs.records, state["incarnations"], strict=True):
             record.incarnation = int(incarnation) + 1

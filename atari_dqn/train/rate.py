@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from atari_dqn.assembly.data_efficient_parts import longest_window
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.contradictions import sequence_rows, window_rows
 from atari_dqn.spec.schema import Spec
@@ -109,4 +110,4 @@ def _rows_to_sample(spec: Spec) -> int:
     """Compute the fewest time steps of an environment from which a minibatch can be sampled."""
     if spec.replay.kind == "sequences":
         return sequence_rows(given(spec.replay.burn_in_steps) + given(spec.replay.sequence_steps))
-    return window_rows(spec.env.stack_frames, spec.toggles.n_step)
+    return window_rows(spec.env.stack_frames, longest_window(spec))

@@ -52,6 +52,13 @@ class RolloutTraining(Training):
         self.update(self.updates_per_rollout)
         return self.updates_per_rollout
 
+    def _refuse_other_updates(self) -> None:
+        """Raise `ValueError` unless the updates are those of the complete rollouts."""
+        found = self.clock.updates_since_refill
+        expected = self.replay.ring.newest // self.replay.steps * self.updates_per_rollout
+        if found != expected:
+            raise ValueError(f"clock.updates: found {found}, expected {expected} of the complete rollouts")
+
     @torch.no_grad()
     def _max_q(self) -> Float[Tensor, "T1 E"]:
         """Compute the largest q-value of each frame of a rollout, by minibatches."""

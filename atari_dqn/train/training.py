@@ -99,7 +99,8 @@ class Training(Learning):
             self.actor.stacks.copy_(self.replay.newest_stacks())
         else:
             self.actor.observe(first_step(state["replay"]["newest_frame"]))
-        self._refuse_other_counts(state)
+        self._refuse_other_steps(state)
+        self._refuse_other_updates()
 
     def use_graphs(self, captured: bool) -> None:
         """Select whether acting and updates are replayed from CUDA graphs or run eagerly."""
@@ -112,12 +113,15 @@ class Training(Learning):
         self.backend.compile(self.actor, self.learner, self.example())
         self.use_graphs(self.captured)
 
-    def _refuse_other_counts(self, state: StateDict) -> None:
-        """Raise `ValueError` if the clock has more steps or fewer updates than are possible."""
+    def _refuse_other_steps(self, state: StateDict) -> None:
+        """Raise `ValueError` if the clock has more steps than the replay has had."""
         clock, ring = self.clock, self.replay.ring
         if has_replay(state) and clock.steps > ring.newest * ring.num_envs:
             raise ValueError(f"clock.steps: found {clock.steps}, more than the replay has had")
-        owed = clock.updates_due(
+
+    def _refuse_other_updates(self) -> None:
+        """Raise `ValueError` if more updates are due than an iteration makes."""
+        owed = self.clock.updates_due(
             period_steps=self.update_period_steps, updates_per_period=self.updates_per_period
         )
         if owed > (1 + self.envs.num_envs // self.update_period_steps) * self.updates_per_period:

@@ -73,3 +73,16 @@ def test_a_resumed_learner_continues_with_new_incarnations() -> None:
             restored.load_state_dict(state)
             assert [record.incarnation for record in restored.envs.records] == [1, 1]
             assert restored.limiter.state_dict() == training.limiter.state_dict()
+
+
+def test_a_learner_resumed_without_its_replay_waits_until_the_prefill_is_there() -> None:
+    spec = free(2)
+    with begun(spec, InlineActors) as training:
+        list(islice(training.iterations(), 40))
+        state = training.state_dict()
+        state["replay"] = {"newest_frame": state["replay"]["ring"]["newest_frame"].numpy()}
+        with closing(assemble(spec, CPU, InlineActors)) as restored:
+            restored.load_state_dict(state)
+            steps = restored.clock.steps
+            assert any(each.updates for each in islice(restored.iterations(), 100))
+            assert restored.clock.steps - steps >= spec.replay.prefill_steps

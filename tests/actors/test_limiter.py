@@ -49,3 +49,12 @@ def test_a_restored_limiter_continues() -> None:
     saved.sample(30)
     restored.load_state_dict(saved.state_dict())
     assert restored.state_dict() == {"inserts": 130, "samples": 30}
+
+
+def test_refilled_limiter_waits_for_the_minimum_size_again() -> None:
+    found = limiter()
+    found.insert(150)
+    found.sample(20)
+    found.refill()
+    found.insert(99)
+    assert not found.can_sample(1)

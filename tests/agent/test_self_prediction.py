@@ -32,9 +32,11 @@ SIDE = 44
 """After the convolutions of `nature` two by two pixels are left, so that a latent has a shape."""
 
 
-def make_predictive(seed: int) -> SelfPredictiveNetwork:
+def make_predictive(seed: int, precision: str = "fp32") -> SelfPredictiveNetwork:
     plain = make_network(side=SIDE)
-    network = SelfPredictiveNetwork(plain.torso, plain.head, plain.value, num_actions=ACTIONS)
+    network = SelfPredictiveNetwork(
+        plain.torso, plain.head, plain.value, num_actions=ACTIONS, precision=precision
+    )
     initialize(network, init="he_uniform", generator=stream(seed=seed))
     return network
 
@@ -221,3 +223,10 @@ def test_hidden_layer_is_the_projection_before_its_relu() -> None:
     assert (projected < 0).any()
     assert isinstance(network.torso.hidden, nn.Linear)
     assert math.isfinite(network(stacks).sum().item())
+
+
+def test_hidden_layer_of_a_network_in_bf16_computes_in_bf16_and_hands_on_fp32() -> None:
+    network, found = make_predictive(1, precision="bf16"), []
+    network.torso.hidden.register_forward_hook(lambda *args: found.append(args[2].dtype))
+    found.append(network.features(frames(2, side=SIDE)).dtype)
+    assert found == [torch.bfloat16, torch.float32]

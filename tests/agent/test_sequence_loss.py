@@ -9,7 +9,13 @@ from sequences import make_recurrent_network, make_sequences
 
 from atari_dqn.agent import rules
 from atari_dqn.agent.losses import LOSS_METRICS, LossOutput
-from atari_dqn.agent.sequence_loss import SequenceTDLoss, mixed_priority, rescaled, unrescaled
+from atari_dqn.agent.sequence_loss import (
+    SequenceTDLoss,
+    mixed_priority,
+    rescaled,
+    unchanged,
+    unrescaled,
+)
 from atari_dqn.agent.unroll import EachStack, UnrollMemory
 from atari_dqn.minibatch import SequenceBatch
 
@@ -44,7 +50,7 @@ def test_priority_by_hand() -> None:
 def loss_of(**changed) -> SequenceTDLoss:
     plain = {
         "unroll": UnrollMemory(), "is_double": True, "rule": rules.mse, "is_mean": False, "priority_mix": 0.9,
-        "is_rescaled": True,
+        "h": rescaled, "h_inverse": unrescaled,
     }  # fmt: skip
     return SequenceTDLoss(**(plain | changed))
 
@@ -59,9 +65,10 @@ def computed(loss: SequenceTDLoss, batch: SequenceBatch | None = None) -> LossOu
 def test_loss_equals_a_loop_over_the_steps(is_double: bool, is_rescaled: bool) -> None:
     batch = make_sequences()
     online, target = make_recurrent_network(seed=1), make_recurrent_network(seed=2)
-    found = loss_of(is_double=is_double, is_rescaled=is_rescaled)(batch, online, target, torch.Generator())
+    h, h_inverse = (rescaled, unrescaled) if is_rescaled else (unchanged, unchanged)
+    loss = loss_of(is_double=is_double, h=h, h_inverse=h_inverse)
+    found = loss(batch, online, target, torch.Generator())
     q, q_target = (UnrollMemory().q_values(network, batch).double() for network in (online, target))
-    h, h_inverse = (rescaled, unrescaled) if is_rescaled else (lambda x: x, lambda x: x)
     for row in range(4):
         errors = []
         for step in range(int(batch.mask[row].sum())):

@@ -16,6 +16,7 @@ from atari_dqn.agent.init import initialize
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.losses import ScalarLoss, TDLoss
 from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.resets import Resets
 from atari_dqn.agent.spectral import SpectralConv2d, iterate, power_iteration, spectral_layers
 from atari_dqn.agent.targets import dqn_target
 from atari_dqn.run.checkpoint.learner_layout import check_learner
@@ -114,6 +115,19 @@ def test_layers_iterated_together_become_what_each_becomes_alone() -> None:
         iterate([other])
         torch.testing.assert_close(one.left, other.left, rtol=0, atol=1e-5)
         torch.testing.assert_close(one.right, other.right, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["online", "target"])
+def test_singular_value_is_one_right_after_a_reset(name: str) -> None:
+    learner = make_learner()
+    networks = {"online": learner.online, "target": learner.target}
+    resets = Resets(
+        period_updates=1, last_updates=1, keep=0.5, perturb=0.5, networks=networks,
+        optimizer=learner.optimizer, fresh=lambda number, name: make_network(7 + (name == "target")),
+    )  # fmt: skip
+    resets.reset(1)
+    found = [largest_singular_value(layer.normalized_weight()) for layer in spectral_layers(networks[name])]
+    assert found == pytest.approx([1.0] * 12, abs=1e-5)
 
 
 def test_gradient_flows_through_the_singular_value() -> None:

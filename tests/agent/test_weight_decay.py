@@ -4,9 +4,16 @@ import math
 
 import pytest
 import torch
-from parts import make_batch, make_learner
+from parts import SIDE, make_batch, make_learner
+from tiny import TINY_CATCH
+from torch import nn
 
+from atari_dqn.agent.heads import LinearHead
+from atari_dqn.agent.impala import ImpalaTorso
+from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.optimizers import adam
+from atari_dqn.assembly.parts import build_optimizer
+from atari_dqn.spec.loader import load_spec
 
 RATE, DECAY, EPSILON, BETA1, BETA2 = 0.01, 0.1, 1e-3, 0.9, 0.999
 VALUES = {"learning_rate": RATE, "epsilon": EPSILON, "beta1": BETA1, "beta2": BETA2}
@@ -42,3 +49,16 @@ def test_gradient_that_is_not_finite_decays_nothing() -> None:
     before = learner.online.head.output.weight.detach().clone()
     learner.update(make_batch(weight=torch.full((4,), torch.nan)))
     assert torch.equal(learner.online.head.output.weight, before)
+
+
+def test_normalisation_layers_of_images_do_not_decay() -> None:
+    torso = ImpalaTorso(stack=4, frame_shape=(SIDE, SIDE), hidden_units=16, layer_norm=True)
+    network = QNetwork(torso, LinearHead(torso.num_features, 3))
+    spec = load_spec(TINY_CATCH, ["optimizer.kind=adam", f"optimizer.weight_decay={DECAY}"]).spec
+    for weight in network.parameters():
+        torch.nn.init.ones_(weight)
+        weight.grad = torch.zeros_like(weight)
+    build_optimizer(network, spec.optimizer).step()
+    decayed = {name for name, weight in network.named_parameters() if (weight < 1).any()}
+    layers = [name for name, each in network.named_modules() if isinstance(each, nn.Conv2d | nn.Linear)]
+    assert decayed == {f"{name}.weight" for name in layers}

@@ -108,6 +108,13 @@ def test_small_spec_of_a_valid_one_contradicts_nothing(envs: int, n_step: int, s
     assert list(contradictions(flatten(small(spec)))) == []
 
 
+def test_small_replay_holds_the_longest_window_of_an_annealed_n() -> None:
+    spec = tiny_spec("toggles.annealing=true", "learner.n_step_start=40", "env.num_envs=20",
+                     "replay.capacity_steps=100_000", "replay.prefill_steps=50_000",
+                     "training.total_frames=1_000_000")  # fmt: skip
+    assert list(contradictions(flatten(small(spec)))) == []
+
+
 def recorded(function: Callable[[], object]) -> tuple[int, float]:
     kernels = kernels_of(function, CPU)
     return kernels.calls, kernels.flop

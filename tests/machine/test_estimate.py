@@ -9,6 +9,8 @@ import pytest
 from tiny import tiny_spec
 
 from atari_dqn.errors import UserError
+from atari_dqn.spec.contradictions import contradictions
+from atari_dqn.spec.keys import flatten
 from atari_dqn.train import estimate
 from atari_dqn.train.estimate import Estimate, cheaper, estimate_rate
 
@@ -24,6 +26,25 @@ def test_thousands_of_environments_are_measured_as_64_and_that_is_said() -> None
     spec, changes = cheaper(tiny_spec(*MANY))
     assert spec.env.num_envs == 64
     assert changes == ("with 64 environments in place of 3,000",)
+
+
+@pytest.mark.parametrize(
+    ("envs", "processes", "measured"),
+    [(360, 360, (64, 64)), (256, 32, (64, 8)), (90, 9, (60, 6)), (300, 3, (64, 1))],
+)
+def test_fewer_actors_are_measured_with_as_many_environments_each(
+    envs: int, processes: int, measured: tuple[int, int]
+) -> None:
+    actors = ("actors.mode=free_running", f"actors.processes={processes}", "actors.error_buffer_steps=50000")
+    spec, _ = cheaper(tiny_spec(*MANY, *actors, f"env.num_envs={envs}"))
+    assert (spec.env.num_envs, spec.actors.processes) == measured
+    assert list(contradictions(flatten(spec))) == []
+
+
+def test_number_of_actors_that_are_measured_is_said() -> None:
+    actors = ("actors.mode=free_running", "actors.processes=32", "actors.error_buffer_steps=50000")
+    _, changes = cheaper(tiny_spec(*MANY, *actors, "env.num_envs=256"))
+    assert changes == ("with 64 environments in place of 256", "with 8 actors in place of 32")
 
 
 def test_no_more_workers_than_environments_are_measured() -> None:

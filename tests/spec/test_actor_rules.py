@@ -34,6 +34,12 @@ def test_a_run_of_actors_that_cannot_work_is_refused(overrides: tuple[str, ...],
         tiny_spec(*FREE, *overrides)
 
 
+def test_lockstep_without_a_saved_replay_is_refused() -> None:
+    message = r'checkpoint\.replay: found false with actors\.mode = "lockstep"; .* set the first to true'
+    with pytest.raises(SpecError, match=message):
+        tiny_spec("env.num_envs=4", "actors.mode=lockstep", "actors.processes=2", "checkpoint.replay=false")
+
+
 def test_a_spectrum_that_leaves_no_greedy_actor_is_refused() -> None:
     spectrum = (
         "exploration.kind=spectrum", "exploration.spectrum_base=0.9", "exploration.spectrum_exponent=2",

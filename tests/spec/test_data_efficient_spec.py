@@ -61,6 +61,7 @@ def test_last_reset_leaves_half_a_period_or_more(name: str) -> None:
         (["toggles.self_prediction=true", "replay.prefill_steps=6"], "must hold so many steps"),
         (["toggles.self_prediction=true", "replay.kind=sequences"], "not defined for sequences"),
         (["toggles.annealing=true", "replay.kind=sequences"], "not defined for sequences"),
+        (["toggles.redo=true", "replay.kind=sequences"], "not defined for sequences"),
         (["toggles.self_prediction=true", "toggles.distribution=iqn"], "no paper combines it with quantiles"),
         (["toggles.redo=true", "network.kind=impala"], "it is defined for plain layers in a row"),
         (["toggles.redo=true", "toggles.noisy=true"], "it is defined for plain layers in a row"),

@@ -43,6 +43,31 @@ def test_existing_run_keeps_decays_that_are_refused_in_a_new_run(tmp_path: Path)
     assert load_resolved(path).spec.optimizer.gradient_decay == 0.9
 
 
+REDO = "redo_period_updates = 1_000\nredo_threshold = 0.025\n"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "replaced"),
+    [
+        (["replay.kind=sequences"], {"\nredo = false": "\nredo = true", "[learner]\n": f"[learner]\n{REDO}"}),
+        (["env.num_envs=2", "actors.mode=lockstep"], {"\nreplay = true": "\nreplay = false"}),
+    ],
+    ids=["ReDo on sequences", "lockstep without its replay"],
+)
+def test_existing_run_with_a_combination_that_is_refused_in_a_new_one_is_read(
+    tmp_path: Path, overrides: list[str], replaced: dict[str, str]
+) -> None:
+    path = tmp_path / "spec.toml"
+    text = resolved_toml(load_spec(RUNS / "pong_trackA.toml", [*RESOLVED, *overrides]))
+    for before, after in replaced.items():
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    path.write_text(text)
+    with pytest.raises(SpecError):
+        load_spec(path)
+    assert load_resolved(path).spec.game == "pong"
+
+
 @pytest.mark.parametrize("name", ["catch_memory_smoke", "pqn", "bbf_rr2"])
 def test_graphs_that_a_run_recorded_without_effect_are_read_as_off(tmp_path: Path, name: str) -> None:
     path = tmp_path / "spec.toml"

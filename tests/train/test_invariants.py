@@ -183,6 +183,18 @@ def assert_goes_on(spec: Spec, iterations: int) -> None:
         assert tree_digest(resumed.state_dict()) == uninterrupted
 
 
+def test_state_in_which_more_updates_are_due_than_an_iteration_makes_is_refused() -> None:
+    spec = tiny_spec()
+    with begun(spec) as training:
+        ticks_of(training, 90)
+        training.clock.updates -= 3
+        with (
+            closing(assemble(spec, CPU)) as resumed,
+            pytest.raises(ValueError, match="updates would be owed"),
+        ):
+            resumed.load_state_dict(training.state_dict())
+
+
 def discounts(*overrides: str) -> tuple[list[float], list[bool], list[bool]]:
     """Return the discount of each stored step, and whether the game or the episode ended with it."""
     with begun(tiny_spec("replay.capacity_steps=2_000", *overrides)) as training:

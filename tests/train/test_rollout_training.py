@@ -1,17 +1,19 @@
 """PQN: when it learns, from which returns, exactly resumed; and that it learns the toy game."""
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import torch
 from test_invariants import assert_goes_on
 from test_learns_catch import LEARNED
-from tiny import ROLLOUTS, begun, digest_after, ticks_of, tiny_spec
+from tiny import CPU, ROLLOUTS, begun, digest_after, ticks_of, tiny_spec
 
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.spec.schema import Spec
+from atari_dqn.train.build import assemble
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from toy_game import PQN
@@ -54,6 +56,20 @@ def test_returns_are_those_of_the_network_that_played_the_rollout() -> None:
 def test_loaded_training_goes_on_as_the_saved_one_would(iterations: int) -> None:
     # 16 iterations: at the end of a rollout; 21: within one
     assert_goes_on(tiny_spec("training.total_frames=640", *ROLLOUTS), iterations)
+
+
+def test_rollouts_that_are_longer_than_the_prefill_are_resumed() -> None:
+    # after 15 iterations some 45 steps follow the prefill, and all updates are those of the first 8
+    assert_goes_on(tiny_spec("training.total_frames=640", *ROLLOUTS, "replay.prefill_steps=12"), 15)
+
+
+def test_updates_that_no_rollout_made_are_refused() -> None:
+    spec = tiny_spec(*ROLLOUTS)
+    with begun(spec) as training:
+        ticks_of(training, 9)
+        training.clock.advance(steps=0, updates=1)
+        with closing(assemble(spec, CPU)) as restored, pytest.raises(ValueError, match="found 9, expected 8"):
+            restored.load_state_dict(training.state_dict())
 
 
 @pytest.mark.slow
