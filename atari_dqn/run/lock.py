@@ -26,14 +26,20 @@ def locked(run: Path) -> Iterator[None]:
     """Lock a run for writing; raise `UserError` while another (living) process holds it."""
     path = _file(run)
     with writing(path):
-        file = path.open("a")
+        file = path.open("ab", buffering=0)
     with file:
         with writing(path):
             _lock(run, file, fcntl.LOCK_EX)
-            file.truncate(0)
-            file.write(msgspec.json.encode(Owner.current()).decode())
-            file.flush()
+        _leave_name(file)
         yield
+
+
+def _leave_name(file: IO[bytes]) -> None:
+    with suppress(
+        OSError
+    ):  # a full disk must not prevent a resume: the lock counts, the name is for messages
+        file.truncate(0)
+        file.write(msgspec.json.encode(Owner.current()))
 
 
 @contextmanager

@@ -65,6 +65,15 @@ def test_process_that_holds_the_lock_is_named(run: RunDirectory, hold: str) -> N
         pass
 
 
+def test_full_disk_does_not_prevent_a_lock(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(_: object) -> bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("msgspec.json.encode", no_space)
+    with run.locked(), pytest.raises(UserError, match="is being run by another process; wait"), run.locked():
+        pass
+
+
 def test_lock_of_an_earlier_version_names_no_process(run: RunDirectory) -> None:
     with (run.path / ".lock").open("a") as earlier:
         fcntl.flock(earlier, fcntl.LOCK_EX)
