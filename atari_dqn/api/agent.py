@@ -119,7 +119,11 @@ class Agent:
         *,
         reward: float | NDArray[np.floating] = 0.0,
     ) -> NDArray[np.float32]:
-        """Compute the q-values of one observation, f32[A], or of B of them, f32[B, A]; see `act`."""
+        """Compute the q-values of one observation, f32[A], or of B of them, f32[B, A]; see `act`.
+
+        Their unit is that of rewards, clipped to ±`learner.max_abs_reward`. An agent that was trained with
+        `learner.value_rescaling` has h(q) in place of q.
+        """
         q = self._compute(observation, state, reward)[0].cpu().numpy()
         values: NDArray[np.float32] = q[0] if observation.ndim == 3 else q
         return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -87,26 +87,28 @@ def _has_kernels() -> bool:
 
 
 def _load(path: Path, overrides: list[str] | None) -> ResolvedSpec:
+    """Load a spec, or that of a run directory; with overrides the latter is a new spec."""
     from atari_dqn.files.atomic import is_file
-    from atari_dqn.spec.loader import load_spec
+    from atari_dqn.spec.history import FORMERLY_RECORDED
+    from atari_dqn.spec.loader import load_resolved, load_spec
 
     inside = path / "spec.toml"
     if not is_file(inside):
         return load_spec(path, overrides or [])
-    return load_spec(inside, [*_formerly_recorded(path), *(overrides or [])])
+    record = _provenance(path)
+    if not overrides:
+        return load_resolved(inside, record)
+    formerly = [f"{key}={record[entry]}" for key, entry in FORMERLY_RECORDED.items() if entry in record]
+    return load_spec(inside, [*formerly, *overrides])
 
 
-def _formerly_recorded(run: Path) -> list[str]:
-    """Return as overrides the values of a run that earlier versions recorded outside of its spec."""
+def _provenance(run: Path) -> dict[str, Any]:
+    """Return the provenance of a run, which has values of earlier versions that were no keys then."""
     from atari_dqn.files.atomic import is_file
     from atari_dqn.run.directory import RunDirectory
-    from atari_dqn.spec.history import FORMERLY_RECORDED
 
     directory = RunDirectory(run)
-    if not is_file(directory.provenance):
-        return []
-    record = directory.read_provenance()
-    return [f"{key}={record[entry]}" for key, entry in FORMERLY_RECORDED.items() if entry in record]
+    return directory.read_provenance() if is_file(directory.provenance) else {}
 
 
 def _shown(value: object) -> str:

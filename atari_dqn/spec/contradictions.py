@@ -10,6 +10,7 @@ from atari_dqn.spec.actor_rules import ACTOR_RULES
 from atari_dqn.spec.check import show
 from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.data_efficient_rules import DATA_EFFICIENT_RULES
+from atari_dqn.spec.exploration_rules import EXPLORATION_RULES
 from atari_dqn.spec.games import game_problem
 from atari_dqn.spec.keys import Values
 from atari_dqn.spec.rollout_rules import ROLLOUT_RULES
@@ -20,9 +21,6 @@ _SPARE_ROWS = 2
 
 They are the newest one, which is incomplete, and one reset.
 """
-
-_LARGEST_GREEDY_EPSILON = 0.1
-"""The largest final ε of a published agent, that of Mnih et al. (2015)."""
 
 
 def _prefill_ends_before_budget(prefill_steps: int, frame_skip: int, total_frames: int) -> bool:
@@ -102,27 +100,7 @@ RULES = (
         _holds_a_window,
         "each environment's share of the replay must hold a frame stack and n steps: raise the first",
     ),
-    Rule(
-        ("exploration.epsilon_start", "exploration.epsilon_end"),
-        lambda start, end: start >= end,
-        "ε must not rise: raise the first or lower the second",
-    ),
-    Rule(
-        ("exploration.spectrum_base", "env.num_envs"),
-        lambda _, envs: envs > 1,
-        'a spectrum of ε needs several environments: raise the second, or set exploration.kind = "linear"',
-    ),
-    Rule(
-        ("exploration.spectrum_base", "exploration.spectrum_exponent"),
-        lambda base, exponent: base ** (1 + exponent) <= _LARGEST_GREEDY_EPSILON,
-        f"the last environment must be greedy enough, base^(1 + exponent) ≤ {_LARGEST_GREEDY_EPSILON}: lower "
-        "the first or raise the second",
-    ),
-    Rule(
-        ("toggles.noisy", "exploration.kind"),
-        lambda noisy, kind: not noisy or kind == "linear",
-        'noisy layers replace ε-greedy exploration: set exploration.kind = "linear"',
-    ),
+    *EXPLORATION_RULES,
     Rule(
         ("replay.beta_start", "replay.beta_end"),
         lambda start, end: start <= end,
@@ -180,11 +158,6 @@ RULES = (
         _support_fits_rewards,
         "the larger of v_max and −v_min must be at least one clipped reward, and at most the largest return "
         "of clipped rewards, max_abs_reward / (1 − discount): change the support",
-    ),
-    Rule(
-        ("toggles.noisy", "exploration.epsilon_start", "exploration.epsilon_end", "track"),
-        lambda noisy, start, end, track: not noisy or track in "CD" or start == end == 0,
-        "noisy layers replace ε-greedy exploration: set both to 0 (only papers of Tracks C and D use both)",
     ),
     Rule(
         ("toggles.munchausen", "toggles.double"),

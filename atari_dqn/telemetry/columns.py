@@ -21,6 +21,8 @@ class Column:
 
 _STEP = Column("step", "agent steps", "over all environments, the prefill included")
 _ENV_FRAMES = Column("env_frames", "emulator frames", "step × frame_skip")
+_RETURN = "discounted reward, clipped to ±learner.max_abs_reward"
+_Q_VALUE = f"{_RETURN}; on the scale of h with learner.value_rescaling"
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "train_log": (
@@ -41,9 +43,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("episodes", "episodes", "ended so far"),
         Column("epsilon", "probability", "at this step, mean over the environments"),
         Column("loss", "TD error²", "per transition, mean over the period; empty before learning"),
-        Column("mean_q", "discounted clipped reward", "of the selected actions, mean over the period"),
-        Column("max_q", "discounted clipped reward", "largest of any action in the period"),
-        Column("mean_abs_td_error", "discounted clipped reward", "mean over the period"),
+        Column("mean_q", _Q_VALUE, "of the selected actions, mean over the period"),
+        Column("max_q", _Q_VALUE, "largest of any action in the period"),
+        Column("mean_abs_td_error", _Q_VALUE, "mean over the period"),
         Column("grad_norm", "norm", "before clipping, mean over the period"),
         Column("max_grad_norm", "norm", "before clipping, largest of the period"),
         Column("replay_transitions", "transitions", "that can be sampled"),
@@ -91,14 +93,10 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "prediction_log": (
         _STEP,
         _ENV_FRAMES,
-        Column(
-            "action_gap",
-            "discounted clipped reward",
-            "largest minus second largest Q; without parameter noise",
-        ),
+        Column("action_gap", _Q_VALUE, "largest minus second largest Q; without parameter noise"),
         Column(
             "std_return",
-            "discounted clipped reward",
+            _RETURN,
             "standard deviation of the predicted return of the selected action; distributions only",
         ),
         Column("lowest_atom_mass", "probability", "of the lowest atom, for selected actions; C51 only"),

@@ -48,8 +48,8 @@ van Hasselt et al. (2019) print; human-normalised: 0 is random play, 1 a human.
 - An interval is over the choice of games: {resamples:,} times as many games are drawn from these with
   replacement. It does not say how far seeds differ, of which there is one a game.
 - Made with {threads} on {processors}, torch {torch}, begun at {commits}, {dates}. Runs were
-  interrupted and resumed {resumes} times in all. Minutes are those of training without the final games; two runs
-  trained at once, next to other work, so they are no measure of speed
+  interrupted and resumed {resumes} times in all. Minutes are those of training without the final games; two
+  runs trained at once, next to other work, so they are no measure of speed
   ([costs](../algorithms.md#what-an-agent-costs)).
 - †: the cap of 108,000 frames cut games.
 

@@ -63,6 +63,24 @@ def test_base_of_a_tenth_is_greedy_enough_without_an_exponent(write_spec):
     assert load_spec(write_spec(), overrides).spec.exploration.spectrum_base == 0.1
 
 
+@pytest.mark.parametrize("name", ["atari100k_der", "pong_trackA"])
+def test_agent_that_never_explores_is_refused_with_the_keys_to_set(name: str):
+    greedy = ["toggles.noisy=false", "exploration.epsilon_start=0", "exploration.epsilon_end=0"]
+    problem = r"toggles\.noisy: found false .*epsilon_start=1\.0, .* and evaluation\.epsilon=0\.001"
+    with pytest.raises(SpecError, match=problem):
+        load_spec(RUNS / f"{name}.toml", greedy)
+
+
+def test_noisy_layers_of_track_c_are_turned_off_with_the_keys_that_the_error_names():
+    named = ["exploration.epsilon_start=1.0", "exploration.epsilon_end=0.01", "evaluation.epsilon=0.001"]
+    spec = load_spec(RUNS / "atari100k_der.toml", ["toggles.noisy=false", *named]).spec
+    assert exploration_of(spec) == LinearSchedule(start=1.0, end=0.01, decay_frames=8_000)
+
+
+def test_evaluation_without_noise_may_be_greedy(write_spec):
+    assert load_spec(write_spec(), ["evaluation.epsilon=0"]).spec.evaluation.epsilon == 0
+
+
 @pytest.mark.parametrize(
     ("name", "digest"),
     [

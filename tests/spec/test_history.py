@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from atari_dqn.cli import spec as spec_command
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.history import ADDED
 from atari_dqn.spec.keys import KEYS
@@ -66,6 +67,26 @@ def test_existing_run_with_a_combination_that_is_refused_in_a_new_one_is_read(
     with pytest.raises(SpecError):
         load_spec(path)
     assert load_resolved(path).spec.game == "pong"
+
+
+def run_without_exploration(folder: Path) -> Path:
+    """Write the spec of a run of Track C without noisy layers and without ε."""
+    earlier = resolved_toml(load_spec(RUNS / "atari100k_der.toml", RESOLVED))
+    without_noise = earlier.replace("noisy = true", "noisy = false").replace("noisy_sigma = 0.1\n", "")
+    path = folder / "spec.toml"
+    path.write_text(without_noise)
+    return path
+
+
+def test_existing_run_that_never_explores_is_read(tmp_path: Path) -> None:
+    assert load_resolved(run_without_exploration(tmp_path)).spec.toggles.noisy is False
+
+
+def test_run_that_is_refused_as_a_new_spec_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec_command.show(run_without_exploration(tmp_path).parent)
+    assert "\nnoisy = false\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["catch_memory_smoke", "pqn", "bbf_rr2"])

@@ -139,7 +139,7 @@ def test_prefill_is_random_whatever_epsilon_starts_at() -> None:
 
 def test_network_is_five_calls_below_the_loop_when_acting(monkeypatch: pytest.MonkeyPatch) -> None:
     depths: list[int] = []
-    with begun(tiny_spec("exploration.epsilon_end=0.0", "exploration.epsilon_start=0.0")) as training:
+    with begun(tiny_spec("exploration.epsilon_end=0.0", "exploration.epsilon_decay_frames=1")) as training:
         ticks_of(training, 90)
         q_values = training.actor.network.q_values
 

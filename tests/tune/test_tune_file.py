@@ -138,6 +138,23 @@ def test_a_dimension_at_fault_is_refused_with_its_remedy(tmp_path: Path, space: 
     assert faults_of_space(tmp_path, space)[0].startswith(fault)
 
 
+def test_auto_is_not_among_the_values_of_a_choice(tmp_path: Path):
+    (fault,) = faults_of_space(tmp_path, 'learner.precision = { choice = ["auto", "bf16"] }')
+    assert fault == "learner.precision: choice: cannot be searched as auto; name the values"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "track", "env.sticky_probability", "env.flicker_probability", "env.noop_max_frames",
+        "env.full_action_set", "env.frame_skip", "env.resize", "env.screen_size_pixels",
+    ],
+)  # fmt: skip
+def test_key_of_the_protocol_of_evaluations_is_not_searched(tmp_path: Path, key: str):
+    (fault,) = faults_of_space(tmp_path, f"{key} = {{ choice = [1, 2] }}")
+    assert fault == f"{key}: cannot be searched: scores of different protocols cannot be compared"
+
+
 ALPHA = "replay.alpha = { uniform = [0.3, 0.9], when = { toggles.prioritized = true } }"
 
 

@@ -7,8 +7,11 @@ import pytest
 from tuning import TINY, begun
 
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, read_tune_record, recorded
+from atari_dqn.scale.tuning.opening import plan_tune
 from atari_dqn.scale.tuning.tune import Budget, Tune
+from atari_dqn.scale.tuning.tune_file import load_tune
 
 TEXT = (
     f'spec = "{TINY}"\nseeds = 2\n[set]\nlearner.max_abs_reward = inf\ngates.max_grad_norm = 1e9\n[space]\n'
@@ -31,6 +34,15 @@ def test_a_record_is_read_as_it_was_written(place: Place):
     record, folder = place
     assert read_tune_record(folder) == record
     assert recorded(record.tune, folder, "cpu") == record
+
+
+def test_tune_begins_though_the_tracks_value_of_a_searched_key_contradicts_its_base(tmp_path: Path):
+    # 50,000 steps of the track's prefill are more than 150 of the replay
+    space = "[space]\nreplay.prefill_steps = { integer = [50, 100] }\n[budget]\ntrials = 1\n"
+    (tmp_path / "mine.toml").write_text(f'spec = "{TINY}"\n{space}')
+    tune = load_tune(tmp_path / "mine.toml")
+    opened = plan_tune(tune, tmp_path / "tune", device="cpu", hardware=find_hardware(tmp_path))
+    assert opened.record.tune == tune
 
 
 def test_a_budget_is_raised(place: Place):

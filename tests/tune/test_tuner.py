@@ -6,13 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tuning import TINY, begun, command, trials_of
+from tuning import TINY, KilledError, begun, command, trials_of
 
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.record import Member
+from atari_dqn.scale.tuning import tuner
 from atari_dqn.scale.tuning.folder import TuneFolder
 from atari_dqn.scale.tuning.ranking import standing
+from atari_dqn.scale.tuning.space import Dimension
 from atari_dqn.scale.tuning.study import TrialLog
 from atari_dqn.scale.tuning.tune import Budget
 from atari_dqn.scale.tuning.tuner import MOST_REPEATED
@@ -101,6 +103,31 @@ def test_a_trial_that_was_begun_and_not_ended_is_finished_from_its_runs(tmp_path
     _, workers = command(record, folder, planted)
     assert workers.begun == []
     assert [each.state for each in trials_of(record, folder)] == ["complete"]
+
+
+def test_trial_that_was_begun_by_a_command_that_failed_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object) -> None:
+        raise KilledError
+
+    record, folder = begun(tmp_path, CHOICE)
+    with monkeypatch.context() as patch:
+        patch.setattr(tuner, "members_of", fail)
+        command(record, folder, constant)
+    assert [trial.state for trial in trials_of(record, folder)] == ["running"]
+    command(record, folder, constant)
+    assert [trial.state for trial in trials_of(record, folder)] == ["complete"] * 8
+
+
+def test_trial_that_an_earlier_version_began_with_auto_fails_alone(tmp_path: Path):
+    record, folder = begun(tmp_path, CHOICE)
+    key = "learner.precision"
+    dimension = Dimension(key=key, kind="choice", choices=("auto", "bf16"), when={})
+    old = replace(record, tune=replace(record.tune, space=(dimension,)), auto={})
+    command(old, folder, lambda *_: 1.0)
+    states = {str(trial.settings[key]): trial.state for trial in trials_of(old, folder)}
+    assert states == {"auto": "failed", "bf16": "complete"}
 
 
 def test_the_incomplete_line_of_a_killed_command_is_removed(tmp_path: Path):

@@ -9,7 +9,7 @@ from atari_dqn.machine.automatic import Choice
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.scale.auto_values import machine_share, resolve_variant
 from atari_dqn.scale.members import Variant
-from atari_dqn.scale.tuning.combinations import complete
+from atari_dqn.scale.tuning.combinations import complete, extreme_settings
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, recorded
 from atari_dqn.scale.tuning.tune import Tune
 
@@ -34,7 +34,8 @@ def plan_tune(tune: Tune, path: Path, *, device: str, hardware: Hardware) -> Ope
     if record is not None:
         return OpenedTune(folder=folder, record=record)
     base = {**tune.base, "game": tune.games[0], "seed": tune.seeds[0]}
-    variant = Variant(label=tune.name, values=complete(tune.name, base, {}))
+    first = next(extreme_settings(tune.space))  # without it the track's values could contradict the base
+    variant = Variant(label=tune.name, values=complete(tune.name, base, first))
     machine = machine_share(threads=tune.threads, device=device, hardware=hardware)
     choices = resolve_variant(variant, {}, machine)[1]
     auto = {choice.key: choice.value for choice in choices}

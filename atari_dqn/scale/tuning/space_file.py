@@ -18,6 +18,7 @@ from typing import Any, get_args
 from atari_dqn.formatting import setting
 from atari_dqn.scale.tuning.space import Dimension, Kind, is_same, ordered
 from atari_dqn.spec.check import canonical, entry_problem, show, value_problem
+from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.errors import Fault
 from atari_dqn.spec.keys import KEYS, SECTIONS, Key, Scalar, Values
@@ -27,14 +28,26 @@ from atari_dqn.spec.suggest import did_you_mean
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _EXAMPLE = "{ log = [1e-5, 1e-2] }"
 _NOUNS: dict[type[Scalar], str] = {int: "integers", float: "numbers", bool: "true and false", str: "words"}
+_OTHER_PROTOCOL = "scores of different protocols cannot be compared"
 _FIXED = {
     "game": "name the games at the top: game = [...]",
     "seed": "name the seeds at the top: seeds = 3",
     "learner.threads": "it only changes rounding; write threads at the top",
     "training.total_frames": "the scores of runs of different length cannot be compared",
     "env.kind": "scores of different environments cannot be compared",
-    "env.sticky_probability": "scores of different protocols cannot be compared",
-    "env.noop_max_frames": "scores of different protocols cannot be compared",
+    **dict.fromkeys(
+        (
+            "track",
+            "env.sticky_probability",
+            "env.flicker_probability",
+            "env.noop_max_frames",
+            "env.full_action_set",
+            "env.frame_skip",
+            "env.resize",
+            "env.screen_size_pixels",
+        ),
+        _OTHER_PROTOCOL,
+    ),
 }
 """Keys that no trial may change, each with the reason."""
 
@@ -119,7 +132,7 @@ def _expected() -> str:
 def _outside(key: Key) -> str | None:
     if cannot_change_results(key.name) or key.section in ("checkpoint", "logging"):
         return "it cannot change what a run learns"
-    return "scores of different protocols cannot be compared" if key.section == "evaluation" else None
+    return _OTHER_PROTOCOL if key.section == "evaluation" else None
 
 
 def _value_problems(key: Key, kind: Kind, values: Any) -> Iterator[str]:
@@ -137,6 +150,8 @@ def _value_problems(key: Key, kind: Kind, values: Any) -> Iterator[str]:
     if wrong:
         return
     if kind == "choice":
+        if key.auto and AUTO in values:
+            yield "choice: cannot be searched as auto; name the values"
         if any(is_same(first, second) for first, second in combinations(values, 2)):
             yield "choice: names a value more than once"
         if len(values) == 1:

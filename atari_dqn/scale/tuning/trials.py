@@ -15,6 +15,7 @@ from atari_dqn.scale.tuning.scores import SCORES, statistic_of
 from atari_dqn.scale.tuning.space import Settings
 from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.digest import values_digest
+from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.iteration import iteration_frames
 from atari_dqn.spec.keys import AUTO_KEYS, Scalar
 
@@ -24,10 +25,11 @@ def trial_values(record: TuneRecord, settings: Settings) -> dict[str, Scalar]:
     tune = record.tune
     base = {**tune.base, "game": tune.games[0], "seed": tune.seeds[0]}
     values = complete(tune.name, base, settings)
-    return {
-        key: record.auto[key] if key in AUTO_KEYS and value == AUTO else value
-        for key, value in values.items()
-    }
+    unresolved = {key for key in AUTO_KEYS if values.get(key) == AUTO}
+    if missing := sorted(unresolved - record.auto.keys()):  # searched as auto, which tune files once could be
+        problem = "found auto, for which the folder of the tune has no value"
+        raise SpecError([Fault(tune.name, key, problem) for key in missing])
+    return values | {key: record.auto[key] for key in unresolved}
 
 
 def members_of(record: TuneRecord, number: int, settings: Settings) -> list[Member]:
