@@ -66,10 +66,10 @@ class Stage:
             self._obey()
             playing = [index for index, seat in enumerate(seats) if seat.game.result is None]
             steps = [seats[index].game.step(seats[index].player) for index in playing]
-            for pictures in _pictures(steps):
+            for frames, pictures in _pictures(steps):
                 for index, picture in zip(playing, pictures, strict=True):
                     shown[index] = picture
-                self._show(seats, shown)
+                self._show(seats, shown, frames)
 
     def _obey(self) -> None:
         """Do what keys other than those of the game ask for; wait while the games are paused."""
@@ -87,9 +87,9 @@ class Stage:
             self._sleep(_PAUSE_SECONDS)
             self._due = self._now()
 
-    def _show(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> None:
-        """Show a picture when it is due; leave it out if it is late, but not many in succession."""
-        picture_seconds = _FRAMES_PER_PICTURE * self._frame_seconds
+    def _show(self, seats: Sequence[Seat], screens: Sequence[Screen], frames: int) -> None:
+        """Show a picture `frames` after the one before; leave it out if late, but not many in succession."""
+        picture_seconds = frames * self._frame_seconds
         self._due += picture_seconds
         early = self._due - self._now()
         if early > 0:
@@ -108,9 +108,15 @@ def _facts(seat: Seat) -> str:
     return f"{seat.name} {game.score:g}{lives} · {action}"
 
 
-def _pictures(steps: Sequence[Sequence[Screen]]) -> Iterator[tuple[Screen, ...]]:
-    """Yield the screens to show of one step of each game: every second, and the last."""
-    kept = [steps_of[::-_FRAMES_PER_PICTURE][::-1] for steps_of in steps]
+def _pictures(steps: Sequence[Sequence[Screen]]) -> Iterator[tuple[int, tuple[Screen, ...]]]:
+    """Yield the screens to show of one step of each game, every second and the last, with their frames.
+
+    The first picture of an odd number of frames is of a single one.
+    """
+    kept = [screens[::-_FRAMES_PER_PICTURE][::-1] for screens in steps]
     last = tuple(screens[-1] for screens in kept)
+    frames = max(map(len, steps)) % _FRAMES_PER_PICTURE or _FRAMES_PER_PICTURE
     for pictures in zip_longest(*kept):
-        yield tuple(end if picture is None else picture for picture, end in zip(pictures, last, strict=True))
+        ended = zip(pictures, last, strict=True)
+        yield frames, tuple(end if picture is None else picture for picture, end in ended)
+        frames = _FRAMES_PER_PICTURE

@@ -38,8 +38,8 @@ class Room:
     def sleep(self, seconds: float) -> None:
         self.time += seconds
 
-    def play(self, *, speed: float = 1.0, people: int = 1) -> list[LiveGame]:
-        games = [LiveGame(tiny_spec(), 0) for _ in range(people)]
+    def play(self, *, speed: float = 1.0, people: int = 1, frame_skip: int = 4) -> list[LiveGame]:
+        games = [LiveGame(tiny_spec(f"env.frame_skip={frame_skip}"), 0) for _ in range(people)]
         seats = [
             Seat(name="person", player=Person(self.keyboard, game.info.action_names), game=game)
             for game in games
@@ -52,7 +52,14 @@ class Room:
 def test_pictures_come_at_half_the_frame_rate(speed: float) -> None:
     room = Room()
     room.play(speed=speed)
-    assert len(room.pictures) / room.pictures[-1][0] == pytest.approx(30 * speed, rel=0.01)
+    assert room.pictures[30][0] - room.pictures[0][0] == pytest.approx(1 / speed)
+
+
+@pytest.mark.parametrize("frame_skip", [1, 2, 3, 4, 5])
+def test_the_87_frames_of_a_game_take_87_sixtieths_of_a_second(frame_skip: int) -> None:
+    room = Room()
+    room.play(frame_skip=frame_skip)
+    assert room.time == pytest.approx(87 / 60)
 
 
 @pytest.mark.parametrize("drawing_seconds", [1 / 40, 1 / 10])
