@@ -28,7 +28,8 @@ _OPPOSITE: Mapping[str, str] = MappingProxyType(
     {"up": "down", "down": "up", "left": "right", "right": "left"}
 )
 _KEY = re.compile(r"\x1b[\[O][A-D]|.", re.DOTALL)
-HELP = "arrows or WASD move · space fires · p pauses · q quits"
+HELP = "q quits · p pauses · arrows or WASD move · space fires"
+"""What a narrow terminal cuts off comes last."""
 _PARTS = ("up", "down", "left", "right", "fire")
 """The order in which ALE's names of actions join them."""
 

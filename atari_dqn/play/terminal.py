@@ -13,14 +13,13 @@ from types import TracebackType
 from typing import Self
 
 from atari_dqn.errors import UserError
-from atari_dqn.play.half_blocks import games_as_text
+from atari_dqn.play.half_blocks import LEAST_COLUMNS, LEAST_LINES, games_as_text, is_large_enough
 from atari_dqn.play.keyboard import HELP, Keyboard
 from atari_dqn.play.live_game import Screen
 
-LEAST_COLUMNS, LEAST_LINES = 40, 16
 _OPEN = "\x1b[?1049h\x1b[?25l\x1b[2J"  # another screen, without a cursor
 _CLOSE = "\x1b[0m\x1b[?25h\x1b[?1049l"
-_HOME, _END_OF_LINE, _END_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+_HOME, _ERASE_LINE, _ERASE_REST = "\x1b[H", "\x1b[2K", "\x1b[J"
 
 
 class Terminal:
@@ -30,7 +29,7 @@ class Terminal:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UserError("dqn play needs a terminal for its input and its output")
         columns, lines = self.size()
-        if columns < LEAST_COLUMNS or lines < LEAST_LINES:
+        if not is_large_enough((columns, lines)):
             raise UserError(
                 f"the terminal has {columns} columns and {lines} lines; "
                 f"expected at least {LEAST_COLUMNS} and {LEAST_LINES}"
@@ -71,7 +70,9 @@ class Terminal:
     def show(self, facts: Sequence[str], screens: Sequence[Screen]) -> None:
         """Replace what is shown by a screen of each game, with a line of facts for each."""
         lines = games_as_text(facts, screens, self.size(), help_line=HELP, exact=self._exact_colours)
-        self._write(_HOME + "\r\n".join(line + _END_OF_LINE for line in lines) + _END_OF_SCREEN)
+        *above, last = lines
+        # erased before they are written: after a line as wide as the terminal, some erase its last character
+        self._write(_HOME + "".join(f"{_ERASE_LINE}{line}\r\n" for line in above) + _ERASE_REST + last)
 
     def _write(self, text: str) -> None:
         sys.stdout.write(text)
