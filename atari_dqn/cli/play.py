@@ -21,7 +21,7 @@ from atari_dqn.cli.options import (
     number,
 )
 from atari_dqn.envs.processes import interrupts_blocked
-from atari_dqn.errors import UserError
+from atari_dqn.errors import InterruptedRunError, UserError
 from atari_dqn.machine.devices import check_device_name, resolve_device
 from atari_dqn.spec.constraints import given
 
@@ -105,16 +105,19 @@ def play(
     spec_of_game = None if game is None else _spec_of(game, own_seed)
     with interrupts_blocked():
         from atari_dqn.evaluation.frozen_agent import load_frozen
+        from atari_dqn.play.quit_signals import QuitSignals
         from atari_dqn.spec.named_protocols import with_protocol
 
     place = _opened_window() if window else _terminal()
     agent = None if path is None else load_frozen(path, resolve_device(device))
     spec = with_protocol(agent.spec if agent else given(spec_of_game), named.value)
-    finished = _play(place, agent, spec, who, episodes=num_episodes, speed=factor)
-    for name, games in finished.items():
-        typer.echo(_text(name, games))
-        if games and save:
-            typer.echo(f"  kept in  {_save(name, games, agent, spec, named)}")
+    with QuitSignals(place.keys) as signals:
+        finished = _play(place, agent, spec, who, episodes=num_episodes, speed=factor)
+        for name, games in finished.items():
+            saved = _save(name, games, agent, spec, named) if games and save else None
+            typer.echo(_text(name, games, saved))
+    if signals.received is not None:
+        raise InterruptedRunError(signals.received)
 
 
 def _terminal() -> Terminal:
@@ -207,10 +210,11 @@ def _seats(agent: FrozenAgent | None, spec: Spec, who: PlayerName, keys: Keys, e
     return seats
 
 
-def _text(name: str, games: list[EvaluationEpisode]) -> str:
+def _text(name: str, games: list[EvaluationEpisode], saved: Path | None) -> str:
     from atari_dqn.run.scores import EvaluationScore
 
-    return f"{name}: {EvaluationScore.of(games)}" if games else f"{name}: no game was finished"
+    score = f"{name}: {EvaluationScore.of(games)}" if games else f"{name}: no game was finished"
+    return f"{score}\n  kept in  {saved}" if saved else score
 
 
 def _save(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Protocol
 
+from atari_dqn.play import keyboard
 from atari_dqn.play.keyboard import Keys
 from atari_dqn.play.live_game import LiveGame, Player, Screen
 
@@ -78,9 +79,9 @@ class Stage:
             self._keyboard.poll()
             while self._keyboard.commands:
                 match self._keyboard.commands.pop(0).lower():
-                    case "q":
+                    case keyboard.QUIT:
                         raise QuitError
-                    case "p":
+                    case keyboard.PAUSE:
                         paused = not paused
             if not paused:
                 return
