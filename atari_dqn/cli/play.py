@@ -94,14 +94,12 @@ def play(
     factor = _speed(speed)
     who = _player(player, path, game)
     named = choice("--protocol", protocol or ("classic" if path is None else "run"), RecordingProtocol)
-    if seed is not None and path is not None:
-        raise UserError("--seed: expected with --game; the games of an agent have the seed of its run")
     own_seed = integer("--seed", "1" if seed is None else seed, low=0)
     check_device_name(device)
-    if path is not None:
-        check_run(path)
-    elif named is RecordingProtocol.RUN:
-        raise UserError("--protocol: 'run' is that of a run; expected classic or modern for --game")
+    if path is None:
+        _check_without_agent(named, device)
+    else:
+        _check_with_agent(path, seed)
     spec_of_game = None if game is None else _spec_of(game, own_seed)
     with interrupts_blocked():
         from atari_dqn.evaluation.frozen_agent import load_frozen
@@ -118,6 +116,19 @@ def play(
             typer.echo(_text(name, games, saved))
     if signals.received is not None:
         raise InterruptedRunError(signals.received)
+
+
+def _check_without_agent(protocol: RecordingProtocol, device: str) -> None:
+    if device != "auto":
+        raise UserError("--device: expected with an agent; without one, nothing is computed on a device")
+    if protocol is RecordingProtocol.RUN:
+        raise UserError("--protocol: 'run' is that of a run; expected classic or modern for --game")
+
+
+def _check_with_agent(path: Path, seed: str | None) -> None:
+    if seed is not None:
+        raise UserError("--seed: expected with --game; the games of an agent have the seed of its run")
+    check_run(path)
 
 
 def _terminal() -> Terminal:

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import termios
@@ -113,6 +114,7 @@ class Shown:
         """Read what is displayed until a text has come, after those of earlier calls."""
         after = len(self.text)
         while text not in self.text[after:]:
+            assert select.select([self.ours], [], [], 60)[0], "nothing more is displayed"
             self.text += os.read(self.ours, 4096)
 
     def type(self, keys: bytes) -> None:
