@@ -64,7 +64,7 @@ class Stage:
         shown = [seat.game.begin()[-1] for seat in seats]
         self._due = self._shown_at = self._now()
         while any(seat.game.result is None for seat in seats):
-            self._obey()
+            self._obey(seats, shown)
             playing = [index for index, seat in enumerate(seats) if seat.game.result is None]
             steps = [seats[index].game.step(seats[index].player) for index in playing]
             for frames, pictures in _pictures(steps):
@@ -72,8 +72,11 @@ class Stage:
                     shown[index] = picture
                 self._show(seats, shown, frames)
 
-    def _obey(self) -> None:
-        """Do what keys other than those of the game ask for; wait while the games are paused."""
+    def _obey(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> None:
+        """Do what keys other than those of the game ask for; wait while the games are paused.
+
+        What is shown is drawn again meanwhile, since a terminal may be resized or left by Ctrl-Z.
+        """
         paused = False
         while True:
             self._keyboard.poll()
@@ -85,6 +88,7 @@ class Stage:
                         paused = not paused
             if not paused:
                 return
+            self._display.show([_facts(seat, action="paused") for seat in seats], screens)
             self._sleep(_PAUSE_SECONDS)
             self._due = self._now()
 
@@ -102,9 +106,9 @@ class Stage:
             self._shown_at = self._now()
 
 
-def _facts(seat: Seat) -> str:
+def _facts(seat: Seat, *, action: str = "") -> str:
     game = seat.game
-    action = "over" if game.result else game.info.action_names[game.action]
+    action = "over" if game.result else action or game.info.action_names[game.action]
     lives = f" · {game.lives} lives" if game.lives else ""
     return f"{seat.name} {game.score:g}{lives} · {action}"
 

@@ -103,7 +103,16 @@ def test_p_pauses_until_it_is_pressed_again() -> None:
     quick.play()
     paused.play()
     assert paused.pictures[-1][0] - quick.pictures[-1][0] == pytest.approx(10.0, abs=0.1)
-    assert len(paused.pictures) == len(quick.pictures)
+    assert sum("paused" not in lines[0] for _, lines in paused.pictures) == len(quick.pictures)
+
+
+def test_a_pause_draws_the_same_picture_again() -> None:
+    room = Room(typed=[(0.5, "p"), (10.5, "p")])
+    room.play()
+    pictures = [lines for at, lines in room.pictures if 0.6 < at < 10.4]
+    assert len(pictures) > 100
+    assert len(set(map(tuple, pictures))) == 1
+    assert pictures[0][0].rstrip() == "person 1 · 3 lives · paused"
 
 
 def test_players_of_the_same_game_see_the_same_without_a_key() -> None:
