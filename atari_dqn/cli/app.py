@@ -10,6 +10,7 @@ import errno
 import io
 import os
 import signal
+import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -111,7 +112,7 @@ def main() -> None:
         _print_error("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]))
         status = error.exit_code
     except InterruptedRunError as interruption:
-        _print_error("\n".join([str(interruption), *interruption.__notes__]))
+        _print_error("\n".join([str(interruption), *getattr(interruption, "__notes__", ())]))
         status = interruption.exit_code
     except OSError as error:
         status = _status_of(error)
@@ -153,8 +154,8 @@ def _print_error(text: str) -> None:
 class _Output(io.FileIO):
     """Name the standard output in its errors, which distinguishes them from those of other files.
 
-    When the reader of a pipe closes it during a command that saves its work on SIGHUP, raise that signal, as
-    a closed terminal does, and discard everything written afterwards.
+    When the reader of a pipe or a terminal is gone during a command that saves its work on SIGHUP, raise that
+    signal, as a closed terminal does in the end, and discard everything written afterwards.
     """
 
     _reader_left = False
@@ -167,12 +168,16 @@ class _Output(io.FileIO):
             return super().write(data)
         except OSError as error:
             handles_hangup = signal.getsignal(signal.SIGHUP) is not signal.SIG_DFL
-            if not isinstance(error, BrokenPipeError) or not handles_hangup:
+            if not self._is_without_reader(error) or not handles_hangup:
                 error.filename = _OUTPUT
                 raise
         self._reader_left = True
         signal.raise_signal(signal.SIGHUP)
         return memoryview(data).nbytes
+
+    def _is_without_reader(self, error: OSError) -> bool:
+        is_terminal = stat.S_ISCHR(os.fstat(self.fileno()).st_mode)  # `isatty` denies it of a closed one
+        return isinstance(error, BrokenPipeError) or (is_terminal and error.errno == errno.EIO)
 
 
 def _prepare_streams() -> None:

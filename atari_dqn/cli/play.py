@@ -21,7 +21,7 @@ from atari_dqn.cli.options import (
     number,
 )
 from atari_dqn.envs.processes import interrupts_blocked
-from atari_dqn.errors import UserError
+from atari_dqn.errors import InterruptedRunError, UserError
 from atari_dqn.machine.devices import check_device_name, resolve_device
 from atari_dqn.spec.constraints import given
 
@@ -94,27 +94,41 @@ def play(
     factor = _speed(speed)
     who = _player(player, path, game)
     named = choice("--protocol", protocol or ("classic" if path is None else "run"), RecordingProtocol)
-    if seed is not None and path is not None:
-        raise UserError("--seed: expected with --game; the games of an agent have the seed of its run")
     own_seed = integer("--seed", "1" if seed is None else seed, low=0)
     check_device_name(device)
-    if path is not None:
-        check_run(path)
-    elif named is RecordingProtocol.RUN:
-        raise UserError("--protocol: 'run' is that of a run; expected classic or modern for --game")
+    if path is None:
+        _check_without_agent(named, device)
+    else:
+        _check_with_agent(path, seed)
     spec_of_game = None if game is None else _spec_of(game, own_seed)
     with interrupts_blocked():
         from atari_dqn.evaluation.frozen_agent import load_frozen
+        from atari_dqn.play.quit_signals import QuitSignals
         from atari_dqn.spec.named_protocols import with_protocol
 
     place = _opened_window() if window else _terminal()
     agent = None if path is None else load_frozen(path, resolve_device(device))
     spec = with_protocol(agent.spec if agent else given(spec_of_game), named.value)
-    finished = _play(place, agent, spec, who, episodes=num_episodes, speed=factor)
-    for name, games in finished.items():
-        typer.echo(_text(name, games))
-        if games and save:
-            typer.echo(f"  kept in  {_save(name, games, agent, spec, named)}")
+    with QuitSignals(place.keys) as signals:
+        finished = _play(place, agent, spec, who, episodes=num_episodes, speed=factor)
+        for name, games in finished.items():
+            saved = _save(name, games, agent, spec, named) if games and save else None
+            typer.echo(_text(name, games, saved))
+    if signals.received is not None:
+        raise InterruptedRunError(signals.received)
+
+
+def _check_without_agent(protocol: RecordingProtocol, device: str) -> None:
+    if device != "auto":
+        raise UserError("--device: expected with an agent; without one, nothing is computed on a device")
+    if protocol is RecordingProtocol.RUN:
+        raise UserError("--protocol: 'run' is that of a run; expected classic or modern for --game")
+
+
+def _check_with_agent(path: Path, seed: str | None) -> None:
+    if seed is not None:
+        raise UserError("--seed: expected with --game; the games of an agent have the seed of its run")
+    check_run(path)
 
 
 def _terminal() -> Terminal:
@@ -207,10 +221,11 @@ def _seats(agent: FrozenAgent | None, spec: Spec, who: PlayerName, keys: Keys, e
     return seats
 
 
-def _text(name: str, games: list[EvaluationEpisode]) -> str:
+def _text(name: str, games: list[EvaluationEpisode], saved: Path | None) -> str:
     from atari_dqn.run.scores import EvaluationScore
 
-    return f"{name}: {EvaluationScore.of(games)}" if games else f"{name}: no game was finished"
+    score = f"{name}: {EvaluationScore.of(games)}" if games else f"{name}: no game was finished"
+    return f"{score}\n  kept in  {saved}" if saved else score
 
 
 def _save(

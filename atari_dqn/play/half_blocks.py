@@ -9,6 +9,8 @@ import cv2
 import numpy as np
 from jaxtyping import Int64, UInt8
 
+LEAST_COLUMNS, LEAST_LINES = 40, 16
+"""The size of the smallest terminal in which games are drawn."""
 _BLOCK = "▄"
 _ASPECT = 4 / 3
 """Width over height of a game on a television, which the Atari's pixels are not square on."""
@@ -26,13 +28,24 @@ def games_as_text(
     help_line: str,
     exact: bool,
 ) -> Iterator[str]:
-    """Yield a line of facts, the screens next to each other, and a line of help; `size`: columns, lines."""
+    """Yield a line of facts, the screens next to each other, and a line of help; `size`: columns, lines.
+
+    Nothing is wider or higher than `size`. In less than the smallest terminal, ask for a larger one instead.
+    """
+    if not is_large_enough(size):
+        yield f"enlarge to {LEAST_COLUMNS} × {LEAST_LINES}"[: size[0]]
+        return
     columns = (size[0] - (len(screens) - 1) * len(_BETWEEN)) // len(screens)
     width, height = fitting_size(columns, size[1] - 2)
     yield _BETWEEN.join(each[:columns].ljust(width) for each in facts)
     drawn = (half_blocks(screen, width, height, exact=exact) for screen in screens)
     yield from map(_BETWEEN.join, zip(*drawn, strict=True))
-    yield help_line
+    yield help_line[: size[0]]
+
+
+def is_large_enough(size: tuple[int, int]) -> bool:
+    """Return whether a terminal of some columns and lines has room for games."""
+    return size[0] >= LEAST_COLUMNS and size[1] >= LEAST_LINES
 
 
 def fitting_size(columns: int, lines: int) -> tuple[int, int]:

@@ -28,7 +28,9 @@ _OPPOSITE: Mapping[str, str] = MappingProxyType(
     {"up": "down", "down": "up", "left": "right", "right": "left"}
 )
 _KEY = re.compile(r"\x1b[\[O][A-D]|.", re.DOTALL)
-HELP = "arrows or WASD move · space fires · p pauses · q quits"
+QUIT, PAUSE = "q", "p"
+HELP = f"{QUIT} quits · {PAUSE} pauses · arrows or WASD move · space fires"
+"""What a narrow terminal cuts off comes last."""
 _PARTS = ("up", "down", "left", "right", "fire")
 """The order in which ALE's names of actions join them."""
 
@@ -37,7 +39,8 @@ class Keys(Protocol):
     """What a person does with the keys, of a terminal or of a window."""
 
     commands: list[str]
-    """Keys that do not move anything, in the order in which they were pressed; who obeys one removes it."""
+    """Keys that do not move anything, in the order in which they were pressed; the reader removes those
+    it has handled."""
 
     def poll(self) -> None:
         """Take in what was done since the last call."""
@@ -55,7 +58,7 @@ class Keyboard:
         self._read, self._now = read, now
         self._held_until: dict[str, float] = {}
         self.commands: list[str] = []
-        """Other keys that were pressed, in order; the stage removes those that it has obeyed."""
+        """Other keys that were pressed, in order; the stage removes those that it has handled."""
 
     def poll(self) -> None:
         """Take in what was typed."""

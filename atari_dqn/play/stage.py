@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Protocol
 
+from atari_dqn.play import keyboard
 from atari_dqn.play.keyboard import Keys
 from atari_dqn.play.live_game import LiveGame, Player, Screen
 
@@ -63,33 +64,37 @@ class Stage:
         shown = [seat.game.begin()[-1] for seat in seats]
         self._due = self._shown_at = self._now()
         while any(seat.game.result is None for seat in seats):
-            self._obey()
+            self._obey(seats, shown)
             playing = [index for index, seat in enumerate(seats) if seat.game.result is None]
             steps = [seats[index].game.step(seats[index].player) for index in playing]
-            for pictures in _pictures(steps):
+            for frames, pictures in _pictures(steps):
                 for index, picture in zip(playing, pictures, strict=True):
                     shown[index] = picture
-                self._show(seats, shown)
+                self._show(seats, shown, frames)
 
-    def _obey(self) -> None:
-        """Do what keys other than those of the game ask for; wait while the games are paused."""
+    def _obey(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> None:
+        """Do what keys other than those of the game ask for; wait while the games are paused.
+
+        What is shown is drawn again meanwhile, since a terminal may be resized or left by Ctrl-Z.
+        """
         paused = False
         while True:
             self._keyboard.poll()
             while self._keyboard.commands:
                 match self._keyboard.commands.pop(0).lower():
-                    case "q":
+                    case keyboard.QUIT:
                         raise QuitError
-                    case "p":
+                    case keyboard.PAUSE:
                         paused = not paused
             if not paused:
                 return
+            self._display.show([_facts(seat, action="paused") for seat in seats], screens)
             self._sleep(_PAUSE_SECONDS)
             self._due = self._now()
 
-    def _show(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> None:
-        """Show a picture when it is due; leave it out if it is late, but not many in succession."""
-        picture_seconds = _FRAMES_PER_PICTURE * self._frame_seconds
+    def _show(self, seats: Sequence[Seat], screens: Sequence[Screen], frames: int) -> None:
+        """Show a picture `frames` after the one before; leave it out if late, but not many in succession."""
+        picture_seconds = frames * self._frame_seconds
         self._due += picture_seconds
         early = self._due - self._now()
         if early > 0:
@@ -101,16 +106,22 @@ class Stage:
             self._shown_at = self._now()
 
 
-def _facts(seat: Seat) -> str:
+def _facts(seat: Seat, *, action: str = "") -> str:
     game = seat.game
-    action = "over" if game.result else game.info.action_names[game.action]
+    action = "over" if game.result else action or game.info.action_names[game.action]
     lives = f" · {game.lives} lives" if game.lives else ""
     return f"{seat.name} {game.score:g}{lives} · {action}"
 
 
-def _pictures(steps: Sequence[Sequence[Screen]]) -> Iterator[tuple[Screen, ...]]:
-    """Yield the screens to show of one step of each game: every second, and the last."""
-    kept = [steps_of[::-_FRAMES_PER_PICTURE][::-1] for steps_of in steps]
+def _pictures(steps: Sequence[Sequence[Screen]]) -> Iterator[tuple[int, tuple[Screen, ...]]]:
+    """Yield the screens to show of one step of each game, every second and the last, with their frames.
+
+    The first picture of an odd number of frames is of a single one.
+    """
+    kept = [screens[::-_FRAMES_PER_PICTURE][::-1] for screens in steps]
     last = tuple(screens[-1] for screens in kept)
+    frames = max(map(len, steps)) % _FRAMES_PER_PICTURE or _FRAMES_PER_PICTURE
     for pictures in zip_longest(*kept):
-        yield tuple(end if picture is None else picture for picture, end in zip(pictures, last, strict=True))
+        ended = zip(pictures, last, strict=True)
+        yield frames, tuple(end if picture is None else picture for picture, end in ended)
+        frames = _FRAMES_PER_PICTURE

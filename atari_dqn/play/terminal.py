@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 import select
 import shutil
+import signal
 import sys
 import termios
 import tty
 from collections.abc import Sequence
-from types import TracebackType
+from contextlib import suppress
+from types import FrameType, TracebackType
 from typing import Self
 
 from atari_dqn.errors import UserError
-from atari_dqn.play.half_blocks import games_as_text
-from atari_dqn.play.keyboard import HELP, Keyboard
+from atari_dqn.play.half_blocks import LEAST_COLUMNS, LEAST_LINES, games_as_text, is_large_enough
+from atari_dqn.play.keyboard import HELP, QUIT, Keyboard
 from atari_dqn.play.live_game import Screen
 
-LEAST_COLUMNS, LEAST_LINES = 40, 16
-_OPEN = "\x1b[?1049h\x1b[?25l\x1b[2J"  # another screen, without a cursor
-_CLOSE = "\x1b[0m\x1b[?25h\x1b[?1049l"
-_HOME, _END_OF_LINE, _END_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+_OPEN = b"\x1b[?1049h\x1b[?25l\x1b[2J"  # another screen, without a cursor
+_CLOSE = b"\x1b[0m\x1b[?25h\x1b[?1049l"
+_HOME, _ERASE_LINE, _ERASE_REST = "\x1b[H", "\x1b[2K", "\x1b[J"
 
 
 class Terminal:
@@ -30,28 +31,50 @@ class Terminal:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UserError("dqn play needs a terminal for its input and its output")
         columns, lines = self.size()
-        if columns < LEAST_COLUMNS or lines < LEAST_LINES:
+        if not is_large_enough((columns, lines)):
             raise UserError(
                 f"the terminal has {columns} columns and {lines} lines; "
                 f"expected at least {LEAST_COLUMNS} and {LEAST_LINES}"
             )
         self.keys = Keyboard(self.read)
         self._exact_colours = os.environ.get("COLORTERM") in ("truecolor", "24bit")
-        self._input = sys.stdin.fileno()
+        self._input, self._output = sys.stdin.fileno(), sys.stdout.fileno()
         self._settings = termios.tcgetattr(self._input)
+        self._suspends = False
 
     def __enter__(self) -> Self:
         """Show an empty screen, and report keys without waiting for a line."""
-        tty.setcbreak(self._input)
-        self._write(_OPEN)
+        self._open()
+        if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:
+            signal.signal(signal.SIGTSTP, self._suspend)
+            self._suspends = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Show what was there before."""
-        self._write(_CLOSE)
-        termios.tcsetattr(self._input, termios.TCSADRAIN, self._settings)
+        if self._suspends:
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        self._close()
+
+    def _suspend(self, number: int, _: FrameType | None) -> None:
+        """Put the terminal back while the process is stopped, as by Ctrl-Z."""
+        self._close()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)  # stops here until SIGCONT
+        signal.signal(number, self._suspend)
+        self._open()
+
+    def _open(self) -> None:
+        tty.setcbreak(self._input)
+        os.write(self._output, _OPEN)  # not by `sys.stdout`, a write to which the handler may interrupt
+
+    def _close(self) -> None:
+        """Put the terminal back, unless it is gone, and discard keys that are still held."""
+        with suppress(OSError, termios.error):
+            os.write(self._output, _CLOSE)
+            termios.tcsetattr(self._input, termios.TCSAFLUSH, self._settings)
 
     def size(self) -> tuple[int, int]:
         """Return the numbers of columns and lines."""
@@ -59,20 +82,23 @@ class Terminal:
         return found.columns, found.lines
 
     def read(self) -> str:
-        """Return the text typed since the last call, without waiting."""
+        """Return the text typed since the last call, without waiting; quit where the terminal is gone."""
         typed = b""
         while select.select([self._input], [], [], 0)[0]:
-            piece = os.read(self._input, 1024)
+            try:
+                piece = os.read(self._input, 1024)
+            except OSError:
+                piece = b""
             if not piece:
-                break
+                return QUIT
             typed += piece
         return typed.decode(errors="ignore")
 
     def show(self, facts: Sequence[str], screens: Sequence[Screen]) -> None:
         """Replace what is shown by a screen of each game, with a line of facts for each."""
         lines = games_as_text(facts, screens, self.size(), help_line=HELP, exact=self._exact_colours)
-        self._write(_HOME + "\r\n".join(line + _END_OF_LINE for line in lines) + _END_OF_SCREEN)
-
-    def _write(self, text: str) -> None:
-        sys.stdout.write(text)
+        *above, last = lines
+        # erased before they are written: after a line as wide as the terminal, some erase its last character
+        text = "".join(f"{_ERASE_LINE}{line}\r\n" for line in above)
+        sys.stdout.write(_HOME + text + _ERASE_REST + last)
         sys.stdout.flush()

@@ -9,7 +9,7 @@ from typing import Self
 import pygame
 
 from atari_dqn.errors import UserError
-from atari_dqn.play.keyboard import HELP
+from atari_dqn.play.keyboard import HELP, QUIT
 from atari_dqn.play.live_game import Screen
 
 GAME_PIXELS = (640, 480)
@@ -34,7 +34,7 @@ class WindowKeys:
         """Take in what was done since the last call; closing the window quits the games."""
         for event in pygame.event.get():
             if event.type == pygame.QUIT:
-                self.commands.append("q")
+                self.commands.append(QUIT)
             elif event.type == pygame.KEYDOWN and event.key in _HELD:
                 self._held.add(event.key)
             elif event.type == pygame.KEYDOWN and event.unicode:

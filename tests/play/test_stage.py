@@ -38,8 +38,8 @@ class Room:
     def sleep(self, seconds: float) -> None:
         self.time += seconds
 
-    def play(self, *, speed: float = 1.0, people: int = 1) -> list[LiveGame]:
-        games = [LiveGame(tiny_spec(), 0) for _ in range(people)]
+    def play(self, *, speed: float = 1.0, people: int = 1, frame_skip: int = 4) -> list[LiveGame]:
+        games = [LiveGame(tiny_spec(f"env.frame_skip={frame_skip}"), 0) for _ in range(people)]
         seats = [
             Seat(name="person", player=Person(self.keyboard, game.info.action_names), game=game)
             for game in games
@@ -52,7 +52,14 @@ class Room:
 def test_pictures_come_at_half_the_frame_rate(speed: float) -> None:
     room = Room()
     room.play(speed=speed)
-    assert len(room.pictures) / room.pictures[-1][0] == pytest.approx(30 * speed, rel=0.01)
+    assert room.pictures[30][0] - room.pictures[0][0] == pytest.approx(1 / speed)
+
+
+@pytest.mark.parametrize("frame_skip", [1, 2, 3, 4, 5])
+def test_the_87_frames_of_a_game_take_87_sixtieths_of_a_second(frame_skip: int) -> None:
+    room = Room()
+    room.play(frame_skip=frame_skip)
+    assert room.time == pytest.approx(87 / 60)
 
 
 @pytest.mark.parametrize("drawing_seconds", [1 / 40, 1 / 10])
@@ -96,7 +103,16 @@ def test_p_pauses_until_it_is_pressed_again() -> None:
     quick.play()
     paused.play()
     assert paused.pictures[-1][0] - quick.pictures[-1][0] == pytest.approx(10.0, abs=0.1)
-    assert len(paused.pictures) == len(quick.pictures)
+    assert sum("paused" not in lines[0] for _, lines in paused.pictures) == len(quick.pictures)
+
+
+def test_a_pause_draws_the_same_picture_again() -> None:
+    room = Room(typed=[(0.5, "p"), (10.5, "p")])
+    room.play()
+    pictures = [lines for at, lines in room.pictures if 0.6 < at < 10.4]
+    assert len(pictures) > 100
+    assert len(set(map(tuple, pictures))) == 1
+    assert pictures[0][0].rstrip() == "person 1 · 3 lives · paused"
 
 
 def test_players_of_the_same_game_see_the_same_without_a_key() -> None:

@@ -1,0 +1,157 @@
+"""`dqn play` that is ended or stopped by a signal: games are kept, and the terminal is as it was."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import termios
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+from killing import DQN
+from tiny import tiny_spec
+
+from atari_dqn.cli import play
+from atari_dqn.errors import InterruptedRunError
+from atari_dqn.play.keyboard import Keyboard
+from atari_dqn.play.live_game import Screen
+from atari_dqn.play.quit_signals import QuitSignals
+
+OPEN, CLOSE = b"[?1049h", b"[?1049l"
+PICTURE = "▄".encode()
+
+
+class Place:
+    """A display that shows nothing, with a keyboard of which the reading for the 60th time has an effect."""
+
+    def __init__(self, effect: Callable[[], object]) -> None:
+        self.keys, self.readings, self.effect = Keyboard(self.read), 0, effect
+
+    def read(self) -> str:
+        self.readings += 1
+        if self.readings == 60:  # it is read twice in each of the 22 steps of a game
+            self.effect()
+        return ""
+
+    def show(self, facts: Sequence[str], screens: Sequence[Screen]) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_games_that_were_finished_before_a_signal_are_kept(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(play, "_terminal", lambda: Place(lambda: signal.raise_signal(number)))
+    monkeypatch.setattr(play, "_spec_of", lambda game, seed: tiny_spec())
+    with pytest.raises(InterruptedRunError, match=number.name):
+        play.play(game="pong", episodes="1000", speed="100")
+    (path,) = Path("plays").iterdir()
+    assert json.loads(path.read_text())["returns"] == [-2.0]
+
+
+def test_a_second_signal_has_no_effect() -> None:
+    keys = Keyboard(str)
+    with QuitSignals(keys) as signals:
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP):
+            signal.raise_signal(number)
+    assert (signals.received, keys.commands) == (signal.SIGHUP, ["q"])
+
+
+def test_a_signal_that_was_ignored_remains_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with QuitSignals(Keyboard(str)) as signals:
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert signals.received is None
+
+
+class Shown:
+    """`dqn play --game pong` with a terminal of 80 × 24; `command` is what starts the program.
+
+    At the end of a `with` block, its terminal is closed.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        self.descriptors = [*pty.openpty()]
+        self.ours, self.theirs = self.descriptors
+        self.settings, self.text = termios.tcgetattr(self.theirs), b""
+        environment = {**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm-256color"}
+        self.process = subprocess.Popen(
+            [*command, "play", "--game", "pong"],
+            stdin=self.theirs, stdout=self.theirs, stderr=self.theirs, env=environment, cwd=folder,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        self.process.wait(30)
+
+    def close(self) -> None:
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        self.descriptors = []
+
+    def read_until(self, text: bytes) -> None:
+        """Read what is displayed until a text has come, after those of earlier calls."""
+        after = len(self.text)
+        while text not in self.text[after:]:
+            assert select.select([self.ours], [], [], 60)[0], "nothing more is displayed"
+            self.text += os.read(self.ours, 4096)
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.ours, keys)
+
+
+@pytest.mark.slow
+def test_sigterm_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    with Shown(DQN, tmp_path) as shown:
+        shown.read_until(PICTURE)
+        shown.process.send_signal(signal.SIGTERM)
+        shown.read_until(b"interrupted by SIGTERM")
+        assert shown.process.wait(30) == 143
+        assert CLOSE in shown.text
+        assert termios.tcgetattr(shown.theirs) == shown.settings
+
+
+@pytest.mark.slow
+def test_a_terminal_that_is_closed_ends_the_games(tmp_path: Path) -> None:
+    with Shown(DQN, tmp_path) as shown:
+        shown.read_until(PICTURE)
+        shown.close()
+        assert shown.process.wait(30) == 129
+
+
+SHELL = ("setsid", "--ctty", "bash", "-c", 'set -m; "$@"; stty -a; echo stopped; fg; echo ended $?', "bash")
+"""A shell with job control on the terminal, which continues its command once that is stopped."""
+
+
+@pytest.mark.slow
+def test_ctrl_z_gives_the_terminal_back_until_the_games_go_on(tmp_path: Path) -> None:
+    with Shown([*SHELL, *DQN], tmp_path) as shown:
+        shown.read_until(PICTURE)
+        shown.type(b"\x1a")
+        shown.read_until(b"stopped\r\n")
+        shown.read_until(PICTURE)
+        shown.type(b"q")
+        shown.read_until(b"ended 0")
+    found = re.findall(rb"\[\?1049[hl]|[ -]icanon|stopped\r|ended 0", shown.text)
+    assert found == [OPEN, CLOSE, b" icanon", b"stopped\r", OPEN, CLOSE, b"ended 0"]
