@@ -1,4 +1,4 @@
-"""What a learner needs of its actors, whatever carries orders and messages: a transport implements it."""
+"""The interface of the learner to its actors, in its own process, in others, or on other machines."""
 
 from __future__ import annotations
 
