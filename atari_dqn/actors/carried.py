@@ -15,6 +15,7 @@ from atari_dqn.actors.carrier import Carrier, H
 from atari_dqn.actors.orders import Letter, Order, encode_order
 from atari_dqn.actors.records import Record
 from atari_dqn.actors.state_codec import decode_state, encode_state
+from atari_dqn.envs.processes import within_limits
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo, StateDict
@@ -26,8 +27,10 @@ class CarriedActors(Generic[H]):
     If one ends, the call that waits for it raises `ActorDiedError`; after that, only `close` may be called.
     """
 
-    def __init__(self, spec: Spec, info: GameInfo, carrier: Carrier[H]) -> None:
-        self.info, self.carrier = info, carrier
+    def __init__(
+        self, spec: Spec, info: GameInfo, carrier: Carrier[H], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.info, self.carrier, self._now = info, carrier, now
         self.num_envs = spec.env.num_envs
         self.num_actors = self.num_processes = given(spec.actors.processes)
         self.records = [Record() for _ in range(self.num_actors)]
@@ -84,8 +87,17 @@ class CarriedActors(Generic[H]):
 
     def _start_all(self) -> None:
         for number in range(self.num_actors):
-            self.actors[number] = self.carrier.start(number, 0)
-            self.records[number].started(time.monotonic())
+            self._start_first(number)
+
+    def _start_first(self, number: int) -> None:
+        """Start an actor for the first time; `UserError` if the system allows no more processes."""
+        with within_limits(f"{self.num_actors} actors", key="actors.processes"):
+            self._start(number)
+
+    def _start(self, number: int) -> None:
+        record = self.records[number]
+        self.actors[number] = self.carrier.start(number, record.incarnation)
+        record.started(self._now())
 
     def _ask_all(self, orders: list[bytes]) -> list[bytes]:
         for number, order in enumerate(orders):

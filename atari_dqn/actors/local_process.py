@@ -49,7 +49,7 @@ class LocalProcess:
         except (EOFError, OSError):
             raise self.died(self.exit_reason()) from None
         if letter == Letter.FAILED:
-            raise self.died(f"failed:\n{body.decode()}")
+            raise self.died(f"failed:\n{body.decode().rstrip()}")
         return body
 
     def check(self) -> None:

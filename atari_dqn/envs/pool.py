@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import atexit
 import multiprocessing
-import os
 import select
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from multiprocessing.context import SpawnContext
 from typing import Any
@@ -22,10 +20,9 @@ from jaxtyping import Int64
 
 from atari_dqn.envs.buffers import batch_bytes, batch_in_memory
 from atari_dqn.envs.inline import BuildShard
-from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
+from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with, within_limits
 from atari_dqn.envs.worker import Command, SharedMemory, work
 from atari_dqn.envs.worker_handle import SHUTDOWN_SECONDS, Worker, WorkerDiedError
-from atari_dqn.errors import UserError
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
 __all__ = ["WorkerDiedError", "WorkerPool", "split_envs"]
@@ -46,18 +43,6 @@ def split_envs(num_envs: int, workers: int) -> list[range]:
     workers = min(workers, num_envs)
     edges = [num_envs * index // workers for index in range(workers + 1)]
     return [range(begin, end) for begin, end in pairwise(edges)]
-
-
-@contextmanager
-def _within_limits(workers: int) -> Iterator[None]:
-    """Convert an `OSError` about too many processes, files or mappings into a `UserError` with a remedy."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(
-            f"cannot start {workers} worker processes: {os.strerror(error.errno or 0).lower()}; "
-            "lower system.workers, or raise the limit (ulimit -a shows it)"
-        ) from error
 
 
 def _start(context: SpawnContext, index: int, envs: range, arguments: tuple[Any, ...]) -> Worker:
@@ -133,7 +118,7 @@ class WorkerPool:
         atexit.register(self.close)
         memory = SharedMemory(shared_frames, shared_actions, shared_seconds)
         try:
-            with _within_limits(workers):
+            with within_limits(f"{workers} worker processes", key="system.workers"):
                 for index, envs in enumerate(split_envs(num_envs, workers)):
                     arguments = (build_shard, index, envs, num_envs, memory)
                     self._register(_start(context, index, envs, arguments))

@@ -1,4 +1,4 @@
-"""End child processes together with their parent, and protect blocks of code from Ctrl-C."""
+"""Start child processes within limits, end them with their parent, and protect code from Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from atari_dqn.errors import UserError
 
 _PR_SET_PDEATHSIG = 1
 """Option of `prctl(2)` that sets the signal sent to this process when its parent thread ends."""
@@ -46,3 +48,18 @@ def interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def within_limits(processes: str, *, key: str) -> Iterator[None]:
+    """Convert an `OSError` about too many processes, files or mappings into a `UserError` with a remedy.
+
+    `processes`: how many of what are started. `key`: the key of the spec that sets their number.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot start {processes}: {os.strerror(error.errno or 0).lower()}; "
+            f"lower {key}, or raise the limit (ulimit -a shows it)"
+        ) from error

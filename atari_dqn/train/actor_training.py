@@ -19,6 +19,7 @@ from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.replay.groups import GroupedReplay
 from atari_dqn.telemetry.events import Row
+from atari_dqn.train.actor_ends import ActorEnds
 from atari_dqn.train.actor_meter import ActorMeter
 from atari_dqn.train.learning import Learning
 from atari_dqn.train.loop import Epsilon, Exploration
@@ -55,6 +56,7 @@ class ActorTraining(Learning):
 
     def __post_init__(self) -> None:
         self._published: StateDict = {"version": -1, "weights": self.weights.read()}
+        self._ends = ActorEnds(self.envs.num_actors)
         self._greediest_actions = np.zeros(self.envs.info.num_actions, dtype=np.int64)
         super().__post_init__()
 
@@ -81,6 +83,10 @@ class ActorTraining(Learning):
         if iteration.fragment is not None:
             yield from self._episode_rows(iteration.fragment)
         yield from self.reporter.period_rows(self._epsilon(), replay_transitions=self.replay.num_transitions)
+
+    def notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield the reports of actors that have ended."""
+        yield from self._ends.notices(self.envs.records)
 
     def period_notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield the report of the actors."""
