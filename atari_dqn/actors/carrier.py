@@ -27,6 +27,10 @@ class Handle(Protocol):
         """Raise `ActorDiedError` if the actor is known to have ended."""
         ...
 
+    def resume(self) -> None:
+        """Continue the actor if its process is stopped (SIGSTOP) and the learner can reach it."""
+        ...
+
 
 H = TypeVar("H", bound=Handle)
 

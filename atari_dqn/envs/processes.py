@@ -8,7 +8,8 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing.context import SpawnProcess
 
 from atari_dqn.errors import UserError
 
@@ -35,6 +36,13 @@ def end_with_parent(parent: int | None) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # the parent ended before prctl was called
         os._exit(1)
+
+
+def continue_process(process: SpawnProcess) -> None:
+    """Continue a process that was started if it is stopped (SIGSTOP)."""
+    assert process.pid is not None
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGCONT)
 
 
 @contextmanager

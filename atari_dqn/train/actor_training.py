@@ -25,9 +25,6 @@ from atari_dqn.train.learning import Learning
 from atari_dqn.train.loop import Epsilon, Exploration
 from atari_dqn.types import StateDict, Stateful
 
-_SILENT_SECONDS = 120
-"""Time without an answer after which an actor is considered lost. A fragment takes seconds."""
-
 
 @dataclass(frozen=True, slots=True)
 class Learned:
@@ -221,11 +218,12 @@ class LockstepTraining(ActorTraining):
             yield Learned(fragment, updates)
 
     def _wait(self) -> Fragment:
-        for _ in range(_SILENT_SECONDS):
-            fragment = self.receive(timeout_seconds=1.0)
-            if fragment is not None:
-                return fragment
-        raise ActorDiedError(f"actor {self._turn} has not answered for {_SILENT_SECONDS} seconds")
+        """Wait for the message that was ordered; `ActorDiedError` if it does not come."""
+        silence = self.envs.silence_limit()
+        while (fragment := self.receive(silence.wait_seconds)) is None:
+            if reason := silence.exceeded():
+                raise ActorDiedError(f"actor {self._turn} {reason}")
+        return fragment
 
     def _actors_state(self) -> StateDict:
         return {"turn": self._turn, "roles": self.envs.states()}

@@ -107,7 +107,7 @@ def test_a_refused_restart_is_repeated_after_a_time_that_doubles(info) -> None:
 def test_actors_that_the_system_does_not_start_are_an_error_that_names_the_key(info, spec) -> None:
     carrier = ScriptedCarrier(refuses=lambda starts: starts == 1)
     with (
-        pytest.raises(UserError, match=r"2 actors: too many open files; lower actors\.process"),
+        pytest.raises(UserError, match=r"2 actors: too many open files; lower actors\.processes"),
         closing(actors_of(spec, info, carrier)) as actors,
     ):
         actors.started()
