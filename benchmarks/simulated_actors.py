@@ -105,6 +105,9 @@ class SimulatedActor:
     def check(self) -> None:
         return
 
+    def resume(self) -> None:
+        return
+
 
 class SimulatedCarrier:
     """Implements `Carrier` with simulated actors in a few processes, all of which are started at once.

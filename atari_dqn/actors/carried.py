@@ -12,12 +12,19 @@ import numpy as np
 from jaxtyping import Float32
 
 from atari_dqn.actors.carrier import Carrier, H
-from atari_dqn.actors.orders import Letter, Order, encode_order
+from atari_dqn.actors.orders import ActorDiedError, Letter, Order, encode_order
 from atari_dqn.actors.records import Record
 from atari_dqn.actors.state_codec import decode_state, encode_state
+from atari_dqn.envs.processes import within_limits
+from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo, StateDict
+
+_SILENT_WAITS = 120
+"""Consecutive waits without an answer after which an actor is considered lost. A fragment takes seconds."""
+_WAIT_SECONDS = 1.0
+"""Duration of a wait."""
 
 
 class CarriedActors(Generic[H]):
@@ -26,14 +33,17 @@ class CarriedActors(Generic[H]):
     If one ends, the call that waits for it raises `ActorDiedError`; after that, only `close` may be called.
     """
 
-    def __init__(self, spec: Spec, info: GameInfo, carrier: Carrier[H]) -> None:
-        self.info, self.carrier = info, carrier
+    def __init__(
+        self, spec: Spec, info: GameInfo, carrier: Carrier[H], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.info, self.carrier, self._now = info, carrier, now
         self.num_envs = spec.env.num_envs
         self.num_actors = self.num_processes = given(spec.actors.processes)
         self.records = [Record() for _ in range(self.num_actors)]
         self.actors: dict[int, H] = {}
         """The actors that are alive, by number."""
         self._ready: deque[int] = deque()
+        self._stop: Callable[[], bool] = lambda: False
         self.busy_seconds = 0.0
         atexit.register(self.close)  # at exit the interpreter joins its children, which wait for orders
         try:
@@ -60,6 +70,15 @@ class CarriedActors(Generic[H]):
             self._ready.extend(self.carrier.ready(self.actors, timeout_seconds))
         return self.actors[self._ready.popleft()].answer() if self._ready else None
 
+    def silence_limit(self) -> SilenceLimit:
+        """Return a limit on consecutive waits for an answer."""
+        return SilenceLimit(
+            self._stop,
+            most_waits=_SILENT_WAITS + self.num_actors,  # they start together, on cores that they share
+            wait_seconds=_WAIT_SECONDS,
+            resume=self._resume_actors,
+        )
+
     def states(self) -> list[StateDict]:
         """Return the state of every actor."""
         return [decode_state(state) for state in self._ask_all([Letter.GET_STATE] * self.num_actors)]
@@ -74,7 +93,11 @@ class CarriedActors(Generic[H]):
             actor.check()
 
     def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
-        """Do nothing: a message takes as long as a fragment, and an actor that ended is noticed."""
+        """Once `stop()` returns True, wait only a few more seconds for actors that do not answer.
+
+        Actors that are stopped (SIGSTOP) are continued, so that their state can be saved.
+        """
+        self._stop = stop
 
     def close(self) -> None:
         """End the actors; may be called twice."""
@@ -84,10 +107,31 @@ class CarriedActors(Generic[H]):
 
     def _start_all(self) -> None:
         for number in range(self.num_actors):
-            self.actors[number] = self.carrier.start(number, 0)
-            self.records[number].started(time.monotonic())
+            self._start_first(number)
+
+    def _start_first(self, number: int) -> None:
+        """Start an actor for the first time; `UserError` if the system allows no more processes."""
+        with within_limits(f"{self.num_actors} actors", key="actors.processes"):
+            self._start(number)
+
+    def _start(self, number: int) -> None:
+        record = self.records[number]
+        self.actors[number] = self.carrier.start(number, record.incarnation)
+        record.started(self._now())
 
     def _ask_all(self, orders: list[bytes]) -> list[bytes]:
         for number, order in enumerate(orders):
             self.actors[number].send(order)
-        return [self.actors[number].answer() for number in range(self.num_actors)]
+        return [self._answer_of(number) for number in range(self.num_actors)]
+
+    def _answer_of(self, number: int) -> bytes:
+        """Wait for the answer of an actor; `ActorDiedError` if it ended, or does not answer."""
+        actor, silence = self.actors[number], self.silence_limit()
+        while not self.carrier.ready({number: actor}, silence.wait_seconds):
+            if reason := silence.exceeded():
+                raise ActorDiedError(f"actor {number} {reason}")
+        return actor.answer()
+
+    def _resume_actors(self) -> None:
+        for actor in self.actors.values():
+            actor.resume()

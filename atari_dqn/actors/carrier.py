@@ -1,4 +1,7 @@
-"""What starts actors, and carries orders, messages and weights: the only part in which transports differ."""
+"""The interface of a transport between the learner and its actors: processes of this machine, or Ray.
+
+A transport starts and ends actors, and carries orders, messages and weights. All else is the same for each.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,10 @@ class Handle(Protocol):
 
     def check(self) -> None:
         """Raise `ActorDiedError` if the actor is known to have ended."""
+        ...
+
+    def resume(self) -> None:
+        """Continue the actor if its process is stopped (SIGSTOP) and the learner can reach it."""
         ...
 
 

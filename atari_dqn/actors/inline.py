@@ -14,6 +14,7 @@ from atari_dqn.actors.build import build_role
 from atari_dqn.actors.message import encode
 from atari_dqn.actors.orders import Order
 from atari_dqn.actors.records import Record
+from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo, StateDict
@@ -65,6 +66,10 @@ class InlineActors:
         """Return the next message; None if there is none."""
         del timeout_seconds
         return self._messages.popleft() if self._messages else None
+
+    def silence_limit(self) -> SilenceLimit:
+        """Return a limit of no wait: a message is there when its order has been given."""
+        return SilenceLimit(lambda: False, most_waits=1, wait_seconds=0.0, resume=lambda: None)
 
     def states(self) -> list[StateDict]:
         """Return the state of every actor."""

@@ -10,7 +10,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from atari_dqn.actors.orders import ActorDiedError, Letter
-from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
+from atari_dqn.envs.processes import continue_process, interrupts_blocked, parent_to_end_with
 
 _SHUTDOWN_SECONDS = 2.0
 
@@ -49,13 +49,17 @@ class LocalProcess:
         except (EOFError, OSError):
             raise self.died(self.exit_reason()) from None
         if letter == Letter.FAILED:
-            raise self.died(f"failed:\n{body.decode()}")
+            raise self.died(f"failed:\n{body.decode().rstrip()}")
         return body
 
     def check(self) -> None:
         """Raise `ActorDiedError` if the process has ended."""
         if self.process.exitcode is not None:
             raise self.died(self.exit_reason())
+
+    def resume(self) -> None:
+        """Continue the process if it was stopped (SIGSTOP)."""
+        continue_process(self.process)
 
     def end(self) -> None:
         """End the process, which has a moment to end by itself."""

@@ -1,4 +1,4 @@
-"""What a learner needs of its actors, whatever carries orders and messages: a transport implements it."""
+"""The interface of the learner to its actors, in its own process, in others, or on other machines."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from jaxtyping import Float32
 
 from atari_dqn.actors.orders import Order
 from atari_dqn.actors.records import Record
+from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.types import Emulators, StateDict
 
 
@@ -39,6 +40,10 @@ class ActorPool(Emulators, Protocol):
 
     def receive(self, timeout_seconds: float) -> bytes | None:
         """Return the next message of any actor; None if there is none within a time."""
+        ...
+
+    def silence_limit(self) -> SilenceLimit:
+        """Return a limit on the waits for a message that the learner needs to go on."""
         ...
 
     def states(self) -> list[StateDict]:

@@ -3,7 +3,8 @@
     slot 0   version 40 · CRC-32 · weights          the writer fills the slot that is not the newest,
     slot 1   version 50 · CRC-32 · weights          then says that it is
 
-A reader copies the newest slot and compares the checksum. If two publications overtook it, it reads again.
+A reader copies the newest slot and compares the checksum. If the slot was overwritten meanwhile, it reads
+again.
 """
 
 from __future__ import annotations

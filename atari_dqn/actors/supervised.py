@@ -12,19 +12,28 @@ from atari_dqn.actors.orders import ActorDiedError, Order, encode_order
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo
 
+MOST_ENDS_PER_ACTOR = 8
+"""Ends in a row after which the actors are given up, for each actor: those of all are counted together.
+
+The times until the restarts then add up to 13 seconds at least, so that a moment without free memory or
+processes ends no run, and a run whose actors cannot play at all ends within minutes.
+"""
+
 
 class SupervisedActors(CarriedActors[H]):
     """Actors each of which is started by `started`, at first and again after it has ended.
 
-    The time until a restart doubles each time, until the actor has sent a message again.
+    The time until a restart doubles each time, until the actor has sent a message again. If actors end again
+    and again, and none sends a message in between, `ActorDiedError` is raised with the last reason.
     """
 
     def __init__(
         self, spec: Spec, info: GameInfo, carrier: Carrier[H], now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._now = now
         self._started: list[int] = []
-        super().__init__(spec, info, carrier)
+        self._ends_in_a_row = 0
+        """Ends of actors since the last message of any actor."""
+        super().__init__(spec, info, carrier, now)
 
     def started(self) -> list[int]:
         """Start the actors that are due, and return those that have been started since the last call."""
@@ -49,10 +58,12 @@ class SupervisedActors(CarriedActors[H]):
             return None
         number = self._ready.popleft()
         try:
-            return self.actors[number].answer()
+            message = self.actors[number].answer()
         except ActorDiedError as error:
             self._lose(number, str(error))
             return None
+        self._ends_in_a_row = 0
+        return message
 
     def check(self) -> None:
         """Start the actors that are due; those that have ended are noticed when they are read from."""
@@ -65,14 +76,35 @@ class SupervisedActors(CarriedActors[H]):
         for number, record in enumerate(self.records):
             if number in self.actors or self._now() < record.next_start:
                 continue
-            self.actors[number] = self.carrier.start(number, record.incarnation)
-            record.started(self._now())
-            self._started.append(number)
+            if record.restarts:
+                self._start_again(number)
+            else:
+                self._start_first(number)
+
+    def _start(self, number: int) -> None:
+        super()._start(number)
+        self._started.append(number)
+
+    def _start_again(self, number: int) -> None:
+        """Start an actor that has ended; a start that the system refuses is one more end."""
+        try:
+            self._start(number)
+        except OSError as error:
+            self._count_end(number, f"actor {number} could not be started: {error}")
 
     def _lose(self, number: int, error: str) -> None:
-        """Count what an ended actor has not sent, and let it begin anew after a while."""
+        """Free an ended actor, and count its end."""
         self.carrier.end([self.actors.pop(number)])
+        self._count_end(number, error)
+
+    def _count_end(self, number: int, error: str) -> None:
+        """Count what an actor has not sent, and let it begin anew after a while, or give all actors up."""
         self.records[number].ended(self._now(), error, steps_played=self.carrier.steps_played(number))
+        self._ends_in_a_row += 1
+        if self._ends_in_a_row >= MOST_ENDS_PER_ACTOR * self.num_actors:
+            raise ActorDiedError(
+                f"{error}; actors have ended {self._ends_in_a_row:,} times in a row without a message"
+            )
 
 
 def actors_of(spec: Spec, info: GameInfo, carrier: Carrier[H]) -> CarriedActors[H]:

@@ -55,7 +55,7 @@ def make_envs(
     if episodes is not None:
         build_shard = partial(_shard_of_episodes, build_shard, tuple(episodes))
     if workers == 0:
-        return InlineEnvironments(build_shard, envs=part or range(num_envs))
+        return InlineEnvironments(build_shard, envs=range(num_envs) if part is None else part)
     assert part is None, "a part of the environments is stepped in one process"
     frame_shape = (env.screen_size_pixels, env.screen_size_pixels)
     return WorkerPool(build_shard, num_envs=num_envs, workers=workers, frame_shape=frame_shape)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import atexit
 import multiprocessing
-import os
 import select
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import pairwise
 from multiprocessing.context import SpawnContext
 from typing import Any
@@ -22,21 +20,16 @@ from jaxtyping import Int64
 
 from atari_dqn.envs.buffers import batch_bytes, batch_in_memory
 from atari_dqn.envs.inline import BuildShard
-from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
+from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with, within_limits
+from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.envs.worker import Command, SharedMemory, work
 from atari_dqn.envs.worker_handle import SHUTDOWN_SECONDS, Worker, WorkerDiedError
-from atari_dqn.errors import UserError
 from atari_dqn.types import GameInfo, StateDict, StepBatch
 
 __all__ = ["WorkerDiedError", "WorkerPool", "split_envs"]
 
 _SILENT_WAITS = 60
-"""Consecutive waits without an answer after which a worker is considered lost. A step takes milliseconds.
-
-Waits are counted instead of time, because a suspended run or a sleeping laptop adds at most one wait.
-"""
-_SILENT_WAITS_AT_END = 5
-"""The same after the run was asked to end."""
+"""Consecutive waits without an answer after which a worker is considered lost. A step takes milliseconds."""
 _WAIT_SECONDS = 1.0
 """Duration of a wait."""
 
@@ -46,18 +39,6 @@ def split_envs(num_envs: int, workers: int) -> list[range]:
     workers = min(workers, num_envs)
     edges = [num_envs * index // workers for index in range(workers + 1)]
     return [range(begin, end) for begin, end in pairwise(edges)]
-
-
-@contextmanager
-def _within_limits(workers: int) -> Iterator[None]:
-    """Convert an `OSError` about too many processes, files or mappings into a `UserError` with a remedy."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(
-            f"cannot start {workers} worker processes: {os.strerror(error.errno or 0).lower()}; "
-            "lower system.workers, or raise the limit (ulimit -a shows it)"
-        ) from error
 
 
 def _start(context: SpawnContext, index: int, envs: range, arguments: tuple[Any, ...]) -> Worker:
@@ -72,38 +53,6 @@ def _start(context: SpawnContext, index: int, envs: range, arguments: tuple[Any,
         process.start()
     theirs.close()
     return Worker(index=index, envs=envs, process=process, pipe=ours)
-
-
-class _SilenceLimit:
-    """A limit on the number of consecutive waits in which no worker answers."""
-
-    def __init__(self, stop: Callable[[], bool], workers: Sequence[Worker]) -> None:
-        self._stop, self._workers = stop, workers
-        # each emulator is loaded and played in turn, and cores may be shared with many others
-        self._most_waits = _SILENT_WAITS + max(len(worker.envs) for worker in workers)
-        self.reset()
-
-    def reset(self) -> None:
-        """Restart the count after an answer."""
-        self._waits = self._last_waits = 0
-
-    def exceeded(self) -> str | None:
-        """Count a wait without an answer; return the reason to give up, or None to wait again.
-
-        Once the run is to end, workers that are stopped (SIGSTOP) are continued.
-        """
-        self._waits += 1
-        if self._stop():
-            if not self._last_waits:
-                for worker in self._workers:
-                    worker.resume()
-            self._last_waits += 1
-        if self._last_waits > _SILENT_WAITS_AT_END:
-            seconds = _SILENT_WAITS_AT_END * _WAIT_SECONDS
-            return f"has not answered for {seconds:.0f} seconds after the run was to end"
-        if self._waits == self._most_waits:
-            return f"has not answered for {self._most_waits * _WAIT_SECONDS:.0f} seconds"
-        return None
 
 
 class WorkerPool:
@@ -133,7 +82,7 @@ class WorkerPool:
         atexit.register(self.close)
         memory = SharedMemory(shared_frames, shared_actions, shared_seconds)
         try:
-            with _within_limits(workers):
+            with within_limits(f"{workers} worker processes", key="system.workers"):
                 for index, envs in enumerate(split_envs(num_envs, workers)):
                     arguments = (build_shard, index, envs, num_envs, memory)
                     self._register(_start(context, index, envs, arguments))
@@ -231,9 +180,9 @@ class WorkerPool:
         assert self._workers, "the pool is closed"
         assert self._busy, "recv without send"
         answers: dict[int, Any] = {}
-        silence = _SilenceLimit(self._stop, self._workers)
+        silence = self._silence_limit()
         while len(answers) < len(self._workers):
-            ready = self._poll.poll(_WAIT_SECONDS * 1000)
+            ready = self._poll.poll(silence.wait_seconds * 1000)
             if ready:
                 silence.reset()
             elif reason := silence.exceeded():
@@ -246,6 +195,17 @@ class WorkerPool:
                 answers[worker.index] = worker.receive()
         self._busy = False
         return [answers[worker.index] for worker in self._workers]
+
+    def _silence_limit(self) -> SilenceLimit:
+        # each emulator is loaded and played in turn, and cores may be shared with many others
+        most_waits = _SILENT_WAITS + max(len(worker.envs) for worker in self._workers)
+        return SilenceLimit(
+            self._stop, most_waits=most_waits, wait_seconds=_WAIT_SECONDS, resume=self._resume_workers
+        )
+
+    def _resume_workers(self) -> None:
+        for worker in self._workers:
+            worker.resume()
 
     def close(self) -> None:
         """End the workers; may be called twice."""

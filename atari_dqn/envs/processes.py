@@ -1,4 +1,4 @@
-"""End child processes together with their parent, and protect blocks of code from Ctrl-C."""
+"""Start child processes within limits, end them with their parent, and protect code from Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing.context import SpawnProcess
+
+from atari_dqn.errors import UserError
 
 _PR_SET_PDEATHSIG = 1
 """Option of `prctl(2)` that sets the signal sent to this process when its parent thread ends."""
@@ -35,6 +38,13 @@ def end_with_parent(parent: int | None) -> None:
         os._exit(1)
 
 
+def continue_process(process: SpawnProcess) -> None:
+    """Continue a process that was started if it is stopped (SIGSTOP)."""
+    assert process.pid is not None
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGCONT)
+
+
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
     """Block SIGINT until the block of code ends; processes that are started in it inherit the blocked signal.
@@ -46,3 +56,18 @@ def interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def within_limits(processes: str, *, key: str) -> Iterator[None]:
+    """Convert an `OSError` about too many processes, files or mappings into a `UserError` with a remedy.
+
+    `processes`: how many of what are started. `key`: the key of the spec that sets their number.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot start {processes}: {os.strerror(error.errno or 0).lower()}; "
+            f"lower {key}, or raise the limit (ulimit -a shows it)"
+        ) from error

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+from atari_dqn.envs.processes import continue_process
 from atari_dqn.envs.worker import Command, Outcome
 from atari_dqn.errors import InfrastructureError, UserError
 
@@ -49,9 +48,7 @@ class Worker:
 
     def resume(self) -> None:
         """Continue the process if it was stopped (SIGSTOP)."""
-        assert self.process.pid is not None
-        with suppress(ProcessLookupError):
-            os.kill(self.process.pid, signal.SIGCONT)
+        continue_process(self.process)
 
     def send(self, command: Command, *contents: object) -> None:
         """Send a command and its arguments; `WorkerDiedError` if the process has ended."""

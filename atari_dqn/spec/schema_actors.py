@@ -33,8 +33,9 @@ class Actors:
     publish_period_updates: Annotated[int | None, AtLeast(1), _WITH_ACTORS]
     """Updates between publications of the weights, which actors fetch."""
     max_lag_updates: Annotated[int | None, AtLeast(1), _WITH_ACTORS]
-    """Largest number of updates that an actor's weights may be behind the learner's at the start of a
-    message; an actor whose weights are older fetches new ones, whatever the period."""
+    """Largest number of updates that an actor's weights may be behind the learner's when a message is
+    ordered; an actor whose weights are older fetches new ones before it plays that message, whatever the
+    period. Up to `actors.max_messages_in_flight` - 1 messages that were ordered earlier are played first."""
     max_messages_in_flight: Annotated[int | None, AtLeast(1), _FREE]
     """Number of messages that an actor may play ahead of the learner; then it waits."""
     error_buffer_steps: Annotated[int | None, AtLeast(1), _FREE]

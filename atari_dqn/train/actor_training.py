@@ -19,13 +19,11 @@ from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.replay.groups import GroupedReplay
 from atari_dqn.telemetry.events import Row
+from atari_dqn.train.actor_ends import ActorEnds
 from atari_dqn.train.actor_meter import ActorMeter
 from atari_dqn.train.learning import Learning
 from atari_dqn.train.loop import Epsilon, Exploration
 from atari_dqn.types import StateDict, Stateful
-
-_SILENT_SECONDS = 120
-"""Time without an answer after which an actor is considered lost. A fragment takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +53,7 @@ class ActorTraining(Learning):
 
     def __post_init__(self) -> None:
         self._published: StateDict = {"version": -1, "weights": self.weights.read()}
+        self._ends = ActorEnds(self.envs.num_actors)
         self._greediest_actions = np.zeros(self.envs.info.num_actions, dtype=np.int64)
         super().__post_init__()
 
@@ -81,6 +80,10 @@ class ActorTraining(Learning):
         if iteration.fragment is not None:
             yield from self._episode_rows(iteration.fragment)
         yield from self.reporter.period_rows(self._epsilon(), replay_transitions=self.replay.num_transitions)
+
+    def notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield the reports of actors that have ended."""
+        yield from self._ends.notices(self.envs.records)
 
     def period_notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield the report of the actors."""
@@ -215,11 +218,12 @@ class LockstepTraining(ActorTraining):
             yield Learned(fragment, updates)
 
     def _wait(self) -> Fragment:
-        for _ in range(_SILENT_SECONDS):
-            fragment = self.receive(timeout_seconds=1.0)
-            if fragment is not None:
-                return fragment
-        raise ActorDiedError(f"actor {self._turn} has not answered for {_SILENT_SECONDS} seconds")
+        """Wait for the message that was ordered; `ActorDiedError` if it does not come."""
+        silence = self.envs.silence_limit()
+        while (fragment := self.receive(silence.wait_seconds)) is None:
+            if reason := silence.exceeded():
+                raise ActorDiedError(f"actor {self._turn} {reason}")
+        return fragment
 
     def _actors_state(self) -> StateDict:
         return {"turn": self._turn, "roles": self.envs.states()}

@@ -95,6 +95,10 @@ class Learning(ABC):
     def rows(self, iteration: Any) -> Iterator[Row]:
         """Yield the rows of train_log and update_log that an iteration completes."""
 
+    def notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield kind, sentence and data of the notices about occurrences since the last call: none."""
+        yield from ()
+
     def period_notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield kind, sentence and data of the notices about a period of the log that has ended: none."""
         yield from ()

@@ -169,6 +169,8 @@ class Session:
         while clock.steps < steps and (iteration := next(iterations, None)) is not None:
             self.health.poll()
             self._report_recycled()
+            for kind, message, data in self.training.notices():
+                self.notice(kind, message, **data)
             for row in self.training.rows(iteration):
                 self._report(row)
             for row in self._replay_log.rows():

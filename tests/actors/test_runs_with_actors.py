@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 from lockstep import R2D2
-from tiny import CPU, run
+from tiny import CPU, run, tiny
 
+from atari_dqn.actors.inline import InlineActors
+from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.logged_events import logged_events
+from atari_dqn.spec.schema import Spec
 from atari_dqn.train import launch
 from atari_dqn.train.resume_exactness import why_not_restored
 
@@ -25,6 +29,23 @@ def resume(path: Path, checkpoint: str) -> dict[str, object]:
 def logs(path: Path) -> dict[str, str]:
     tables = path.rglob("*.csv")
     return {table.name: table.read_text() for table in tables if table.stem != "throughput_log"}
+
+
+def with_an_actor_that_has_ended(spec: Spec) -> InlineActors:
+    actors = InlineActors(spec)
+    actors.records[1].ended(0.0, "actor 1 was killed by signal 9", steps_played=0)
+    return actors
+
+
+def test_the_event_log_of_a_run_has_the_ends_of_its_actors(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(tmp_path))
+    launch.start(
+        tiny(*LOCKSTEP, "training.total_frames=400"), path, device=CPU, views=[], origin=origin,
+        make_actors=with_an_actor_that_has_ended,
+    )  # fmt: skip
+    found = [event.message for event in logged_events(path / "events.jsonl") if event.kind == "actor ended"]
+    assert found == ["actor 1 was killed by signal 9; it is started again (restart 1)"]
 
 
 @pytest.mark.fault("M08")

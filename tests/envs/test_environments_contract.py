@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from playing import PLAIN, as_bytes, copied, play, random_actions
+from playing import CATCH, PLAIN, as_bytes, copied, play, random_actions
 
 from atari_dqn.envs.games import ENVS
 from atari_dqn.types import StepBatch
@@ -43,6 +43,10 @@ def make(request, envs_of):
 def make_with_workers(request, envs_of):
     """Like `make`; test_pool.py plays the toy game in processes, each of which takes long to start."""
     return maker(request.param, envs_of)
+
+
+def test_an_empty_part_has_no_environments(envs_of):
+    assert envs_of(game="catch", env=CATCH, num_envs=4, part=range(0)).num_envs == 0
 
 
 def test_step_has_the_declared_shapes_and_types(make):

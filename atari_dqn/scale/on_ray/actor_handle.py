@@ -54,6 +54,9 @@ class RayActor:
     def check(self) -> None:
         """Do nothing: `answer` raises the error of an actor that has ended."""
 
+    def resume(self) -> None:
+        """Do nothing: the process may be on another machine."""
+
     def read_report(self) -> None:
         """Read how many steps have been played, and ask again; an actor that has ended reports nothing."""
         if self._report is not None:
