@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -34,7 +35,7 @@ class CarriedActors(Generic[H]):
         self.actors: dict[int, H] = {}
         """The actors that are alive, by number."""
         self._ready: deque[int] = deque()
-        self.busy_seconds = 0.0
+        self.busy_seconds = math.nan  # actors measure no time of their emulators
         atexit.register(self.close)  # at exit the interpreter joins its children, which wait for orders
         try:
             self._start_all()
