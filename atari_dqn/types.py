@@ -110,7 +110,7 @@ class Emulators(Protocol):
 
     @property
     def busy_seconds(self) -> float:
-        """Time spent in steps so far, summed over the processes."""
+        """Time spent in steps so far, summed over the processes; NaN if nothing measures it."""
         ...
 
     def check(self) -> None:

@@ -18,7 +18,7 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Sink
 from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train import launch
-from atari_dqn.train.build import assemble
+from atari_dqn.train.build import MakeActors, assemble, local_actors
 from atari_dqn.train.loop import Iteration
 from atari_dqn.train.training import Training
 
@@ -84,13 +84,18 @@ def digest_after(spec: Spec, count: int | None = None) -> str:
 
 
 def run(
-    path: Path, *overrides: str, views: Sequence[Sink] = (), sink_options: SinkOptions = NO_SINKS
+    path: Path,
+    *overrides: str,
+    views: Sequence[Sink] = (),
+    sink_options: SinkOptions = NO_SINKS,
+    make_actors: MakeActors = local_actors,
 ) -> dict[str, Any]:
     """Train the tiny run, as `dqn train` does, and return its summary."""
     origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(path))
     return launch.start(
-        tiny(*overrides), path, device=CPU, views=views, origin=origin, sink_options=sink_options
-    )
+        tiny(*overrides), path, device=CPU, views=views, origin=origin, sink_options=sink_options,
+        make_actors=make_actors,
+    )  # fmt: skip
 
 
 def run_once(folder: Path, *overrides: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -44,7 +45,7 @@ class CarriedActors(Generic[H]):
         """The actors that are alive, by number."""
         self._ready: deque[int] = deque()
         self._stop: Callable[[], bool] = lambda: False
-        self.busy_seconds = 0.0
+        self.busy_seconds = math.nan  # actors measure no time of their emulators
         atexit.register(self.close)  # at exit the interpreter joins its children, which wait for orders
         try:
             self._start_all()

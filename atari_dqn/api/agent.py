@@ -103,7 +103,8 @@ class Agent:
         """Select greedy actions for one observation u8[S, H, W], or for B of them, u8[B, S, H, W].
 
         An agent with memory needs what the previous call returned as `state`, None at the beginning of a
-        game, and the reward that its last action had. Other agents ignore both and return None.
+        game, and the reward that its last action had, f[B] for B games. Other agents ignore both and return
+        None.
         """
         q, memory = self._compute(observation, state, reward)
         actions = q.argmax(dim=1)
@@ -138,6 +139,8 @@ class Agent:
     ) -> CheckpointScore:
         """Play the games of `dqn eval` under a protocol and return the score; nothing is written.
 
+        `UserError` for an unknown protocol, and for `episodes` or `envs` below 1.
+
         >>> import atari_dqn as dqn
         >>> result = dqn.load("outputs/catch").evaluate(episodes=3)
         >>> len(result.score.returns), result.protocol.episodes
@@ -165,10 +168,8 @@ class Agent:
             torch.zeros((batch, network.memory.width), device=device),
             torch.full((batch,), NO_ACTION, device=device),
         )
-        last_reward = torch.as_tensor(np.broadcast_to(np.clip(reward, -bound, bound), (batch, 1)).copy())
-        q, memory = network.unroll(
-            frames, past.last_action[:, None], last_reward.float().to(device), past.memory
-        )
+        last_reward = torch.from_numpy(np.clip(_rewards(reward, batch), -bound, bound)).to(device)
+        q, memory = network.unroll(frames, past.last_action[:, None], last_reward[:, None], past.memory)
         return q[:, 0], memory
 
     def _checked(self, observation: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -181,3 +182,11 @@ class Agent:
             )
         batch = observation.reshape(-1, *expected)
         return batch if batch.flags.writeable else batch.copy()
+
+
+def _rewards(reward: float | NDArray[np.floating], batch: int) -> NDArray[np.float32]:
+    """Return the reward of each game, f32[B]; `UserError` for neither one number nor one for each."""
+    rewards = np.asarray(reward, dtype=np.float32)
+    if rewards.shape not in ((), (batch,), (batch, 1)):  # earlier versions took only the last for several
+        raise UserError(f"reward: found shape {rewards.shape}, expected a number or shape ({batch},)")
+    return np.broadcast_to(rewards.reshape(-1), batch).copy()

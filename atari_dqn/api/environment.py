@@ -8,6 +8,7 @@ from functools import partial
 from atari_dqn.api.specs import Overrides, SpecLike, complete_spec
 from atari_dqn.envs.games import make_envs
 from atari_dqn.envs.gymnasium_env import GymnasiumEnv
+from atari_dqn.errors import UserError
 from atari_dqn.evaluation.evaluate import STREAM, evaluation_env
 from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
 from atari_dqn.spec.schema import Spec
@@ -25,7 +26,8 @@ def make_env(
 
     It is the training environment, or with `evaluation` that of evaluations under a protocol, whose episodes
     are the games of `dqn eval`. Rewards are not clipped, and a lost life ends nothing: `info["life_lost"]`
-    says so. `reset(seed=...)` begins the games of another seed than the spec's.
+    says so. `reset(seed=...)` begins the games of another seed than the spec's. `UserError` for a protocol
+    without `evaluation`.
 
     >>> import atari_dqn as dqn
     >>> env = dqn.make_env("pong_trackA", overrides={"game": "breakout"})
@@ -34,6 +36,8 @@ def make_env(
     >>> env.close()
     """
     complete = complete_spec(spec, overrides)
+    if protocol != "run" and not evaluation:
+        raise UserError(f"protocol: found {protocol!r}, which is for evaluations only; add evaluation=True")
     if evaluation:
         complete = with_protocol(complete, protocol)
         complete = replace(complete, env=evaluation_env(complete))

@@ -10,6 +10,7 @@ from atari_dqn.errors import UserError
 from atari_dqn.files.documents import read_json
 from atari_dqn.run.archive.archive import is_archive
 from atari_dqn.run.archive.opening import opened_run
+from atari_dqn.run.logged_events import current_budget
 from atari_dqn.run.recorded_scores import RecordedScore, scores_of
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.spec.schema import Spec
@@ -72,8 +73,10 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has reached its budget."""
-        return any(score.kind == "final" for score in self.scores)
+        """Whether the run has its final score at its budget, which `dqn resume --frames` may have raised."""
+        with opened_run(self.path) as run:
+            budget_frames = current_budget(run.events) or self.spec.training.total_frames
+        return any(score.kind == "final" and score.env_frames >= budget_frames for score in self.scores)
 
     def agent(self, checkpoint: str = "latest", *, device: str = "auto") -> Agent:
         """Load the agent of a checkpoint: `latest`, `best`, or a name such as `step_000400000`.

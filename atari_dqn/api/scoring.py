@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from atari_dqn.api.specs import Overrides, SpecLike, complete_spec
 from atari_dqn.compare.reference.studies import human_random
-from atari_dqn.errors import UserError
-from atari_dqn.evaluation.checkpoint_score import CheckpointScore
+from atari_dqn.evaluation.checkpoint_score import CheckpointScore, at_least_one
 from atari_dqn.evaluation.evaluate import play_games
 from atari_dqn.evaluation.frozen_agent import game_info
 from atari_dqn.evaluation.policies import Policy, PolicyOutputs
@@ -57,7 +56,7 @@ def evaluate(
     played = play_games(
         partial(PolicyOutputs, _as_policy(policy), num_actions=info.num_actions),
         replace(complete, system=in_process),
-        episodes=_episodes(episodes, complete.evaluation.full_episodes),
+        episodes=at_least_one("episodes", episodes, complete.evaluation.full_episodes),
         on_progress=on_progress,
     )
     score = EvaluationScore.of(played)
@@ -65,12 +64,6 @@ def evaluate(
     return CheckpointScore(
         name=protocol, score=score, protocol=recorded, reference=human_random(complete.game)
     )
-
-
-def _episodes(given: int | None, default: int) -> int:
-    if given is not None and given < 1:
-        raise UserError(f"episodes: found {given}, expected at least 1")
-    return default if given is None else given
 
 
 def _as_policy(policy: Policy | Act) -> Policy:

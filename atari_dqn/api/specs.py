@@ -19,7 +19,12 @@ Overrides = Mapping[str, Scalar]
 
 def resolved_spec(spec: str | Path, overrides: Overrides | None = None) -> ResolvedSpec:
     """Load a spec and complete it from its track; `SpecError` lists every fault."""
-    return load_spec(spec, [f"{key}={_toml(value)}" for key, value in (overrides or {}).items()])
+    return load_spec(spec, assignments(overrides))
+
+
+def assignments(overrides: Overrides | None) -> list[str]:
+    """Write overrides as arguments of `--set`, with values in TOML: `toggles.double=true`."""
+    return [f"{key}={_toml(value)}" for key, value in (overrides or {}).items()]
 
 
 def complete_spec(spec: SpecLike, overrides: Overrides | None = None) -> Spec:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from atari_dqn.api.run import Run
-from atari_dqn.api.specs import Overrides, resolved_spec
+from atari_dqn.api.specs import Overrides, assignments, resolved_spec
 from atari_dqn.assembly.acceleration import has_kernels
 from atari_dqn.machine.automatic import Choice, Machine, resolve_auto
 from atari_dqn.machine.contention import CoreTimes, read_core_times
@@ -57,12 +57,7 @@ def train(
     resolved = resolved_spec(spec, overrides)
     path = Path(run_dir) if run_dir is not None else default_run_dir(resolved.name, resolved.spec.seed)
     views: list[Sink] = [] if on_event is None else [_Callback(on_event)]
-    command = [
-        "dqn",
-        "train",
-        str(spec),
-        *(f"--set={key}={value}" for key, value in (overrides or {}).items()),
-    ]
+    command = ["dqn", "train", str(spec), *(f"--set={each}" for each in assignments(overrides))]
     start(
         resolved,
         path,

@@ -75,8 +75,13 @@ class Bench:
         return self._share_of_update(self.library_kernels)
 
     @property
-    def emulation_share_of_ceiling(self) -> float:
-        """Frames per second of busy emulator time, as a share of the ceiling."""
+    def emulation_share_of_ceiling(self) -> float | None:
+        """Frames per second of busy emulator time, as a share of the ceiling.
+
+        None with actors in other processes, which do not measure that time.
+        """
+        if self.rate.emulators_busy_share is None:
+            return None
         busy_processes = self.rate.emulators_busy_share * self.emulating_processes
         return self.rate.frames_per_second / busy_processes / self.ceilings.emulator_frames_per_second
 
@@ -164,11 +169,12 @@ def _speed(result: Bench) -> list[str]:
 def _split(result: Bench) -> list[str]:
     shares = result.split.shares
     lines = [f"  {shares[part]:>6.1%}  {part:<9} {meaning}" for part, meaning in PARTS.items()]
-    return ["where the time goes", *lines, f"  {result.rate.emulators_busy_share:>6.1%}  emulators busy"]
+    busy = result.rate.emulators_busy_share
+    return ["where the time goes", *lines, *(() if busy is None else (f"  {busy:>6.1%}  emulators busy",))]
 
 
 def _hardware_lines(result: Bench) -> list[str]:
-    ceilings, kernels = result.ceilings, result.kernels
+    ceilings, kernels, share = result.ceilings, result.kernels, result.emulation_share_of_ceiling
     giga = 1e-9
     libraries = result.library_kernels
     return [
@@ -183,7 +189,7 @@ def _hardware_lines(result: Bench) -> list[str]:
         "",
         "share of the ceilings reached",
         *_learner_lines(result),
-        f"  {result.emulation_share_of_ceiling:>10.0%}  of plain emulation, while an emulator is busy",
+        *(() if share is None else (f"  {share:>10.0%}  of plain emulation, while an emulator is busy",)),
     ]
 
 

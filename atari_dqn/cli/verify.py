@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +26,12 @@ dqn verify outputs/pong_quick_seed1 --checkpoint beginning --frames 20k"""
 _COLUMNS = 80
 _LABEL_COLUMNS = 14
 _ACTIVITY_COLUMNS = 16
+_HEADS = {
+    "differs": "differs:",
+    "inexact": "does not repeat, as is expected of this run:",
+    "repeats": "repeats, but is not called exact:",
+}
+"""The line before the reasons, by verdict."""
 
 
 def verify(
@@ -81,7 +88,7 @@ def _lines() -> OnProgress:
 
 
 def text(found: Verification) -> str:
-    """Format a verification in lines of up to 80 columns, the verdict last."""
+    """Format a verification in lines of up to 80 columns, the verdict and its reasons last."""
     lines = [found.run]
     for label, fact in _facts(found):
         lines += textwrap.wrap(
@@ -112,10 +119,14 @@ def _facts(found: Verification) -> list[tuple[str, str]]:
 def _verdict_lines(found: Verification) -> list[str]:
     if found.verdict == "exact":
         return ["exact: all of it is the same to the last bit"]
-    reasons = found.differences or found.caveats
-    head = "differs:" if found.differences else "repeats, but is not called exact:"
+    head, reasons = _HEADS[found.verdict], found.differences or found.caveats
+    lines = [head, *_list(reasons)]
+    return [*lines, "caveats:", *_list(found.caveats)] if found.differences and found.caveats else lines
+
+
+def _list(reasons: Sequence[str]) -> list[str]:
     wrapped = [textwrap.wrap(reason, _COLUMNS - 4, initial_indent="- ") for reason in reasons]
-    return [head, *(f"  {line}" for lines in wrapped for line in lines)]
+    return [f"  {line}" for lines in wrapped for line in lines]
 
 
 def document(found: Verification) -> dict[str, object]:

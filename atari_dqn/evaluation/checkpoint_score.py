@@ -12,6 +12,7 @@ import torch
 
 from atari_dqn.compare.reference.caps import stands_for_games
 from atari_dqn.compare.reference.studies import HumanRandom, human_random
+from atari_dqn.errors import UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
@@ -54,7 +55,7 @@ def open_progress(
     spec = with_protocol(agent.spec, protocol)
     recorded_protocol = score_protocol(
         spec,
-        episodes=episodes or spec.evaluation.full_episodes,
+        episodes=at_least_one("episodes", episodes, spec.evaluation.full_episodes),
         checkpoint=agent.choice,
         rom_md5=agent.info.rom_md5,
     )
@@ -85,21 +86,28 @@ def evaluate_checkpoint(
     The episodes are the same as in evaluations during training: the first `episodes` of an infinite sequence,
     by default as many as in full evaluations of the run. `envs`: the number of environments played in
     parallel, which affects the time only. Games in `progress` are not played again, and new games are added
-    to it.
+    to it. Raise `UserError` for `episodes` or `envs` below 1.
     """
     spec = with_protocol(agent.spec, protocol)
-    if envs is not None:
-        spec = replace(spec, system=replace(spec.system, evaluation_envs=envs))
+    envs = at_least_one("envs", envs, spec.system.evaluation_envs)
+    spec = replace(spec, system=replace(spec.system, evaluation_envs=envs))
     played = evaluate(
         agent.network,
         spec,
-        episodes=episodes or spec.evaluation.full_episodes,
+        episodes=at_least_one("episodes", episodes, spec.evaluation.full_episodes),
         finished=dict(progress.finished) if progress else None,
         on_finished=progress.add if progress else None,
         on_progress=on_progress,
         stop=stop,
     )
     return checkpoint_score(agent, spec, protocol, played)
+
+
+def at_least_one(name: str, given: int | None, default: int) -> int:
+    """Return a given number, or the default without one; `UserError` with its name if it is below 1."""
+    if given is not None and given < 1:
+        raise UserError(f"{name}: found {given}, expected at least 1")
+    return default if given is None else given
 
 
 def checkpoint_score(

@@ -32,6 +32,15 @@ def logged_events(path: Path) -> list[LoggedEvent]:
         return [event for event in events if event is not None]
 
 
+def current_budget(path: Path) -> int | None:
+    """Return the budget in emulator frames that the log recorded last, at a resume; None without one."""
+    for event in reversed(logged_events(path)):
+        budget = event.data.get("total_frames")
+        if event.kind in ("resumed", "extended") and type(budget) is int:
+            return budget
+    return None
+
+
 def _event(line: bytes) -> LoggedEvent | None:
     try:
         return msgspec.json.decode(line, type=LoggedEvent)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from atari_dqn.errors import UserError
 from atari_dqn.spec.keys import build, flatten
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.tracks import load_track
@@ -26,8 +27,14 @@ PROTOCOL_KEYS = (
 
 
 def with_protocol(spec: Spec, name: ProtocolName) -> Spec:
-    """Return the spec with the named evaluation protocol. The result is for evaluation, not for training."""
+    """Return the spec with the named evaluation protocol. The result is for evaluation, not for training.
+
+    Raise `UserError` for an unknown name.
+    """
     if name == "run":
         return spec
+    if name not in _PROTOCOL_TRACKS:
+        names = ", ".join(("run", *_PROTOCOL_TRACKS))
+        raise UserError(f"protocol: found {name!r}, expected one of {names}")
     track = load_track(_PROTOCOL_TRACKS[name])
     return build(flatten(spec) | {key: track[key] for key in PROTOCOL_KEYS})

@@ -173,7 +173,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column(
             "emulators_busy_share",
             "share of training time",
-            "mean over emulator processes of the share of time spent emulating",
+            "mean over emulator processes of the share of time spent emulating; empty with actors",
         ),
     ),
 }

@@ -35,7 +35,7 @@ from atari_dqn.train.contention_monitor import ContentionMonitor, contention_rem
 from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.learning import Learning
 from atari_dqn.train.preflight import why_slow
-from atari_dqn.train.resume_exactness import other_threads, schedules_that_ended, why_inexact
+from atari_dqn.train.resume_exactness import MAY_DIFFER, other_threads, schedules_that_ended, why_inexact
 from atari_dqn.train.resumption import (
     ResumePoint,
     recorded_spec,
@@ -152,7 +152,7 @@ def restore(session: Session, point: ResumePoint, device: torch.device) -> None:
     session.notice("resumed", message, **{KEY: threads, "total_frames": session.total_frames})
     session.health.announce()
     for reason in (*why_inexact(point.run, device), *other_threads(before, threads)):
-        session.notice("inexact", f"the run may differ from an uninterrupted one: {reason}")
+        session.notice("inexact", f"{MAY_DIFFER}{reason}")
 
 
 def _report_damage(session: Session, repairs: Sequence[str], kept: Mapping[str, str]) -> None:

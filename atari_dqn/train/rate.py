@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -33,8 +34,8 @@ class Rate:
     """Sampled transitions per second."""
     shares: dict[str, float]
     """Share of the time by part, named as in throughput_log without `_share`."""
-    emulators_busy_share: float
-    """Mean over emulator processes of the share of time spent emulating."""
+    emulators_busy_share: float | None
+    """Mean over emulator processes of the share of time spent emulating; None if nothing measures it."""
 
 
 def measure_rate(spec: Spec, device: torch.device, *, seconds: float) -> Rate:
@@ -71,6 +72,7 @@ def timed(training: Learning, seconds: float) -> Rate:
         previous = clock.updates
     spent, parts = training.stopwatch.lap()
     learned = clock.updates - updates
+    busy_share = (envs.busy_seconds - busy_seconds) / envs.num_processes / spent
     return Rate(
         seconds=spent,
         frames_per_second=(clock.env_frames - frames) / spent,
@@ -78,7 +80,7 @@ def timed(training: Learning, seconds: float) -> Rate:
         samples_per_second=learned * training.replay.sampler.batch_size / spent,
         shares={part: in_it / spent for part, in_it in parts.items()}
         | {"other": 1 - sum(parts.values()) / spent},
-        emulators_busy_share=(envs.busy_seconds - busy_seconds) / envs.num_processes / spent,
+        emulators_busy_share=None if math.isnan(busy_share) else busy_share,
     )
 
 

@@ -15,6 +15,10 @@ from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.resumption import recorded_spec
 
+MAY_DIFFER = "the run may differ from an uninterrupted one: "
+"""The beginning of the message of an event of kind `inexact`, which a reason follows."""
+_THREADS = "of torch's threads"
+
 
 def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
     """Yield each reason why the run, continued on `device`, may differ from an uninterrupted one."""
@@ -41,23 +45,32 @@ def why_not_repeatable(run: RunDirectory, device: torch.device) -> Iterator[str]
         if version != recorded.get(name) and name != "platform":
             yield f"{name} {version}, it began with {recorded.get(name)}"
     spec = recorded_spec(run).spec
-    is_compiled = decided(spec.learner.compile)
+    if device.type == "cpu":
+        yield from _other_kernels(run, decided(spec.learner.precision))
+    if decided(spec.learner.compile):
+        yield from _other_compiler(run)
+    yield from why_not_deterministic(spec, device)
+
+
+def why_not_deterministic(spec: Spec, device: torch.device) -> Iterator[str]:
+    """Yield each reason why two trainings of a spec on one machine on `device` may differ."""
     if spec.actors.mode == "free_running":
         yield "actors and learner work at the same time, in no fixed order (actors.mode = free_running)"
     if device.type == "cuda" and not spec.learner.deterministic:
         yield "its kernels are selected for speed and are not deterministic (learner.deterministic = false)"
-    if device.type == "cpu":
-        yield from _other_kernels(run, decided(spec.learner.precision))
-    if is_compiled:
-        yield from _other_compiler(run)
-    if device.type == "cuda" and is_compiled:
+    if device.type == "cuda" and decided(spec.learner.compile):
         yield "its kernels are compiled again, and may be selected by speed (learner.compile = true)"
 
 
 def other_threads(before: int, now: int) -> Iterator[str]:
     """Yield a reason if the number of torch's threads changes."""
     if now != before:
-        yield f"{now} of torch's threads, {before} until here: sums round differently"
+        yield f"{now} {_THREADS}, {before} until here: sums round differently"
+
+
+def concerns_threads(reason: str) -> bool:
+    """Return whether a reason is one of `other_threads`."""
+    return _THREADS in reason
 
 
 def schedules_that_ended(spec: Spec) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -14,10 +13,9 @@ import torch
 from atari_dqn.clock import frames_to_steps, steps_to_frames
 from atari_dqn.run.archive.archive import refuse_imported
 from atari_dqn.run.checkpoint.state_tree import digest_of_digests
-from atari_dqn.run.checkpoint.store import load_checkpoint
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import steps_with_the_same_threads
-from atari_dqn.train.resume_exactness import why_not_repeatable, why_not_restored
+from atari_dqn.train.resume_exactness import why_not_deterministic, why_not_repeatable, why_not_restored
 from atari_dqn.train.resumption import (
     ResumePoint,
     beginning_of,
@@ -27,6 +25,7 @@ from atari_dqn.train.resumption import (
     suggesting_intact_checkpoint,
 )
 from atari_dqn.verify.checks import Checked, check_run
+from atari_dqn.verify.differences import between, explained, from_own_rows, from_recorded
 from atari_dqn.verify.records import (
     RecordedState,
     Records,
@@ -35,10 +34,11 @@ from atari_dqn.verify.records import (
     repeated_tables,
     start_to_compare,
 )
-from atari_dqn.verify.repetition import REPEATED, Repetition, digests_of, repeat_in_fresh_process
+from atari_dqn.verify.repetition import Repetition, repeat_in_fresh_process
 
-Verdict = Literal["exact", "repeats", "differs"]
-"""`exact`: both repetitions equal what the run recorded. `repeats`: they equal each other only."""
+Verdict = Literal["exact", "repeats", "inexact", "differs"]
+"""`exact`: both repetitions equal what the run recorded. `repeats`: they equal each other only. `inexact`:
+they differ, as repetitions of such a run may. `differs`: there is a difference that nothing explains."""
 BEGINNING = "beginning"
 OnProgress = Callable[[str, int, int], None]
 """A function of the current activity, the part that is done and the total."""
@@ -68,7 +68,10 @@ class Verification:
     own_rows: dict[str, int]
     """Number of log rows of the run with which they were compared, by table."""
     returns: tuple[float, ...]
+    repeats: bool
+    """Whether the repetitions equal each other."""
     differences: tuple[str, ...]
+    """Differences that no caveat explains."""
     caveats: tuple[str, ...]
     """Reasons why a run without differences cannot be called exact."""
 
@@ -77,6 +80,8 @@ class Verification:
         """The result in one word."""
         if self.differences:
             return "differs"
+        if not self.repeats:
+            return "inexact"
         return "repeats" if self.caveats else "exact"
 
 
@@ -163,8 +168,10 @@ def _compare(
     recorded_states = records.states_within(point.step, end)
     own_rows = {table: _own_rows(run, point, table, end) for table in repeated_tables(run)}
     compared = {table: len(rows) for table, rows in own_rows.items()}
-    not_repeatable = tuple(why_not_repeatable(run, device))
-    from_records = (*_from_recorded(first, recorded_states), *_from_own_rows(first, own_rows))
+    varies = any(why_not_deterministic(recorded_spec(run).spec, device))
+    reasons = _why_not_as_recorded(run, point, records, device)
+    of_each_other = tuple(between(first, second))
+    of_records = (*from_recorded(first, recorded_states), *from_own_rows(first, own_rows))
     return Verification(
         run=str(run.path),
         checked=checked,
@@ -179,70 +186,29 @@ def _compare(
         rows={table: len(rows) for table, rows in first.rows.items()},
         own_rows=compared,
         returns=first.returns,
-        differences=(*_between(first, second), *(() if not_repeatable else from_records)),
+        repeats=not of_each_other,
+        differences=(*(() if varies else of_each_other), *(() if reasons else of_records)),
         caveats=(
-            *not_repeatable,
-            *(_explained(from_records) if not_repeatable else ()),
-            *(why_not_restored(run) if point.checkpoint else ()),
+            *reasons,
+            *(explained("the repetitions differ", of_each_other) if varies else ()),
+            *(explained("it is not as the run recorded it", of_records) if reasons else ()),
             *_nothing_recorded(run, point, records, recorded_states, compared),
             *_nothing_learned(run, point, records, first, end),
         ),
     )
 
 
-def _explained(differences: Sequence[str]) -> Iterator[str]:
-    """Yield a caveat for differences from the records, which another version or machine explains."""
-    if differences:
-        beginning = differences[0].partition(":")[0]
-        yield f"for these reasons it is not as the run recorded it, first: {beginning}"
-
-
-def _between(first: Repetition, second: Repetition) -> Iterator[str]:
-    for step, state in first.states.items():
-        if part := first_difference(state, second.states.get(step, {})):
-            yield f"between the repetitions {part} differs at step {step:,}"
-            break
-    for table in REPEATED:
-        if first.rows[table] != second.rows[table]:
-            yield f"between the repetitions {table}.csv differs"
-    if first.returns != second.returns:
-        yield f"between the repetitions an evaluation returns {first.returns} and {second.returns}"
-
-
-def _from_recorded(repetition: Repetition, recorded_states: list[RecordedState]) -> Iterator[str]:
-    for recorded in recorded_states:
-        state = repetition.states.get(recorded.step)
-        if state is None:
-            yield f"the run saved step {recorded.step:,}, which the repetition did not reach"
-        elif digest_of_digests(state) != recorded.digest:
-            yield f"{_part_that_differs(recorded, state)} differs from the state of {recorded.name}"
-            return
-
-
-def _part_that_differs(recorded: RecordedState, state: dict[str, str]) -> str:
-    if recorded.checkpoint is None:  # only the digest of the complete state is known
-        return "the state"
-    expected, _ = load_checkpoint(recorded.checkpoint)
-    return str(first_difference(digests_of(expected), state))
-
-
-def _from_own_rows(repetition: Repetition, own_rows: dict[str, list[str]]) -> Iterator[str]:
-    for table, rows in own_rows.items():
-        for number, (own, repeated) in enumerate(
-            zip_longest(rows, repetition.rows[table][: len(rows)]), start=1
-        ):
-            if repeated != own:
-                row = f"{table}.csv, row {number} of the repeated part"
-                yield f"{row}: {own} in the run, {repeated or 'none'} now"
-                break
-
-
-def first_difference(expected: dict[str, str], found: dict[str, str]) -> str | None:
-    """Return the dotted path of the first part that differs or exists in one state only; None if equal."""
-    for path, digest in expected.items():
-        if found.get(path) != digest:
-            return path
-    return next((path for path in found if path not in expected), None)
+def _why_not_as_recorded(
+    run: RunDirectory, point: ResumePoint, records: Records, device: torch.device
+) -> tuple[str, ...]:
+    """Return each reason why a repetition from a point on `device` may differ from the run's records."""
+    here = [*why_not_repeatable(run, device), *(why_not_restored(run) if point.checkpoint else ())]
+    earlier = {
+        resume.reason: f"resumed at step {resume.step:,}: {resume.reason}"
+        for resume in records.inexact_until(point.step)
+        if resume.reason not in here
+    }
+    return (*here, *earlier.values())
 
 
 def _own_rows(run: RunDirectory, point: ResumePoint, table: str, end: int) -> list[str]:

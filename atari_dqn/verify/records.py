@@ -12,6 +12,7 @@ from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import LoggedEvent, logged_events
 from atari_dqn.telemetry.columns import TABLES_ADDED
+from atari_dqn.train.resume_exactness import MAY_DIFFER, concerns_threads
 from atari_dqn.train.resumption import ResumePoint, beginning_of, recorded_spec, resume_point
 from atari_dqn.verify.repetition import REPEATED
 
@@ -34,6 +35,14 @@ class RecordedState:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InexactResume:
+    """A reason why the run, resumed at a step, may differ from then on from an uninterrupted one."""
+
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Records:
     """Everything that a run recorded, by agent step."""
 
@@ -41,8 +50,8 @@ class Records:
     """Oldest first."""
     rows: frozenset[int]
     """Agent steps of the log rows."""
-    inexact: tuple[int, ...]
-    """Agent steps at which the run was resumed inexactly, so that it cannot be repeated across them."""
+    inexact: tuple[InexactResume, ...]
+    """Inexact resumes that no later one has replaced; the run cannot be repeated across their steps."""
     budget: int
     """Planned length of the run, in agent steps."""
 
@@ -55,7 +64,16 @@ class Records:
         """Return the last step to repeat: `start + steps`, limited by the records and inexact resumes."""
         length = self.last_step or self.budget
         last = self.last_step if start < self.last_step else start + length
-        return min([start + steps, last, *(step for step in self.inexact if step > start)])
+        return min([start + steps, last, *(resume.step for resume in self.inexact if resume.step > start)])
+
+    def inexact_until(self, start: int) -> list[InexactResume]:
+        """Return the inexact resumes whose effect on the records lasts from the step `start` on.
+
+        Those with another number of threads are left out, because a repetition takes that number.
+        """
+        return [
+            resume for resume in self.inexact if resume.step <= start and not concerns_threads(resume.reason)
+        ]
 
     def states_within(self, after: int, until: int) -> list[RecordedState]:
         """Return the recorded states at steps in (after, until]."""
@@ -84,7 +102,7 @@ def records_of(run: RunDirectory) -> Records:
             for table in repeated_tables(run)
             for step, _ in repeated_rows((run.tables / f"{table}.csv").read_text(errors="replace"))
         ),
-        inexact=tuple(event.step for event in events if event.kind == "inexact"),
+        inexact=tuple(_inexact_resumes(events)),
         budget=spec.training.total_frames // spec.env.frame_skip,
     )
 
@@ -126,6 +144,17 @@ def _saved_states(events: list[LoggedEvent]) -> dict[int, str]:
         if saved and isinstance(digest := event.data.get("state_digest"), str):
             states[int(saved[1].replace(",", ""))] = digest
     return states
+
+
+def _inexact_resumes(events: list[LoggedEvent]) -> list[InexactResume]:
+    """Return the inexact resumes; one from an earlier step, or the same, replaces those before it."""
+    found: list[InexactResume] = []
+    for event in events:
+        if event.kind == "resumed":
+            found = [resume for resume in found if resume.step < event.step]
+        if event.kind == "inexact":
+            found.append(InexactResume(step=event.step, reason=event.message.removeprefix(MAY_DIFFER)))
+    return found
 
 
 def repeated_rows(text: str) -> Iterator[tuple[int, str]]:

@@ -90,6 +90,29 @@ def test_acting_with_memory_is_one_unroll_over_the_game(recurrent: Path) -> None
     np.testing.assert_allclose(values, expected[0].numpy(), atol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_each_of_several_games_has_its_own_reward(recurrent: Path, shape: tuple[int, ...]) -> None:
+    agent = dqn.load(recurrent)
+    batch = observations(agent, 2)
+    found = agent.q_values(batch, reward=np.array([1.0, -1.0]).reshape(shape))
+    for place, reward in enumerate((1.0, -1.0)):
+        np.testing.assert_allclose(found[place], agent.q_values(batch[place], reward=reward), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (1, 2), (2, 2)])
+def test_rewards_of_another_number_of_games_are_refused(recurrent: Path, shape: tuple[int, ...]) -> None:
+    agent = dqn.load(recurrent)
+    with pytest.raises(UserError, match=r"reward: found shape .*, expected a number or shape \(2,\)"):
+        agent.act(observations(agent, 2), reward=np.zeros(shape))
+
+
+@pytest.mark.parametrize("name", ["episodes", "envs"])
+@pytest.mark.parametrize("number", [0, -1])
+def test_fewer_games_than_one_are_refused(plain: Path, name: str, number: int) -> None:
+    with pytest.raises(UserError, match=f"{name}: found {number}, expected at least 1"):
+        dqn.load(plain).evaluate(**{name: number})
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -92,6 +92,18 @@ def test_wrong_arguments_are_refused_in_words() -> None:
 
 
 @pytest.mark.parametrize("evaluation", [False, True])
+def test_an_unknown_protocol_is_refused_with_the_names(evaluation: bool) -> None:
+    expected = "expected one of run, classic, modern" if evaluation else "add evaluation=True"
+    with pytest.raises(UserError, match=f"protocol: found 'old', .*{expected}"):
+        dqn.make_env(TINY_CATCH, evaluation=evaluation, protocol="old")
+
+
+def test_a_protocol_of_the_training_environment_is_refused() -> None:
+    with pytest.raises(UserError, match="protocol: found 'classic', which is for evaluations only"):
+        dqn.make_env(TINY_CATCH, protocol="classic")
+
+
+@pytest.mark.parametrize("evaluation", [False, True])
 @pytest.mark.filterwarnings("ignore:.*")  # the checker recommends what a game has not
 def test_an_environment_is_one_of_gymnasium(evaluation: bool) -> None:
     env = dqn.make_env(TINY_CATCH, evaluation=evaluation)

@@ -1,4 +1,6 @@
 import csv
+import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +12,7 @@ import atari_dqn as dqn
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.spec.errors import SpecError
+from atari_dqn.spec.loader import load_spec
 from atari_dqn.telemetry.columns import TABLES, column_names
 from atari_dqn.telemetry.events import Event, Progress, Row
 
@@ -80,6 +83,32 @@ def test_on_event_gets_every_row_and_notice(tmp_path: Path) -> None:
     for name, table in made.tables.items():
         assert sum(row.table == name for row in rows) == len(table), name
     assert any(isinstance(event, Progress) for event in events)
+
+
+def with_event(trained: Path, path: Path, kind: str, total_frames: int) -> dqn.Run:
+    """Return a copy of a run of 1,200 frames with one event more."""
+    shutil.copytree(trained, path, symlinks=True)
+    with (path / "events.jsonl").open("a") as file:
+        file.write(json.dumps({"kind": kind, "step": 300, "data": {"total_frames": total_frames}}) + "\n")
+    return dqn.Run(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "total_frames", "finished"),
+    [("extended", 1_600, False), ("resumed", 1_600, False), ("resumed", 1_200, True), ("slow", 1_600, True)],
+)
+def test_a_run_is_finished_at_its_current_budget(
+    trained: Path, tmp_path: Path, kind: str, total_frames: int, finished: bool
+) -> None:
+    assert with_event(trained, tmp_path / "run", kind, total_frames).finished is finished
+
+
+def test_the_command_of_the_provenance_is_one_of_the_program(tmp_path: Path) -> None:
+    overrides = {**FEW, "toggles.double": True, "game": "catch"}
+    made = dqn.train(TINY_CATCH, overrides=overrides, run_dir=tmp_path / "run")
+    options = [each.removeprefix("--set=") for each in made.provenance["command_line"][3:]]
+    assert options[2:] == ["toggles.double=true", 'game="catch"']
+    assert load_spec(TINY_CATCH, options).spec.toggles.double
 
 
 def test_the_provenance_says_what_was_called(tmp_path: Path) -> None:

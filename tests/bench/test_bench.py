@@ -61,6 +61,32 @@ def test_compiled_update_has_no_share_of_kernels_that_it_does_not_use(result: Be
     assert "of an update is convolutions" not in bench_text(compiled)
 
 
+@pytest.fixture(scope="module")
+def with_actors(result: Bench) -> Bench:
+    """A result of a spec with actors in other processes, which do not measure when emulators are busy."""
+    rate = replace(result.rate, emulators_busy_share=None)
+    return replace(result, rate=rate, split=rate)
+
+
+def test_text_has_no_share_of_emulation_that_is_not_measured(result: Bench, with_actors: Bench) -> None:
+    left_out = set(bench_text(result).splitlines()) - set(bench_text(with_actors).splitlines())
+    assert [line.split("%  ")[1] for line in sorted(left_out)] == [
+        "of plain emulation, while an emulator is busy", "emulators busy",
+    ]  # fmt: skip
+
+
+def test_share_of_emulation_that_is_not_measured_is_null_in_json(with_actors: Bench) -> None:
+    data = json.loads(json.dumps(bench_data(with_actors)))
+    assert (data["emulation_share_of_ceiling"], data["rate"]["emulators_busy_share"]) == (None, None)
+
+
+@pytest.mark.slow
+def test_rate_with_actors_has_no_share_of_busy_emulators() -> None:
+    spec = tiny_spec("env.num_envs=4", "actors.mode=lockstep", "actors.processes=2",
+                     "actors.fragment_steps=5", "actors.sync_period_steps=10")  # fmt: skip
+    assert measure_rate(spec, CPU, seconds=0.0).emulators_busy_share is None
+
+
 @pytest.mark.skipif(unit_for(torch.float32) is None, reason="no kernels of our own on this machine")
 def test_share_of_pytorchs_libraries_is_their_time_over_the_updates(result: Bench) -> None:
     assert result.kernels.are_ours

@@ -15,8 +15,9 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.events import Event, Row
 from atari_dqn.train import launch
 from atari_dqn.verify import proof, repetition
-from atari_dqn.verify.proof import Verification, check_only, first_difference, verify_run
-from atari_dqn.verify.records import RecordedState, Records, records_of
+from atari_dqn.verify.differences import first_difference
+from atari_dqn.verify.proof import Verification, check_only, verify_run
+from atari_dqn.verify.records import InexactResume, RecordedState, Records, records_of
 from atari_dqn.verify.repetition import OnProgress, Repetition, repeat_from
 
 
@@ -131,7 +132,8 @@ def test_finished_run_that_keeps_one_checkpoint_is_exact(
 
 def records(states: tuple[int, ...], rows: tuple[int, ...] = (), inexact: tuple[int, ...] = ()) -> Records:
     recorded = tuple(RecordedState(step=step, digest="", checkpoint=None) for step in states)
-    return Records(states=recorded, rows=frozenset(rows), inexact=inexact, budget=900)
+    resumes = tuple(InexactResume(step=step, reason="") for step in inexact)
+    return Records(states=recorded, rows=frozenset(rows), inexact=resumes, budget=900)
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 100), (250, 300), (300, 400)])

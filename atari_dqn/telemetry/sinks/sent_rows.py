@@ -1,4 +1,8 @@
-"""Record which rows a tracking service has, because a resumed run writes rows again that were sent before."""
+"""Record which rows a tracking service has, because a resumed run writes rows again that were sent before.
+
+An exact resume writes the same rows again, which are not sent twice. An inexact one writes others in their
+place; these are sent, and the service keeps the earlier ones too.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,11 @@ class SentRows:
         if row.table == "update_log":
             self.save()
         return step > self._before.get(row.table, -1)
+
+    def rewind(self, step: int) -> None:
+        """Count every row from here on as new: the run goes on differently from a step, an inexact resume."""
+        self._before = {}
+        self._last = {table: min(last, step) for table, last in self._last.items()}
 
     def save(self) -> None:
         """Write the file."""

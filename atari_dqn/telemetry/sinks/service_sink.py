@@ -12,7 +12,8 @@ from atari_dqn.telemetry.sinks.sent_rows import SentRows
 class ServiceSink(ABC):
     """Sends the numbers of rows and gates, and the notices, to a run of a tracking service.
 
-    A row that was sent before a resume is not sent again: it would be the same.
+    A row that was sent before an exact resume is not sent again: it is the same. After an inexact one every
+    row is sent, and the service has those that they replace too.
     """
 
     def __init__(self, sent: SentRows) -> None:
@@ -28,6 +29,8 @@ class ServiceSink(ABC):
             self._send_scalars(gate_scalars(event), event.env_frames)
         elif isinstance(event, Notice):
             self._finished |= event.kind == "finished"
+            if event.kind == "inexact":  # comes before the first row of a resume
+                self._sent.rewind(event.step)
             self._send_notice(event)
             self._sent.save()
 
