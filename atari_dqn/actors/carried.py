@@ -24,6 +24,9 @@ from atari_dqn.types import GameInfo, StateDict
 
 _SILENT_WAITS = 120
 """Consecutive waits without an answer after which an actor is considered lost. A fragment takes seconds."""
+_SILENT_WAITS_AT_END = 30
+"""The same after the run was asked to end: longer than a fragment, or the start of an actor, so that none of
+either is given up, and with it the work since the last checkpoint."""
 _WAIT_SECONDS = 1.0
 """Duration of a wait."""
 
@@ -76,6 +79,7 @@ class CarriedActors(Generic[H]):
         return SilenceLimit(
             self._stop,
             most_waits=_SILENT_WAITS + self.num_actors,  # they start together, on cores that they share
+            waits_at_end=_SILENT_WAITS_AT_END,
             wait_seconds=_WAIT_SECONDS,
             resume=self._resume_actors,
         )

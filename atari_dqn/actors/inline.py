@@ -69,7 +69,9 @@ class InlineActors:
 
     def silence_limit(self) -> SilenceLimit:
         """Return a limit of no wait: a message is there when its order has been given."""
-        return SilenceLimit(lambda: False, most_waits=1, wait_seconds=0.0, resume=lambda: None)
+        return SilenceLimit(
+            lambda: False, most_waits=1, waits_at_end=1, wait_seconds=0.0, resume=lambda: None
+        )
 
     def states(self) -> list[StateDict]:
         """Return the state of every actor."""

@@ -17,6 +17,7 @@ _MAY_DIFFER = {
     "training_terminal_on_life_loss",  # training alone: a part of the method
     "training_max_abs_reward",
     "episodes",  # more episodes reduce the noise
+    "ale_version",  # the ROM must not differ, and versions of the emulator play it alike; a caveat names both
     "checkpoint",  # `current` and `last` are both the weights at the frame of the score
 }
 _CAP = "max_episode_frames"

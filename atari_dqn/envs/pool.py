@@ -30,6 +30,8 @@ __all__ = ["WorkerDiedError", "WorkerPool", "split_envs"]
 
 _SILENT_WAITS = 60
 """Consecutive waits without an answer after which a worker is considered lost. A step takes milliseconds."""
+_SILENT_WAITS_AT_END = 5
+"""The same after the run was asked to end."""
 _WAIT_SECONDS = 1.0
 """Duration of a wait."""
 
@@ -200,7 +202,11 @@ class WorkerPool:
         # each emulator is loaded and played in turn, and cores may be shared with many others
         most_waits = _SILENT_WAITS + max(len(worker.envs) for worker in self._workers)
         return SilenceLimit(
-            self._stop, most_waits=most_waits, wait_seconds=_WAIT_SECONDS, resume=self._resume_workers
+            self._stop,
+            most_waits=most_waits,
+            waits_at_end=_SILENT_WAITS_AT_END,
+            wait_seconds=_WAIT_SECONDS,
+            resume=self._resume_workers,
         )
 
     def _resume_workers(self) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_WAITS_AT_END = 5
-"""Consecutive waits without an answer after the run was asked to end; then the processes are given up."""
-
 
 class SilenceLimit:
     """A limit on the number of consecutive waits in which no process answers.
@@ -15,11 +12,21 @@ class SilenceLimit:
     """
 
     def __init__(
-        self, stop: Callable[[], bool], *, most_waits: int, wait_seconds: float, resume: Callable[[], None]
+        self,
+        stop: Callable[[], bool],
+        *,
+        most_waits: int,
+        waits_at_end: int,
+        wait_seconds: float,
+        resume: Callable[[], None],
     ) -> None:
-        """`stop`: whether the run is to end. `resume`: continues processes that are stopped (SIGSTOP)."""
+        """`stop`: whether the run is to end, after which the limit is `waits_at_end`.
+
+        `resume`: continues processes that are stopped (SIGSTOP).
+        """
         self.wait_seconds = wait_seconds
         self._stop, self._most_waits, self._resume = stop, most_waits, resume
+        self._waits_at_end = waits_at_end
         self.reset()
 
     def reset(self) -> None:
@@ -36,8 +43,8 @@ class SilenceLimit:
             if not self._last_waits:
                 self._resume()
             self._last_waits += 1
-        if self._last_waits > _WAITS_AT_END:
-            seconds = _WAITS_AT_END * self.wait_seconds
+        if self._last_waits > self._waits_at_end:
+            seconds = self._waits_at_end * self.wait_seconds
             return f"has not answered for {seconds:.0f} seconds after the run was to end"
         if self._waits == self._most_waits:
             return f"has not answered for {self._most_waits * self.wait_seconds:.0f} seconds"

@@ -74,29 +74,30 @@ class Disk:
     """The free space for the files of runs, promised to each run when it is placed.
 
     What a run has written already is part of its plan and no longer free, so it is not promised once more.
+    Two machines may hold a promise to one run for a while, if it is taken from one that has become silent.
     """
 
     def __init__(self, free_bytes: int, written_bytes: Callable[[str], int] | None = None) -> None:
         """`written_bytes`: gives the space that the files of a run take now; None if none has begun."""
         self.free_bytes, self._written_bytes = free_bytes, written_bytes
-        self._planned: dict[str, int] = {}
+        self._planned: dict[tuple[int, str], int] = {}
 
     def has_space(self, name: str, planned: int) -> bool:
         """Return whether a run with a plan of so many bytes can write the rest of them."""
         return self._left_to_write(name, planned) <= self.free_bytes
 
-    def promise(self, name: str, planned: int) -> None:
-        """Promise to a run the rest of the bytes of its plan."""
+    def promise(self, room: Room, name: str, planned: int) -> None:
+        """Promise to a run in a room the rest of the bytes of its plan."""
         self.free_bytes -= self._left_to_write(name, planned)
-        self._planned[name] = planned
+        self._planned[id(room), name] = planned
 
-    def end_promise(self, name: str) -> None:
+    def end_promise(self, room: Room, name: str) -> None:
         """End a promise. The space stays taken, by the files of the run, until it is measured again."""
-        del self._planned[name]
+        del self._planned[id(room), name]
 
     def set_measured(self, free_bytes: int) -> None:
         """Set the free space as measured, less what the present runs may still write."""
-        left = (self._left_to_write(name, planned) for name, planned in self._planned.items())
+        left = (self._left_to_write(name, planned) for (_, name), planned in self._planned.items())
         self.free_bytes = free_bytes - sum(left)
 
     def _left_to_write(self, name: str, planned: int) -> int:
@@ -161,7 +162,7 @@ class Room:
     def give_back(self, name: str) -> None:
         """Take the part of a run back, apart from the disk space of its files, which remain."""
         placement, need = self._taken.pop(name)
-        self.disk.end_promise(name)
+        self.disk.end_promise(self, name)
         self._cores = sorted([*self._cores, *placement.cores])
         self._ram += need.ram
         self._vram[placement.device] += need.vram
@@ -182,7 +183,7 @@ class Room:
         given = sorted(free[: need.cores])
         self._cores = [core for core in self._cores if core not in given]
         self._ram -= need.ram
-        self.disk.promise(name, need.disk)
+        self.disk.promise(self, name, need.disk)
         self._vram[device] -= need.vram
         placement = Placement(device=device, cores=tuple(given), threads=threads)
         self._taken[name] = (placement, need)

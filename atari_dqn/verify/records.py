@@ -50,8 +50,10 @@ class Records:
     """Oldest first."""
     rows: frozenset[int]
     """Agent steps of the log rows."""
+    resumes: tuple[int, ...]
+    """Agent steps of the resumes that no later one, from that step or an earlier one, replaced; ascending."""
     inexact: tuple[InexactResume, ...]
-    """Inexact resumes that no later one has replaced; the run cannot be repeated across their steps."""
+    """Those of them that were inexact; the run cannot be repeated across their steps."""
     budget: int
     """Planned length of the run, in agent steps."""
 
@@ -67,12 +69,13 @@ class Records:
         return min([start + steps, last, *(resume.step for resume in self.inexact if resume.step > start)])
 
     def inexact_until(self, start: int) -> list[InexactResume]:
-        """Return the inexact resumes whose effect on the records lasts from the step `start` on.
+        """Return the reasons of the resume that made the records from the step `start` on; none if exact.
 
-        Those with another number of threads are left out, because a repetition takes that number.
+        Another number of threads is left out, because a repetition takes that number.
         """
+        latest = max((step for step in self.resumes if step <= start), default=None)
         return [
-            resume for resume in self.inexact if resume.step <= start and not concerns_threads(resume.reason)
+            resume for resume in self.inexact if resume.step == latest and not concerns_threads(resume.reason)
         ]
 
     def states_within(self, after: int, until: int) -> list[RecordedState]:
@@ -95,6 +98,7 @@ def records_of(run: RunDirectory) -> Records:
     """Read the records of a run."""
     spec = recorded_spec(run).spec
     events = logged_events(run.events)
+    resumes, inexact = _resumes(events)
     return Records(
         states=tuple(_states(run, events)),
         rows=frozenset(
@@ -102,7 +106,8 @@ def records_of(run: RunDirectory) -> Records:
             for table in repeated_tables(run)
             for step, _ in repeated_rows((run.tables / f"{table}.csv").read_text(errors="replace"))
         ),
-        inexact=tuple(_inexact_resumes(events)),
+        resumes=resumes,
+        inexact=inexact,
         budget=spec.training.total_frames // spec.env.frame_skip,
     )
 
@@ -146,15 +151,17 @@ def _saved_states(events: list[LoggedEvent]) -> dict[int, str]:
     return states
 
 
-def _inexact_resumes(events: list[LoggedEvent]) -> list[InexactResume]:
-    """Return the inexact resumes; one from an earlier step, or the same, replaces those before it."""
-    found: list[InexactResume] = []
+def _resumes(events: list[LoggedEvent]) -> tuple[tuple[int, ...], tuple[InexactResume, ...]]:
+    """Return the steps of the resumes, and the inexact ones; an earlier or equal step replaces later ones."""
+    steps: list[int] = []
+    inexact: list[InexactResume] = []
     for event in events:
         if event.kind == "resumed":
-            found = [resume for resume in found if resume.step < event.step]
+            steps = [*(step for step in steps if step < event.step), event.step]
+            inexact = [resume for resume in inexact if resume.step < event.step]
         if event.kind == "inexact":
-            found.append(InexactResume(step=event.step, reason=event.message.removeprefix(MAY_DIFFER)))
-    return found
+            inexact.append(InexactResume(step=event.step, reason=event.message.removeprefix(MAY_DIFFER)))
+    return tuple(steps), tuple(inexact)
 
 
 def repeated_rows(text: str) -> Iterator[tuple[int, str]]:

@@ -98,6 +98,17 @@ def test_what_a_run_has_written_is_not_promised_to_it_once_more():
     assert shared.lacking("b", need) == []
 
 
+def test_a_run_that_is_taken_from_a_silent_machine_keeps_its_promise_when_that_one_ends():
+    disk, need = Disk(200 * GB), {"cpu": replace(SMALL, disk=60 * GB)}
+    silent, other = (Room(HARDWARE, ["cpu"], cores=range(4), disk=disk) for _ in range(2))
+    silent.place("a", need, threads=1)
+    other.place("a", need, threads=1)
+    silent.give_all_back()
+    disk.set_measured(100 * GB)
+    assert disk.free_bytes == 40 * GB
+    other.give_back("a")
+
+
 def test_a_run_that_goes_on_needs_only_the_rest_of_its_plan():
     disk = Disk(50 * GB, lambda name: 20 * GB)
     shared = Room(HARDWARE, ["cpu"], cores=range(4), disk=disk)

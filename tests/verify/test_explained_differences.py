@@ -183,7 +183,14 @@ def test_inexact_resume_is_replaced_by_one_from_the_same_step_or_an_earlier_one(
     resumed: Callable[..., Path],
 ) -> None:
     path = resumed((100, "first"), (120, "second"), (100, "third"), (130, "fourth"), (130, None))
-    assert inexact(records_of(RunDirectory(path)), 200) == [(100, "third")]
+    records = records_of(RunDirectory(path))
+    assert records.inexact == (InexactResume(step=100, reason="third"),)
+    assert inexact(records, 120) == [(100, "third")]
+
+
+def test_records_after_a_later_exact_resume_are_to_be_repeated(resumed: Callable[..., Path]) -> None:
+    records = records_of(RunDirectory(resumed((100, "first"), (130, None))))
+    assert inexact(records, 150) == []
 
 
 def test_later_resume_explains_nothing_before_it(resumed: Callable[..., Path]) -> None:

@@ -133,7 +133,7 @@ def test_finished_run_that_keeps_one_checkpoint_is_exact(
 def records(states: tuple[int, ...], rows: tuple[int, ...] = (), inexact: tuple[int, ...] = ()) -> Records:
     recorded = tuple(RecordedState(step=step, digest="", checkpoint=None) for step in states)
     resumes = tuple(InexactResume(step=step, reason="") for step in inexact)
-    return Records(states=recorded, rows=frozenset(rows), inexact=resumes, budget=900)
+    return Records(states=recorded, rows=frozenset(rows), resumes=inexact, inexact=resumes, budget=900)
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 100), (250, 300), (300, 400)])
