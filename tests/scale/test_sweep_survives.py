@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import msgspec
 import pytest
 from forked import CommandServer
 from sweeping import (
@@ -37,6 +38,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import LOST_EXIT_CODE, lease_environment
 from atari_dqn.run.leases.lease import HeldLease, LeaseFolder
 from atari_dqn.run.leases.owner import Owner
+from atari_dqn.run.lock import LOCK
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.scale.takeover import take_over
 
@@ -149,7 +151,8 @@ def test_a_training_that_cannot_be_killed_from_here_ends_without_writing_once_it
     # as on another host: nothing reaches the process, which must notice by itself
     leases, run = LeaseFolder(tmp_path / "leases"), tmp_path / "run"
     leases.path.mkdir()
-    held = leases.take("run", replace(Owner.current(), machine="another machine"))
+    elsewhere = replace(Owner.current(), machine="another machine")
+    held = leases.take("run", elsewhere)
     assert held is not None
     with training("train", SPEC, "--run-dir", run, held=held) as child:
         wait_until(lambda: has_trained(tmp_path), "the run does not begin")
@@ -157,6 +160,7 @@ def test_a_training_that_cannot_be_killed_from_here_ends_without_writing_once_it
             stale = leases.current()["run"]
             thief = leases.take("run", Owner.current(), over=stale)
             assert thief is not None
+            (run / LOCK).write_bytes(msgspec.json.encode(elsewhere))
             take_over(RunDirectory(run), stale)
             with training("resume", run, held=thief) as other:
                 assert other.wait(PATIENCE_SECONDS) == 0

@@ -53,7 +53,7 @@ def _read_header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
         raise
     except Exception as error:  # NumPy evaluates the header, which can raise any exception
         raise ValueError(f"its header is not that of an array ({type(error).__name__})") from error
-    if dtype.hasobject or min(shape, default=0) < 0:
+    if dtype.hasobject or not dtype.itemsize or min(shape, default=0) < 0:
         raise ValueError(f"found {dtype} of shape {shape}, expected numbers")
     return dtype, shape, fortran_order
 
