@@ -35,13 +35,7 @@ from atari_dqn.train.contention_monitor import ContentionMonitor, contention_rem
 from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.learning import Learning
 from atari_dqn.train.preflight import why_slow
-from atari_dqn.train.resume_exactness import (
-    MAY_DIFFER,
-    other_threads,
-    schedules_that_ended,
-    why_inexact,
-    why_not_repeatable,
-)
+from atari_dqn.train.resume_exactness import MAY_DIFFER, other_threads, schedules_that_ended, why_inexact
 from atari_dqn.train.resumption import (
     ResumePoint,
     recorded_spec,
@@ -157,8 +151,7 @@ def restore(session: Session, point: ResumePoint, device: torch.device) -> None:
         message = f"continuing from {point.name} on {device}"
     session.notice("resumed", message, **{KEY: threads, "total_frames": session.total_frames})
     session.health.announce()
-    reasons = why_not_repeatable if point.checkpoint is None else why_inexact
-    for reason in (*reasons(point.run, device), *other_threads(before, threads)):
+    for reason in (*why_inexact(point, device), *other_threads(before, threads)):
         session.notice("inexact", f"{MAY_DIFFER}{reason}")
 
 

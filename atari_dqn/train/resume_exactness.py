@@ -13,17 +13,18 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import versions
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.resumption import recorded_spec
+from atari_dqn.train.resumption import ResumePoint, recorded_spec
 
 MAY_DIFFER = "the run may differ from an uninterrupted one: "
 """The beginning of the message of an event of kind `inexact`, which a reason follows."""
 _THREADS = "of torch's threads"
 
 
-def why_inexact(run: RunDirectory, device: torch.device) -> Iterator[str]:
-    """Yield each reason why the run, continued on `device`, may differ from an uninterrupted one."""
-    yield from why_not_repeatable(run, device)
-    yield from why_not_restored(run)
+def why_inexact(point: ResumePoint, device: torch.device) -> Iterator[str]:
+    """Yield each reason why a run, continued on `device`, may differ from an uninterrupted one."""
+    yield from why_not_repeatable(point.run, device)
+    if point.checkpoint is not None:
+        yield from why_not_restored(point.run)
 
 
 def why_not_restored(run: RunDirectory) -> Iterator[str]:

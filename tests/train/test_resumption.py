@@ -21,6 +21,7 @@ from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
 from atari_dqn.train import resume_exactness as promises
+from atari_dqn.train.resumption import ResumePoint, beginning_of, resume_point
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=2")
 
@@ -142,13 +143,24 @@ def test_run_belongs_to_one_process_until_that_is_killed(tmp_path: Path) -> None
         assert kept(path)
 
 
+def newest(path: Path) -> ResumePoint:
+    return resume_point(RunDirectory.open(path))
+
+
+def test_replay_that_was_not_saved_matters_only_from_a_checkpoint(tmp_path: Path) -> None:
+    run(tmp_path / "run", *FEW_STEPS, "checkpoint.replay=false")
+    beginning = beginning_of(RunDirectory.open(tmp_path / "run"))
+    found = [[*promises.why_inexact(point, CPU)] for point in (newest(tmp_path / "run"), beginning)]
+    assert [len(reasons) for reasons in found] == [1, 0]
+
+
 @pytest.mark.parametrize(("deterministic", "reasons"), [("true", 0), ("false", 1)])
 def test_run_whose_gpu_kernels_may_differ_promises_nothing(
     tmp_path: Path, deterministic: str, reasons: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(tmp_path / "run", *FEW_STEPS, f"learner.deterministic={deterministic}")
     monkeypatch.setattr(promises, "_other_machine", lambda *_: iter(()))
-    reported = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), torch.device("cuda", 0)))
+    reported = list(promises.why_inexact(newest(tmp_path / "run"), torch.device("cuda", 0)))
     assert len(reported) == reasons
     assert all("learner.deterministic = false" in reason for reason in reported)
 
@@ -159,7 +171,7 @@ def test_other_kernels_than_a_run_began_with_are_reported(
     run(tmp_path / "run", *FEW_STEPS)
     began = ", ".join(kernels_for("fp32", promises.kernels_here())) or "none"
     monkeypatch.setattr(promises, "kernels_here", lambda: ("fp64 vectors",))
-    reported = list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), CPU))
+    reported = list(promises.why_inexact(newest(tmp_path / "run"), CPU))
     assert reported == [f"compiled kernels: fp64 vectors, it began with {began}"]
 
 
@@ -167,11 +179,11 @@ def test_kernels_that_a_run_does_not_use_may_differ(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(acceleration, "kernels_here", lambda: ("fp32 vectors", "bf16 vectors", "portable"))
     run(tmp_path / "run", *FEW_STEPS)
     monkeypatch.setattr(promises, "kernels_here", lambda: ("fp32 vectors", "portable"))
-    assert list(promises.why_inexact(RunDirectory.open(tmp_path / "run"), CPU)) == []
+    assert list(promises.why_inexact(newest(tmp_path / "run"), CPU)) == []
 
 
 @pytest.fixture
-def compiled_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+def compiled_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run with learner.compile = true; nothing is compiled, because the shape checks of tests cannot be."""
     monkeypatch.setattr(acceleration, "compiling", nullcontext)
     monkeypatch.setattr(torch, "compile", lambda work, **_: work)
@@ -179,17 +191,21 @@ def compiled_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirector
     monkeypatch.setattr(promises, "compiler_version", lambda: "g++ 12")
     run(tmp_path / "run", *FEW_STEPS, "learner.compile=true")
     monkeypatch.setattr(promises, "_other_machine", lambda *_: iter(()))
-    return RunDirectory.open(tmp_path / "run")
+    return tmp_path / "run"
 
 
-def test_run_whose_gpu_kernels_were_compiled_promises_nothing(compiled_run: RunDirectory) -> None:
-    reported = [list(promises.why_inexact(compiled_run, device)) for device in (torch.device("cuda", 0), CPU)]
+def test_run_whose_gpu_kernels_were_compiled_promises_nothing(compiled_run: Path) -> None:
+    reported = [
+        list(promises.why_inexact(newest(compiled_run), device)) for device in (torch.device("cuda", 0), CPU)
+    ]
     assert [len(reasons) for reasons in reported] == [1, 0]
     assert "learner.compile = true" in reported[0][0]
 
 
 def test_another_compiler_of_a_compiled_run_is_reported(
-    compiled_run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+    compiled_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(promises, "compiler_version", lambda: "g++ 13")
-    assert list(promises.why_inexact(compiled_run, CPU)) == ["C++ compiler g++ 13, it began with g++ 12"]
+    assert list(promises.why_inexact(newest(compiled_run), CPU)) == [
+        "C++ compiler g++ 13, it began with g++ 12"
+    ]
