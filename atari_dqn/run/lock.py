@@ -35,9 +35,8 @@ def locked(run: Path) -> Iterator[None]:
 
 
 def _leave_name(file: IO[bytes]) -> None:
-    with suppress(
-        OSError
-    ):  # a full disk must not prevent a resume: the lock counts, the name is for messages
+    """Write who holds the lock, unless the disk is full, which must not prevent a resume."""
+    with suppress(OSError):
         file.truncate(0)
         file.write(msgspec.json.encode(Owner.current()))
 
@@ -88,5 +87,6 @@ def _lock(run: Path, file: IO[Any], kind: int) -> None:
             return
         time.sleep(_PAUSE_SECONDS)
     holder = _recorded_holder(run)
-    who = "" if holder is None else f", {holder.pid} on {holder.host}"
+    # A reader leaves no name, so that the one in the file may be of a process that has ended.
+    who = "" if holder is None or holder.has_ended else f", {holder.pid} on {holder.host}"
     raise UserError(f"{run} is being run by another process{who}; wait for it, or end it")

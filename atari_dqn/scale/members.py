@@ -86,13 +86,17 @@ def load_sweep(path: Path) -> Sweep:
 def _member(variant: Variant, game: str, seed: int) -> Member:
     values = {**variant.values, "game": game, "seed": seed}
     return Member(
-        name=f"{variant.label}_{game}_seed{seed}",
+        name=_name(variant, game, seed),
         label=variant.label,
         game=game,
         seed=seed,
         digest=values_digest(values),
         values=values,
     )
+
+
+def _name(variant: Variant, game: str, seed: int) -> str:
+    return f"{variant.label}_{game}_seed{seed}"
 
 
 def _label(method: Method, case: Case) -> str:
@@ -157,7 +161,15 @@ def _named(by_label: Mapping[Fault, Sequence[str]], *, total: int) -> Iterator[F
 
 def _long_names(sweep: Sweep) -> Iterator[Fault]:
     """Yield a fault if the longest name of a run, with the digest that it may get, is too long to record."""
-    longest = max((member.name for member in sweep.members()), key=len)
+    names = (
+        _name(
+            variant,
+            max(sweep.games or [str(variant.values["game"])], key=len),
+            max(sweep.seeds or [int(variant.values["seed"])]),
+        )
+        for variant in sweep.variants
+    )
+    longest = max(names, key=len)
     most = MOST_NAME_CHARACTERS - len("_") - DIGEST_DIGITS
     if len(longest) > most:
         problem = f"the run {longest} has a name of {len(longest)} characters, expected at most {most}"

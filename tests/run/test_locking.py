@@ -65,6 +65,17 @@ def test_process_that_holds_the_lock_is_named(run: RunDirectory, hold: str) -> N
         pass
 
 
+def test_process_that_has_ended_is_not_named_while_a_reader_holds_the_lock(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with run.locked():
+        pass
+    monkeypatch.setattr("atari_dqn.run.leases.owner.Owner.has_ended", True)
+    held = pytest.raises(UserError, match="is being run by another process; wait")
+    with run.locked_for_reading(), held, run.locked():
+        pass
+
+
 def test_full_disk_does_not_prevent_a_lock(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_space(_: object) -> bytes:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
