@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from atari_dqn.agent import rules
@@ -97,6 +99,13 @@ def sequence_errors(spec: Spec) -> tuple[Scale, Scale, Callable[[Tensor, Tensor]
 def _value_scale(spec: Spec) -> tuple[Scale, Scale]:
     """Return h and its inverse: the rescaling of values, or the identity."""
     return (rescaled, unrescaled) if given(spec.learner.value_rescaling) else (unchanged, unchanged)
+
+
+def largest_q(spec: Spec) -> float:
+    """Compute the largest |Q| that rewards allow: `max_abs_reward` / (1 − γ), or h of it."""
+    learner = spec.learner
+    bound = learner.max_abs_reward / (1 - learner.discount) if learner.discount < 1 else math.inf
+    return float(rescaled(torch.tensor(bound))) if learner.value_rescaling else bound
 
 
 def sequence_rows(spec: Spec) -> int:

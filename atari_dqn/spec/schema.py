@@ -194,8 +194,8 @@ class Gates:
     max_grad_norm: Annotated[float, MoreThan(0.0)]
     """Warn if the global norm of the gradients, before clipping, exceeds this."""
     max_q_over_bound: Annotated[float, MoreThan(0.0)]
-    """Warn if |Q| exceeds this multiple of `learner.max_abs_reward` / (1 − γ), the largest possible
-    return."""
+    """Warn if |Q| exceeds this multiple of the largest possible return, which is `learner.max_abs_reward` /
+    (1 − γ); with `learner.value_rescaling`, of h of that return."""
     max_evaluation_drop: Annotated[float, Within(0.0, 1.0)]
     """Warn if full evaluations are below the best one by more than this fraction of its gain. The gain is
     the best score minus 0, or minus the first score if that is negative."""

@@ -19,6 +19,7 @@ from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
 from atari_dqn.assembly.data_efficient_parts import acting_network, horizon_of, make_redo
 from atari_dqn.assembly.parts import build_actor, build_learner, build_probes, initial_network
 from atari_dqn.assembly.replay_parts import build_grouped_replay, build_replay
+from atari_dqn.assembly.sequence_parts import largest_q
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import make_envs
 from atari_dqn.machine.allocator import keep_freed_memory
@@ -221,11 +222,7 @@ def build_gates(spec: Spec, clock: Clock) -> Gates:
             LossGate(),
             GradientsGate(max_consecutive=gates.max_consecutive_nonfinite_gradients),
             GradNormGate(max_norm=gates.max_grad_norm),
-            QBoundGate(
-                max_abs_reward=spec.learner.max_abs_reward,
-                discount=spec.learner.discount,
-                max_over_bound=gates.max_q_over_bound,
-            ),
+            QBoundGate(bound=largest_q(spec), max_over_bound=gates.max_q_over_bound),
         ),
         evaluations=(
             EvaluationsGate(max_drop=gates.max_evaluation_drop, patience=gates.evaluation_drop_evaluations),

@@ -10,9 +10,11 @@ DEFERRED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class SignalGuard:
-    """Records the first of these signals inside a `with` block; a second one has its usual effect.
+    """Records the first of these signals inside a `with` block.
 
-    A signal that was ignored when the program started, as under `nohup`, remains ignored.
+    The second of SIGINT and SIGTERM has its usual effect: it ends the program at once. SIGHUP never has it,
+    since a terminal that closes may send several, from the shell and from the system, and SIGTERM next to
+    them. A signal that was ignored when the program started, as under `nohup`, remains ignored.
     """
 
     def __init__(self) -> None:
@@ -27,12 +29,14 @@ class SignalGuard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._restore()
+        self._restore(*DEFERRED)
 
     def _record(self, number: int, _: FrameType | None) -> None:
-        self.received = number
-        self._restore()
+        if self.received is None:
+            self.received = number
+        if number != signal.SIGHUP:
+            self._restore(signal.SIGINT, signal.SIGTERM)
 
-    def _restore(self) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
+    def _restore(self, *numbers: int) -> None:
+        for number in self._previous.keys() & set(numbers):
+            signal.signal(number, self._previous[number])

@@ -97,16 +97,12 @@ def test_gradient_norm_that_goes_to_and_fro_is_reported_once() -> None:
     [({"max_q": 100.0}, "ok"), ({"max_q": 100.1}, "warned"), ({"mean_q": -100.1}, "warned")],
 )
 def test_q_above_the_largest_return_warns(values: dict[str, float], state: str) -> None:
-    gate = QBoundGate(max_abs_reward=1.0, discount=0.99, max_over_bound=1.0)
-    assert gate.threshold == pytest.approx(100.0)
-    gate.threshold = 100.0
+    gate = QBoundGate(bound=50.0, max_over_bound=2.0)
     assert states(gate, update(**values)) == [state]
 
 
-@pytest.mark.parametrize(("reward", "discount"), [(1.0, 1.0), (INF, 0.99)])
-def test_q_without_a_bound_never_warns(reward: float, discount: float) -> None:
-    gate = QBoundGate(max_abs_reward=reward, discount=discount, max_over_bound=1.0)
-    assert states(gate, update(max_q=3e38)) == ["ok"]
+def test_q_without_a_bound_never_warns() -> None:
+    assert states(QBoundGate(bound=INF, max_over_bound=1.0), update(max_q=3e38)) == ["ok"]
 
 
 @pytest.mark.fault("D03")
@@ -197,7 +193,7 @@ def all_gates(clock: Clock) -> Gates:
             LossGate(),
             GradientsGate(max_consecutive=3),
             GradNormGate(max_norm=10.0),
-            QBoundGate(max_abs_reward=1.0, discount=0.5, max_over_bound=1.0),
+            QBoundGate(bound=2.0, max_over_bound=1.0),
         ),
         evaluations=(EvaluationsGate(max_drop=0.5, patience=2),),
         replay=(PrioritiesGate(min_share=0.5),),

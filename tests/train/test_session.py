@@ -211,6 +211,15 @@ def test_guard_gives_the_second_signal_to_whom_it_belonged() -> None:
             signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.parametrize("other", [signal.SIGHUP, signal.SIGTERM])
+def test_guard_survives_what_a_closed_terminal_sends_after_its_hangup(other: signal.Signals) -> None:
+    with SignalGuard() as guard:
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(other)
+        signal.raise_signal(signal.SIGHUP)
+        assert guard.received == signal.SIGHUP
+
+
 def test_guard_leaves_the_handlers_as_they_were() -> None:
     before = [signal.getsignal(number) for number in DEFERRED]
     with SignalGuard():

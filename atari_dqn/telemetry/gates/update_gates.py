@@ -91,15 +91,14 @@ class GradNormGate(Gate[UpdateRecord]):
 
 
 class QBoundGate(Gate[UpdateRecord]):
-    """Warns if |Q| is above `max_over_bound` times the largest return, `max_abs_reward` / (1 − γ).
+    """Warns if |Q| is above `max_over_bound` times the largest that rewards allow, `bound`.
 
-    Without a discount or clipped rewards there is no such bound, and the gate is always `ok`.
+    Without a discount or clipped rewards the bound is infinite, and the gate is always `ok`.
     """
 
     name = "q_bound"
 
-    def __init__(self, *, max_abs_reward: float, discount: float, max_over_bound: float) -> None:
-        bound = max_abs_reward / (1 - discount) if discount < 1 else math.inf
+    def __init__(self, *, bound: float, max_over_bound: float) -> None:
         super().__init__(threshold=max_over_bound * bound, calm=CALM_UPDATES)
 
     def measure(self, record: UpdateRecord) -> float:
