@@ -56,9 +56,18 @@ def test_updates_made_are_no_longer_due():
     assert clock(steps=18, updates=1).updates_due(period_steps=4) == 1
 
 
+def test_after_a_refill_updates_are_due_for_the_periods_after_its_prefill_alone():
+    run = clock(steps=100, updates=20)
+    run.refill()
+    run.advance(steps=10, updates=0)
+    assert [run.updates_due(period_steps=4, updates_per_period=2), run.filling] == [0, False]
+    run.advance(steps=4, updates=0)
+    assert run.updates_due(period_steps=4, updates_per_period=2) == 2
+
+
 def test_clock_is_restored_from_its_state():
     run = clock(steps=18, updates=2)
-    run.episodes = 3
+    run.refill()
     again = clock()
     again.load_state_dict(run.state_dict())
     assert again == run

@@ -44,11 +44,6 @@ def test_missing_values_of_the_toy_game_are_dashes():
     assert "· no no-ops ·" in toy.short()
 
 
-def test_fingerprint_is_twelve_hex_digits_and_repeatable():
-    assert protocol().digest() == protocol().digest()
-    assert len(bytes.fromhex(protocol().digest())) == 6
-
-
 def altered(value: object) -> object:
     if isinstance(value, bool):
         return not value

@@ -31,10 +31,19 @@ def test_brightness_changes_by_a_tenth_at_most() -> None:
     assert 180.0 <= seen.min() < 181 < 219 < seen.max() <= 220.0
 
 
-def test_shifts_reach_as_far_as_they_may_and_no_farther() -> None:
+def shifted_dots() -> set[tuple[int, ...]]:
+    """Return the row and column to which each of 500 shifts has moved a pixel of row and column 18."""
     dot = torch.zeros(500, 1, 36, 36, dtype=torch.uint8)
     dot[:, :, 18, 18] = 255
     batch = make_batch(500, s_tm1=dot, s_t=dot)
     seen = RandomShifts(shift_pixels=4, intensity_scale=0.0)(batch, stream()).s_tm1
-    rows = {tuple(place.tolist()) for place in seen[:, 0].nonzero()[:, 1:]}
-    assert {row for row, _ in rows} == {column for _, column in rows} == set(range(14, 23))
+    return {tuple(place.tolist()) for place in seen[:, 0].nonzero()[:, 1:]}
+
+
+def test_shifts_reach_as_far_as_they_may_and_no_farther() -> None:
+    rows, columns = zip(*shifted_dots(), strict=True)
+    assert set(rows) == set(columns) == set(range(14, 23))
+
+
+def test_shift_down_is_independent_of_the_shift_to_the_right() -> None:
+    assert len(shifted_dots()) > 70  # of 9 · 9

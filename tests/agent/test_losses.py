@@ -54,6 +54,19 @@ def test_errors_for_the_replay_are_finite_and_not_below_zero(kind: str) -> None:
         torch.testing.assert_close(update.priorities.mean(), update.metrics["loss"], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", LOSSES)
+def test_weight_multiplies_the_loss_and_its_metric_and_not_the_priority(kind: str) -> None:
+    weight = torch.tensor([0.5, 1.0, 0.25, 0.0])
+    learner = learner_of(kind)
+    plain, weighted = (
+        learner.loss(batch, learner.online, learner.target, stream())
+        for batch in (make_batch(), make_batch(weight=weight))
+    )
+    assert torch.equal(weighted.loss, plain.loss * weight)
+    assert torch.equal(weighted.metrics["loss"], weighted.loss)
+    assert torch.equal(weighted.priorities, plain.priorities)
+
+
 @pytest.mark.fault("D03")
 @pytest.mark.parametrize("kind", LOSSES)
 def test_update_of_a_nan_reward_moves_nothing(kind: str) -> None:
@@ -106,6 +119,15 @@ def test_priority_of_atoms_is_the_divergence_or_the_cross_entropy(priority: str,
     assert compared.priority.tolist() == pytest.approx(error, abs=1e-6)
 
 
+def test_divergence_that_rounds_below_zero_is_a_priority_of_zero() -> None:
+    logits = torch.randn(200, 1, 51, generator=stream())
+    predicted = Categorical(logits, torch.linspace(-10.0, 10.0, 51))
+    own = Bootstrap(r_t=torch.zeros(200), discount_t=torch.ones(200), z_t=logits[:, 0])
+    compared = LOSSES["c51"](predicted, torch.zeros(200, dtype=torch.int64), own)
+    assert compared.loss.min() < 0
+    assert compared.priority.min() == 0
+
+
 @pytest.mark.parametrize("priority", CATEGORICAL_PRIORITIES)
 def test_loss_of_atoms_is_the_divergence_whatever_the_priority(priority: str) -> None:
     predicted = Categorical(torch.zeros(1, 1, 2), torch.tensor([0.0, 1.0]))
@@ -137,7 +159,7 @@ def test_munchausen_target_equals_the_papers_formula() -> None:
 
 
 @pytest.mark.parametrize("kind", LOSSES)
-def test_minibatch_in_parts_is_learned_from_as_a_whole(kind: str) -> None:
+def test_loss_of_a_minibatch_in_parts_is_that_of_the_whole(kind: str) -> None:
     # iqn draws other fractions for each part; the others are equal to rounding
     whole, parts = (learner_of(kind, accumulate=n).update(make_batch(8)) for n in (1, 4))
     torch.testing.assert_close(

@@ -91,6 +91,15 @@ def test_metrics_are_the_declared_ones() -> None:
     assert set(computed(loss_of()).metrics) == set(LOSS_METRICS)
 
 
+def test_q_values_that_are_reported_are_those_of_the_steps_of_each_sequence() -> None:
+    batch, metrics = make_sequences(), computed(loss_of()).metrics
+    q = UnrollMemory().q_values(make_recurrent_network(seed=1), batch)
+    for row, steps in enumerate(batch.mask.sum(dim=1).tolist()):
+        chosen = [q[row, step, batch.a_tm1[row, step]].item() for step in range(steps)]
+        assert metrics["mean_q"][row].item() == pytest.approx(sum(chosen) / steps, rel=1e-5)
+        assert metrics["max_q"][row].item() == pytest.approx(q[row, :steps].max().item(), rel=1e-5)
+
+
 @pytest.mark.fault("W02")
 def test_mean_over_the_steps_divides_by_the_steps_of_each_sequence() -> None:
     steps = torch.tensor([5.0, 5.0, 5.0, 3.0])

@@ -56,4 +56,11 @@ def test_runs_of_unequal_length_are_not_said_to_be_compared_at_the_shortest_if_a
     of_two_lengths: list[Path],
 ):
     warnings = compared(of_two_lengths, at_frames=1_000_000).warnings
-    assert not any("compared at the shortest" in each for each in warnings)
+    assert not any("of unequal length" in each for each in warnings)
+
+
+def test_light_evaluation_is_no_best_score(tmp_path: Path):
+    run = make_run(tmp_path / "run", [99.0, 1.0])
+    table = run / "eval_log.csv"
+    table.write_text(table.read_text().replace(",full,", ",light,"))
+    assert compared([run]).results[0].best.values == [1.0]

@@ -10,7 +10,7 @@ from tiny import run
 from atari_dqn.compare.comparison import Comparison, GroupResult, compare
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import sha256_of_file
-from runs import make_run
+from runs import PERIOD_FRAMES, make_run
 
 NAN = math.nan
 
@@ -258,6 +258,23 @@ def test_a_group_with_no_finished_run_says_where_it_can_be_compared(tmp_path: Pa
     assert compared(running, at_frames=1_000_000).results[0].last.values == [-10.0]
 
 
+@pytest.mark.parametrize(("late_frames", "count"), [(0, 1), (-4, 0)])
+def test_at_a_frame_an_evaluation_counts_that_is_one_period_old_and_none_that_is_older(
+    tmp_path: Path, late_frames: int, count: int
+):
+    run = make_run(tmp_path / "run", [1.0, 2.0], period_frames=2 * PERIOD_FRAMES, late_frames=late_frames)
+    assert only(run, at_frames=3 * PERIOD_FRAMES).last.n == count
+
+
+def test_a_light_evaluation_at_the_end_of_the_shortest_run_is_no_score(seeds: list[Path], tmp_path: Path):
+    longer = make_run(tmp_path / "longer", [0.0, 1.0, 2.0, 99.0, 3.0], overrides=["seed=4"])
+    table = longer / "eval_log.csv"
+    table.write_text(table.read_text().replace(",full,", ",light,"))
+    comparison = compared(*seeds, longer)
+    assert comparison.results[0].last.values == [10.0, 12.0, 20.0]
+    assert warned(comparison, "seed 4 has no full evaluation at 2,000,000 frames")
+
+
 def test_a_run_that_has_not_come_to_the_frame_is_left_out_in_words(seeds: list[Path], tmp_path: Path):
     running = make_run(tmp_path / "running", [-20.0, -10.0], overrides=["seed=4"], finished=False)
     comparison = compared(*seeds, running, at_frames=1_500_000)
@@ -379,6 +396,12 @@ def test_frames_and_hours_to_a_score_are_medians_over_seeds(seeds: list[Path]):
         time_to_score.median_frames,
         time_to_score.median_hours,
     ) == (3, 3, 1_500_000, 3.0)
+
+
+def test_median_time_of_two_seeds_is_halfway_between_theirs(seeds: list[Path], tmp_path: Path):
+    slow = make_run(tmp_path / "slow", [-20.0, -5.0, 0.0, 15.0], overrides=["seed=4"])
+    time_to_score = only(seeds[0], slow, to_score=15.0).time_to_score
+    assert (time_to_score.median_frames, time_to_score.median_hours) == (1_750_000, 3.5)
 
 
 def test_a_seed_that_never_comes_to_a_score_counts_as_never(seeds: list[Path]):

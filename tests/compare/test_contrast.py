@@ -30,10 +30,11 @@ def findings(comparison: Comparison) -> list[str | None]:
         ([1.0], [1.0], "identical in every evaluation"),
         ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], "the intervals overlap"),
         ([1.0, 2.0, 3.0], [2.0, 1.0, 3.0], "the intervals overlap"),
+        ([1.0, 1.0], [1.0, 1.0, 1.0], "the intervals overlap"),
         ([1.0, 2.0, 3.0], [11.0, 12.0, 13.0], "the intervals do not overlap"),
         ([1.0], [2.0], None),
     ],
-    ids=["same", "same, one seed", "overlapping", "seeds swapped", "apart", "no interval"],
+    ids=["same", "same, one seed", "overlapping", "seeds swapped", "touching", "apart", "no interval"],
 )
 def test_a_group_is_contrasted_with_the_first(
     tmp_path: Path, plain: list[float], double: list[float], finding: str | None
@@ -50,6 +51,12 @@ def test_a_group_that_is_identical_to_another_than_the_first_says_to_which(tmp_p
     assert (contrast.to.label, contrast.finding) == (
         "trackA double=false, loss=mse", "identical in every evaluation",
     )  # fmt: skip
+
+
+def test_equal_scores_at_other_frames_are_not_identical(tmp_path: Path):
+    first = make_run(tmp_path / "1", [5.0])
+    second = make_run(tmp_path / "2", [5.0], overrides=["toggles.double=true"], late_frames=4)
+    assert findings(compare([first, second], human_table="atari57")) == [None, None]
 
 
 def test_a_finding_is_said_in_a_sentence(tmp_path: Path):

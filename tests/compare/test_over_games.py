@@ -90,6 +90,19 @@ def test_a_method_alone_is_aggregated_over_its_games():
     assert shared_games(scores_of({"a": {"pong", "alien"}})).games == ("alien", "pong")
 
 
+def test_of_a_game_with_more_seeds_the_first_ones_are_aggregated_and_the_others_named():
+    best, worst = ({game: getattr(HUMANS[game], name) for game in GAMES} for name in ("human", "random"))
+    scores = {
+        method("a"): {
+            "alien": {7: worst["alien"], 2: best["alien"], 1: best["alien"]},
+            "pong": {3: best["pong"], 4: best["pong"]},
+        }
+    }
+    (found,) = aggregates(scores, shared_games(scores), HUMANS)
+    assert (found.n, found.estimates["mean"].value) == (2, 1.0)
+    assert found.notes == ("alien: seeds 7 are left out, because another game has only 2",)
+
+
 @pytest.fixture
 def with_toy(tmp_path: Path) -> Comparison:
     """Two methods on Pong, and a third on the toy game, which no table of human scores has."""

@@ -230,6 +230,15 @@ def test_restored_environment_executes_the_same_sticky_actions():
     assert game.played == other_game.played
 
 
+def test_life_lost_in_the_first_step_of_a_restored_environment_is_reported():
+    game, other = (ScriptedGame(lives_by_frame=(3,) * 5 + (2,)) for _ in range(2))
+    saved, restored = begun(game), ScriptedEnvironment(other)
+    saved.step(0)
+    restored.load_state_dict(saved.state_dict())
+    restored.step(0)
+    assert restored.life_lost
+
+
 def test_noop_frames_of_an_episode_do_not_depend_on_the_number_of_environments():
     alone = ScriptedEnvironment(ScriptedGame(), noop_max_frames=30)
     of_three = [

@@ -187,6 +187,10 @@ def test_evaluation_has_a_cap_of_its_own_and_the_trainings_game() -> None:
     assert (env.max_episode_frames, env.sticky_probability) == (120, 0.25)
 
 
+def test_step_of_an_evaluation_does_not_end_at_a_lost_life() -> None:
+    assert evaluation_env(tiny_spec("env.life_loss_ends_skip=true")).life_loss_ends_skip is False
+
+
 def test_scores_are_not_clipped() -> None:
     # rewards are clipped to ±0.001 in training; a ball is worth 1
     games = play(tiny_spec(*LONG, "learner.max_abs_reward=0.001"), 4)

@@ -17,6 +17,8 @@ from atari_dqn.evaluation import frozen_agent as frozen
 from atari_dqn.evaluation.checkpoint_score import CheckpointScore, evaluate_checkpoint
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.progress import EvaluationProgress
+from atari_dqn.run.checkpoint.state_files import read_agent
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.named_protocols import PROTOCOL_KEYS, with_protocol
@@ -58,6 +60,15 @@ def test_score_is_the_runs_own_with_any_number_of_envs(finished: Path, envs: int
     assert list(found.score.returns) == own["returns"]
     assert list(found.score.lengths_frames) == own["lengths_frames"]
     assert found.protocol.digest() == row["protocol"]
+
+
+def test_network_that_acts_is_loaded(tmp_path: Path) -> None:
+    averaged = ("learner.target_period_updates=1", "learner.target_rate=0.1", "learner.acting_network=target")
+    run(tmp_path / "run", *FEW_STEPS, *averaged)
+    agent = load_frozen(tmp_path / "run", CPU)
+    saved = read_agent(agent.checkpoint)
+    assert tree_digest(dict(agent.network.state_dict())) == tree_digest(saved["target"])
+    assert tree_digest(saved["online"]) != tree_digest(saved["target"])
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,27 @@ def test_games_of_another_evaluation_are_not_taken_over(tmp_path: Path, changes:
     assert kept_in(tmp_path / "games", **changes) == {}
 
 
+def test_games_of_another_version_of_the_format_are_not_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(opened(tmp_path / "games")) as progress:
+        progress.add(4, GAME)
+    monkeypatch.setattr("atari_dqn.evaluation.progress.SCHEMA_VERSION", 2)
+    assert kept_in(tmp_path / "games") == {}
+
+
+def test_games_are_flushed_once_five_seconds_have_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times, flushed = iter([0.0, 5.0, 5.1, 5.1, 10.0]), []
+    monkeypatch.setattr("atari_dqn.evaluation.progress.monotonic", lambda: next(times))
+    with closing(opened(tmp_path / "games")) as progress:
+        monkeypatch.setattr(progress._file, "sync", lambda: flushed.append(max(progress.finished)))
+        for episode in range(3):
+            progress.add(episode, GAME)
+    assert flushed == [1]
+
+
 @pytest.mark.parametrize("cut", [1, 40])
 def test_line_that_is_torn_costs_its_game_alone(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "games"

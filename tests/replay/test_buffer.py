@@ -123,6 +123,14 @@ def test_state_of_another_capacity_is_refused_with_both_ranges(capacity: int, fi
         other.load_state_dict(state)
 
 
+def test_state_without_its_newest_rows_is_refused_with_both_ends() -> None:
+    state = filled(12, capacity=20).state_dict()
+    state["ring"]["newest"] = 13
+    other = make_buffer(sampler=UniformSampler, frame_shape=(1, 2), stack=1, capacity=20)
+    with pytest.raises(ValueError, match="found rows before 12, expected up to 13"):
+        other.load_state_dict(state)
+
+
 @pytest.mark.fault("P01")
 def test_transition_costs_one_frame_and_twenty_bytes() -> None:
     rows = ring_rows(capacity_steps=1_000, envs=1, stack=4, n_step=1)

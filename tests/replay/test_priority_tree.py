@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -165,3 +167,27 @@ def test_index_that_is_none_of_the_trees_is_refused_and_nothing_changes(index: i
     with pytest.raises(IndexError):
         tree.set(torch.tensor([3, index]), torch.full((2,), 5.0, dtype=torch.float64))
     assert tree.total.item() == 40
+
+
+def refused(*changes: tuple[int, int, float]) -> str:
+    """Return the error of a state of 40 priorities after adding numbers at places of its levels."""
+    state = filled(np.ones(40)).state_dict()  # levels of 40, 10, 3 and 1, padded to 40, 12, 4 and 1
+    for level, place, change in changes:
+        state["sums"][level][place] += change
+    with pytest.raises(ValueError, match="tree") as caught:
+        make_tree(40, fan_out=4).load_state_dict(state)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("change", [-2.0, math.nan, math.inf])
+def test_state_with_an_invalid_priority_is_refused(change: float) -> None:
+    assert "expected priorities of 0 or more" in refused((0, 7, change))
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_state_with_a_sum_that_is_not_that_of_its_children_is_refused(level: int) -> None:
+    assert "a sum is not that of its children" in refused((level, 0, 1.0))
+
+
+def test_state_with_priorities_in_the_padding_of_a_level_is_refused() -> None:
+    assert "a sum is not that of its children" in refused((1, 11, 1.0), (2, 2, 1.0), (3, 0, 1.0))

@@ -1,13 +1,12 @@
 import math
 
-import numpy as np
 import pytest
 import torch
 from tapes import drawn_at, make_buffer, play_tape, prioritized, sample_at
 from test_buffer import filled
 from test_prioritized import CountedCalls
 
-from atari_dqn.replay.diagnostics import MINIBATCHES, replay_report
+from atari_dqn.replay.diagnostics import replay_report
 from atari_dqn.replay.uniform import UniformSampler
 
 
@@ -16,7 +15,7 @@ def report(buffer, env_frames: int = 0, seed: int = 0) -> dict[str, float]:
 
 
 def test_contents_are_computed_over_all_transitions() -> None:
-    # A→B→C→D (life lost)→E (over); F a new episode → G → H (capped); I → J: 8 transitions and 2 last frames
+    # A→B→C→D (life lost)→E (over); F a new episode → G → H (capped); I → J: 7 transitions and 2 last frames
     buffer = make_buffer(sampler=UniformSampler)
     play_tape(buffer, "ABCD!E|FGH/IJ", {"B": -1.0, "C": 0.0, "D": 0.0})
     found = report(buffer)
@@ -140,6 +139,14 @@ def test_chosen_with_numbers_of_the_samplers_stream_equals_draw(sampler) -> None
         assert torch.equal(drawn[1], weights[row])
 
 
-def test_report_samples_4096_transitions_at_a_batch_size_of_32() -> None:
-    assert MINIBATCHES * 32 == 4_096
-    assert np.isfinite(report(filled(70, capacity=40))["mean_age_steps"])
+def test_report_samples_4096_transitions_at_a_batch_size_of_32(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer, drawn = filled(70, capacity=40), []
+    sample = buffer.sampler.indices_and_weights
+
+    def noted(unit: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        drawn.append(unit.shape)
+        return sample(unit)
+
+    monkeypatch.setattr(buffer.sampler, "indices_and_weights", noted)
+    report(buffer)
+    assert drawn == [(128, 32)]

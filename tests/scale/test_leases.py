@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.run.leases.guard import LOST_EXIT_CODE, guard_in, lease_environment
-from atari_dqn.run.leases.lease import Lease, LeaseFolder, holds, read_lease
+from atari_dqn.run.leases.lease import HeldLease, Lease, LeaseFolder, holds, read_lease
 from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.leases.owner import Owner, start_time
 
@@ -108,6 +108,38 @@ def test_a_stolen_lease_is_lost_to_its_owner(leases: LeaseFolder):
     assert not held.beat()
     assert thief.beat()
     assert leases.current() == {"pong": thief.lease}
+
+
+@pytest.fixture
+def stolen(leases: LeaseFolder) -> tuple[HeldLease, HeldLease]:
+    """Return a lease and the one stolen from it, whose owner has not removed the file of the first yet."""
+    held = leases.take("pong", OTHER)
+    assert held is not None
+    content = held.path.read_bytes()
+    thief = leases.take("pong", HERE, over=leases.current()["pong"])
+    assert thief is not None
+    held.path.write_bytes(content)
+    return held, thief
+
+
+def test_a_stolen_lease_is_lost_even_while_its_file_is_still_there(stolen: tuple[HeldLease, HeldLease]):
+    assert [lease.is_held() for lease in stolen] == [False, True]
+
+
+def test_a_released_lease_takes_the_file_of_the_one_it_was_stolen_from_with_it(
+    leases: LeaseFolder, stolen: tuple[HeldLease, HeldLease]
+):
+    stolen[1].release()
+    assert list(leases.path.iterdir()) == []
+
+
+def test_a_heartbeat_is_flushed_for_other_hosts(leases: LeaseFolder, monkeypatch: pytest.MonkeyPatch):
+    held = leases.take("pong", HERE)
+    assert held is not None
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.fstat(descriptor).st_ino))
+    held.beat()
+    assert flushed == [held.path.stat().st_ino]
 
 
 def test_an_owner_that_lost_its_lease_does_not_release_that_of_the_thief(leases: LeaseFolder):

@@ -168,6 +168,26 @@ def test_fault_gives_one_line_with_file_key_found_and_expected(write_spec, more:
     assert phrase in str(error)
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["replay.prefill_steps=32"],  # a minibatch
+        ["replay.prefill_steps=48", "env.num_envs=16"],  # a step and two spare rows of each environment
+        ["replay.prefill_steps=50", "replay.capacity_steps=70", "env.num_envs=10"],  # 4 + 1 + 2 rows of each
+        ["replay.prefill_steps=1_000", "replay.capacity_steps=1_000"],
+        ["training.total_frames=200_001"],  # the prefill has 50,000 steps of 4 frames
+        ["toggles.random_shifts=true", "learner.shift_pixels=83", "learner.intensity_scale=0.0"],
+        ["toggles.random_shifts=true", "learner.shift_pixels=0", "learner.intensity_scale=0.1"],
+        ["evaluation.light_episodes=30"],
+        ["env.max_episode_frames=31", "evaluation.max_episode_frames=31"],
+        ["env.noop_max_frames=0", "env.max_episode_frames=4", "evaluation.max_episode_frames=4"],
+    ],
+    ids=" ".join,
+)
+def test_values_that_just_fit_together_are_accepted(write_spec, overrides: list[str]):
+    assert load_spec(write_spec(), overrides).spec.game == "pong"
+
+
 GAMES = {
     "near miss": ("breakuot", 'did you mean "breakout"?'),
     "other systems' name": ("PongNoFrameskip-v4", 'did you mean "pong"?'),

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +19,7 @@ from tiny import CPU, FEW_STEPS, TINY_CATCH, run
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.fast import acceleration
 from atari_dqn.fast.cpu.library import kernels_for
+from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
@@ -152,6 +155,24 @@ def test_replay_that_was_not_saved_matters_only_from_a_checkpoint(tmp_path: Path
     beginning = beginning_of(RunDirectory.open(tmp_path / "run"))
     found = [[*promises.why_inexact(point, CPU)] for point in (newest(tmp_path / "run"), beginning)]
     assert [len(reasons) for reasons in found] == [1, 0]
+
+
+@pytest.mark.parametrize("changed", [{"cpu_model": "Another"}, {"cpu_flags": ("another",)}], ids=str)
+def test_another_processor_than_a_run_began_on_is_reported(
+    whole: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any]
+) -> None:
+    here = replace(find_hardware(whole), **changed)
+    monkeypatch.setattr(promises, "find_hardware", lambda _: here)
+    (reported,) = promises.why_inexact(newest(whole), CPU)
+    assert reported.startswith(f"processor {here.cpu_model}, it began on ")
+
+
+def test_another_release_of_the_operating_system_is_not_reported(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = {**promises.versions(), "platform": "another"}
+    monkeypatch.setattr(promises, "versions", lambda: here)
+    assert list(promises.why_inexact(newest(whole), CPU)) == []
 
 
 @pytest.mark.parametrize(("deterministic", "reasons"), [("true", 0), ("false", 1)])

@@ -5,7 +5,9 @@ import resource
 import shutil
 import signal
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -18,14 +20,14 @@ from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES, column_names
 from atari_dqn.telemetry.events import Event, Notice, Progress, Row
-from atari_dqn.train import launch
+from atari_dqn.train import launch, session
 from atari_dqn.train.interrupt import DEFERRED, SignalGuard
 
 SHORT = "training.total_frames=800"
 REPEATED = sorted(TABLES.keys() - {"throughput_log"})
+"""Tables that do not depend on the speed of the machine."""
 OF_MEMORY = {"memory_log"}
 """Without a row here: tests/train/test_memory_log.py has the agents that write it."""
-"""Tables that do not depend on the speed of the machine."""
 
 
 class SignalAt:
@@ -356,6 +358,16 @@ def test_resume_on_other_versions_says_it_may_differ(copied: Path, monkeypatch: 
     monkeypatch.setattr("atari_dqn.train.resume_exactness.versions", lambda: {"torch": "99.0"})
     resume(copied, 840)
     assert "inexact" in notices(copied)
+
+
+def test_time_spent_on_a_run_goes_on_from_what_was_spent_before_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = chain([0.0], repeat(1_000.0))
+    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    run(tmp_path / "run", *FEW_STEPS)
+    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=lambda: 5.0))
+    assert resume(tmp_path / "run", 120)["elapsed_seconds"] == 1_000.0
 
 
 UNSAVED = "checkpoint.replay=false"

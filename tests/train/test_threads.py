@@ -126,6 +126,11 @@ def test_step_until_which_threads_stay_is_where_their_number_changes(tmp_path: P
     assert [steps_with_the_same_threads(found, step) for step in (0, 100, 200)] == [200, 200, float("inf")]
 
 
+def test_threads_of_a_resume_that_made_no_step_are_none_of_the_run(tmp_path: Path) -> None:
+    found = log(tmp_path / "run", (100, 1), (100, 2))
+    assert steps_with_the_same_threads(found, 0) == float("inf")
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -1,0 +1,83 @@
+"""What is flushed to disk before a name, a length or a message says that it is there."""
+
+import os
+from pathlib import Path
+
+import pytest
+from states import training_state
+
+from atari_dqn.files.atomic import AppendFile, write_atomically
+from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.columns import TABLES
+
+Calls = list[tuple[str, int]]
+"""Calls that flush or rename, each with the inode of its file or directory."""
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    found: Calls = []
+    fsync = os.fsync
+
+    def noted_fsync(descriptor: int) -> None:
+        found.append(("fsync", os.fstat(descriptor).st_ino))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    for name in ("rename", "replace"):
+        move = getattr(os, name)
+
+        def noted(source: Path, target: Path, move=move) -> None:
+            found.append(("rename", os.lstat(source).st_ino))
+            move(source, target)
+
+        monkeypatch.setattr(os, name, noted)
+    return found
+
+
+def inode(path: Path) -> int:
+    return path.stat().st_ino
+
+
+def test_file_is_flushed_then_renamed_then_its_directory_is_flushed(tmp_path: Path, calls: Calls) -> None:
+    write_atomically(tmp_path / "file", b"new")
+    file = inode(tmp_path / "file")
+    assert calls == [("fsync", file), ("rename", file), ("fsync", inode(tmp_path))]
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path, calls: Calls) -> Path:
+    """A checkpoint that was saved while calls were recorded."""
+    store = CheckpointStore(tmp_path / "checkpoints")
+    store.save(step=7, training=training_state(7), bookkeeping={}, eval_score=None)
+    return store.latest()
+
+
+def test_everything_in_a_checkpoint_is_flushed_before_it_has_its_name(checkpoint: Path, calls: Calls) -> None:
+    before = calls[: calls.index(("rename", inode(checkpoint)))]
+    parts = [checkpoint, *checkpoint.rglob("*")]
+    assert [path for path in parts if ("fsync", inode(path)) not in before] == []
+
+
+def test_name_of_a_checkpoint_is_flushed_before_the_catalog_lists_it(checkpoint: Path, calls: Calls) -> None:
+    place = calls.index(("rename", inode(checkpoint)))
+    assert calls[place + 1] == ("fsync", inode(checkpoint.parent))
+
+
+def test_logs_are_flushed_before_their_lengths_are_recorded(tmp_path: Path, calls: Calls) -> None:
+    run = RunDirectory.create(tmp_path / "run", "seed = 1\n", "0" * 64, {})
+    logs = [run.events, *(run.tables / f"{name}.csv" for name in TABLES)]
+    for log in logs:
+        log.write_text("a row\n")
+    calls.clear()
+    run.file_records()
+    assert {("fsync", inode(path)) for path in (*logs, run.path)} <= set(calls)
+
+
+def test_truncated_file_is_flushed(tmp_path: Path, calls: Calls) -> None:
+    file = AppendFile(tmp_path / "log")
+    file.append(b"two rows\n")
+    file.truncate(0)
+    file.close()
+    assert calls == [("fsync", inode(tmp_path / "log"))]
