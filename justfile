@@ -36,9 +36,9 @@ thorough:
 golden:
     .ci/step golden
 
-# emulation and training beside other systems; each prints JSON and writes it to FOLDER
+# emulation and training, compared with other systems; each prints JSON and writes it to FOLDER, which must be new
 bench FOLDER:
-    mkdir -p {{FOLDER}}
+    mkdir {{FOLDER}}
     python benchmarks/emulation.py --out {{FOLDER}}/emulation.json
     python benchmarks/replay_memory.py --out {{FOLDER}}/replay_memory.json
     python benchmarks/checkpoint.py --out {{FOLDER}}/checkpoint.json

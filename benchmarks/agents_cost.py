@@ -78,9 +78,10 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     assert batch is not None, "there were updates"
     plain = build_learner(spec, info, CPU, Plain())
     update = costs_of_update({"accelerated": learner, "plain": plain}, batch, options)
-    others = contention(before, read_core_times())
+    others, where = contention(before, read_core_times()), circumstances()
     return {
-        "date": circumstances()["date"],
+        "date": where["date"],
+        "git": where["git"],
         **update,
         "weights": sum(weight.numel() for weight in learner.online.parameters()),
         "planned_bytes": planned(spec, info.num_actions),

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from hardware import circumstances
+from new_shell import environment_of_a_new_shell
 
 HERE = Path(__file__).parents[1]
 PROGRAM = "import sys; sys.path.insert(0, {root!r}); from atari_dqn.cli import main; main()"
@@ -71,7 +71,7 @@ def dqn(root: Path, *words: str) -> str:
     """Run `dqn` of the package under `root` and return its standard output."""
     return subprocess.run(
         [sys.executable, "-c", PROGRAM.format(root=str(root)), *words],
-        cwd=root, env={**os.environ}, check=True, capture_output=True, text=True,
+        cwd=root, env=environment_of_a_new_shell(), check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
 
 
@@ -89,18 +89,25 @@ def speed(earlier: Path, pairs: int, seconds: int) -> Iterator[dict[str, Any]]:
 
     Yield what has been found after each round of all cases.
     """
-    ratios: dict[str, list[float]] = {case.name: [] for case in SPEED}
+    rates: dict[str, list[dict[str, float]]] = {case.name: [] for case in SPEED}
     for pair in range(pairs):
         for case in SPEED:
             roots = [HERE, earlier] if pair % 2 else [earlier, HERE]
             measured = {
                 root: frames_per_second(root, earlier / "runs" / case.spec, case, seconds) for root in roots
             }
-            ratios[case.name].append(measured[HERE] / measured[earlier])
+            rates[case.name].append({"here": measured[HERE], "earlier": measured[earlier]})
             print(f"{case.name}: {measured[earlier]:,.1f} → {measured[HERE]:,.1f}", flush=True)
+        ratios = {name: [each["here"] / each["earlier"] for each in found] for name, found in rates.items()}
         medians = {name: statistics.median(values) for name, values in ratios.items()}
         mean = statistics.mean(medians.values())
-        yield {"median_ratio": medians, "mean_of_medians": mean, "ratios": ratios}
+        yield {
+            "seconds": seconds,
+            "median_ratio": medians,
+            "mean_of_medians": mean,
+            "ratios": ratios,
+            "frames_per_second": rates,
+        }
 
 
 def without_kernels(root: Path, folder: Path) -> Path:

@@ -18,10 +18,11 @@ from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
-from atari_dqn import MOST_SPINS, WAIT_VARIABLES
+from atari_dqn import MOST_SPINS
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.loader import load_spec
 from hardware import circumstances
+from new_shell import environment_of_a_new_shell
 
 SPEC = Path(__file__).parents[1] / "runs" / "pong_trackA.toml"
 WAYS = {
@@ -57,8 +58,7 @@ def busy_programs(number: int) -> Iterator[None]:
 
 def frames_per_second(spec: str, way: str, *, threads: int, seconds: float) -> float:
     """Return the rate that a fresh process measures."""
-    environment = {name: value for name, value in os.environ.items() if name not in WAIT_VARIABLES}
-    environment |= {**WAYS[way], "OMP_NUM_THREADS": str(threads)}
+    environment = environment_of_a_new_shell() | {**WAYS[way], "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(
         [sys.executable, "-m", "atari_dqn.train.estimate", "cpu", str(seconds)],
         input=spec, capture_output=True, text=True, check=True, env=environment,

@@ -180,10 +180,10 @@ def main() -> None:
     if options.out is None:
         parser.error("--out is missing")
     with TemporaryDirectory() as folder:
-        report = {**circumstances(), "torch_threads": torch.get_num_threads()}
-        report |= measure(Path(folder), options.capacity_steps)
+        report = measure(Path(folder), options.capacity_steps)
         latest = CheckpointStore(Path(folder) / "checkpoints").latest()
         report["resume_to_first_update_seconds"] = resumed_in_a_fresh_process(latest, options.capacity_steps)
+    report = {**circumstances(), "torch_threads": torch.get_num_threads(), **report}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report, indent=2))
 

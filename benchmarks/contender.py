@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import instruction_sets
-from atari_dqn import WAIT_VARIABLES
+from new_shell import environment_of_a_new_shell
 
 HERE = Path(__file__).parent
 SETTINGS = {
@@ -111,9 +110,9 @@ def words(options: Mapping[str, object]) -> list[str]:
 def environment(threads: int, isa: str = "native") -> dict[str, str]:
     """Return this process's environment for as many torch threads and an instruction set, without a GPU.
 
-    How threads wait is left to each system: ours has set it for this process and its children.
+    How threads wait is left to each system.
     """
-    removed = {*WAIT_VARIABLES, *instruction_sets.NAMES}
-    kept = {name: value for name, value in os.environ.items() if name not in removed}
+    shell = environment_of_a_new_shell()
+    kept = {name: value for name, value in shell.items() if name not in instruction_sets.NAMES}
     few = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     return {**kept, **few, **instruction_sets.VARIABLES[isa], "CUDA_VISIBLE_DEVICES": ""}

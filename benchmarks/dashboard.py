@@ -1,7 +1,7 @@
 """How soon the dashboard shows: 50 runs of 10,000 rows each, from the request to the drawn page.
 
-Needs Chromium and the extra `dashboard`. Each page is opened in a browser that has been to none (cold), then
-all again (warm), as changing pages does.
+Needs Chromium and the extra `dashboard`. A fresh browser opens one page after another (`first_seconds`: the
+first of them alone finds an empty cache), then all again (`again_seconds`).
 """
 
 import argparse

@@ -15,19 +15,16 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from atari_dqn.envs.games import make_envs
 from atari_dqn.envs.pool import split_envs
 from atari_dqn.spec.schema import Env
+from hardware import circumstances
 
 import numpy as np
 import psutil
@@ -149,24 +146,6 @@ class BareProcesses:
             pipe.send(None)
 
 
-def cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
-
-
-def hardware() -> dict[str, object]:
-    packages = ("ale-py", "gymnasium", "numpy", "opencv-python-headless")
-    return {
-        "cpu": cpu_model(),
-        "cores": len(os.sched_getaffinity(0)),
-        "python": platform.python_version(),
-        "versions": {package: version(package) for package in packages},
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
 def measure(game: str, num_envs: int, workers: int, rounds: int, seconds: float) -> dict[str, object]:
     envs = make_envs(
         game=game, env=spec(num_envs), num_envs=num_envs, seed=1, stream="bench", workers=workers
@@ -229,7 +208,7 @@ def main() -> None:
     options = parser.parse_args()
     settings = {key: value for key, value in vars(options).items() if key != "out"}
     result = measure(options.game, options.envs, options.workers, options.rounds, options.seconds)
-    report = {"settings": settings, "hardware": hardware(), **result}
+    report = {"settings": settings, **circumstances(), **result}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report, indent=2))
 

@@ -16,7 +16,6 @@ import argparse
 import csv
 import json
 import math
-import os
 import signal
 import statistics
 import subprocess
@@ -28,8 +27,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from atari_dqn import WAIT_VARIABLES
 from hardware import circumstances
+from new_shell import environment_of_a_new_shell
 
 DQN = (sys.executable, "-m", "atari_dqn")
 GAMES = 20
@@ -127,9 +126,7 @@ def command(run: Path, words: Sequence[str]) -> list[str]:
 @contextmanager
 def training(words: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run `dqn` during the block, and at its end stop it by a signal that lets it save."""
-    clean = {
-        name: value for name, value in os.environ.items() if name not in WAIT_VARIABLES
-    }  # as in a new shell
+    clean = environment_of_a_new_shell()
     with log.open("ab") as output:
         process = subprocess.Popen([*DQN, *words], stdout=output, stderr=subprocess.STDOUT, env=clean)
         try:

@@ -254,8 +254,10 @@ def report(folder: Path) -> dict[str, Any]:
         **{name: row["together_us"] for name, row in stages.get("updates", {}).items()},
         "seconds to 18": stages.get("pong", {}).get("seconds_to_18"),
     }
+    where = circumstances()
+    del where["others_cores"]  # those of this stage, which measures nothing
     return {
-        **circumstances(),
+        **where,
         "ran": lines(folder / "stages.txt"),
         "tests": lines(folder / "tests.log")[-1:],
         "targets": {name: {"aim": aim, "found": reached.get(name)} for name, aim in TARGETS.items()},

@@ -28,7 +28,7 @@ cores=$(nproc)
 workers=${WORKERS:-$((cores > 3 ? cores - 2 : cores))}
 mkdir -p "$out"
 out=$(realpath "$out")
-rm -f "$out"/*.stage.json
+rm -f "$out"/*.stage.json "$out/tests.log"
 
 left() { echo $((began + limit - $(date +%s))); }
 

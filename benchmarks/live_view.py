@@ -80,9 +80,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     options = parser.parse_args()
     seconds = max(pl.read_csv(RUN / "throughput_log.csv")["elapsed_seconds"].to_list())
-    report = {**circumstances(), "sizes": [measure(*size, seconds_of_run=seconds) for size in SIZES]}
+    sizes = [measure(*size, seconds_of_run=seconds) for size in SIZES]
+    report = {**circumstances(), "sizes": sizes}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
-    print(json.dumps(report["sizes"], indent=2))
+    print(json.dumps(sizes, indent=2))
 
 
 if __name__ == "__main__":

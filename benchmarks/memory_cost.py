@@ -178,12 +178,15 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
-    report: dict[str, Any] = {**circumstances(), "settings": {"threads": 1}}
-    report["bytes"], replay, spec = measure_bytes()  # first: it may not reuse memory that others freed
-    report["sampling"] = measure_sampling(replay, spec, options.rounds, options.updates)
-    report["update"] = measure_update(options.rounds)
+    found, replay, spec = measure_bytes()  # first: it may not reuse memory that others freed
+    figures = {
+        "bytes": found,
+        "sampling": measure_sampling(replay, spec, options.rounds, options.updates),
+        "update": measure_update(options.rounds),
+    }
+    report = {**circumstances(), "settings": {"threads": 1}, **figures}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
-    print(json.dumps({name: report[name] for name in ("sampling", "update", "bytes")}, indent=2))
+    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

@@ -139,11 +139,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of torch")
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
-        report = {
-            **circumstances(),
-            "spec": options.spec.name,
-            **measure(options.spec, options.capacity_steps, Path(folder), threads=options.threads),
-        }
+        figures = measure(options.spec, options.capacity_steps, Path(folder), threads=options.threads)
+    report = {**circumstances(), "spec": options.spec.name, **figures}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report, indent=2))
 

@@ -158,16 +158,24 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     common = {"processes": options.processes, "seconds": options.seconds}
-    result: dict[str, Any] = {**circumstances(), "target_transitions_per_second": TRANSITIONS_PER_SECOND}
-    result["paced"], result["flooded"] = [], []
+    paced: list[dict[str, Any]] = []
+    flooded: list[dict[str, Any]] = []
     for actors in options.actors:
-        result["paced"].append(received(actors, frames_per_second=FRAMES_PER_SECOND, **common))
-        print(result["paced"][-1], flush=True)
+        paced.append(received(actors, frames_per_second=FRAMES_PER_SECOND, **common))
+        print(paced[-1], flush=True)
     for compressed in (False, True):
-        result["flooded"].append(received(16, frames_per_second=None, compressed=compressed, **common))
-        print(result["flooded"][-1], flush=True)
-    result["codecs"] = codec_costs(options.seconds / 10)
-    result["decision"] = decision(result["flooded"], result["codecs"])
+        flooded.append(received(16, frames_per_second=None, compressed=compressed, **common))
+        print(flooded[-1], flush=True)
+    codecs = codec_costs(options.seconds / 10)
+    result = {
+        **circumstances(),
+        "settings": common,
+        "target_transitions_per_second": TRANSITIONS_PER_SECOND,
+        "paced": paced,
+        "flooded": flooded,
+        "codecs": codecs,
+        "decision": decision(flooded, codecs),
+    }
     print(result["decision"])
     options.out.write_text(json.dumps(result, indent=1) + "\n")
 

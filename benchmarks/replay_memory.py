@@ -93,7 +93,8 @@ def main() -> None:
     parser.add_argument("--capacity-steps", type=int, default=1_000_000)
     options = parser.parse_args()
     torch.set_num_threads(1)  # this measures memory, and copies of a few frames gain nothing from more
-    report = {**circumstances(), **measure(options.capacity_steps)}
+    figures = measure(options.capacity_steps)
+    report = {**circumstances(), **figures}
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report, indent=2))
 

@@ -111,7 +111,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     os.environ["WANDB_MODE"] = "offline"
-    result = {**circumstances(), **measure(arguments.frames)}
+    figures = measure(arguments.frames)
+    result = {**circumstances(), **figures}
     text = json.dumps(result, indent=2)
     print(text)
     if arguments.out:

@@ -16,11 +16,10 @@ import runpy
 import sys
 import tempfile
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from worker_options import worker_parser
+from worker_options import software, worker_parser
 
 import gymnasium
 import stable_baselines3.common.atari_wrappers
@@ -113,9 +112,7 @@ def main() -> None:
                 "frames_per_second": CountedEnv.frames_per_second,
                 "script": script.name,
                 "script_sha256": hashlib.sha256(script.read_bytes()).hexdigest(),
-                "torch": torch.__version__,
-                "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-                **{name: version(name) for name in PACKAGES},
+                **software(PACKAGES),
             }
         )
     )

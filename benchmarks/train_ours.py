@@ -9,7 +9,6 @@ import os
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import atari_dqn
 from atari_dqn.assembly.acceleration import has_kernels
@@ -21,7 +20,7 @@ from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble_without_actors
 from atari_dqn.train.rate import Rate, timed, warm_up
 from instruction_sets import OVERRIDE, flags_within
-from worker_options import worker_parser
+from worker_options import software, worker_parser
 
 import torch
 
@@ -60,16 +59,6 @@ def rate(spec: Spec, *, warm_up_updates: int, seconds: float) -> Rate:
         return timed(training, seconds)
 
 
-def software(precision: str) -> dict[str, Any]:
-    """List torch and its instruction set, our kernels in use, and how threads wait."""
-    return {
-        "torch": torch.__version__,
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "kernels": kernels_for(precision, kernels_here()),
-        "openmp": atari_dqn.wait_variables(),
-    }
-
-
 def main() -> None:
     parser = worker_parser(__doc__)
     parser.add_argument("--spec", type=Path, required=True)
@@ -87,7 +76,9 @@ def main() -> None:
                 "envs": spec.env.num_envs,
                 "workers": spec.system.workers,
                 "precision": spec.learner.precision,
-                **software(spec.learner.precision),
+                "kernels": kernels_for(spec.learner.precision, kernels_here()),
+                "openmp": atari_dqn.wait_variables(),
+                **software(),
             }
         )
     )

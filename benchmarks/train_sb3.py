@@ -6,9 +6,8 @@
 import argparse
 import json
 import time
-from importlib.metadata import version
 
-from worker_options import worker_parser
+from worker_options import software, worker_parser
 
 import ale_py
 import gymnasium
@@ -70,16 +69,7 @@ def main() -> None:
     from_steps = options.prefill_steps + options.warm_up_updates * UPDATE_PERIOD_STEPS
     meter = SpeedMeter(from_steps=from_steps, seconds=options.seconds)
     agent(options).learn(total_timesteps=10**9, callback=meter)
-    print(
-        json.dumps(
-            {
-                "frames_per_second": meter.frames_per_second,
-                "torch": torch.__version__,
-                "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-                **{name: version(name) for name in PACKAGES},
-            }
-        )
-    )
+    print(json.dumps({"frames_per_second": meter.frames_per_second, **software(PACKAGES)}))
 
 
 if __name__ == "__main__":

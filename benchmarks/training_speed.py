@@ -208,15 +208,17 @@ def run(description: str | None, comparisons: Sequence[Comparison]) -> None:
         name: check(name, each, threads=options.threads, isa=options.isa)
         for name, each in match.contenders.items()
     }
-    head = {"settings": settings(conditions, match, options), **circumstances()}
-    head["instruction_sets"] = {
-        "held_to": options.isa,
-        "variables": instruction_sets.VARIABLES[options.isa],
-        "reports": reports,
+    head = {
+        "settings": settings(conditions, match, options),
+        "instruction_sets": {
+            "held_to": options.isa,
+            "variables": instruction_sets.VARIABLES[options.isa],
+            "reports": reports,
+        },
     }
 
     def save(found: dict[str, Any]) -> None:
-        options.out.write_text(json.dumps({**head, **found}, indent=2) + "\n")
+        options.out.write_text(json.dumps({**circumstances(), **head, **found}, indent=2) + "\n")
 
     turns = take_turns(match, conditions, rounds=options.rounds, save=save)
     print(json.dumps({name: turns[name] for name in turns if name.startswith("median")}, indent=2))

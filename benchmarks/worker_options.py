@@ -1,8 +1,13 @@
-"""The options of the programs that train one system each; any interpreter can import this."""
+"""The options of the programs that train one system each, and the software that they report.
+
+Any interpreter can import this; it imports no torch by itself.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from importlib.metadata import version
 
 
 def worker_parser(description: str | None) -> argparse.ArgumentParser:
@@ -17,3 +22,14 @@ def worker_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--target-period-updates", type=int, required=True)
     parser.add_argument("--warm-up-updates", type=int, required=True, help="after the prefill, not measured")
     return parser
+
+
+def software(packages: Sequence[str] = ()) -> dict[str, str]:
+    """List torch with its instruction set, and the versions of other packages."""
+    import torch
+
+    return {
+        "torch": torch.__version__,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        **{name: version(name) for name in packages},
+    }

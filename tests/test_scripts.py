@@ -39,3 +39,10 @@ def test_wheels_for_a_gpu_machine_have_the_versions_that_tests_pass_with():
 def test_the_page_of_benchmarks_names_every_script():
     named = set(re.findall(r"`([\w.]+\.(?:py|sh))\b", (BENCHMARKS / "README.md").read_text()))
     assert {path.name for path in BENCHMARKS.glob("*.[ps][yh]")} - named == set()
+
+
+def test_every_benchmark_with_a_result_says_where_and_when():
+    texts = {path.name: path.read_text() for path in BENCHMARKS.glob("*.py")}
+    results = [name for name, text in texts.items() if '"--out"' in text]
+    assert "emulation.py" in results
+    assert [name for name in results if "circumstances(" not in texts[name]] == []

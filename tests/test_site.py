@@ -55,6 +55,10 @@ def test_style_sheet_that_loads_a_font_from_elsewhere_is_found(tmp_path: Path) -
     assert faults(tmp_path, "", style) == ["site.css: loads https://example.org/a.woff2"]
 
 
+def test_folder_without_pages_is_a_fault(tmp_path: Path) -> None:
+    assert list(FINDINGS(tmp_path)) == [f"{tmp_path}: has no pages"]
+
+
 def test_navigation_names_every_page_once() -> None:
     contents = tomllib.loads((SITE / "contents.toml").read_text())
     named = [name for groups in contents.values() for pages in groups.values() for name in pages]

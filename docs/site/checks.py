@@ -53,7 +53,10 @@ def addresses_of_style(text: str) -> list[str]:
 
 def findings(site: Path) -> Iterator[str]:
     """Yield each fault, with its page."""
-    for path in sorted(site.rglob("*.html")):
+    pages = sorted(site.rglob("*.html"))
+    if not pages:
+        yield f"{site}: has no pages"
+    for path in pages:
         page, name = read(path), path.relative_to(site)
         yield from (f"{name}: loads {found}" for found in page.loaded if ELSEWHERE.match(found))
         local = [found for found in (*page.loaded, *page.links) if is_local(found)]

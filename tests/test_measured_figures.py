@@ -1,0 +1,88 @@
+"""Figures on pages are those of the files that the pages name."""
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+COMPILED = ("dqn", "rainbow", "der")
+
+
+def kept(name: str) -> Any:
+    return json.loads((DOCS / "results" / f"{name}.json").read_text())
+
+
+def fuzzed() -> str:
+    return f"{sum(reader['executions'] for reader in kept('fuzz')['readers']):,} inputs"
+
+
+def compiled(name: str) -> dict[str, str]:
+    """Compute how much longer a compiled update takes, as the median of the ratios within a round."""
+    rounds = kept(name)["rounds_milliseconds"]
+    return {
+        agent: f"{median(row[f'{agent}, compiled'] / row[agent] for row in rounds):.2f}" for agent in COMPILED
+    }
+
+
+def compiled_in_algorithms() -> str:
+    dqn, rainbow, der = compiled("updates_two_threads").values()
+    return f"{dqn} times as long for plain DQN, {rainbow} times for Rainbow, and {der} times for Rainbow on"
+
+
+def compiled_in_decision() -> str:
+    one, two = compiled("updates"), compiled("updates_two_threads")
+    return (
+        f"{one['der']}, {one['rainbow']} and {one['dqn']} times as long as updates with the kernels "
+        f"(two threads: {two['der']}, {two['rainbow']} and {two['dqn']};"
+    )
+
+
+def share_of_gradients() -> str:
+    rounds = kept("versus_avx2_track_a")["rounds"]["ours A"]
+    return f"Of Track A's time {median(each['shares']['learn'] for each in rounds):.0%}".replace("%", " %")
+
+
+def most_used_by_others() -> str:
+    names = ("track_a", "eight", "rainbow", "c51", "pong_quick")
+    most = max(kept(f"versus_avx2_{name}")["most_others_cores"] for name in names)
+    return f"Other programs used at most {most} of a core"
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("results/reliability.md", fuzzed),
+        ("algorithms.md", compiled_in_algorithms),
+        ("decisions/0031-compiling-is-a-key.md", compiled_in_decision),
+        ("results/speed.md", share_of_gradients),
+        ("results/speed.md", most_used_by_others),
+    ],
+)
+def test_page_has_the_figure_of_its_file(page: str, text: Any) -> None:
+    assert text() in (DOCS / page).read_text(encoding="utf-8").replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("file", "system", "label"),
+    [
+        ("track_a", "ours A", "Track A, 1 environment"),
+        ("track_a", "SB3 DQN", "Stable-Baselines3 2.9, 1 environment"),
+        ("track_a", "CleanRL dqn_atari", "CleanRL `dqn_atari.py`"),
+        ("eight", "ours A, 8 environments", "Track A, 8 environments"),
+        ("eight", "SB3 DQN, 8 environments", "Stable-Baselines3 2.9, 8 environments"),
+        ("c51", "ours C51", "C51"),
+        ("c51", "CleanRL c51_atari", "CleanRL `c51_atari.py`"),
+        ("rainbow", "ours Rainbow", "Rainbow"),
+        ("rainbow", "CleanRL rainbow_atari", "CleanRL `rainbow_atari.py`"),
+        ("pong_quick", "pong_quick", "`pong_quick`"),
+    ],
+)
+def test_row_of_avx2_is_that_of_its_file(file: str, system: str, label: str) -> None:
+    found = kept(f"versus_avx2_{file}")
+    alone, busy = (found["median_frames_per_second"][name] for name in (system, f"{system}, 1 busy"))
+    ratio = found["median_ratio"][f"{system}, 1 busy / {system}"]
+    row = f"| {label} | {alone:,.0f} | {busy:,.0f} | {ratio:.2f} |"
+    assert row in (DOCS / "results/speed.md").read_text(encoding="utf-8")
