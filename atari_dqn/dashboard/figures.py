@@ -16,6 +16,14 @@ Trace = dict[str, Any]
 _FLAT = 0.001
 """Values whose range is a smaller share of the largest are drawn as a flat line."""
 
+_NOTHING_DRAWN = {
+    "text": "no values yet",
+    "x": 0.5,
+    "y": 0.5,
+    "xref": "paper",
+    "yref": "paper",
+    "showarrow": False,
+}
 _LEGEND_BELOW = {"orientation": "h", "y": -0.2}
 _LEGEND_ABOVE = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1.0, "xanchor": "right"}
 
@@ -27,11 +35,14 @@ def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "", small: b
         "data": list(traces),
         "layout": {
             "title": {"text": escape(title), "font": {"size": 15}, "x": 0.01},
-            "xaxis": {"title": {"text": escape(x)}, "rangemode": "tozero", **axis},
+            "xaxis": {"title": {"text": escape(x)}, "rangemode": "tozero", "automargin": True, **axis},
             "yaxis": {"title": {"text": escape(y)}, **axis, **_widened(traces)},
             "margin": {"l": 60, "r": 16, "t": 36 if title else 12, "b": 48},
             "legend": _LEGEND_ABOVE if small else _LEGEND_BELOW,
+            "showlegend": len(traces) > 1 or not small,
+            "annotations": [] if any(trace["x"] for trace in traces) else [_NOTHING_DRAWN],
             "hovermode": "x unified",
+            "hoverlabel": {"namelength": -1},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "font": {"color": "#667"},
@@ -83,17 +94,32 @@ def shaded(x: Values, low: Values, high: Values, *, index: int = 0) -> Trace:
     }
 
 
-def bars(
-    names: Sequence[str], values: Sequence[float], lows: Sequence[float], highs: Sequence[float]
-) -> Trace:
-    """Build bars with intervals; an interval of length zero is not drawn."""
+def bars(names: Sequence[str], values: Sequence[float]) -> Trace:
+    """Build a bar for each name."""
     return {
         "type": "bar",
         "x": [escape(name) for name in names],
         "y": list(values),
         "marker": {"color": [line_style(index).colour for index in range(len(names))]},
+        "showlegend": False,
+    }
+
+
+def intervals(
+    names: Sequence[str], values: Sequence[float], lows: Sequence[float], highs: Sequence[float]
+) -> Trace:
+    """Build the intervals around the values of bars; a bar without one is not among the names."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [escape(name) for name in names],
+        "y": list(values),
+        "marker": {"opacity": 0},
+        "hoverinfo": "skip",
+        "showlegend": False,
         "error_y": {
             "type": "data",
+            "color": "#333",
             "symmetric": False,
             "array": [high - value for high, value in zip(highs, values, strict=True)],
             "arrayminus": [value - low for low, value in zip(lows, values, strict=True)],

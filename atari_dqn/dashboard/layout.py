@@ -1,10 +1,12 @@
-"""The parts that all pages share: navigation, unreadable runs, fields to select runs."""
+"""The parts that all pages share: navigation, unreadable runs, fields to select runs, columns of tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from nicegui import ui
 
@@ -22,7 +24,14 @@ PAGES = {
     "/diff": "Config diff",
     "/replay": "Replay",
 }
-_FAULT = "text-red-600 text-sm break-all unreadable"
+FAULT = "text-red-600 dark:text-red-400 text-sm wrap-anywhere unreadable"
+_STYLE = """
+.body--dark .js-plotly-plot text:not(.hoverlayer *) { fill: #b8bcc4 !important }
+.body--dark .js-plotly-plot .yerror { stroke: #d5d9de !important }
+"""
+"""Plotly has one colour for text, and it cannot be legible on a light and on a dark page."""
+_LEAST = -1e300
+"""The key by which an entry without a number is sorted; JSON has no infinity."""
 DEFAULT_RUNS = 8
 """Number of runs that a page shows at first."""
 
@@ -31,13 +40,16 @@ DEFAULT_RUNS = 8
 def page_layout(library: Library, address: str) -> Iterator[list[RunEntry]]:
     """Draw the head of a page, yield the readable runs, and list the unreadable ones at its end."""
     ui.dark_mode(value=None)
+    ui.add_css(_STYLE)
     runs = library.runs()
     readable = [run for run in runs if not run.unreadable]
     with ui.header().classes("items-center bg-slate-800 gap-1 py-2"):
         ui.label("dqn").classes("font-bold text-lg mr-4")
         for target, title in PAGES.items():
             marked = "underline font-bold" if target == address else "no-underline opacity-80"
-            ui.link(title, target).classes(f"text-white px-2 {marked}")
+            link = ui.link(title, target).classes(f"text-white px-2 {marked}")
+            if target == address:
+                link.props("aria-current=page")
         ui.space()
         ui.label(f"{len(readable)} runs").classes("opacity-70 text-sm")
     with ui.column().classes("w-full max-w-screen-xl mx-auto p-2 gap-3"):
@@ -49,7 +61,7 @@ def page_layout(library: Library, address: str) -> Iterator[list[RunEntry]]:
         for run in runs:
             if run.fault:
                 kind = "unreadable: " if run.unreadable else ""
-                ui.label(f"{kind}{run.name}: {run.fault}").classes(_FAULT)
+                ui.label(f"{kind}{run.name}: {run.fault}").classes(FAULT)
 
 
 def draw_each(runs: Iterable[RunEntry], draw: Callable[[RunEntry], None]) -> None:
@@ -57,7 +69,7 @@ def draw_each(runs: Iterable[RunEntry], draw: Callable[[RunEntry], None]) -> Non
     for run in runs:
         found = attempt(partial(draw, run))
         if isinstance(found, Unreadable):
-            ui.label(f"{run.name}: {found.reason}").classes(_FAULT)
+            ui.label(f"{run.name}: {found.reason}").classes(FAULT)
 
 
 def run_select(runs: list[RunEntry], *, num_selected: int = DEFAULT_RUNS, label: str = "runs") -> ui.select:
@@ -71,7 +83,11 @@ def run_select(runs: list[RunEntry], *, num_selected: int = DEFAULT_RUNS, label:
 def one_run(runs: list[RunEntry]) -> ui.select:
     """Create a field to select one run by name."""
     names = [run.name for run in runs]
-    return ui.select(names, value=names[0] if names else None, label="run").classes("min-w-96").props("dense")
+    return (
+        ui.select(names, value=names[0] if names else None, label="run")
+        .classes("w-full max-w-96")
+        .props("dense")
+    )
 
 
 def by_name(runs: list[RunEntry], names: list[str] | str | None) -> list[RunEntry]:
@@ -79,3 +95,28 @@ def by_name(runs: list[RunEntry], names: list[str] | str | None) -> list[RunEntr
     wanted = [names] if isinstance(names, str) else names or []
     found = {run.name: run for run in runs}
     return [found[name] for name in wanted if name in found]
+
+
+def sortable_columns(titles: Iterable[str], numeric: Collection[str]) -> list[dict[str, Any]]:
+    """Create the columns of a table; those of `numeric` are sorted by the entries of `sort_keys`."""
+    columns: list[dict[str, Any]] = [
+        {"name": title, "label": title, "field": title, "align": "left", "sortable": True} for title in titles
+    ]
+    columns[0]["classes"] = "wrap-anywhere min-w-40"  # long names of runs
+    for column in columns:
+        if column["name"] in numeric:
+            key = _sort_key(column["name"])
+            column[":sort"] = f"(a, b, rowA, rowB) => rowA['{key}'] - rowB['{key}']"
+    return columns
+
+
+def sort_keys(numbers: dict[str, float]) -> dict[str, float]:
+    """Create the entries of a row by which its numeric columns are sorted; NaN is less than any number."""
+    return {
+        _sort_key(title): _LEAST if math.isnan(number) else max(_LEAST, min(-_LEAST, number))
+        for title, number in numbers.items()
+    }
+
+
+def _sort_key(title: str) -> str:
+    return f"{title} as a number"

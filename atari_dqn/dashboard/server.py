@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -94,6 +95,8 @@ def serve(root: Path, *, host: str, port: int, token: str | None, on_listening: 
     """
     if token is None and not is_loopback(host):
         raise UserError(f"--host {host} is open to other machines; expected a token")
+    # NiceGUI logs each wrong address as it was requested, with any control characters.
+    logging.getLogger("nicegui").setLevel(logging.ERROR)
     config = uvicorn.Config(application(root, token), log_level="warning", timeout_graceful_shutdown=2)
     with _bound(host, port) as listening:
         _Server(config, on_listening).run(sockets=[listening])

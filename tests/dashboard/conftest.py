@@ -9,6 +9,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "compare"))
 
+from serving import CHROMIUM
+
 from runs import make_run
 
 LADDER = {"pong_1_vanilla": (-5.0, -3.0), "pong_2_double": (10.0, 12.0)}
@@ -71,3 +73,23 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     link = place / "root"
     link.symlink_to(real)
     return link
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    page = browser.new_page()
+    page.set_default_timeout(30_000)
+    yield page
+    page.close()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from atari_dqn.compare.comparison import compare
-from atari_dqn.dashboard.pages.ablations import ladder_rows, rungs
+from atari_dqn.dashboard.pages.ablations import ladder_figure, ladder_rows, rungs
 from runs import make_run
 
 
@@ -23,3 +23,17 @@ def test_step_of_one_protocol_has_its_gain(tmp_path: Path) -> None:
 
 def test_step_to_another_protocol_has_no_gain(tmp_path: Path) -> None:
     assert increments(tmp_path, "evaluation.epsilon=0.01") == ["–", "not compared: epsilon 0.01, there 0.05"]
+
+
+def test_bar_of_one_seed_has_no_interval(tmp_path: Path) -> None:
+    seeds = [(0, 1), (0, 2), (1, 1)]
+    paths = [
+        make_run(
+            tmp_path / f"{double}_{seed}",
+            [float(seed)],
+            overrides=[f"seed={seed}", f"toggles.double={'true' if double else 'false'}"],
+        )
+        for double, seed in seeds
+    ]
+    bars, intervals = ladder_figure(rungs(compare(paths, human_table="atari57").results))["data"]
+    assert (len(bars["x"]), intervals["x"]) == (2, bars["x"][:1])

@@ -22,4 +22,14 @@ def test_values_that_differ_choose_their_range_themselves() -> None:
 
 
 def test_bars_begin_at_0() -> None:
-    assert "range" not in figure([bars(["a"], [15.0], [14.0], [16.0])], x="", y="")["layout"]["yaxis"]
+    assert "range" not in figure([bars(["a"], [15.0])], x="", y="")["layout"]["yaxis"]
+
+
+def test_figure_without_values_says_so() -> None:
+    empty = figure([line(np.empty(0), np.empty(0), name="")], x="", y="")
+    assert [each["text"] for each in empty["layout"]["annotations"]] == ["no values yet"]
+
+
+def test_legend_names_the_only_line() -> None:
+    x = np.arange(2.0)
+    assert figure([line(x, x, name="run")], x="", y="")["layout"]["showlegend"]

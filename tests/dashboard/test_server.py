@@ -1,43 +1,19 @@
 """The dashboard as a program: served files, access control, and every page in a browser, if installed."""
 
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from forked import CommandServer
+from serving import CHROMIUM, COMMAND, free_port, served
 
-COMMAND = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "dashboard"]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FILMED = "pong_2_double [é] seed2"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@contextmanager
-def served(root: Path, *options: str) -> Iterator[str]:
-    """Yield the address that the program prints: it answers by then."""
-    command = [*COMMAND, str(root), "--port", str(free_port()), *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[0].replace("0.0.0.0", "127.0.0.1")
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
 
 
 @pytest.mark.slow
@@ -141,6 +117,17 @@ def test_a_page_has_its_own_title(address: str, page: str, title: str) -> None:
 
 
 @pytest.mark.slow
+def test_wrong_address_is_not_printed_with_its_control_characters(root: Path) -> None:
+    command = [*COMMAND, str(root), "--port", str(free_port())]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[0]
+        assert status(f"{address}%1b%5b31m") == 404
+        process.terminate()
+        assert process.communicate(timeout=30)[0] == ""
+
+
+@pytest.mark.slow
 def test_other_machines_need_the_token_that_is_printed(root: Path) -> None:
     with served(root, "--host", "0.0.0.0") as address:
         bare, _, token = address.partition("?token=")
@@ -174,26 +161,6 @@ def test_a_port_that_is_taken_is_the_users_mistake(refused: Callable[..., str], 
         taken.listen()
         message = refused(str(root), "--port", str(taken.getsockname()[1]))
     assert "address already in use; name another --port" in message.lower()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no chromium here")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser):
-    page = browser.new_page()
-    page.set_default_timeout(30_000)
-    yield page
-    page.close()
 
 
 PLOTTED = "(document.querySelector('.js-plotly-plot')?.data ?? [])"

@@ -1,5 +1,6 @@
 """The page of sweeps."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +49,11 @@ def test_a_damaged_sweep_does_not_hide_the_others(tmp_path: Path):
     found = Library(tmp_path / "root").sweeps()
     assert isinstance(found["other"], Unreadable)
     assert isinstance(found["mine"], SweepStatus)
+
+
+def test_columns_of_numbers_are_sorted_as_numbers(tmp_path: Path):
+    make_sweep(tmp_path / "root", seeds=1)
+    (sweep,) = Library(tmp_path / "root").sweeps().values()
+    assert isinstance(sweep, SweepStatus)
+    low, high = (replace(sweep.members[0], evaluation={"mean_return": score}) for score in (98.6, 7_820.0))
+    assert row_of(low)["last score as a number"] < row_of(high)["last score as a number"]

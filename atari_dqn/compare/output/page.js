@@ -1,7 +1,8 @@
 "use strict";
 // Learning curves as SVG. A legend entry switches its curve off and on; pointing at a chart reads the values there.
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 1000, HEIGHT = 380, LEFT = 70, RIGHT = 22, TOP = 12, BOTTOM = 44;
+// A chart is as wide as the page, so that its text is not smaller on a phone.
+const WIDTH = Math.min(1000, document.querySelector("header").clientWidth), HEIGHT = 380, LEFT = 70, RIGHT = 22, TOP = 12, BOTTOM = 44;
 
 function shape(parent, name, attributes) {
   const element = document.createElementNS(SVG, name);
@@ -51,9 +52,9 @@ function axes(svg, scale) {
     shape(svg, "line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: scale.y(value), y2: scale.y(value) });
     shape(svg, "text", { x: LEFT - 8, y: scale.y(value) + 4, "text-anchor": "end" }).textContent = (value || 0).toLocaleString("en");
   }
-  for (const value of ticks(0, scale.right, 8))
+  for (const value of ticks(0, scale.right, Math.ceil(WIDTH / 125)))
     shape(svg, "text", { x: scale.x(value), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }).textContent = count(value);
-  shape(svg, "text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }).textContent =
+  shape(svg, "text", { x: WIDTH / 2, y: HEIGHT - 6, "text-anchor": "middle" }).textContent =
     "emulator frames; return of an evaluation, unclipped";
 }
 

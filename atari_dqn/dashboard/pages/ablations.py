@@ -11,8 +11,8 @@ from nicegui import ui
 from atari_dqn.compare.comparison import GroupResult
 from atari_dqn.compare.protocol_differences import protocol_differences
 from atari_dqn.compare.statistics import Scores, difference
-from atari_dqn.dashboard.figures import Figure, bars, figure
-from atari_dqn.dashboard.layout import page_layout
+from atari_dqn.dashboard.figures import Figure, bars, figure, intervals
+from atari_dqn.dashboard.layout import FAULT, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.dashboard.pages.compared import compared, estimate_text
 from atari_dqn.dashboard.pages.games import table
@@ -46,23 +46,28 @@ def _show(content: ui.column, runs: list[RunEntry], game: str, track_label: str)
     ladder = rungs(comparison.results) if comparison else []
     with content:
         if ladder:
-            ui.plotly(_figure(ladder)).classes("w-full h-96")
+            ui.plotly(ladder_figure(ladder)).classes("w-full h-96")
             table(ladder_rows(ladder), _TITLES).classes("w-full ladder")
         else:
             ui.label("No such run has a final evaluation yet.")
         for fault in faults:
-            ui.label(f"left out: {fault}").classes("text-sm text-red-600 break-all")
+            ui.label(f"left out: {fault}").classes(FAULT)
 
 
-def _figure(ladder: list[GroupResult]) -> Figure:
-    estimates = [rung.last.estimates["mean"] for rung in ladder]
-    drawn = bars(
-        [rung.group.method.label for rung in ladder],
-        [each.value for each in estimates],
-        [each.interval.low if each.interval else each.value for each in estimates],
-        [each.interval.high if each.interval else each.value for each in estimates],
-    )
-    return figure([drawn], x="", y="mean score", title=ladder[0].group.game)
+def ladder_figure(ladder: list[GroupResult]) -> Figure:
+    """Draw a bar for each rung, with its interval if it has one."""
+    means = {rung.group.method.label: rung.last.estimates["mean"] for rung in ladder}
+    known = {name: (mean.value, mean.interval) for name, mean in means.items() if mean.interval}
+    drawn = [
+        bars(list(means), [mean.value for mean in means.values()]),
+        intervals(
+            list(known),
+            [value for value, _ in known.values()],
+            [interval.low for _, interval in known.values()],
+            [interval.high for _, interval in known.values()],
+        ),
+    ]
+    return figure(drawn, x="", y="mean score", title=ladder[0].group.game)
 
 
 def rungs(results: tuple[GroupResult, ...]) -> list[GroupResult]:

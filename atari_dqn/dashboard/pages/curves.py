@@ -45,7 +45,11 @@ def curves_page(library: Library) -> None:
             seeds = ui.checkbox("seeds as bands")
         with ui.row().classes("w-full items-center gap-4"):
             ui.label("smoothing").classes("text-sm")
-            window = ui.slider(min=1, max=100, value=1).props("label").classes("w-64 smoothing")
+            window = (
+                ui.slider(min=1, max=100, value=1)
+                .props("label aria-label=smoothing")
+                .classes("w-64 smoothing")
+            )
         plot = ui.plotly(_figure(by_name(runs, selected.value), _FIRST, "frames", 1, in_bands=False))
         plot.classes("w-full h-[32rem]")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicegui import ui
 
 from atari_dqn.compare.comparison import GroupResult
-from atari_dqn.dashboard.layout import page_layout
+from atari_dqn.dashboard.layout import FAULT, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.pages.compared import compared, curves_figure, estimate_text
 from atari_dqn.formatting import count, score
@@ -33,9 +33,9 @@ def _show(content: ui.column, runs: list[RunEntry], game: str) -> None:
             ui.plotly(curves_figure(comparison.results, game)).classes("w-full h-[28rem]")
             table([_row(result) for result in comparison.results], _TITLES).classes("w-full scores")
             for warning in comparison.warnings:
-                ui.label(f"caveat: {warning}").classes("text-sm text-amber-700")
+                ui.label(f"caveat: {warning}").classes("text-sm text-amber-700 dark:text-amber-400")
         for fault in faults:
-            ui.label(f"left out: {fault}").classes("text-sm text-red-600 break-all")
+            ui.label(f"left out: {fault}").classes(FAULT)
 
 
 def table(rows: list[list[str]], titles: tuple[str, ...]) -> ui.table:

@@ -29,6 +29,7 @@ def live_page(library: Library) -> None:
 
         @ui.refreshable
         def cards() -> None:
+            runs = library.readable()
             live = in_progress(runs)
             if not live:
                 ui.label("No run has written anything in the last ten minutes; the latest ones:")
@@ -50,7 +51,7 @@ def _card(run: RunEntry) -> None:
     status.refresh()
     with ui.card().classes("w-full live-run gap-2"):
         with ui.row().classes("w-full items-baseline"):
-            ui.label(run.name).classes("text-lg font-bold")
+            ui.label(run.name).classes("text-lg font-bold wrap-anywhere")
             ui.label(f"track {run.track_label} · seed {run.seed} · {run.game}").classes("opacity-70")
             ui.space()
             age = duration(status.silent_seconds)

@@ -49,7 +49,7 @@ def _show(content: ui.column, run: RunEntry) -> None:
         with content:
             ui.label("This run has no statistics of its replay yet.")
         return
-    with content, ui.grid(columns=2).classes("w-full replay"):
+    with content, ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 replay"):
         for title in PANELS:
             ui.plotly(_figure(run, title)).classes("w-full h-72")
 

@@ -49,7 +49,7 @@ def _show(library: Library, player: ui.column, run: RunEntry) -> None:
     player.clear()
     with player:
         slider = ui.slider(min=0, max=max(1, len(videos) - 1), value=len(videos) - 1, step=1)
-        slider.props("markers snap").classes("w-full checkpoint-slider")
+        slider.props("markers snap aria-label=checkpoint").classes("w-full checkpoint-slider")
         label = ui.label().classes("text-lg checkpoint")
         screen = ui.column().classes("w-full")
 
