@@ -115,7 +115,7 @@ def _at_once(
 ) -> tuple[int, tuple[str, ...]]:
     """Return how many pending runs fit at the same time, and what one more would lack."""
     for member in pending:
-        by_device = {device: needs.of(member, device) for device in room.devices}
+        by_device = needs.by_device(member, room.devices)
         if len(room) == jobs:
             return len(room), ("--jobs",)
         if room.place(member.name, by_device, threads=1) is None:

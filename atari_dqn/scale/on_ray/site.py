@@ -21,8 +21,8 @@ from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.on_ray.cluster import Cluster, Node, on
 from atari_dqn.scale.on_ray.command import CommandLeases
 from atari_dqn.scale.on_ray.node import train_member, wait_for_leases
-from atari_dqn.scale.on_ray.node_room import NodeRoom, cores_of_others
-from atari_dqn.scale.room import Disk, Need, Placement, devices_of
+from atari_dqn.scale.on_ray.node_room import NodeRoom
+from atari_dqn.scale.room import Disk, Need, Placement, cores_of_others, devices_of
 from atari_dqn.scale.runner import MOST_CRASHES, Outcome
 
 _WAKE_SECONDS = 1.0
@@ -45,7 +45,7 @@ class Task:
 
 
 class RaySite:
-    """The nodes of a cluster: each member is trained by a task of Ray on the node that has room for it."""
+    """Implements `Site` for a cluster: a task of Ray trains a member on the node that has room for it."""
 
     def __init__(
         self,
