@@ -22,7 +22,7 @@ import msgspec
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import exists, is_file, write_json_atomically, writing
-from atari_dqn.files.documents import check_types, read_json
+from atari_dqn.files.documents import check_types, read_json, with_infinity
 from atari_dqn.formatting import shortened
 from atari_dqn.run.leases.lease import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
@@ -113,14 +113,9 @@ def read_tune_record(folder: TuneFolder) -> TuneRecord:
     check_types(folder.record, found, TuneRecord)
     record = msgspec.convert(found, TuneRecord)
     tune = record.tune
-    space = tuple(replace(each, choices=tuple(map(_number, each.choices))) for each in tune.space)
-    base = {key: _number(value) for key, value in tune.base.items()}
+    space = tuple(replace(each, choices=tuple(map(with_infinity, each.choices))) for each in tune.space)
+    base = {key: with_infinity(value) for key, value in tune.base.items()}
     return replace(record, tune=replace(tune, base=base, space=space))
-
-
-def _number(value: Scalar) -> Scalar:
-    """Convert an infinity, which JSON has as a string, to a number."""
-    return float(value) if value in ("inf", "-inf") else value
 
 
 def write_tune_record(folder: TuneFolder, record: TuneRecord) -> None:
