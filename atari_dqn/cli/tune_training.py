@@ -61,7 +61,7 @@ def _train(opened: OpenedTune, make_workers: MakeWorkers, *, plain: bool, option
         from atari_dqn.cli.tune_outcome import conclude
         from atari_dqn.scale.tuning.folder import Stopwatch
         from atari_dqn.scale.tuning.progress import TuneProgress
-        from atari_dqn.scale.tuning.ranking import standing
+        from atari_dqn.scale.tuning.ranking import read_standing
         from atari_dqn.scale.tuning.study import TrialLog
         from atari_dqn.scale.tuning.tuner import Tuner
         from atari_dqn.train.interrupt import SignalGuard
@@ -71,7 +71,9 @@ def _train(opened: OpenedTune, make_workers: MakeWorkers, *, plain: bool, option
     log = TrialLog(folder, record.tune, writable=True)
     with SignalGuard() as guard:
         workers = make_workers(reports.append)
-        progress = TuneProgress(lambda: standing(record, folder, log), lambda: workers.running, folder.runs)
+        progress = TuneProgress(
+            lambda: read_standing(record, folder, log), lambda: workers.running, folder.runs
+        )
         with closing(text_view(progress.screen, progress.news, sys.stdout, plain=plain)) as view:
 
             def show() -> None:

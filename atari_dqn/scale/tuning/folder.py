@@ -62,6 +62,11 @@ class TuneFolder:
         return self.path / "trials.jsonl"
 
     @property
+    def clock(self) -> Path:
+        """How long `dqn tune` has worked here."""
+        return self.path / "clock.json"
+
+    @property
     def runs(self) -> SweepFolder:
         """The folder of the runs."""
         return SweepFolder(self.path / "runs")
@@ -194,8 +199,7 @@ class Stopwatch:
     _PERIOD_SECONDS = 10.0
 
     def __init__(self, folder: TuneFolder) -> None:
-        self._path = folder.path / "clock.json"
-        self._before = _seconds(self._path)
+        self._path, self._before = folder.clock, worked_seconds(folder)
         self._began = self._saved_at = time.monotonic()
 
     @property
@@ -211,13 +215,9 @@ class Stopwatch:
 
 
 def worked_seconds(folder: TuneFolder) -> float:
-    """Return how long `dqn tune` has worked in a folder."""
-    return _seconds(folder.path / "clock.json")
-
-
-def _seconds(path: Path) -> float:
+    """Return how long `dqn tune` has worked in a folder; 0 if its clock is missing or damaged."""
     with suppress(DamagedError):
-        found = read_json(path)
+        found = read_json(folder.clock)
         seconds = found.get("seconds") if isinstance(found, dict) else None
         return float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else 0.0
     return 0.0

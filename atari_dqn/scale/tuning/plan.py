@@ -11,7 +11,7 @@ from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.room import Needs, Room
 from atari_dqn.scale.tuning.combinations import extreme_settings
 from atari_dqn.scale.tuning.folder import TuneRecord
-from atari_dqn.scale.tuning.scores import described
+from atari_dqn.scale.tuning.scores import objective_text
 from atari_dqn.scale.tuning.trials import members_of
 
 
@@ -35,7 +35,7 @@ def _members(record: TuneRecord) -> list[Member]:
 def plan_lines(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -> Iterator[str]:
     """Yield the lines of a plan. The needs are those of one combination of values."""
     tune = record.tune
-    yield described(tune.objective, len(tune.seeds), tune.games)
+    yield objective_text(tune.objective, len(tune.seeds), tune.games)
     yield from (f"  {dimension}" for dimension in tune.space)
     members = _members(record)
     needs, room = Needs(hardware, tune.threads), Room(hardware, devices)
