@@ -9,9 +9,11 @@ from typing import Any
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.documents import read_json
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
-from atari_dqn.run.checkpoint.rewind import refuse_lost_catalog, refuse_wrong_place
-from atari_dqn.run.checkpoint.store import CATALOG, MANIFEST, CheckpointStore, verify
+from atari_dqn.run.checkpoint.catalog import CATALOG
+from atari_dqn.run.checkpoint.manifest import MANIFEST, verify
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, refuse_wrong_place
+from atari_dqn.run.checkpoint.rewind import refuse_lost_catalog
+from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.train.launch import sealed_summary
