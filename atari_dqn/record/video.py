@@ -59,7 +59,8 @@ def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]
     """
     assert width % WIDTH_UNIT_PIXELS == 0
     assert height % 2 == 0, "chroma is shared by 2×2 pixels"
-    refuse_existing_video(path)
+    if os.path.lexists(path):
+        raise UserError(f"{path} exists and is never overwritten; name another file with -o")
     partial = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.partial")
     try:
         with writing(path):
@@ -80,12 +81,6 @@ def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]
             partial.rename(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def refuse_existing_video(path: Path) -> None:
-    """Raise `UserError` if the file exists."""
-    if os.path.lexists(path):
-        raise UserError(f"{path} exists and is never overwritten; name another file with -o")
 
 
 def _container(path: Path, metadata: Mapping[str, str]) -> OutputContainer:
