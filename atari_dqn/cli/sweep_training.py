@@ -52,10 +52,10 @@ def train_on_ray(
     plain: bool,
 ) -> None:
     """Train the members that are left on the nodes; a run whose command has ended stops by itself."""
-    from atari_dqn.cli.workers import ray_options, ray_workers
+    from atari_dqn.cli.workers import on_ray_options, ray_workers
     from atari_dqn.view.sweep_text import continue_command
 
-    options = ray_options(address)
+    options = on_ray_options(address)
     with ray_workers(
         opened.folder,
         cluster,

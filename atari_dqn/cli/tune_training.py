@@ -39,10 +39,10 @@ def train_on_ray(
     plain: bool,
 ) -> None:
     """Train the trials that are left on the nodes; a run whose command has ended stops by itself."""
-    from atari_dqn.cli.workers import ray_options, ray_workers
+    from atari_dqn.cli.workers import on_ray_options, ray_workers
     from atari_dqn.scale.tuning.table import continue_command
 
-    options = ray_options(address)
+    options = on_ray_options(address)
     with ray_workers(
         opened.folder.runs,
         cluster,

@@ -137,6 +137,6 @@ def ray_workers(
             raise ClusterLostError(f"{error}; `{continue_command}` continues") from None
 
 
-def ray_options(address: str | None) -> str:
+def on_ray_options(address: str | None) -> str:
     """Return the options of a command on Ray, for the command that continues it."""
     return "--on ray" if address is None else f"--on ray --address {address}"

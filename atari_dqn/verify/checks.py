@@ -21,7 +21,7 @@ from atari_dqn.train.resumption import check_records, resume_command
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked:
+class CheckedFiles:
     """The files that were checked and found undamaged."""
 
     checkpoints: tuple[str, ...]
@@ -29,7 +29,7 @@ class Checked:
     bytes: int
 
 
-def check_run(run: RunDirectory) -> Checked:
+def check_run(run: RunDirectory) -> CheckedFiles:
     """Check every file of a run; raise `DamagedError` for the first damaged one."""
     store = CheckpointStore(run.checkpoints)
     refuse_lost_catalog(store)
@@ -39,7 +39,7 @@ def check_run(run: RunDirectory) -> Checked:
     _check_summary(run, manifests)
     sizes = [entry["bytes"] for manifest in manifests.values() for entry in manifest["files"].values()]
     other_sizes = run.file_sizes()
-    return Checked(
+    return CheckedFiles(
         checkpoints=tuple(manifests), files=len(sizes) + len(other_sizes), bytes=sum([*sizes, *other_sizes])
     )
 

@@ -12,14 +12,14 @@ ENDED_AFTER_SECONDS = 60.0
 """A run without a process counts as ended after this time; a sweep pauses for less before it resumes one."""
 
 
-class EndOfRun:
-    """Follows the state of one run. `now`: a clock in seconds, which need not be the time of day."""
+class EndDetector:
+    """Detects the end of one run. `now`: a clock in seconds, which need not be the time of day."""
 
     def __init__(self, *, now: Callable[[], float]) -> None:
         self._now = now
         self._stopped_at: float | None = None
 
-    def has_come(self, status: RunStatus) -> bool:
+    def has_ended(self, status: RunStatus) -> bool:
         """Return whether the run has ended, by an event, or without one and without writing for a minute.
 
         A run whose lock this machine does not see, on another one, is not ended while it writes.
