@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Protocol
 
+from atari_dqn.clock import FRAMES_PER_SECOND
 from atari_dqn.play import keyboard
 from atari_dqn.play.keyboard import Keys
 from atari_dqn.play.live_game import LiveGame, Player, Screen
 
-FRAMES_PER_SECOND = 60.0
 _FRAMES_PER_PICTURE = 2
 _LONGEST_GAP_SECONDS = 1 / 15
 """A picture is shown after this time without one, however late it is."""

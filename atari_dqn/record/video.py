@@ -14,14 +14,13 @@ import cv2
 import numpy as np
 from jaxtyping import UInt8
 
+from atari_dqn.clock import FRAMES_PER_SECOND
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import writing
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
 
-FRAMES_PER_SECOND = 60
-"""The frame rate of the console: 59.92 exactly, 60 by convention."""
 ENCODER = "libx264"
 _OPTIONS = {"preset": "veryfast", "crf": "21"}
 _THREADS = 2

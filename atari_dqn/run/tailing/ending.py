@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.telemetry.events import ENDINGS
 
-_ENDED = ("finished", "halted", "interrupted")
 ENDED_WITHOUT_EVENT = ("stopped", "silent")
 ENDED_AFTER_SECONDS = 60.0
 """A run without a process counts as ended after this time; a sweep pauses for less before it resumes one."""
@@ -27,7 +27,7 @@ class EndDetector:
         state = status.state
         if state not in ENDED_WITHOUT_EVENT:
             self._stopped_at = None
-            return state in _ENDED
+            return state in ENDINGS.values()
         if self._stopped_at is None:
             self._stopped_at = self._now()
         return min(self._now() - self._stopped_at, status.silent_seconds) >= ENDED_AFTER_SECONDS

@@ -111,7 +111,7 @@ class Tuner:
             self.log.finish(trial, "failed", reason=" ".join(str(error).splitlines()))
             return
         runs = self._open[trial.number] = TrialRuns(self.record, self.folder.runs, members)
-        for name, failure in read_failures(self.folder.runs.own / "failures").items():
+        for name, failure in read_failures(self.folder.runs.failures).items():
             if failure.kind == "halted":
                 runs.halt(name, failure.reason)
             else:  # says something about the machine, not about the values: it is tried again
