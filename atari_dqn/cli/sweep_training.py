@@ -52,8 +52,7 @@ def train_on_ray(
     plain: bool,
 ) -> None:
     """Train the members that are left on the nodes; a run whose command has ended stops by itself."""
-    from atari_dqn.cli.workers import on_ray_options, ray_workers
-    from atari_dqn.view.sweep_text import continue_command
+    from atari_dqn.cli.workers import continuing, on_ray_options, ray_workers
 
     options = on_ray_options(address)
     with ray_workers(
@@ -64,7 +63,7 @@ def train_on_ray(
         threads=opened.record.threads,
         jobs=jobs,
         period_seconds=period_seconds,
-        continue_command=continue_command(opened.folder.path, options),
+        continue_command=continuing("sweep", opened.folder.path, options),
     ) as workers:
         _train(opened, workers, plain=plain, options=options)
 

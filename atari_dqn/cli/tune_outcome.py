@@ -45,14 +45,14 @@ def conclude(
 
     `options`: those with which the command that continues is printed.
     """
+    from atari_dqn.cli.workers import continuing
     from atari_dqn.run.sweep.failures import ERRORS
     from atari_dqn.scale.tuning.ranking import read_standing
     from atari_dqn.scale.tuning.results import write_results
-    from atari_dqn.scale.tuning.table import continue_command
 
     standing = read_standing(record, folder, log)
     write_results(standing, folder, log.importance())
-    command = f"`{continue_command(str(folder.path), options)}` continues"
+    command = f"`{continuing('tune', folder.path, options)}` continues"
     if result.failure is not None:
         name, failure = result.failure
         output = folder.runs.output(name)

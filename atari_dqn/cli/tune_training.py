@@ -39,8 +39,7 @@ def train_on_ray(
     plain: bool,
 ) -> None:
     """Train the trials that are left on the nodes; a run whose command has ended stops by itself."""
-    from atari_dqn.cli.workers import on_ray_options, ray_workers
-    from atari_dqn.scale.tuning.table import continue_command
+    from atari_dqn.cli.workers import continuing, on_ray_options, ray_workers
 
     options = on_ray_options(address)
     with ray_workers(
@@ -50,7 +49,7 @@ def train_on_ray(
         device=opened.record.device if device == "auto" else device,
         threads=opened.record.tune.threads,
         jobs=jobs,
-        continue_command=continue_command(str(opened.folder.path), options),
+        continue_command=continuing("tune", opened.folder.path, options),
     ) as workers:
         _train(opened, workers, plain=plain, options=options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -135,6 +136,11 @@ def ray_workers(
             yield workers
         except ClusterLostError as error:
             raise ClusterLostError(f"{error}; `{continue_command}` continues") from None
+
+
+def continuing(command: str, folder: Path, options: str = "") -> str:
+    """Return the command line that goes on with a sweep or a tune."""
+    return " ".join(filter(None, [f"dqn {command}", shlex.quote(str(folder)), options]))
 
 
 def on_ray_options(address: str | None) -> str:

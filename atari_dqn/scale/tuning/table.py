@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from atari_dqn.formatting import duration, measure, percentage, printable, setting
@@ -112,8 +111,3 @@ def status_lines(
 def unit_of(standing: Standing) -> str:
     """Return the unit of the objective."""
     return SCORES[standing.record.tune.objective.score].unit
-
-
-def continue_command(path: str, options: str = "") -> str:
-    """Return the command that goes on with a tune."""
-    return " ".join(filter(None, ["dqn tune", shlex.quote(path), options]))
