@@ -48,8 +48,8 @@ class LocalSite:
         """Return whether a core is free."""
         return not self._room.is_full(self._used_by_others)
 
-    def start(self, member: Member, observer: LeaseObserver) -> bool:
-        """Start a member whose lease is free or stale; return False if it does not fit now."""
+    def start(self, member: Member, observer: LeaseObserver) -> None:
+        """Start a member whose lease is free or stale, if it fits now."""
         if self._bound is None:
             self._bound = bound_processes(self._cores)
         placement = self._room.place(
@@ -61,7 +61,6 @@ class LocalSite:
         )
         if placement is not None:
             self._begin(member, placement, observer.leases.get(member.name))
-        return placement is not None
 
     def lacking(self, member: Member) -> str:
         """Describe what this machine has too little of."""

@@ -29,8 +29,8 @@ class Site(Protocol):
         """Return whether a core is free."""
         ...
 
-    def start(self, member: Member, observer: LeaseObserver) -> bool:
-        """Start a member whose lease is free or stale; return False if it does not fit now."""
+    def start(self, member: Member, observer: LeaseObserver) -> None:
+        """Start a member whose lease is free or stale, if it fits now."""
         ...
 
     def lacking(self, member: Member) -> str:

@@ -108,8 +108,8 @@ class RaySite:
         """Return whether a core of a node is free."""
         return any(not place.room.is_full(place.used_by_others) for place in self._usable())
 
-    def start(self, member: Member, observer: LeaseObserver) -> bool:
-        """Start a member whose lease is free or stale; return False if it does not fit now."""
+    def start(self, member: Member, observer: LeaseObserver) -> None:
+        """Start a member whose lease is free or stale, if it fits on a node now."""
         lease = observer.leases.get(member.name)
         silent = {task.node for task in self._silent if task.name == member.name}
         for place in self._usable():
@@ -121,8 +121,7 @@ class RaySite:
                 self._tasks[member.name] = self._submit(member, place, found, needs[found.device], lease)
                 if lease is not None:
                     self._report(f"{member.name}: taken over from {lease.owner.host} by {place.node.name}")
-                return True
-        return False
+                return
 
     def ended(self) -> Sequence[tuple[str, Outcome | BaseException]]:
         """Wait a moment for members that end; return them with their outcomes."""
